@@ -1,0 +1,65 @@
+"""limitlab: a laboratory for the limit laws of learning.
+
+Every law can be predicted, simulated and compared:
+
+>>> import limitlab as ll
+>>> law = ll.laws.Ridge(ratio=2.0, ridge=0.1, noise=0.5)
+>>> round(float(law.theory().test_error), 6)
+0.936529
+
+Names are loaded when first used, so that `import limitlab` is quick and pulls in neither JAX nor matplotlib nor scikit-learn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from limitlab import lab, laws, models, numerics, show, testing
+    from limitlab.lab.compare import compare
+    from limitlab.lab.plan import optimal, plan
+    from limitlab.lab.sweep import sweep
+    from limitlab.laws.results import package_version
+
+    __version__: str = package_version()
+
+_MODULES = ("lab", "laws", "models", "numerics", "show", "testing")
+_HOMES = {
+    "compare": "limitlab.lab.compare",
+    "optimal": "limitlab.lab.plan",
+    "plan": "limitlab.lab.plan",
+    "sweep": "limitlab.lab.sweep",
+}
+
+__all__ = [
+    "__version__",
+    "compare",
+    "lab",
+    "laws",
+    "models",
+    "numerics",
+    "optimal",
+    "plan",
+    "show",
+    "sweep",
+    "testing",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"limitlab.{name}")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("limitlab")
+    raise AttributeError(f"module 'limitlab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""What is drawn and trained: activations, data distributions and data sets, networks, optimisers."""

@@ -1,0 +1,1 @@
+"""How people meet the laboratory: the command line, figures, the report."""

@@ -1,0 +1,78 @@
+"""How every figure looks: theory as lines, simulation as points with error bars, readable on a slide, colour-blind safe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+# Okabe and Ito's palette: distinguishable with every common form of colour blindness.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+RC: dict[str, Any] = {
+    "font.size": 13,
+    "axes.labelsize": 14,
+    "axes.titlesize": 14,
+    "legend.fontsize": 11,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "lines.linewidth": 2.0,
+    "lines.markersize": 6,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 150,
+    "svg.hashsalt": "limitlab",
+}
+
+
+def new_figure(columns: int = 1, rows: int = 1, width: float = 6.4, height: float = 4.4) -> tuple[Figure, Sequence[Axes]]:
+    """A figure with `rows * columns` axes in the house style (no pyplot, so nothing needs closing)."""
+    with rc_context(RC):
+        figure = Figure(figsize=(width * columns, height * rows))
+        axes = figure.subplots(rows, columns, squeeze=False)
+    return figure, list(axes.flat)
+
+
+def theory_line(axes: Axes, x: ArrayLike, y: ArrayLike, index: int = 0, label: str | None = None, **options: Any) -> None:
+    """The prediction: a line in the colour of its index."""
+    options.setdefault("linewidth", RC["lines.linewidth"])
+    axes.plot(np.asarray(x), np.asarray(y), color=COLOURS[index % len(COLOURS)], label=label, **options)
+
+
+def simulation_points(
+    axes: Axes,
+    x: ArrayLike,
+    y: ArrayLike,
+    error: ArrayLike | None = None,
+    index: int = 0,
+    label: str | None = None,
+    **options: Any,
+) -> None:
+    """The experiment: points with error bars (one standard error) in the colour of their index."""
+    axes.errorbar(
+        np.asarray(x),
+        np.asarray(y),
+        yerr=None if error is None else np.asarray(error),
+        fmt=MARKERS[index % len(MARKERS)],
+        color=COLOURS[index % len(COLOURS)],
+        markerfacecolor="white",
+        markeredgewidth=1.5,
+        capsize=2.5,
+        label=label,
+        **options,
+    )
+
+
+def finish(axes: Axes, x_label: str, y_label: str, title: str = "", legend: bool = True, **options: Any) -> None:
+    """Axis labels with symbols, title, scales (`xscale="log"`, `ylim=...`: any setter of the axes), legend."""
+    axes.set(xlabel=x_label, ylabel=y_label, title=title, **options)
+    if legend and axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=RC["legend.fontsize"], frameon=False)
