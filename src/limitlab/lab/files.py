@@ -6,6 +6,7 @@ A process that is killed at any moment leaves the old file or the new one, never
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,12 +27,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     (['result.txt'], 'done')
     """
     target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=f".part{target.suffix}", dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = target.with_name(f".{target.stem}-{secrets.token_hex(8)}.part{target.suffix}")
     try:
         yield temporary
-        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes private files; a result is an ordinary one
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -75,10 +73,3 @@ def require_writable(path: str | os.PathLike[str]) -> Path:
     if target.exists() and not os.access(target, os.W_OK):
         raise ValueError(f"cannot write to '{target}': the file is read-only")
     return target
-
-
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
