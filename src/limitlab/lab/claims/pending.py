@@ -1,0 +1,70 @@
+"""Claims that have no check yet. They are listed so that the ledger never hides a gap."""
+
+from limitlab.lab.claims.core import Claim
+
+_GENERALISATION = "Uniform convergence and real networks"
+_DYNAMICS = "Two-layer dynamics"
+_BIAS = "Implicit bias, interpolation, spectra"
+_KERNELS = "Kernels and lazy training"
+_ONLINE = "Online SGD"
+_ATTENTION = "Transformers"
+_MEAN_FIELD = "Mean field"
+_APPROXIMATION = "Approximation"
+_FEATURES = "Random features and margins"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim("L1", _GENERALISATION, "Over linear predictors of norm at most rho, empirical and population risk differ by order rho sqrt(d/n)."),
+    Claim("L2", _GENERALISATION, "For two-layer networks of bounded l1 norm gamma the deviation is of order gamma sqrt(d/n), whatever the width."),
+    Claim("L3", _GENERALISATION, "On images, the test error of a two-layer network peaks where it starts to interpolate and falls again with width."),
+    Claim("L4", _GENERALISATION, "A network fits random labels; with some labels corrupted it interpolates and still does well on clean data."),
+    Claim("L5", _GENERALISATION, "Gradient descent on the linearised network ends at the interpolant nearest to its start, the ridge solution as lambda falls to 0."),
+    Claim("D1", _DYNAMICS, "The dynamical mean-field process describes the rows of the weights of gradient flow when n and d grow at fixed n/d."),
+    Claim("D2", _DYNAMICS, "Closed two-time equations describe the Gaussian model from a symmetric start."),
+    Claim("D3", _DYNAMICS, "Pure noise, frozen second layer gamma sqrt(m): the train error reaches zero exactly when gamma exceeds gamma_GF(n/d)."),
+    Claim("D4", _DYNAMICS, "The relaxation time diverges as a power law on the interpolating side of gamma_GF (exponent open)."),
+    Claim("D5", _DYNAMICS, "Pure noise, trained second layer: a(t) collapses on sqrt(m) gamma(t/m), linear at first, saturating at gamma_GF."),
+    Claim("D6", _DYNAMICS, "A single-index direction is learned at times of order 1; at times of order m the network overfits and unlearns it."),
+    Claim("D7", _DYNAMICS, "The dynamical mean-field curves match gradient descent and SGD of real two-layer networks."),
+    Claim("D8", _DYNAMICS, "A mean-field start with early stopping generalises best; a lazy start overfits."),
+    Claim("D9", _DYNAMICS, "The second layer grows at most linearly in time, and the generalisation gap at most as its square times sqrt(d/n)."),
+    Claim("D10", _DYNAMICS, "From a symmetric start the mean-field flow is a two-dimensional ODE, with an error that falls with m, d and n/d."),
+    Claim("J1", _BIAS, "Gradient descent from zero on overparametrised least squares ends at the interpolant of least norm."),
+    Claim("J2", _BIAS, "Gradient descent on the logistic loss of separable data aligns with the max-margin direction at rate 1/log t."),
+    Claim("J9", _KERNELS, "The kernel of random features approaches its mean at rate width^(-1/2)."),
+    Claim("J10", _KERNELS, "A wide network at initialisation is a Gaussian process with a recursive covariance."),
+    Claim("J11", _KERNELS, "The tangent kernel of a wide network approaches a recursive limit."),
+    Claim("J12", _KERNELS, "The tangent kernel of a wide network hardly moves during training."),
+    Claim("J13", _KERNELS, "In the lazy regime the train error decays exponentially and the weights stay within explicit bounds."),
+    Claim("J14", _KERNELS, "Gradient flow of the linearised network is kernel gradient flow."),
+    Claim("J15", _ONLINE, "The population loss of teacher-student, PCA and mixture models depends on the overlap alone."),
+    Claim("J16", _ONLINE, "The information exponent k sets the samples SGD needs: of order N, N log N, N^(k-1) for k = 1, 2, >= 3."),
+    Claim("J17", _ONLINE, "For k >= 2 almost all samples go into the search; the descent takes of order N over the step."),
+    Claim("J18", _ONLINE, "Summary statistics of online SGD follow an ODE or SDE with population drift, corrector and volatility."),
+    Claim("J19", _ONLINE, "Spiked tensor PCA at the critical step: ODE, fixed points and their stability in the signal strength."),
+    Claim("J20", _ONLINE, "The rescaled overlap of spiked matrix PCA is an Ornstein-Uhlenbeck process, repelling exactly above lambda = 1."),
+    Claim("J21", _ONLINE, "XOR mixture: ballistic ODE, critical regulariser 1/8, 39 components of fixed points at K = 4, success probability p_K."),
+    Claim("J22", _ONLINE, "In a Gaussian mixture SGD lives in the outlier eigenspaces of Hessian and gradient matrix, given enough test samples."),
+    Claim("J23", _ONLINE, "In the XOR mixture the same alignment holds layer by layer; rank-deficient runs show fewer outliers."),
+    Claim("J24", _ATTENTION, "Self-attention is an interacting particle system on the sphere with monotone energies."),
+    Claim("J25", _ATTENTION, "At beta = 0 almost every start collapses to a single cluster."),
+    Claim("J26", _ATTENTION, "Tokens cluster over the layers through metastable plateaus of length exp(beta), with final rate 2."),
+    Claim("J27", _ATTENTION, "Phase diagrams of clustering for Q = K = V = I and four random ensembles."),
+    Claim("J28", _ATTENTION, "With many tokens the density on the circle solves a continuity equation."),
+    Claim("J29", _ATTENTION, "A residual network is the Euler scheme of a neural ODE."),
+    Claim("M1", _MEAN_FIELD, "Particle gradient flow follows the mean-field PDE with an error of order N^(-1/2) on bounded times."),
+    Claim("M2", _MEAN_FIELD, "Two centred Gaussians: SGD and the PDE have the same risk curves and radius distributions."),
+    Claim("M3", _MEAN_FIELD, "Noisy dynamics decreases the free energy towards its unique Boltzmann fixed point."),
+    Claim("M4", _MEAN_FIELD, "Scaling the output by alpha leads from mean field to the tangent kernel, whose change falls as 1/alpha (1/alpha^2 if symmetric)."),
+    Claim("M5", _MEAN_FIELD, "The residuals are driven by the kernel of the current particle measure."),
+    Claim("M6", _APPROXIMATION, "Random features with N between d^l and d^(l+1) fit exactly the polynomials of degree l; tangent features one degree more."),
+    Claim("M7", _APPROXIMATION, "A degree-k polynomial of one direction costs tangent features d^(k-1) neurons and a network a number that does not grow."),
+    Claim("M8", _APPROXIMATION, "On images, convolutional tangent kernels do worse than the trained convolutional network."),
+    Claim("T1", _APPROXIMATION, "Quadratic targets: exact risks of random features, tangent features and networks at N/d = psi."),
+    Claim("T2", _APPROXIMATION, "One-pass SGD on the quadratic network reaches the optimum."),
+    Claim("T3", _APPROXIMATION, "ReLU networks show the same ordering of random features, tangent features and networks."),
+    Claim("T4", _FEATURES, "Test and train error of ridge regression on random features have an explicit limit."),
+    Claim("T5", _FEATURES, "Double descent: peak at N = n as lambda falls to 0; at the optimal lambda the error falls monotonically with width."),
+    Claim("T6", _FEATURES, "Wide limit: above a signal-to-noise threshold no ridge is best, below it a positive one; narrow models always want one."),
+    Claim("T7", _FEATURES, "Nonlinear random features behave like noisy linear ones."),
+    Claim("T8", _FEATURES, "Max-margin classification on random features: margin and error have explicit limits."),
+)
