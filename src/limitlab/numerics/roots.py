@@ -1,0 +1,238 @@
+"""Roots of real functions on arrays: brackets rather than hope.
+
+Every equation of the lab that has no closed root is brought to a form with exactly one sign change, so that it can be solved
+without a starting guess and without a branch to choose. Both solvers here work on whole arrays of equations at once (the
+function is called with an array that holds one trial point per equation), keep a bracket around every root, and stop only
+when the bracket is as narrow as floating-point numbers allow.
+
+The method is Chandrupatla's: inverse quadratic interpolation where the last three points say it is safe, bisection elsewhere
+(Chandrupatla, Adv. Eng. Softw. 28 (1997) 145). On top of it, when three steps did not halve the number of floating-point
+numbers in a bracket, the next step does, so that at most 4 x 64 steps are needed whatever the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.errors import ConvergenceError
+
+Array = NDArray[np.float64]
+Function = Callable[[Any], Any]
+
+EPSILON = float(np.finfo(np.float64).eps)
+SMALLEST = float(np.finfo(np.float64).tiny)
+LOWEST = np.int64(np.iinfo(np.int64).min)
+TOP_BIT = np.uint64(2**63)
+LARGEST_LOG = 690.0  # exp(690) = 1e299.7: trial points stay clear of overflow
+FIRST_LOG_STEP = 1.0
+LOG_WIDTH = 0.5  # a bracket [t, t e^0.5] is narrow enough to go on in t itself
+PATIENCE = 3  # steps within which a bracket has to lose half of its numbers
+MOST_STEPS = 4 * 64 + 16
+
+
+def bracketed_root(f: Function, low: ArrayLike, high: ArrayLike) -> Array:
+    """Root of f between `low` and `high`, for every element of the arrays, to rounding level.
+
+    Parameters
+    ----------
+    f
+        Function of an array of trial points that returns an array of values (one equation per element; it may close over
+        arrays that broadcast). It has to change sign between `low` and `high`; with several roots one of them is found.
+    low, high
+        Ends of the brackets, in either order; broadcast against each other and against the values of f.
+
+    Returns
+    -------
+    ndarray
+        The roots; a NumPy scalar when everything is a scalar.
+
+    Raises
+    ------
+    ValueError
+        When f has the same sign at both ends.
+    ConvergenceError
+        When f returns NaN.
+
+    Examples
+    --------
+    >>> float(bracketed_root(lambda x: x**3 - 2, 0, 2)) == 2 ** (1 / 3)
+    True
+    >>> bracketed_root(np.cos, [1.0, 4.0], [2.0, 5.0]) / np.pi
+    array([0.5, 1.5])
+    """
+    ends = np.broadcast_arrays(np.asarray(low, dtype=float), np.asarray(high, dtype=float))
+    f_low, f_high = _values(f, ends[0]), _values(f, ends[1])
+    a, b, fa, fb = (np.array(end) for end in np.broadcast_arrays(*ends, f_low, f_high))
+    wrong = np.sign(fa) * np.sign(fb) > 0
+    if wrong.any():
+        where = _first(wrong)
+        raise ValueError(
+            f"no sign change in the bracket: f({float(a[where])!r}) = {float(fa[where])!r} and "
+            f"f({float(b[where])!r}) = {float(fb[where])!r}; widen the bracket"
+        )
+    root, _, _ = _chandrupatla(f, a, fa, b, fb, relative=2 * EPSILON, absolute=0.0)
+    return root[()]
+
+
+def increasing_root_log(f: Function, start: ArrayLike = 1.0, *, unbounded: bool = False) -> Array:
+    """Root t > 0 of an increasing function, for every element, to rounding level; no bracket is needed.
+
+    The bracket is widened geometrically from `start`, narrowed in log t, and finished in t.
+
+    Parameters
+    ----------
+    f
+        Function of an array t > 0, increasing in t, that returns an array of values (one equation per element; it may close
+        over arrays that broadcast).
+    start
+        Where to begin the search: any positive numbers.
+    unbounded
+        What to do where f has no root between 1e-299 and 1e299: raise (False), or give the limit (True), which is `inf`
+        where f stays negative and 0 where it stays positive.
+
+    Returns
+    -------
+    ndarray
+        The roots, with the shape that `start` and the values of f broadcast to; a NumPy scalar when everything is a scalar.
+
+    Raises
+    ------
+    ConvergenceError
+        When some equation has no root (f is then not increasing through zero), or f returns NaN. `estimate` holds the trial
+        points.
+
+    Examples
+    --------
+    Ten equations t^2 + t = c at once, over twenty orders of magnitude:
+
+    >>> c = np.geomspace(1e-10, 1e10, 10)
+    >>> t = increasing_root_log(lambda t: t**2 + t - c)
+    >>> bool(np.allclose(t, 2 * c / (1 + np.sqrt(1 + 4 * c)), rtol=1e-15))
+    True
+    >>> float(increasing_root_log(lambda t: t / (1 + t) - 2, unbounded=True))
+    inf
+    """
+    origin = np.asarray(start, dtype=float)
+    if not np.all((origin > 0) & np.isfinite(origin)):
+        raise ValueError(f"start = {start!r} is not allowed: must be above 0 and finite")
+    near, f_near, far, f_far = _expand(f, np.log(origin))
+    missing = np.sign(f_near) * np.sign(f_far) > 0
+    if missing.any() and not unbounded:
+        where = _first(missing)
+        raise ConvergenceError(
+            f"no root: the function goes from {f_near[where]:.6g} at {np.exp(near[where]):.3g} "
+            f"to {f_far[where]:.6g} at {np.exp(far[where]):.3g}; "
+            "it has to increase through zero at some t between 1e-299 and 1e299",
+            estimate=np.exp(far)[()],
+        )
+    limit = np.where(f_far > 0, 0.0, np.inf)[missing]
+    far = np.where(missing, near, far)  # an empty bracket: nothing to do there
+
+    def in_log(x: Array) -> Array:
+        return _values(f, np.exp(x))
+
+    _, x_low, x_high = _chandrupatla(in_log, near, f_near, far, f_far, relative=0.0, absolute=LOG_WIDTH)
+    low, high = np.exp(x_low), np.exp(x_high)
+    root, _, _ = _chandrupatla(f, low, _values(f, low), high, _values(f, high), relative=2 * EPSILON, absolute=0.0)
+    root[missing] = limit
+    return root[()]
+
+
+def _expand(f: Function, x: Array) -> tuple[Array, Array, Array, Array]:
+    """Points near, far in x = log t and their values: a sign change between them, or `far` at the end of the range."""
+    values = _values(f, np.exp(x))
+    x, value = (np.array(part) for part in np.broadcast_arrays(x, values))
+    near, f_near, far, f_far = x.copy(), value.copy(), x, value
+    direction = -np.sign(f_near)
+    step = FIRST_LOG_STEP
+    while True:
+        open_ = (np.sign(f_far) * direction < 0) & (np.abs(far) < LARGEST_LOG)
+        if not open_.any():
+            return near, f_near, far, f_far
+        near, f_near = np.where(open_, far, near), np.where(open_, f_far, f_near)
+        far = np.where(open_, np.clip(far + step * direction, -LARGEST_LOG, LARGEST_LOG), far)
+        f_far = np.where(open_, _values(f, np.exp(far)), f_far)
+        step *= 2
+
+
+def _chandrupatla(
+    f: Function, a: Array, fa: Array, b: Array, fb: Array, *, relative: float, absolute: float
+) -> tuple[Array, Array, Array]:
+    """Narrow every bracket [a, b] to width `relative` |x| + `absolute`: the best points and the ends of the brackets.
+
+    `a` is always the newest point, `b` the end with the other sign, `c` the point that was dropped last.
+    """
+    a, fa, b, fb = (np.array(part) for part in np.broadcast_arrays(a, fa, b, fb))
+    c, fc = b.copy(), fb.copy()
+    fraction = np.full(a.shape, 0.5)
+    target, patience = _floats_between(a, b) / 2, np.full(a.shape, PATIENCE)
+    for steps in range(MOST_STEPS):
+        best = np.where(np.abs(fa) < np.abs(fb), a, b)
+        width = np.abs(b - a)
+        tolerance = relative * np.abs(best) + absolute + SMALLEST
+        active = (width > tolerance) & (fa != 0) & (fb != 0)
+        if not active.any():
+            return best, np.minimum(a, b), np.maximum(a, b)
+        if steps:
+            fraction = _fraction(a, fa, b, fb, c, fc, np.where(active, tolerance / np.where(active, width, 1.0), 0.5))
+        floats = _floats_between(a, b)
+        halved = floats <= target
+        patience, target = np.where(halved, PATIENCE, patience - 1), np.where(halved, floats / 2, target)
+        trial = a + fraction * (b - a)
+        late = (patience < 0) | (trial == a) | (trial == b)  # or rounding put the trial on an end
+        if (late & active).any():
+            trial = np.where(late, _middle_float(a, b), trial)
+        trial = np.where(active, trial, best)
+        value = _values(f, trial)
+        same = np.sign(value) == np.sign(fa)
+        c, fc = np.where(same, a, b), np.where(same, fa, fb)
+        b, fb = np.where(same, b, a), np.where(same, fb, fa)
+        a, fa = trial, value
+    raise ConvergenceError("a bracket did not close", estimate=best[()], accuracy=float(np.max(width)))
+
+
+def _fraction(a: Array, fa: Array, b: Array, fb: Array, c: Array, fc: Array, least: Array) -> Array:
+    """Where to cut [a, b]: by inverse quadratic interpolation if (a, b, c) allow it, else in the middle."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+        safe = (1 - np.sqrt(1 - xi) < phi) & (phi < np.sqrt(xi))
+        cut = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+    cut = np.where(safe & np.isfinite(cut), cut, 0.5)
+    return np.clip(cut, least, 1 - least)
+
+
+def _floats_between(a: Array, b: Array) -> Array:
+    """How many floating-point numbers a bracket holds: the measure of width by which no bracket takes long to close."""
+    i, j = (_ordinal(end).view(np.uint64) ^ TOP_BIT for end in (a, b))  # unsigned: a difference cannot overflow
+    return (np.maximum(i, j) - np.minimum(i, j)).astype(float)
+
+
+def _middle_float(a: Array, b: Array) -> Array:
+    """The number in the middle of all floating-point numbers between a and b."""
+    i, j = _ordinal(a), _ordinal(b)
+    middle = (i >> 1) + (j >> 1) + (i & j & 1)
+    return np.where(middle < 0, LOWEST - np.minimum(middle, 0), middle).view(np.float64)
+
+
+def _ordinal(x: Array) -> NDArray[np.int64]:
+    """Position of x in the ordered list of all floating-point numbers (0 for zero)."""
+    bits = np.array(x).view(np.int64)
+    return np.where(bits < 0, LOWEST - np.minimum(bits, 0), bits)
+
+
+def _values(f: Function, points: Array) -> Array:
+    """f at the trial points; overflow at a far trial point is no event (it has a sign all the same), NaN is an error."""
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
+        values = np.asarray(f(points[()]), dtype=float)
+    if np.isnan(values).any():
+        bad = np.broadcast_to(points, values.shape)[np.isnan(values)].flat[0]
+        raise ConvergenceError(f"the function is not a number at {float(bad)!r}", estimate=points[()])
+    return values
+
+
+def _first(mask: Array | NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(mask)[0])
