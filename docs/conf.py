@@ -1,0 +1,61 @@
+"""Sphinx configuration. Build with `sphinx-build -W docs docs/_build`; the build needs no network."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+os.environ["MPLBACKEND"] = "Agg"
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "limitlab"
+author = "The limitlab developers"
+copyright = "The limitlab developers"
+version = release = installed_version("limitlab")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
+    "laws_table",  # the {laws-table} directive
+    "plain_docstrings",  # our docstrings are plain text with code in backticks
+]
+exclude_patterns = ["_build", "examples", "**/README.*"]
+suppress_warnings = ["config.cache"]  # sphinx-gallery keeps objects in its settings
+
+# -- Markdown -----------------------------------------------------------------------------------------------------------
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
+myst_heading_anchors = 3
+myst_dmath_double_inline = True
+
+# -- reference ----------------------------------------------------------------------------------------------------------
+autosummary_generate = True
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+napoleon_google_docstring = False
+napoleon_custom_sections = ["Class attributes"]
+default_role = "code"
+
+# -- gallery ------------------------------------------------------------------------------------------------------------
+sphinx_gallery_conf = {
+    "examples_dirs": ["examples"],
+    "gallery_dirs": ["gallery"],
+    "image_scrapers": ["figure_scraper.scrape"],
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "plot_gallery": "True",
+    "abort_on_example_error": True,
+}
+
+# -- pages --------------------------------------------------------------------------------------------------------------
+html_theme = "furo"
+html_title = f"limitlab {version}"
+templates_path = ["_templates"]
