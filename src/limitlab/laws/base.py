@@ -12,6 +12,7 @@ Everything else (results with their attributes, sweeps, comparisons, plans, the 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -97,10 +98,13 @@ class Law(BaseModel):
         """Experiments for several seeds along a dimension `seed`; a seed's result does not depend on its batch."""
         runs = [self.simulate(size, int(seed)) for seed in seeds]
         if not runs:
-            raise ValueError("simulate_batch needs at least one seed")
-        batch = xr.concat([run.drop_attrs(deep=False) for run in runs], dim="seed")
-        batch = batch.assign_coords(seed=("seed", np.asarray(seeds, dtype=np.int64)))
-        return batch.assign_attrs({key: value for key, value in runs[0].attrs.items() if key != "seed"})
+            raise ValueError("seeds = [] is not allowed: give at least one seed")
+        stacked = {
+            name: (("seed", *first.dims), np.stack([run[name].values for run in runs]), first.attrs)
+            for name, first in runs[0].data_vars.items()
+        }
+        coords = {**runs[0].coords, "seed": np.asarray(seeds, dtype=np.int64)}
+        return xr.Dataset(stacked, coords, {key: value for key, value in runs[0].attrs.items() if key != "seed"})
 
     def coordinates(self) -> dict[str, Any]:
         """Coordinates that the observables depend on (such as `time`); scalars give no dimension."""
@@ -136,7 +140,7 @@ class Law(BaseModel):
     @classmethod
     def parameters(cls) -> dict[str, Parameter]:
         """Metadata of every parameter, in order."""
-        return {name: read_metadata(name, field) for name, field in cls.model_fields.items()}
+        return dict(_metadata(cls))
 
     # -- validation -------------------------------------------------------------------------------------------------
 
@@ -154,7 +158,7 @@ class Law(BaseModel):
     @classmethod
     def _one_sentence(cls, value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
         """Type and bounds, refused in one sentence that names parameter, value and range."""
-        meta = read_metadata(str(info.field_name), cls.model_fields[str(info.field_name)])
+        meta = _metadata(cls)[str(info.field_name)]
         if isinstance(value, bool) and not isinstance(meta.default, bool):
             raise refusal(meta, value, "must be a number, not True or False")
         try:
@@ -164,6 +168,11 @@ class Law(BaseModel):
         if not all(meta.allows(number) for number in numbers_in(checked)):
             raise refusal(meta, value)
         return checked
+
+
+@functools.cache
+def _metadata(law: type[Law]) -> dict[str, Parameter]:
+    return {name: read_metadata(name, field) for name, field in law.model_fields.items()}
 
 
 def checked_size(size: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -117,6 +118,7 @@ def refuse_nan(result: xr.Dataset) -> None:
         )
 
 
+@functools.cache
 def package_version() -> str:
     """Version of the installed package, as stored with every result."""
     try:

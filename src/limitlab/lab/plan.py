@@ -1,0 +1,244 @@
+"""Planning with a law: which value of a parameter reaches a target, and which value is best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from limitlab.errors import UnreachableTarget
+from limitlab.lab.scan import Line, minimise as minimise_on
+from limitlab.laws.base import Law
+
+Array = NDArray[np.float64]
+Preference = Literal["smallest", "largest", "nearest"]
+
+SCAN_POINTS = {True: 600, False: 80}
+"""Points of the first look along a parameter: many where the law is vectorised, few where each costs a solve."""
+
+
+def plan(
+    law: Law,
+    target: Mapping[str, float],
+    solve_for: str,
+    bounds: tuple[float, float] | None = None,
+    prefer: Preference = "smallest",
+) -> xr.Dataset:
+    """The value of a parameter at which an observable takes a target value, by root finding on the theory.
+
+    Parameters
+    ----------
+    law
+        The law, with every other parameter as it should be.
+    target
+        One observable and the value wanted, such as `{"test_error": 0.3}`.
+    solve_for
+        The parameter to choose.
+    bounds
+        Interval to look in (default: the parameter's range, cut to a practical one).
+    prefer
+        Curves of learning are not monotone, so there may be several answers: all are in `solutions`; this picks the main one
+        ("nearest" to the law's present value).
+
+    Returns
+    -------
+    xarray.Dataset
+        The observables at the answer, which is the coordinate `solve_for`; `solutions` lists every answer.
+
+    Raises
+    ------
+    UnreachableTarget
+        When no value in the bounds gives the target; it says the best reachable value and where it is.
+
+    Examples
+    --------
+    How many samples per dimension bring the test error down to 0.4 (ratio is p/n)?
+
+    >>> from limitlab.laws import Ridge
+    >>> answer = plan(Ridge(ridge=0.1, noise=0.5), {"test_error": 0.4}, solve_for="ratio")
+    >>> round(float(answer.test_error), 10)
+    0.4
+    """
+    observable, wanted = _checked_target(target)
+    line = Line(law, solve_for, observable, bounds)
+    grid = line.grid(SCAN_POINTS[solve_for in law.array_parameters])
+    values = line(grid)
+    if line.whole:
+        solutions = _whole_solutions(grid, values, wanted, line)
+    else:
+        solutions = np.array([_root(line, wanted, *bracket) for bracket in _brackets(line, grid, values, wanted)])
+        solutions = np.unique(np.concatenate([grid[values == wanted], solutions]))
+    if not solutions.size:
+        raise _unreachable(line, grid, values, wanted)
+    chosen = _choose(solutions, prefer, getattr(law, solve_for))
+    return _answer(law, line, chosen).assign(
+        solutions=("solution", solutions, {"long_name": f"every {solve_for} with {observable} = {wanted:g}"})
+    )
+
+
+def optimal(
+    law: Law,
+    over: str = "ridge",
+    minimise: str = "test_error",
+    bounds: tuple[float, float] | None = None,
+) -> xr.Dataset:
+    """The best value of a parameter: the global minimum of an observable of the limit.
+
+    Parameters
+    ----------
+    law
+        The law, with every other parameter as it should be.
+    over
+        The parameter to choose.
+    minimise
+        The observable to make small.
+    bounds
+        Interval to look in (default: the parameter's range, cut to a practical one).
+
+    Returns
+    -------
+    xarray.Dataset
+        The observables at the optimum, which is the coordinate `over`; attr `at_bound` says whether it is an end of the interval.
+
+    Examples
+    --------
+    >>> from limitlab.laws import Ridge
+    >>> best = optimal(Ridge(ratio=0.5, noise=0.5**0.5), over="ridge", minimise="excess_risk")
+    >>> round(float(best.ridge), 9), round(float(best.excess_risk), 9)
+    (0.25, 0.280776406)
+    """
+    line = Line(law, over, minimise, bounds)
+    grid = line.grid(SCAN_POINTS[over in law.array_parameters])
+    values = line(grid)
+    if line.whole:
+        best, at_bound = _whole_minimum(line, grid, values)
+    else:
+        best, at_bound = _minimum(line, grid, values)
+    return _answer(law, line, best).assign_attrs(at_bound=int(at_bound), minimised=minimise)
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+
+
+def _answer(law: Law, line: Line, value: float) -> xr.Dataset:
+    solved = law.replace(**{line.parameter: int(value) if line.whole else float(value)})
+    result = solved.theory().assign_coords({line.parameter: value})
+    result[line.parameter].attrs.update(long_name=line.meta.description, symbol=line.meta.symbol)
+    return result
+
+
+def _checked_target(target: Mapping[str, float]) -> tuple[str, float]:
+    if len(target) != 1:
+        raise ValueError(f"target = {dict(target)} is not allowed: give exactly one observable and its value")
+    ((observable, wanted),) = target.items()
+    if not np.isfinite(wanted):
+        raise ValueError(f"target {observable} = {wanted} is not allowed: must be a finite number")
+    return observable, float(wanted)
+
+
+def _choose(solutions: Array, prefer: Preference, present: float) -> float:
+    if prefer not in ("smallest", "largest", "nearest"):
+        raise ValueError(f"prefer = {prefer!r} is not allowed: must be 'smallest', 'largest' or 'nearest'")
+    if prefer == "nearest":
+        return float(solutions[np.argmin(np.abs(solutions - float(present)))])
+    return float(solutions[0] if prefer == "smallest" else solutions[-1])
+
+
+def _unreachable(line: Line, grid: Array, values: Array, wanted: float) -> UnreachableTarget:
+    """The closest value, refined, and the range that can be had."""
+    below = wanted < values.min()
+    search = values if below else -values
+    if line.whole:
+        at, _ = _whole_minimum(line, grid, search)
+    else:
+        at, _ = _minimum(line, grid, search, sign=1.0 if below else -1.0)
+    best = float(line(at)[0])
+    word = "smallest" if below else "largest"
+    return UnreachableTarget(
+        f"{line.observable} = {wanted:g} is out of reach for {line.parameter} in [{line.bounds[0]:g}, {line.bounds[1]:g}]: "
+        f"the {word} value is {best:.6g}, at {line.parameter} = {at:.6g}; change another parameter or the target",
+        best=best,
+        at=at,
+    )
+
+
+# -- roots -----------------------------------------------------------------------------------------------------------
+
+
+def _brackets(line: Line, grid: Array, values: Array, wanted: float) -> list[tuple[float, float]]:
+    """Intervals over which the observable crosses the target, also inside a cell around a narrow peak or dip."""
+    gap = values - wanted
+    found = [(float(grid[i]), float(grid[i + 1])) for i in np.flatnonzero(gap[:-1] * gap[1:] < 0)]
+    for i in range(1, len(grid) - 1):
+        dips = gap[i] > 0 and gap[i] <= min(gap[i - 1], gap[i + 1])
+        peaks = gap[i] < 0 and gap[i] >= max(gap[i - 1], gap[i + 1])
+        if not (dips or peaks) or not np.isfinite(gap[i - 1 : i + 2]).all():
+            continue
+        sign = 1.0 if dips else -1.0
+        turn, value = minimise_on(lambda x, s=sign: s * line(x), float(grid[i - 1]), float(grid[i + 1]))  # type: ignore[misc]
+        if sign * value < wanted if dips else sign * value > wanted:
+            found += [(float(grid[i - 1]), turn), (turn, float(grid[i + 1]))]
+    return found
+
+
+def _root(line: Line, wanted: float, low: float, high: float) -> float:
+    """The crossing inside a bracket, to rounding."""
+    from scipy.optimize import brentq
+
+    def gap(x: float) -> float:
+        value = float(line(x)[0]) - wanted
+        return float(np.clip(value, -1e300, 1e300))  # brentq cannot use an infinite end, but its sign is right
+
+    return float(brentq(gap, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=500))
+
+
+def _whole_solutions(grid: Array, values: Array, wanted: float, line: Line) -> Array:
+    """For a whole-number parameter: the first value on the far side of each crossing."""
+    found = list(grid[values == wanted])
+    gap = values - wanted
+    for i in np.flatnonzero(gap[:-1] * gap[1:] < 0):
+        low, high = int(grid[i]), int(grid[i + 1])
+        while high - low > 1:
+            middle = (low + high) // 2
+            if (float(line(float(middle))[0]) - wanted) * gap[i] > 0:
+                low = middle
+            else:
+                high = middle
+        found.append(float(high if gap[i] > 0 else low))
+    return np.unique(np.asarray(found, dtype=float))
+
+
+# -- minima ----------------------------------------------------------------------------------------------------------
+
+
+def _minimum(line: Line, grid: Array, values: Array, sign: float = 1.0) -> tuple[float, bool]:
+    """The global minimum of sign * observable: every local minimum of the scan refined, ends included."""
+    ends = {0, len(grid) - 1}
+    best, best_value, at_bound = np.nan, np.inf, False
+    for i in np.flatnonzero(np.isfinite(values)):
+        left, right = values[i - 1] if i else np.inf, values[i + 1] if i + 1 < len(grid) else np.inf
+        if values[i] > left or values[i] > right:
+            continue
+        candidates = [(float(grid[i]), float(values[i]), i in ends)]
+        low, high = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, len(grid) - 1)])
+        turn, value = minimise_on(lambda x: sign * line(x), low, high)
+        candidates.append((turn, value, False))
+        for x, value, end in candidates:
+            if value < best_value - 1e-14 * abs(best_value) if np.isfinite(best_value) else True:
+                best, best_value, at_bound = x, value, end
+    if np.isnan(best):
+        raise ValueError(f"{line.observable} is infinite everywhere for {line.parameter} in {line.bounds}: widen the bounds")
+    return best, at_bound
+
+
+def _whole_minimum(line: Line, grid: Array, values: Array) -> tuple[float, bool]:
+    """The best whole number: the best of the scan, then every whole number between its neighbours."""
+    i = int(np.argmin(values))
+    low, high = grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]
+    sign = 1.0 if values[i] == line(grid[i])[0] else -1.0
+    between = np.unique(np.round(np.linspace(low, high, int(min(high - low, 400)) + 1)))
+    best = float(between[np.argmin(sign * line(between))])
+    return best, best in (grid[0], grid[-1])
