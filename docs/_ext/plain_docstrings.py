@@ -1,0 +1,46 @@
+"""Docstrings are written for people who read the source; this makes Sphinx show them as written.
+
+The docstring of a module is laid out by hand like a section of a paper (setting, limit, result with equations in ASCII), so it is
+shown verbatim. Elsewhere a vertical bar is a norm or an absolute value and a star a product: reStructuredText must not
+take them for markup.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_CODE = re.compile(r"(``.*?``|`[^`]*`|:\w+:`[^`]*`)")
+
+
+def verbatim(lines: list[str]) -> list[str]:
+    """A title line as text, the rest as a literal block."""
+    while lines and not lines[-1].strip():
+        lines = lines[:-1]
+    if len(lines) < 2:
+        return lines
+    return [protect(lines[0]), "", ".. code-block:: text", "", *("   " + line for line in lines[2 if not lines[1] else 1 :]), ""]
+
+
+def protect(line: str) -> str:
+    """A line of prose with `|`, `*` and trailing underscores taken literally outside of code."""
+    parts = _CODE.split(line)
+    return "".join(part if index % 2 else re.sub(r"([|*])|(?<=\w)(_)(?=\W|$)", r"\\\g<0>", part) for index, part in enumerate(parts))
+
+
+def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Rewrite a docstring in place before it is parsed."""
+    if what == "module":
+        lines[:] = verbatim(lines)
+        return
+    in_code = False
+    for index, line in enumerate(lines):
+        in_code = line.lstrip().startswith(">>>") or (in_code and bool(line.strip()))
+        if not in_code and not line.lstrip().startswith((":", "..")):
+            lines[index] = protect(line)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Run before napoleon reads the sections (priority below its default of 500)."""
+    app.connect("autodoc-process-docstring", process, priority=400)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,130 @@
+"""The documentation tells the truth: its examples run, its links lead somewhere, its table of laws is the registry's."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from markdown_blocks import ROOT, blocks, pages
+
+from limitlab.lab.registry import all_laws
+
+README = ROOT / "README.md"
+LINK = re.compile(r"(?<!`)\[[^\]\n]*\]\(([^)\s]+)\)")
+
+
+def short(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture(scope="module")
+def laws_table() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("laws_table", ROOT / "docs" / "_ext" / "laws_table.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("law", all_laws())
+def test_law_has_a_theory_page_that_names_it(law: str, laws_table: ModuleType) -> None:
+    page = laws_table.theory_page(all_laws()[law])
+    assert page.exists(), f"{short(page)} is missing"
+    assert f"`{law}`" in page.read_text(encoding="utf-8"), f"{short(page)} does not name `{law}`"
+
+
+def test_table_of_laws_in_the_readme_is_fresh(laws_table: ModuleType) -> None:
+    text = README.read_text(encoding="utf-8")
+    assert text == laws_table.replace_table(text), "run: python docs/_ext/laws_table.py"
+
+
+@pytest.mark.parametrize("page", pages(), ids=short)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = [match[1].split("#")[0] for match in LINK.finditer(page.read_text(encoding="utf-8"))]
+    broken = [
+        target for target in targets if target and ":" not in target and not (page.parent / target.lstrip("/")).resolve().exists()
+    ]
+    assert not broken, f"{short(page)}: {broken}"
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if ">>>" in page.read_text(encoding="utf-8")], ids=short)
+def test_examples_on_the_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interactive examples of a page, in order, in one session and an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    runner = doctest.DocTestRunner()
+    report: list[str] = []
+    for block in blocks(page, "python"):
+        example = doctest.DocTestParser().get_doctest(block.text, names, page.name, str(page), block.line)
+        runner.run(example, out=report.append, clear_globs=False)
+        names = example.globs
+    assert runner.tries > 0
+    assert runner.failures == 0, "".join(report)
+
+
+def readme_commands() -> list[str]:
+    """The `limitlab ...` commands of the README's tour, without their comments and without the report (it has its own tests)."""
+    lines = (line.split("#")[0].strip() for block in blocks(README, "bash") for line in block.text.splitlines())
+    return [line for line in lines if line.startswith("limitlab ")]
+
+
+@pytest.mark.parametrize("command", readme_commands())
+def test_command_of_the_readme_runs(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from limitlab.show.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", shlex.split(command))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code, f"{command}: exit code {ended.value.code}"
+
+
+def test_readme_has_commands() -> None:
+    assert len(readme_commands()) >= 5
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    """The extraction in .ci/run, run here: it finds one command, which is in a block of the README and runs pytest."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    (extraction,) = re.findall(r"^test_command=\$\((.*)\)$", script, re.MULTILINE)
+    found = subprocess.run(["bash", "-c", extraction], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    assert found in [block.text.strip() for block in blocks(README)]
+    assert "pytest" in found
+    assert "[test]" in found
+
+
+def test_versions_are_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"\nversion: {project['version']}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_no_path_of_a_machine_in_the_repository() -> None:
+    """Nobody's home or scratch folder, no address of a package registry."""
+    # put together here, so that this file does not find itself
+    patterns = [r"(?<![\w.])/" + name + r"\b" for name in ("work", "root", "home/\\w+", "Users/\\w+", "tmp/venv", "opt/pypi")]
+    forbidden = re.compile("|".join([*patterns, "extra-index" + "-url", "index" + "-url"]))
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\0")
+    files = [ROOT / name for name in listed if name] or [path for path in ROOT.rglob("*") if ".venv" not in path.parts]
+    found = []
+    for path in files:
+        if path.suffix in {".py", ".md", ".toml", ".cff", ".txt", ".json", ".rst", ".cfg", ""} and path.is_file():
+            text = path.read_text(encoding="utf-8", errors="ignore")
+            found += [f"{short(path)}: {match[0]}" for match in forbidden.finditer(text)]
+    assert not found, found
+
+
+@pytest.mark.slow
+def test_documentation_builds_without_warnings(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx_gallery", reason="the docs extra is not installed")
+    command = [sys.executable, "-m", "sphinx", "--quiet", "-W", "--keep-going", str(ROOT / "docs"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, done.stderr[-5000:]
