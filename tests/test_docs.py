@@ -51,7 +51,9 @@ def test_table_of_laws_in_the_readme_is_fresh(laws_table: ModuleType) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     targets = [match[1].split("#")[0] for match in LINK.finditer(page.read_text(encoding="utf-8"))]
     broken = [
-        target for target in targets if target and ":" not in target and not (page.parent / target.lstrip("/")).resolve().exists()
+        target
+        for target in targets
+        if target and ":" not in target and not (page.parent / target.lstrip("/")).resolve().exists()
     ]
     assert not broken, f"{short(page)}: {broken}"
 
@@ -110,9 +112,13 @@ def test_versions_are_the_same_everywhere() -> None:
 def test_no_path_of_a_machine_in_the_repository() -> None:
     """Nobody's home or scratch folder, no address of a package registry."""
     # put together here, so that this file does not find itself
-    patterns = [r"(?<![\w.])/" + name + r"\b" for name in ("work", "root", "home/\\w+", "Users/\\w+", "tmp/venv", "opt/pypi")]
+    patterns = [
+        r"(?<![\w.])/" + name + r"\b" for name in ("work", "root", "home/\\w+", "Users/\\w+", "tmp/venv", "opt/pypi")
+    ]
     forbidden = re.compile("|".join([*patterns, "extra-index" + "-url", "index" + "-url"]))
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\0")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split(
+        "\0"
+    )
     files = [ROOT / name for name in listed if name] or [path for path in ROOT.rglob("*") if ".venv" not in path.parts]
     found = []
     for path in files:
