@@ -44,10 +44,8 @@ def table(rows: list[tuple[str, str, float]]) -> str:
 
     lines = ["| benchmark | compared with | times faster |", "|---|---|---:|"]
     lines += [f"| {name} | {what} | {ratio:.3g} |" for name, what, ratio in rows]
-    machine = (
-        f"Python {platform.python_version()}, NumPy {numpy.__version__}, SciPy {scipy.__version__}, {os.cpu_count()} cores"
-    )
-    return "\n".join(lines) + f"\n\nMeasured with {machine}, one BLAS thread.\n"
+    versions = f"Python {platform.python_version()}, NumPy {numpy.__version__}, SciPy {scipy.__version__}"
+    return "\n".join(lines) + f"\n\nMeasured with {versions}, {os.cpu_count()} cores, one BLAS thread.\n"
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+
 from markdown_blocks import ROOT, blocks
 
 PAGE = ROOT / "CONTRIBUTING.md"
@@ -16,7 +17,7 @@ PAGE = ROOT / "CONTRIBUTING.md"
 
 @pytest.fixture(scope="module")
 def walk_through() -> Iterator[ModuleType]:
-    """A module that holds everything the walk-through defines (registered, as an imported law's module is: laws are pickled)."""
+    """A module that holds everything the walk-through defines; registered, because a law is pickled by its module's name."""
     module = ModuleType("shrinkage")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "shrinkage", module)

@@ -1,4 +1,4 @@
-"""Figures of the gallery: the house style makes `Figure` objects without pyplot, so they are taken from the example's names."""
+"""Figures of the gallery: the house style makes them without pyplot, so they are taken from the example's variables."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Docstrings are written for people who read the source; this makes Sphinx show them as written.
 
-The docstring of a module is laid out by hand like a section of a paper (setting, limit, result with equations in ASCII), so it is
-shown verbatim. Elsewhere a vertical bar is a norm or an absolute value and a star a product: reStructuredText must not
+The docstring of a module is laid out by hand like a section of a paper (setting, limit, result with equations in ASCII), so it
+is shown verbatim. Elsewhere a vertical bar is a norm or an absolute value and a star a product: reStructuredText must not
 take them for markup.
 """
 
@@ -10,22 +10,23 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_CODE = re.compile(r"(``.*?``|`[^`]*`|:\w+:`[^`]*`)")
+_CODE = re.compile(r"(``.*?``|`[^`]*`)")
+_MARKUP = re.compile(r"[|*]|(?<=\w)_(?=\W|$)")
 
 
 def verbatim(lines: list[str]) -> list[str]:
-    """A title line as text, the rest as a literal block."""
-    while lines and not lines[-1].strip():
-        lines = lines[:-1]
-    if len(lines) < 2:
-        return lines
-    return [protect(lines[0]), "", ".. code-block:: text", "", *("   " + line for line in lines[2 if not lines[1] else 1 :]), ""]
+    """The first line as text, the rest as a literal block."""
+    text = "\n".join(lines).strip().split("\n")
+    title, rest = text[0], "\n".join(text[1:]).strip("\n")
+    block = [".. code-block:: text", "", *("   " + line for line in rest.split("\n")), ""] if rest else []
+    return [protect(title), "", *block]
 
 
 def protect(line: str) -> str:
     """A line of prose with `|`, `*` and trailing underscores taken literally outside of code."""
-    parts = _CODE.split(line)
-    return "".join(part if index % 2 else re.sub(r"([|*])|(?<=\w)(_)(?=\W|$)", r"\\\g<0>", part) for index, part in enumerate(parts))
+    parts = _CODE.split(line)  # code is at the odd places
+    parts[::2] = [_MARKUP.sub(r"\\\g<0>", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

@@ -2,8 +2,8 @@
 Double descent
 ==============
 
-The test error of least squares rises as the number of parameters approaches the number of samples, is infinite where they meet, and falls
-again beyond. A ridge penalty tames the peak, and the best penalty removes it.
+The test error of least squares rises as the number of parameters approaches the number of samples, is infinite where they
+meet, and falls again beyond. A ridge penalty tames the peak, and the best penalty removes it.
 """
 
 import numpy as np

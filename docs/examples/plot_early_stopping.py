@@ -2,8 +2,8 @@
 Early stopping and ridge
 ========================
 
-Gradient flow on least squares, stopped at time :math:`t`, behaves much like ridge regression with penalty :math:`\\lambda = 1/t`: stopping early is
-a kind of shrinkage. The two are not the same, and both can be predicted.
+Gradient flow on least squares, stopped at time :math:`t`, behaves much like ridge regression with penalty
+:math:`\\lambda = 1/t`: stopping early is a kind of shrinkage. The two are not the same, and both can be predicted.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import limitlab as ll
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 # %%
-# As many parameters as 0.8 times the samples, where the fully trained solution overfits badly. Both predictions along their whole path:
+# Parameters are 0.8 times the samples, where the fully trained solution overfits. Both predictions, along their whole path:
 
 times = np.geomspace(0.05, 200, 121)
 flow = ll.laws.EarlyStopping(ratio=0.8, noise=1.0, time=tuple(times))

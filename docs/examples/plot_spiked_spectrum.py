@@ -2,8 +2,8 @@
 A spike leaves the bulk
 =======================
 
-The eigenvalues of a sample covariance spread over an interval even when the true ones are all equal. One larger true eigenvalue, a spike, shows
-up outside of this bulk only when it is large enough: below the threshold the data hide it completely.
+The eigenvalues of a sample covariance spread over an interval even when the true ones are all equal. One larger true eigenvalue,
+a spike, shows up outside of this bulk only when it is large enough: below the threshold the data hide it completely.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ law = ll.laws.SampleCovariance(ratio=0.5, eigenvalues=(1.0,), weights=(1.0,))
 print(f"the bulk fills [{low:.4f}, {high:.4f}]")
 
 # %%
-# Where a spike of size 3 is predicted to be seen, and how well its eigenvector then points to the true direction (squared overlap). A spike
-# of size 1.5 is below the threshold: there is no outlier.
+# Where a spike of size 3 is predicted to be seen, and how well its eigenvector then points to the true direction (squared
+# overlap). A spike of size 1.5 is below the threshold: there is no outlier.
 
 position, squared_overlap = law.outlier(3.0)
 print(f"spike 3.0: outlier at {position:.4f}, squared overlap {squared_overlap:.4f}")
@@ -50,7 +50,8 @@ axes.axvline(position, color=COLOURS[1], linestyle="--", label="predicted outlie
 finish(axes, r"eigenvalue $x$", r"density $\rho(x)$")
 
 # %%
-# The transition: the overlap of the first eigenvector with the spike is zero up to the threshold :math:`1 + \sqrt{\gamma}`, then grows.
+# The transition: the overlap of the first eigenvector with the spike is zero up to the threshold
+# :math:`1 + \sqrt{\gamma}`, then grows.
 
 spikes = np.linspace(1.05, 5, 80)
 overlaps = [outlier[1] if (outlier := law.outlier(spike)) is not None else 0.0 for spike in spikes]
