@@ -2,8 +2,12 @@
 
 from limitlab.laws.base import Law as Law
 from limitlab.laws.parameters import parameter as parameter
+from limitlab.laws.regression.nearest_neighbours import NearestNeighbours as NearestNeighbours
+from limitlab.laws.regression.singular_kernel import SingularKernelSmoother as SingularKernelSmoother
 
 __all__ = [
     "Law",
+    "NearestNeighbours",
+    "SingularKernelSmoother",
     "parameter",
 ]

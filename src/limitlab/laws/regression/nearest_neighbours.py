@@ -1,0 +1,254 @@
+r"""k nearest neighbours at a cusp (claim J3).
+
+Setting.  n inputs uniform in the unit ball of R^d; y = C |x|^beta + noise of variance tau^2; the estimate at the origin is
+          the mean of the labels of the k nearest inputs.
+Limit.    None: exact at every n and k, because |x|^d is uniform on [0, 1] and only its k smallest order statistics matter.
+Result.   With b = beta/d and the ratio (x)_b = Gamma(x+b)/Gamma(x) (docs/theory/local_averages.md),
+
+              E[bias]   = C (k)_{1+b} / (k (1+b) (n+1)_b),                                                        (2)
+              E[bias^2] = C^2 (k)_{1+2b} / (k^2 (n+1)_{2b}) * (1/(1+2b) + (k-1)/(1+b)^2),                         (3)
+              test      = tau^2 + E[bias^2] + tau^2/k.                                                            (4)
+
+          The best k balances (k/n)^{2b} against 1/k, and the excess risk falls like n^{-2 beta/(2 beta + d)}. One neighbour
+          interpolates the training labels, yet its test error tends to 2 tau^2, not to infinity.
+Status.   Theorem: moments of order statistics, summed in closed form.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.laws.base import Law, Status
+from limitlab.laws.parameters import parameter
+from limitlab.laws.regression.cusp import drawn_errors, summary_of_errors
+from limitlab.laws.results import Values
+from limitlab.numerics.special import gamma_ratio
+
+Array = NDArray[np.float64]
+
+BLOCK = 4_000_000
+"""Random numbers drawn at once."""
+SCAN = 2000
+"""Whole numbers tried at once in the search for the best k."""
+
+
+def risk(
+    samples: ArrayLike,
+    neighbours: ArrayLike,
+    dimension: ArrayLike = 2,
+    smoothness: ArrayLike = 1.0,
+    amplitude: ArrayLike = 1.0,
+    noise: ArrayLike = 0.5,
+) -> dict[str, Array]:
+    """The observables, exactly, for arrays that broadcast: n, k, d, beta, C and tau.
+
+    The formulas continue to real `samples` and `neighbours`, which is what an optimiser needs.
+
+    Examples
+    --------
+    >>> values = risk(samples=100, neighbours=1, dimension=2, amplitude=1.5, noise=0.3**0.5)
+    >>> round(float(values["squared_bias"]), 12), round(float(values["test_error"]), 12)
+    (0.022277227723, 0.622277227723)
+    """
+    n, k, d, beta, c, tau = (
+        np.asarray(a, dtype=float) for a in (samples, neighbours, dimension, smoothness, amplitude, noise)
+    )
+    _check_counts(n, k)
+    b = beta / d
+    mean_bias = c * gamma_ratio(k, 1 + b) / (k * (1 + b) * gamma_ratio(n + 1, b))  # eq. 2
+    spread = 1 / (1 + 2 * b) + (k - 1) / (1 + b) ** 2
+    squared_bias = c**2 * gamma_ratio(k, 1 + 2 * b) / (k**2 * gamma_ratio(n + 1, 2 * b)) * spread  # eq. 3
+    variance = tau**2 / k
+    return _observables(mean_bias, squared_bias, variance, tau)
+
+
+def _observables(mean_bias: ArrayLike, squared_bias: ArrayLike, variance: ArrayLike, tau: ArrayLike) -> dict[str, Array]:
+    mean_bias, squared_bias, variance, tau = np.broadcast_arrays(mean_bias, squared_bias, variance, tau)
+    excess = squared_bias + variance
+    return dict(
+        mean_bias=mean_bias,
+        squared_bias=squared_bias,
+        variance=variance,
+        excess_risk=excess,
+        test_error=excess + tau**2,  # eq. 4
+    )
+
+
+def _check_counts(n: Array, k: Array) -> None:
+    n, k = np.broadcast_arrays(n, k)
+    if np.any(k > n):
+        worst = np.unravel_index(int(np.argmax(k - n)), k.shape)
+        raise ValueError(
+            f"neighbours = {k[worst]:g} is not allowed: must be at most samples = {n[worst]:g}; "
+            "lower neighbours, raise samples, or keep the grid or bounds where neighbours <= samples"
+        )
+
+
+def _check_whole(k: Array) -> None:
+    if np.any(k != np.round(k)) or np.any(k < 1):
+        raise ValueError("neighbours must be whole numbers of at least 1 in an experiment: round the grid")
+
+
+def rate_exponent(dimension: ArrayLike, smoothness: ArrayLike) -> Array:
+    """Exponent 2 beta/(2 beta + d): the excess risk at the best k falls like samples to minus this power.
+
+    >>> float(rate_exponent(2, 1.0))
+    0.5
+    """
+    d, beta = np.asarray(dimension, dtype=float), np.asarray(smoothness, dtype=float)
+    return np.asarray(2 * beta / (2 * beta + d))
+
+
+class NearestNeighbours(Law):
+    """How well does the mean of the k nearest labels estimate a rough function from n noisy samples?
+
+    The query is the tip of a cusp C|x|^beta and the samples are uniform in the unit ball around it: the hardest point of a
+    Holder class, with an exact answer. For a density p(x) at the query, scale distances so that the ball's volume is 1/p(x).
+
+    Examples
+    --------
+    >>> law = NearestNeighbours(samples=1000, neighbours=20, dimension=5, smoothness=0.5, noise=1.0)
+    >>> round(float(law.theory().test_error), 10)
+    1.4302989032
+    >>> law.best_neighbours()
+    15
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "every number of samples n, neighbours k <= n and dimension d: exact at finite n"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "inputs uniform in the unit ball, query at its centre",
+        "target amplitude * |x|^smoothness (Holder exponent in (0, 1])",
+        "independent label noise of mean 0 and standard deviation `noise`",
+    )
+    references: ClassVar[tuple[str, ...]] = (
+        """@book{biau2015lectures,
+  title = {Lectures on the Nearest Neighbor Method},
+  author = {Biau, G{\\'e}rard and Devroye, Luc},
+  publisher = {Springer},
+  year = {2015}
+}""",
+        """@book{gyorfi2002distribution,
+  title = {A Distribution-Free Theory of Nonparametric Regression},
+  author = {Gy{\\"o}rfi, L{\\'a}szl{\\'o} and Kohler, Michael and Krzy{\\.z}ak, Adam and Walk, Harro},
+  publisher = {Springer},
+  year = {2002}
+}""",
+    )
+    claims: ClassVar[tuple[str, ...]] = ("J3",)
+    observables: ClassVar[tuple[str, ...]] = ("mean_bias", "squared_bias", "variance", "excess_risk", "test_error")
+    array_parameters: ClassVar[tuple[str, ...]] = (
+        "samples",
+        "neighbours",
+        "dimension",
+        "smoothness",
+        "amplitude",
+        "noise",
+    )
+    path_parameters: ClassVar[tuple[str, ...]] = ("neighbours", "smoothness", "amplitude", "noise")
+    size_meaning: ClassVar[str] = "number of independent training sets"
+    finite_size_rate: ClassVar[float] = math.inf
+    default_sizes: ClassVar[tuple[int, ...]] = (400, 800, 1600)
+
+    samples: int = parameter(100, "number of training samples", symbol="n", least=1, scale="log")
+    neighbours: int = parameter(5, "number of neighbours averaged, at most `samples`", symbol="k", least=1, scale="log")
+    dimension: int = parameter(2, "dimension of the inputs", symbol="d", least=1)
+    smoothness: float = parameter(1.0, "Holder exponent of the target", symbol=r"\beta", above=0, most=1)
+    amplitude: float = parameter(1.0, "size of the cusp", symbol="C", least=0)
+    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
+    labels: Literal["averaged", "drawn"] = parameter(
+        "averaged", "in experiments: average the noise in closed form, or draw it and run the estimator on points in R^d"
+    )
+
+    @model_validator(mode="after")
+    def _enough_samples(self) -> Self:
+        _check_counts(np.asarray(float(self.samples)), np.asarray(float(self.neighbours)))
+        return self
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The exact law over a grid of any of its numbers."""
+        own = {name: getattr(self, name) for name in self.array_parameters}
+        return risk(**{**own, **{name: value for name, value in grid.items() if value is not None}})
+
+    def best_neighbours(self) -> int:
+        """The k that minimises the excess risk.
+
+        >>> NearestNeighbours(samples=10_000, dimension=1).best_neighbours()
+        368
+        """
+        low, high = 1, self.samples
+        while True:  # all whole numbers if they are few, else a geometric scan that closes in on its best point
+            k = np.unique(np.round(np.geomspace(low, high, SCAN))) if high - low > SCAN else np.arange(low, high + 1.0)
+            best = int(np.argmin(np.asarray(self.evaluate(neighbours=k)["excess_risk"])))
+            if high - low <= SCAN:
+                return int(k[best])
+            low, high = int(k[max(best - 1, 0)]), int(k[min(best + 1, k.size - 1)])
+
+    def rate_exponent(self) -> float:
+        """Exponent of samples^-r at which the excess risk falls when k is the best.
+
+        >>> NearestNeighbours(dimension=1, smoothness=1.0).rate_exponent()
+        0.6666666666666666
+        """
+        return float(rate_exponent(self.dimension, self.smoothness))
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """Mean over `size` training sets; one draw of distances serves every value of the path parameters."""
+        own = {name: getattr(self, name) for name in self.path_parameters}
+        values = {**own, **{name: value for name, value in path.items() if value is not None}}
+        arrays = np.broadcast_arrays(*(np.asarray(values[name], dtype=float) for name in self.path_parameters))
+        _check_whole(arrays[0])
+        _check_counts(np.asarray(float(self.samples)), arrays[0])
+        measure = self._averaged_labels if self.labels == "averaged" else self._drawn_labels
+        rows = measure(size, seed, *(array.ravel() for array in arrays))
+        return {name: row.reshape(arrays[0].shape) for name, row in rows.items()}
+
+    def _averaged_labels(
+        self, size: int, seed: int, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
+    ) -> dict[str, Array]:
+        """Bias from drawn order statistics; the variance given the inputs is tau^2/k whatever they are."""
+        most = int(neighbours.max())
+        sums = np.zeros((2, neighbours.size))
+        blocks = -(-size * self.samples // BLOCK)
+        for sets, rng in zip(np.array_split(np.arange(size), blocks), self.rng(size, seed).spawn(blocks), strict=True):
+            marks = smallest_uniforms(rng, self.samples, most, len(sets))
+            for beta in np.unique(smoothness):
+                means = np.cumsum(marks ** (beta / self.dimension), axis=0) / np.arange(1, most + 1)[:, None]
+                for j in np.flatnonzero(smoothness == beta):
+                    bias = amplitude[j] * means[int(neighbours[j]) - 1]
+                    sums[:, j] += bias.sum(), (bias**2).sum()
+        mean_bias, squared_bias = sums / size
+        return _observables(mean_bias, squared_bias, noise**2 / neighbours, noise)
+
+    def _drawn_labels(
+        self, size: int, seed: int, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
+    ) -> dict[str, Array]:
+        """The whole recipe, once per value of the path, from the same points and the same noise."""
+        from limitlab.models.smoothers import NearestNeighbourRegressor
+
+        runs = []
+        for k, beta, c, tau in zip(neighbours, smoothness, amplitude, noise, strict=True):
+            rng, model = self.rng(size, seed), NearestNeighbourRegressor(neighbours=int(k))
+            errors, _ = drawn_errors(rng, model, size, self.samples, self.dimension, beta, c, tau)
+            new_noise = tau * rng.standard_normal(errors.shape)
+            runs.append({**summary_of_errors(errors), "test_error": np.mean((new_noise - errors) ** 2)})
+        return {name: np.array([run[name] for run in runs]) for name in self.observables}
+
+
+def smallest_uniforms(rng: np.random.Generator, samples: int, smallest: int, sets: int) -> Array:
+    """The `smallest` smallest of `samples` uniform numbers, in order, for every one of `sets` sets: (smallest, sets).
+
+    Renyi's representation: -log(1 - U_(l)) is a sum of independent exponentials E_i/(n - i + 1), i <= l. The first rows do
+    not depend on how many are asked for.
+
+    >>> draws = smallest_uniforms(np.random.default_rng(0), samples=9, smallest=2, sets=100_000)
+    >>> draws.mean(axis=1).round(3).tolist()                           # l / (n + 1)
+    [0.1, 0.2]
+    """
+    spacing = rng.standard_exponential((smallest, sets)) / (samples - np.arange(smallest))[:, None]
+    return np.asarray(-np.expm1(-np.cumsum(spacing, axis=0)))

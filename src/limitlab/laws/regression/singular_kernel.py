@@ -1,0 +1,365 @@
+r"""The kernel smoother that interpolates: a kernel that is infinite at zero (claim J4).
+
+Setting.  n inputs uniform in the unit ball of R^d; y = f_0 + C |x|^beta + noise of variance tau^2. The estimate at the origin
+          is the mean of the labels within distance h, weighted by |x|^-a; 0 when there is none. At a sample the weight is
+          infinite, so the fitted function passes through every noisy label, for every h.
+Limit.    None: exact at every n. With q = a/d, b = beta/d, p = h^d, U uniform, K = U^-q and Phi(t) = 1 - p + p E e^{-tK}
+          (docs/theory/local_averages.md),
+Result.       V  = tau^2 n p int t E[K^2 e^{-tK}] Phi^{n-1} dt,                                                   (8)
+              B2 = C^2 h^{2 beta} { n p int t E[U^{2b} K^2 e^{-tK}] Phi^{n-1} dt
+                                    + n (n-1) p^2 int t (E[U^b K e^{-tK}])^2 Phi^{n-2} dt },                      (9)
+              excess risk = V + B2 + f_0^2 (1-p)^n.                                                              (10)
+
+          For a < d/2 and h = n^{-1/(2 beta + d)} the excess risk falls like n^{-2 beta/(2 beta + d)}, the best rate there
+          is: fitting the noise exactly does no harm. For d/2 < a < d it still interpolates and learns, more slowly.
+Status.   Theorem: (8)-(10) are identities; the rate is that of Belkin, Rakhlin and Tsybakov (2019).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.errors import ConvergenceError
+from limitlab.laws.base import Law, Status
+from limitlab.laws.parameters import parameter
+from limitlab.laws.regression.cusp import drawn_errors, summary_of_errors
+from limitlab.laws.results import Values
+from limitlab.numerics.laplace import weighted_average
+
+Array = NDArray[np.float64]
+
+ACCEPTED = 1e-8
+"""Relative error above which the quadrature counts as not converged."""
+BLOCK = 2_000_000
+"""Points drawn at once."""
+SCAN = 200
+"""Bandwidths of the first look for the best one."""
+
+
+def risk(
+    samples: ArrayLike,
+    bandwidth: ArrayLike,
+    singularity: ArrayLike,
+    dimension: ArrayLike = 2,
+    smoothness: ArrayLike = 1.0,
+    amplitude: ArrayLike = 1.0,
+    noise: ArrayLike = 0.5,
+    offset: ArrayLike = 0.0,
+) -> dict[str, Array]:
+    """The observables, exactly, for arrays that broadcast: n, h, a, d, beta, C, tau and f_0; also their `accuracy`.
+
+    Examples
+    --------
+    >>> values = risk(samples=200, bandwidth=0.4, singularity=0.6, dimension=2, amplitude=1.5, noise=0.3**0.5)
+    >>> round(float(values["variance"]), 10), round(float(values["squared_bias"]), 10)
+    (0.0113548982, 0.1259796218)
+    """
+    n, h, a, d, beta, c, tau, f0 = (
+        np.asarray(x, dtype=float)
+        for x in (samples, bandwidth, singularity, dimension, smoothness, amplitude, noise, offset)
+    )
+    _check_singularity(a, d)
+    p = _window(h, d)
+    average = weighted_average(n, p, a / d, beta / d)
+    accuracy = float(average.accuracy.max(initial=0.0))
+    if not accuracy <= ACCEPTED:
+        raise ConvergenceError(f"the Laplace quadrature stopped at a relative error of {accuracy:.1e}", average, accuracy)
+    with np.errstate(divide="ignore"):  # p = 1: the window is never empty
+        empty = np.exp(n * np.log1p(-p))
+    height = c * h**beta
+    mean_bias = height * average.mean - f0 * empty
+    squared_bias = height**2 * average.mean_square + f0**2 * empty
+    variance = tau**2 * average.concentration
+    mean_bias, squared_bias, variance, empty = np.broadcast_arrays(mean_bias, squared_bias, variance, empty)
+    return dict(
+        mean_bias=mean_bias,
+        squared_bias=squared_bias,
+        variance=variance,
+        excess_risk=squared_bias + variance,
+        empty_probability=empty,
+        accuracy=np.asarray(accuracy),
+    )
+
+
+def leading_risk(
+    samples: ArrayLike,
+    bandwidth: ArrayLike,
+    singularity: ArrayLike,
+    dimension: ArrayLike = 2,
+    smoothness: ArrayLike = 1.0,
+    amplitude: ArrayLike = 1.0,
+    noise: ArrayLike = 0.5,
+) -> dict[str, Array]:
+    """The leading terms when many samples fall in the window (m = n h^d -> infinity, h -> 0): eqs. 12-13.
+
+    They show the exponents, but they are slow near a = d/2 (off by a factor of 1.8 at m = 32, a/d = 0.45): use `risk`.
+
+    Examples
+    --------
+    >>> exact, leading = (rule(1e7, 0.01, 0.4, dimension=2)["variance"] for rule in (risk, leading_risk))
+    >>> bool(abs(leading / exact - 1) < 0.01)
+    True
+    """
+    n, h, a, d, beta, c, tau = (
+        np.asarray(x, dtype=float) for x in (samples, bandwidth, singularity, dimension, smoothness, amplitude, noise)
+    )
+    _check_singularity(a, d)
+    q, m = a / d, n * _window(h, d)
+    variance = tau**2 * _leading_concentration(*np.broadcast_arrays(q, m))
+    squared_bias = (c * h**beta * (1 - q) / (1 - q + beta / d)) ** 2
+    return dict(squared_bias=squared_bias, variance=variance, excess_risk=squared_bias + variance)
+
+
+def _leading_concentration(q: Array, m: Array) -> Array:
+    """Mean sum of squared weights for m expected neighbours: finite, logarithmic or infinite second moment of the kernel."""
+    from scipy.special import gamma
+
+    light, heavy = np.where(q < 0.5, q, 0.25), np.where(q > 0.5, q, 0.75)  # placeholders where a branch is not used
+    finite = (1 - light) ** 2 / (1 - 2 * light) / m
+    logarithmic = (np.log(2 * m) - 1) / (2 * m)
+    infinite = gamma(2 - 1 / heavy) * gamma(1 / heavy) / heavy * (1 - heavy) ** (1 / heavy) * m ** (1 - 1 / heavy)
+    return np.asarray(np.select([q < 0.5, q > 0.5], [finite, infinite], logarithmic))
+
+
+def variance_exponent(singularity: ArrayLike, dimension: ArrayLike) -> Array:
+    """Exponent of 1/(n h^d) in the variance: 1 up to a = d/2 (with a logarithm there), then d/a - 1.
+
+    >>> variance_exponent([0.5, 1.0, 1.5], 2).round(4).tolist()
+    [1.0, 1.0, 0.3333]
+    """
+    a, d = np.asarray(singularity, dtype=float), np.asarray(dimension, dtype=float)
+    return np.asarray(np.minimum(1.0, d / a - 1))
+
+
+def rate_exponent(singularity: ArrayLike, dimension: ArrayLike, smoothness: ArrayLike) -> Array:
+    """Exponent r of samples^-r in the excess risk at the best bandwidth; 2 beta/(2 beta + d) up to a = d/2 (eq. 14).
+
+    >>> rate_exponent([0.5, 1.5], 2, 1.0).round(4).tolist()
+    [0.5, 0.25]
+    """
+    d, beta, rho = np.asarray(dimension, float), np.asarray(smoothness, float), variance_exponent(singularity, dimension)
+    return np.asarray(2 * beta * rho / (2 * beta + rho * d))
+
+
+def _check_singularity(a: Array, d: Array) -> None:
+    a, d = np.broadcast_arrays(a, d)
+    wrong = ~((a > 0) & (a < d))
+    if np.any(wrong):
+        worst = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+        raise ValueError(
+            f"singularity = {a[worst]:g} is not allowed: must be above 0 and below dimension = {d[worst]:g}; "
+            "below half the dimension it gives the optimal rate"
+        )
+
+
+def _window(h: Array, d: Array) -> Array:
+    """Share of the ball that lies in the window."""
+    p = np.asarray(h**d)
+    if np.any(p <= 0):
+        raise ValueError(
+            "bandwidth is too small for this dimension: the window's volume bandwidth^dimension is 0 in numbers"
+        )
+    return p
+
+
+class SingularKernelSmoother(Law):
+    """Can a smoother that passes through every noisy label still learn at the best possible rate?
+
+    The query is the tip of a cusp, f_0 + C|x|^beta, and the samples are uniform in the unit ball around it.
+
+    Examples
+    --------
+    >>> law = SingularKernelSmoother(samples=1000, bandwidth=0.3, singularity=1.2, dimension=3, smoothness=0.5, noise=1.0)
+    >>> round(float(law.theory().excess_risk), 10)
+    0.2427526083
+    >>> round(law.best_bandwidth(), 4)
+    0.2888
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "every number of samples n, bandwidth h <= 1 and singularity 0 < a < d: exact at finite n"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "inputs uniform in the unit ball, query at its centre",
+        "target offset + amplitude * |x|^smoothness (Holder exponent in (0, 1])",
+        "independent label noise of mean 0 and standard deviation `noise`",
+        "an empty window is answered by 0",
+    )
+    references: ClassVar[tuple[str, ...]] = (
+        """@inproceedings{belkin2019does,
+  title = {Does data interpolation contradict statistical optimality?},
+  author = {Belkin, Mikhail and Rakhlin, Alexander and Tsybakov, Alexandre B.},
+  booktitle = {International Conference on Artificial Intelligence and Statistics},
+  year = {2019}
+}""",
+        """@article{devroye1998hilbert,
+  title = {The {H}ilbert kernel regression estimate},
+  author = {Devroye, Luc and Gy{\\"o}rfi, L{\\'a}szl{\\'o} and Krzy{\\.z}ak, Adam},
+  journal = {Journal of Multivariate Analysis},
+  volume = {65},
+  pages = {209--227},
+  year = {1998}
+}""",
+    )
+    claims: ClassVar[tuple[str, ...]] = ("J4",)
+    observables: ClassVar[tuple[str, ...]] = ("mean_bias", "squared_bias", "variance", "excess_risk", "empty_probability")
+    array_parameters: ClassVar[tuple[str, ...]] = (
+        "samples",
+        "bandwidth",
+        "singularity",
+        "dimension",
+        "smoothness",
+        "amplitude",
+        "noise",
+        "offset",
+    )
+    path_parameters: ClassVar[tuple[str, ...]] = ("singularity", "smoothness", "amplitude", "noise", "offset")
+    size_meaning: ClassVar[str] = "number of independent training sets"
+    finite_size_rate: ClassVar[float] = math.inf
+    default_sizes: ClassVar[tuple[int, ...]] = (400, 800, 1600)
+
+    samples: int = parameter(100, "number of training samples", symbol="n", least=1, scale="log")
+    bandwidth: float = parameter(0.2, "radius of the window", symbol="h", above=0, most=1, scale="log")
+    singularity: float = parameter(0.6, "exponent of the kernel at zero, below `dimension`", symbol="a", above=0)
+    dimension: int = parameter(2, "dimension of the inputs", symbol="d", least=1)
+    smoothness: float = parameter(1.0, "Holder exponent of the target", symbol=r"\beta", above=0, most=1)
+    amplitude: float = parameter(1.0, "size of the cusp", symbol="C", least=0)
+    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
+    offset: float = parameter(0.0, "value of the target at the query", symbol="f_0")
+    labels: Literal["averaged", "drawn"] = parameter(
+        "averaged", "in experiments: average the noise in closed form, or draw it and run the estimator on points in R^d"
+    )
+
+    @model_validator(mode="after")
+    def _integrable_kernel(self) -> Self:
+        _check_singularity(np.asarray(self.singularity), np.asarray(float(self.dimension)))
+        return self
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The exact law over a grid of any of its numbers."""
+        own = {name: getattr(self, name) for name in self.array_parameters}
+        return risk(**{**own, **{name: value for name, value in grid.items() if value is not None}})
+
+    def best_bandwidth(self, empty_cost: float | None = None) -> float:
+        """The bandwidth in (0, 1] that minimises the excess risk, with a price on saying nothing.
+
+        An empty window is answered by 0, which is right by accident when `offset` is 0: without a price the best bandwidth
+        would be 0. `empty_cost` is the squared error charged for an empty window, by default the larger of offset^2 and
+        amplitude^2 + noise^2; it matters little, because windows near the optimum are rarely empty.
+
+        >>> law = SingularKernelSmoother(samples=10_000, dimension=2)
+        >>> round(law.best_bandwidth() / 10_000**-0.25, 2)                 # in units of n^{-1/(2 beta + d)}
+        0.97
+        """
+        from scipy.optimize import minimize_scalar
+
+        price = max(self.offset**2, self.amplitude**2 + self.noise**2) if empty_cost is None else float(empty_cost)
+
+        def cost(log_h: ArrayLike) -> Array:
+            values = self.evaluate(bandwidth=np.exp(np.asarray(log_h)))
+            empty = np.asarray(values["empty_probability"])
+            return np.asarray(np.asarray(values["excess_risk"]) + (price - self.offset**2) * empty)
+
+        lowest = -np.log(10.0 * self.samples) / self.dimension  # a tenth of a sample in the window
+        scan = np.linspace(lowest, 0.0, SCAN)
+        best = int(np.argmin(cost(scan)))
+        bounds = (scan[max(best - 1, 0)], scan[min(best + 1, SCAN - 1)])
+        refined = minimize_scalar(lambda log_h: float(cost(log_h)), bounds=bounds, method="bounded", options={"xatol": 1e-9})
+        return float(np.exp(refined.x if refined.fun < cost(scan[best]) else scan[best]))
+
+    def rate_exponent(self) -> float:
+        """Exponent of samples^-r at which the excess risk falls when the bandwidth is the best.
+
+        >>> SingularKernelSmoother(dimension=2, singularity=0.6).rate_exponent()
+        0.5
+        """
+        return float(rate_exponent(self.singularity, self.dimension, self.smoothness))
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """Mean over `size` training sets; one draw of the samples serves every value of the path parameters."""
+        own = {name: getattr(self, name) for name in self.path_parameters}
+        values = {**own, **{name: value for name, value in path.items() if value is not None}}
+        arrays = np.broadcast_arrays(*(np.asarray(values[name], dtype=float) for name in self.path_parameters))
+        _check_singularity(arrays[0], np.asarray(float(self.dimension)))
+        measure = self._averaged_labels if self.labels == "averaged" else self._drawn_labels
+        rows = measure(size, seed, *(array.ravel() for array in arrays))
+        return {name: row.reshape(arrays[0].shape) for name, row in rows.items()}
+
+    def _averaged_labels(
+        self, size: int, seed: int, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
+    ) -> dict[str, Array]:
+        """Weights from drawn distances; given them, bias and variance are sums."""
+        rng, p = self.rng(size, seed), self.bandwidth**self.dimension
+        counts = rng.binomial(self.samples, p, size)
+        q, b = singularity / self.dimension, smoothness / self.dimension
+        sums = np.zeros((3, q.size))
+        for block in _blocks(counts[counts > 0]):
+            sums += window_sums(1.0 - rng.random(int(block.sum())), block, q, b)  # marks in (0, 1]
+        height, empty = amplitude * self.bandwidth**smoothness, np.mean(counts == 0)
+        squared_bias = height**2 * sums[1] / size + offset**2 * empty
+        variance = noise**2 * sums[2] / size
+        return dict(
+            mean_bias=height * sums[0] / size - offset * empty,
+            squared_bias=squared_bias,
+            variance=variance,
+            excess_risk=squared_bias + variance,
+            empty_probability=np.full(q.size, share_of_empty_sets(int(counts.sum()), self.samples, size)),
+        )
+
+    def _drawn_labels(
+        self, size: int, seed: int, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
+    ) -> dict[str, Array]:
+        """The whole recipe, once per value of the path, from the same points and the same noise."""
+        from limitlab.models.smoothers import SingularKernelRegressor
+
+        runs = []
+        for a, beta, c, tau, f0 in zip(singularity, smoothness, amplitude, noise, offset, strict=True):
+            rng, model = self.rng(size, seed), SingularKernelRegressor(bandwidth=self.bandwidth, singularity=float(a))
+            errors, distances = drawn_errors(rng, model, size, self.samples, self.dimension, beta, c, tau, f0)
+            inside = int((distances <= self.bandwidth).sum())
+            empty = share_of_empty_sets(inside, self.samples, size)
+            runs.append({**summary_of_errors(errors), "empty_probability": np.asarray(empty)})
+        return {name: np.array([run[name] for run in runs]) for name in self.observables}
+
+
+def window_sums(marks: Array, counts: NDArray[np.int64], tail: Array, power: Array) -> Array:
+    """Sums over windows of the weighted average, its square and the sum of squared weights, one column per (tail, power).
+
+    `marks` holds the uniform marks of all windows one after the other, `counts` (all positive) how many belong to each.
+
+    >>> window_sums(np.array([0.25, 1.0]), np.array([2]), np.array([0.5]), np.array([1.0])).ravel().round(4).tolist()
+    [0.5, 0.25, 0.5556]
+    """
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    relative = marks / np.repeat(np.minimum.reduceat(marks, starts), counts)  # the nearest point weighs 1: no overflow
+    out = np.empty((3, tail.size))
+    for j, (q, b) in enumerate(zip(tail, power, strict=True)):
+        weight = relative**-q
+        total = np.add.reduceat(weight, starts)
+        average = np.add.reduceat(weight * marks**b, starts) / total
+        out[:, j] = average.sum(), (average**2).sum(), (np.add.reduceat(weight**2, starts) / total**2).sum()
+    return out
+
+
+def share_of_empty_sets(inside: int, samples: int, sets: int) -> float:
+    """Share of all n-subsets of the sets * n drawn points that miss the window, when `inside` points are in it.
+
+    The unbiased estimate of (1-p)^n with the least variance; it stays useful where no single drawn set is empty.
+
+    >>> share_of_empty_sets(inside=2, samples=1, sets=4)
+    0.5
+    """
+    total = sets * samples
+    if inside > total - samples:
+        return 0.0
+    return float(np.exp(np.log1p(-inside / (total - np.arange(samples))).sum()))
+
+
+def _blocks(counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Consecutive windows with about BLOCK points together."""
+    edges = np.flatnonzero(np.diff(np.cumsum(counts) // BLOCK)) + 1
+    return [block for block in np.split(counts, edges) if block.size]
