@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
     "laws_table",  # the {laws-table} directive
+    "law_parameters",  # a law's parameters, from its metadata
     "plain_docstrings",  # our docstrings are plain text with code in backticks
 ]
 exclude_patterns = ["_build", "examples", "**/README.*"]
@@ -51,7 +52,6 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
-    "plot_gallery": "True",
     "abort_on_example_error": True,
 }
 

@@ -1,7 +1,7 @@
 """Docstrings are written for people who read the source; this makes Sphinx show them as written.
 
-The docstring of a module is laid out by hand like a section of a paper (setting, limit, result with equations in ASCII), so it
-is shown verbatim. Elsewhere a vertical bar is a norm or an absolute value and a star a product: reStructuredText must not
+The docstring of a module is laid out by hand like a section of a paper (setting, limit, result with equations in ASCII), so
+it is shown verbatim. Elsewhere a vertical bar is a norm or an absolute value and a star a product: reStructuredText must not
 take them for markup.
 """
 

@@ -1,0 +1,34 @@
+"""A law's page of the reference lists its parameters from the metadata that also make its options and error messages."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from limitlab.laws.base import Law
+
+
+def parameter_list(law: type[Law]) -> list[str]:
+    """The parameters as a table in reStructuredText, and what the law says of itself."""
+    lines = ["", f":Status: {law.status}", f":Regime: {law.regime}", f":Size: {law.size_meaning}"]
+    lines += [":Assumptions: " + "; ".join(law.assumptions), "", ".. list-table:: Parameters", "   :header-rows: 1", ""]
+    lines += ["   * - name", "     - symbol", "     - default", "     - allowed", "     - meaning"]
+    for name, meta in law.parameters().items():
+        symbol = f":math:`{meta.symbol}`" if meta.symbol else ""
+        cells = [f"``{name}``", symbol, f"``{meta.default!r}``", meta.allowed, meta.description]
+        lines += [f"   {'*' if index == 0 else ' '} - {cell}" for index, cell in enumerate(cells)]
+    observables = ", ".join(f"``{observable}``" for observable in law.observables)
+    return [*lines, "", f"Observables: {observables}", ""]
+
+
+def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Insert the table after the first paragraph of a law's docstring."""
+    if what == "class" and inspect.isclass(obj) and issubclass(obj, Law) and obj is not Law:
+        first = lines.index("") if "" in lines else len(lines)
+        lines[first:first] = parameter_list(obj)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Run after napoleon has read the sections (its priority is 500), so that it leaves the table alone."""
+    app.connect("autodoc-process-docstring", process, priority=600)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
