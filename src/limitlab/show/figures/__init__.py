@@ -1,1 +1,68 @@
-"""TODO docstring set by its owner."""
+"""The figures behind the claims, by id; each subject file lists its own. Nothing is imported until a figure is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from limitlab.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUBJECTS = ("spectra", "regression", "local")
+"""Files beside this one that export `FIGURES`, in the order in which their figures are listed."""
+
+
+def all_figures() -> dict[str, Callable[[bool], Figure]]:
+    """Every figure by id: a function that draws it, from small experiments (True) or larger ones (False).
+
+    >>> "ridge-double-descent" in all_figures()
+    True
+    """
+    return {
+        name: draw
+        for subject in SUBJECTS
+        for name, draw in importlib.import_module(f"limitlab.show.figures.{subject}").FIGURES.items()
+    }
+
+
+def describe_figures() -> dict[str, str]:
+    """What every figure shows: the first line of its docstring, by id."""
+    return {name: (inspect.getdoc(draw) or name).split("\n")[0] for name, draw in all_figures().items()}
+
+
+def find_figure(name: str) -> str:
+    """The id of a figure, from the id spelt with - or _, or from the id of a claim that it shows.
+
+    >>> find_figure("ridge_double_descent")
+    'ridge-double-descent'
+    """
+    figures = all_figures()
+    spelt = {known.lower().replace("_", "-"): known for known in figures}
+    wanted = name.lower().replace("_", "-")
+    if wanted in spelt:
+        return spelt[wanted]
+    from limitlab.lab.claims import LEDGER
+
+    claim = LEDGER.get(name.upper())
+    if claim is None:
+        raise ValueError(f"there is no figure {name!r}: {did_you_mean(name, figures)}")
+    if claim.figure is None or claim.figure not in figures:
+        raise ValueError(f"claim {claim.id} has no figure: `limitlab figure --list` lists those there are")
+    return claim.figure
+
+
+def make_figure(name: str, quick: bool = True) -> Figure:
+    """Draw a figure by id.
+
+    Parameters
+    ----------
+    name
+        Id of the figure, or of a claim that has one.
+    quick
+        Small experiments (seconds) or larger ones.
+    """
+    return all_figures()[find_figure(name)](quick)

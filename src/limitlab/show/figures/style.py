@@ -35,7 +35,7 @@ RC: dict[str, Any] = {
 
 def new_figure(columns: int = 1, rows: int = 1, width: float = 6.4, height: float = 4.4) -> tuple[Figure, Sequence[Axes]]:
     """A figure with `rows * columns` axes in the house style (no pyplot, so nothing needs closing)."""
-    with rc_context(RC):
+    with rc_context(RC):  # type: ignore[arg-type]
         figure = Figure(figsize=(width * columns, height * rows))
         axes = figure.subplots(rows, columns, squeeze=False)
     return figure, list(axes.flat)

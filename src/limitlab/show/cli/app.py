@@ -1,0 +1,126 @@
+"""The Typer application and how it fails: one line on stderr and a meaningful exit code, never a traceback for bad input.
+
+Exit codes: 0 fine; 1 the check failed (a comparison that does not agree, a claim that fails, a target out of reach, a solver
+that stopped short); 2 bad input; 130 interrupted. A traceback means a bug in limitlab.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from limitlab.errors import ConvergenceError, UnreachableTarget
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+UsageError: type[Any] = typer.BadParameter.__bases__[0]
+"""Base of every command-line error (Typer carries its own copy of Click, so the class is taken from Typer)."""
+
+
+class OneLineErrors(TyperGroup):
+    """A command group that reports an error as one line and an exit code."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command line; in standalone mode end the process with the exit code."""
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except EXPECTED as error:
+            code = report_error(error)
+        if standalone_mode:
+            sys.exit(code or 0)
+        return code
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command; Ctrl-C ends it with one line."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+
+
+EXPECTED: tuple[type[Exception], ...] = (
+    UsageError,
+    ValueError,
+    OSError,
+    NotImplementedError,
+    ConvergenceError,
+    FloatingPointError,
+)
+"""What a user's input or the mathematics can cause. Everything else is a bug and keeps its traceback."""
+
+
+def report_error(error: Exception) -> int:
+    """Print an expected error, one line per message, and give the exit code it deserves."""
+    for line in messages(error):
+        complain(line)
+    if isinstance(error, (UnreachableTarget, ConvergenceError, FloatingPointError)):
+        return FAILED
+    return BAD_INPUT
+
+
+def messages(error: Exception) -> list[str]:
+    """What an error says, one line per message.
+
+    >>> messages(ValueError("ratio = 0.0 is not allowed"))
+    ['ratio = 0.0 is not allowed']
+    >>> messages(FileNotFoundError(2, "No such file or directory", "sweep.toml"))
+    ["cannot read or write 'sweep.toml': No such file or directory"]
+    """
+    if isinstance(error, UsageError):
+        context = getattr(error, "ctx", None)
+        hint = f" (see {context.command_path} --help)" if context is not None else ""
+        return [_one_line(error.format_message()) + hint]
+    if isinstance(error, OSError) and error.strerror:
+        where = f" '{error.filename}'" if error.filename is not None else ""
+        return [_one_line(f"cannot read or write{where}: {error.strerror}")]
+    errors = getattr(error, "errors", None)  # pydantic's ValidationError lists what is wrong
+    if callable(errors):
+        return [_one_line(str(item["msg"]).removeprefix("Value error, ")) for item in errors()]
+    return [_one_line(str(error)) or type(error).__name__]
+
+
+def complain(line: str) -> None:
+    """One line on stderr."""
+    typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    typer.echo(line, err=True)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+app = typer.Typer(
+    name="limitlab",
+    cls=OneLineErrors,
+    help="A laboratory for the limit laws of learning: predict, simulate, compare.",
+    epilog="Example: limitlab predict ridge --ratio 0.1:10:60log --ridge 0.001,0.1 --plot double_descent.png",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def version_option(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
+) -> None:
+    """A laboratory for the limit laws of learning: predict, simulate, compare."""
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"limitlab {installed('limitlab')}")
+        raise typer.Exit

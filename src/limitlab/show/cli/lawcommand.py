@@ -1,0 +1,54 @@
+"""Commands that take a law and its parameters: `limitlab predict ridge --ratio 2`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from limitlab.show.cli.options import Asked, kebab, read_law
+
+LawArgument = Annotated[str, typer.Argument(metavar="LAW", help="Name of a law, as `limitlab laws` lists them.")]
+
+TAKES_PARAMETERS = {"ignore_unknown_options": True, "allow_extra_args": True}
+"""Context settings of these commands: what the command does not know is a parameter of the law."""
+
+
+class LawCommand(TyperCommand):
+    """A command whose help, asked for with a law (`limitlab predict ridge --help`), lists that law's options too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Remember the law before the options are read: the option for help ends the reading."""
+        ctx.meta["limitlab.law"] = next((arg for arg in args[:1] if not arg.startswith("-")), None)
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The command's help, then the law's parameters."""
+        super().format_help(ctx, formatter)
+        name = ctx.meta.get("limitlab.law")
+        if name is not None:
+            from limitlab.lab.registry import find_law
+            from limitlab.show.cli.catalogue import parameter_table
+
+            typer.echo(f"\nOptions for the parameters of {find_law(name).__name__}:")
+            parameter_table(find_law(name))
+
+
+def asked_law(ctx: typer.Context, name: str) -> Asked:
+    """The law that a command names, with the parameters that the rest of the command line gives it."""
+    from limitlab.lab.registry import find_law
+
+    if name.startswith("-"):
+        raise ValueError(f"name the law before its parameters: limitlab {ctx.info_name} LAW {name} ...")
+    own = [option for param in ctx.command.params for option in param.opts if option.startswith("--")]
+    return read_law(find_law(name), ctx.args, own)
+
+
+def single(asked: Asked, command: str) -> Asked:
+    """Refuse swept parameters where a command wants one law."""
+    for name, values in asked.over.items():
+        raise ValueError(
+            f"--{kebab(name)} has {len(values)} values: `limitlab {command}` takes one, `limitlab predict` sweeps"
+        )
+    return asked

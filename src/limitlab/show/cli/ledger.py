@@ -1,0 +1,91 @@
+"""`verify`: the claims of the ledger, checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from limitlab.lab.progress import Progress
+from limitlab.show.cli.app import FAILED, app
+from limitlab.show.cli.output import JsonOption, print_json, stdout
+from limitlab.show.tables import number
+
+if TYPE_CHECKING:
+    from limitlab.lab.claims import Record
+
+
+@app.command(epilog="Example: limitlab verify J5 J8 --full")
+def verify(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Claims to check (default: all).")] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="The sizes that decide (minutes) instead of small ones (seconds).")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the claims of the ledger and print what was measured; exit code 1 when one fails."""
+    from limitlab.lab.claims import find_claims
+    from limitlab.lab.claims import verify as run
+
+    claims = find_claims(ids or [])
+    records = []
+    with Progress(len(claims), "checking claims") as progress:
+        for record in run(claims, quick=not full):
+            records.append(record)
+            progress.advance()
+    failed = [record.claim.id for record in records if record.status == "fail"]
+    asked_but_missing = [record.claim.id for record in records if ids and record.status == "not implemented"]
+    if as_json:
+        print_json([describe_record(record) for record in records])
+    else:
+        print_records(records)
+        counts = {status: sum(record.status == status for record in records) for status in COLOURS}
+        typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
+    if asked_but_missing:
+        typer.echo(f"not implemented: {', '.join(asked_but_missing)}", err=True)
+    if failed or asked_but_missing:
+        raise typer.Exit(FAILED)
+
+
+COLOURS = {"pass": "green", "fail": "red", "not implemented": "yellow"}
+
+
+def print_records(records: list[Record]) -> None:
+    """The ledger as a table: what is claimed, what was measured, what was asked of it."""
+    table = Table(show_lines=True)
+    for name in ("id", "claim", "status", "measured", "criterion", "seconds"):
+        table.add_column(name, overflow="fold", justify="right" if name == "seconds" else "left")
+    for record in records:
+        shown = describe_record(record)
+        measured = "\n".join(f"{name} = {number(value)}" for name, value in shown["measured"].items())
+        status = f"[{COLOURS[record.status]}]{record.status}[/]"
+        words = [record.claim.id, record.claim.statement, status, measured or shown["error"], shown["criterion"]]
+        seconds = f"{shown['seconds']:.1f}" if record.outcome else ""
+        table.add_row(*[word if position == 2 else escape(word) for position, word in enumerate(words)], seconds)
+    stdout().print(table)
+
+
+def escape(text: str) -> str:
+    """Text whose brackets Rich takes as text."""
+    from rich.markup import escape as markup_escape
+
+    return markup_escape(text)
+
+
+def describe_record(record: Record) -> dict[str, Any]:
+    """A record of the ledger as a plain structure."""
+    outcome = record.outcome
+    return {
+        "id": record.claim.id,
+        "area": record.claim.area,
+        "statement": record.claim.statement,
+        "laws": list(record.claim.laws),
+        "figure": record.claim.figure,
+        "status": record.status,
+        "measured": dict(outcome.measured) if outcome else {},
+        "criterion": outcome.criterion if outcome else "",
+        "note": outcome.note if outcome else "",
+        "error": record.error,
+        "seconds": outcome.seconds if outcome else 0.0,
+    }

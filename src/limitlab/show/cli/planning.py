@@ -1,0 +1,159 @@
+"""`plan` and `optimal`: which value of a parameter reaches a target, and which is best."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from limitlab.show.cli.app import app
+from limitlab.show.cli.lawcommand import TAKES_PARAMETERS, LawArgument, LawCommand, asked_law, single
+from limitlab.show.cli.options import read_numbers
+from limitlab.show.cli.output import (
+    JsonOption,
+    OutOption,
+    PlotOption,
+    check_paths,
+    describe_result,
+    print_json,
+    print_table,
+    save_figure,
+    save_result,
+)
+from limitlab.show.cli.progress import working
+from limitlab.show.cli.running import title_of
+from limitlab.show.tables import number
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from limitlab.laws.base import Law
+
+BoundsOption = Annotated[
+    str | None, typer.Option("--bounds", metavar="LOW:HIGH", help="Interval to look in (default: the parameter's range).")
+]
+
+
+@app.command(
+    cls=LawCommand,
+    context_settings=TAKES_PARAMETERS,
+    epilog="Example: limitlab plan ridge --noise 0.5 --target test_error=0.4 --solve-for ratio",
+)
+def plan(
+    ctx: typer.Context,
+    law_name: LawArgument,
+    target: Annotated[str, typer.Option("--target", metavar="NAME=VALUE", help="An observable and the value wanted.")],
+    solve_for: Annotated[str, typer.Option("--solve-for", metavar="PARAMETER", help="The parameter to choose.")],
+    bounds: BoundsOption = None,
+    prefer: Annotated[
+        Literal["smallest", "largest", "nearest"],
+        typer.Option("--prefer", help="Which answer to take where there are several."),
+    ] = "smallest",
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+) -> None:
+    """How much data, width or ridge does a target need? Exit code 1 when it is out of reach, with the best there is."""
+    from limitlab.lab.plan import plan as run
+
+    law = single(asked_law(ctx, law_name), "plan").law
+    observable, wanted = read_target(target)
+    parameter = solve_for.removeprefix("--").replace("-", "_")
+    interval = read_bounds(bounds)
+    check_paths(out, plot)
+    with working(f"looking for {parameter}"):
+        result = run(law, {observable: wanted}, parameter, interval, prefer)
+    finish(law, result, parameter, observable, as_json, out, plot, level=wanted)
+    if not as_json:
+        others = [number(value) for value in result["solutions"].values.tolist() if value != result[parameter].item()]
+        typer.echo(f"{parameter} = {number(result[parameter].item())} gives {observable} = {number(wanted)}", nl=not others)
+        if others:
+            typer.echo(f"; so do {', '.join(others)}")
+
+
+@app.command(
+    cls=LawCommand,
+    context_settings=TAKES_PARAMETERS,
+    epilog="Example: limitlab optimal ridge --ratio 2 --noise 0.5 --over ridge --minimise test_error",
+)
+def optimal(
+    ctx: typer.Context,
+    law_name: LawArgument,
+    over: Annotated[str, typer.Option("--over", metavar="PARAMETER", help="The parameter to choose.")] = "ridge",
+    minimise: Annotated[
+        str, typer.Option("--minimise", metavar="NAME", help="The observable to make small.")
+    ] = "test_error",
+    bounds: BoundsOption = None,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+) -> None:
+    """The best value of a parameter: the global minimum of an observable of the limit."""
+    from limitlab.lab.plan import optimal as run
+
+    law = single(asked_law(ctx, law_name), "optimal").law
+    parameter, observable = over.removeprefix("--").replace("-", "_"), minimise.replace("-", "_")
+    interval = read_bounds(bounds)
+    check_paths(out, plot)
+    with working(f"looking for the best {parameter}"):
+        result = run(law, parameter, observable, interval)
+    finish(law, result, parameter, observable, as_json, out, plot)
+    if not as_json:
+        best, value = number(result[parameter].item()), number(result[observable].item())
+        edge = " (an end of the interval searched: --bounds changes it)" if result.attrs["at_bound"] else ""
+        typer.echo(f"{parameter} = {best}{edge} minimises {observable}: {value}")
+
+
+def finish(
+    law: Law,
+    result: xr.Dataset,
+    parameter: str,
+    observable: str,
+    as_json: bool,
+    out: Path | None,
+    plot: Path | None,
+    level: float | None = None,
+) -> None:
+    """Save, draw and print an answer."""
+    if out is not None:
+        save_result(result, out)
+    if plot is not None:
+        from limitlab.show.figures.generic import answer_figure
+
+        save_figure(lambda: answer_figure(law, result, parameter, observable, level), plot)
+    if as_json:
+        print_json(describe_result(result))
+        return
+    names = [name for name in law.observables if name in result]
+    rows = [{"observable": name, "value": result[name].item()} for name in names if result[name].ndim == 0]
+    print_table(rows, title=f"{title_of(law)} at {parameter} = {number(result[parameter].item())}")
+
+
+def read_target(text: str) -> tuple[str, float]:
+    """The observable and the value of a target.
+
+    >>> read_target("test-error=0.3")
+    ('test_error', 0.3)
+    """
+    name, equals, value = text.partition("=")
+    (wanted,) = read_numbers("target", value) if equals and "," not in value and ":" not in value else (None,)
+    if not name.strip() or not isinstance(wanted, float):
+        raise ValueError(f"--target {text} is not allowed: give an observable and a number, such as test_error=0.3")
+    return name.strip().replace("-", "_"), wanted
+
+
+def read_bounds(text: str | None) -> tuple[float, float] | None:
+    """The interval of `--bounds`.
+
+    >>> read_bounds("0.1:10")
+    (0.1, 10.0)
+    """
+    if text is None:
+        return None
+    parts = text.replace(",", ":").split(":")
+    try:
+        low, high = (float(part) for part in parts)
+    except ValueError:
+        raise ValueError(f"--bounds {text} is not allowed: give two numbers, such as 0.1:10") from None
+    return low, high

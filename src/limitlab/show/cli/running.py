@@ -1,0 +1,288 @@
+"""`predict`, `simulate`, `compare`: the limit, the finite experiment, and whether they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limitlab.errors import did_you_mean
+from limitlab.show.cli.app import FAILED, app
+from limitlab.show.cli.lawcommand import TAKES_PARAMETERS, LawArgument, LawCommand, asked_law, single
+from limitlab.show.cli.options import Asked, read_sizes
+from limitlab.show.cli.output import (
+    JsonOption,
+    OutOption,
+    PlotOption,
+    check_paths,
+    describe_result,
+    print_json,
+    print_table,
+    save_figure,
+    save_result,
+)
+from limitlab.show.cli.progress import working
+from limitlab.show.tables import number, rows_of, table_names
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from limitlab.lab.compare import Comparison
+    from limitlab.laws.base import Law
+
+ObservablesOption = Annotated[
+    str | None, typer.Option("--observables", metavar="NAMES", help="Comma list of observables to show (default: all).")
+]
+
+
+@app.command(
+    cls=LawCommand,
+    context_settings=TAKES_PARAMETERS,
+    epilog="Example: limitlab predict ridge --ratio 0.1:10:50log --ridge 0,0.1 --plot double_descent.png",
+)
+def predict(
+    ctx: typer.Context,
+    law_name: LawArgument,
+    observables: ObservablesOption = None,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+) -> None:
+    """The limit that a law predicts. An option with several values (0,0.1 or 0.1:10:50log) is swept over."""
+    asked = asked_law(ctx, law_name)
+    names = chosen(asked.law, observables)
+    check_paths(out, plot)
+    if plot is not None:
+        require_axis(asked)
+    with working(f"solving {type(asked.law).__name__}"):
+        result = select(predicted(asked), names)
+    if out is not None:
+        save_result(result, out)
+    if plot is not None:
+        from limitlab.show.figures.generic import sweep_figure
+
+        save_figure(lambda: sweep_figure(result), plot)
+    if as_json:
+        print_json(describe_result(result))
+    elif out is None and plot is None:
+        print_prediction(asked.law, result)
+
+
+def predicted(asked: Asked) -> xr.Dataset:
+    """The theory of a law, on the grid of its swept parameters where there are any."""
+    if not asked.over:
+        return asked.law.theory()
+    from limitlab.lab.sweep import sweep
+
+    return sweep(asked.law, over=asked.over)
+
+
+def print_prediction(law: Law, result: xr.Dataset) -> None:
+    """A prediction as a table: an observable per row, or a grid point per row."""
+    names = table_names(result)
+    if any(result[name].ndim for name in names):
+        print_table(rows_of(result, names), title=title_of(law))
+    else:
+        rows = [
+            {"observable": name, "value": result[name].item(), "meaning": result[name].attrs.get("long_name", "")}
+            for name in names
+        ]
+        print_table(rows, title=title_of(law))
+    typer.echo(f"status: {law.status}; estimated relative accuracy {float(result.attrs['accuracy']):.1g}")
+
+
+@app.command(
+    cls=LawCommand,
+    context_settings=TAKES_PARAMETERS,
+    epilog="Example: limitlab simulate ridge --ratio 0.5,2 --size 200 --seeds 10",
+)
+def simulate(
+    ctx: typer.Context,
+    law_name: LawArgument,
+    size: Annotated[int | None, typer.Option("--size", help="Size of the experiment (default: the law's own).")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the first draw.")] = 0,
+    seeds: Annotated[int, typer.Option("--seeds", help="Number of independent draws.")] = 1,
+    observables: ObservablesOption = None,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+) -> None:
+    """Finite experiments of a law, beside its prediction. The same seed gives the same numbers."""
+    asked = asked_law(ctx, law_name)
+    names = chosen(asked.law, observables)
+    check_paths(out, plot)
+    if seeds < 1:
+        raise ValueError(f"--seeds {seeds} is not allowed: must be at least 1")
+    if plot is not None:
+        require_axis(asked)
+    experiment_size = size if size is not None else asked.law.default_sizes[-1]
+    draws = range(seed, seed + seeds)
+    with working(f"simulating {type(asked.law).__name__} at size {experiment_size}"):
+        result = select(simulated(asked, experiment_size, draws), names)
+    if out is not None:
+        save_result(result, out)
+    if plot is not None:
+        from limitlab.show.figures.generic import simulation_figure
+
+        save_figure(lambda: simulation_figure(select(predicted(asked), names), result), plot)
+    if as_json:
+        print_json(describe_result(result))
+    elif out is None and plot is None:
+        print_simulation(asked, result, select(predicted(asked), names))
+
+
+def simulated(asked: Asked, size: int, seeds: Sequence[int]) -> xr.Dataset:
+    """Experiments along a dimension `seed`, on the grid of the swept parameters where there are any."""
+    if not asked.over:
+        return asked.law.simulate_batch(size, list(seeds))
+    import xarray as xr
+
+    batches = []
+    for values in grid_points(asked.over):
+        batch = asked.law.replace(**values).simulate_batch(size, list(seeds))
+        batches.append(
+            batch.drop_vars([name for name in values if name in batch.coords]).expand_dims(
+                {k: [v] for k, v in values.items()}
+            )
+        )
+    return xr.combine_by_coords(batches, combine_attrs="drop_conflicts")  # type: ignore[return-value]
+
+
+def grid_points(over: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """Every combination of the swept values.
+
+    >>> grid_points({"ratio": [1, 2], "ridge": [0.1]})
+    [{'ratio': 1, 'ridge': 0.1}, {'ratio': 2, 'ridge': 0.1}]
+    """
+    import itertools
+
+    return [dict(zip(over, values, strict=True)) for values in itertools.product(*over.values())]
+
+
+def print_simulation(asked: Asked, result: xr.Dataset, theory: xr.Dataset) -> None:
+    """Mean over the draws, its standard error, and the limit, one row per observable and grid point."""
+    import numpy as np
+
+    names = [name for name in table_names(result) if name in theory]
+    draws = result.sizes["seed"]
+    mean = rows_of(result[names].mean("seed"), names)
+    spread = rows_of(result[names].std("seed", ddof=1) / np.sqrt(draws), names) if draws > 1 else None
+    limit = rows_of(theory[names], names)
+    rows = []
+    for index, row in enumerate(mean):
+        place = {key: value for key, value in row.items() if key not in names}
+        for name in names:
+            error = {"standard_error": spread[index][name]} if spread else {}
+            rows.append({**place, "observable": name, "simulation": row[name], **error, "limit": limit[index][name]})
+    draw_words = f"{draws} draws" if draws > 1 else "1 draw"
+    print_table(rows, title=f"{title_of(asked.law)}, size {result.attrs['size']} ({asked.law.size_meaning}), {draw_words}")
+
+
+@app.command(
+    cls=LawCommand,
+    context_settings=TAKES_PARAMETERS,
+    epilog="Example: limitlab compare ridge --ratio 2 --size 50,100,200 --seeds 20 --plot gap.png",
+)
+def compare(
+    ctx: typer.Context,
+    law_name: LawArgument,
+    size: Annotated[
+        str | None,
+        typer.Option("--size", "--sizes", metavar="LIST", help="Sizes, such as 50,100,200 (default: the law's own)."),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", help="Draws per size (default: the law's own).")] = None,
+    base_seed: Annotated[int, typer.Option("--base-seed", "--seed", help="Different values give independent draws.")] = 0,
+    observables: ObservablesOption = None,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+) -> None:
+    """Do theory and simulation agree? Error budget and verdict; exit code 1 unless the verdict is "agree"."""
+    from limitlab.lab.compare import compare as run
+
+    law = single(asked_law(ctx, law_name), "compare").law
+    names = chosen(law, observables)
+    check_paths(out, plot)
+    sizes = read_sizes("size", size) if size is not None else None
+    with working(f"comparing {type(law).__name__} with experiments"):
+        result = run(law, sizes, seeds, base_seed=base_seed, observables=names)
+    if out is not None:
+        save_result(result.dataset, out)
+    if plot is not None:
+        save_figure(result.plot, plot)
+    if as_json:
+        print_json(describe_comparison(result))
+    else:
+        print_comparison(result)
+    if not result.passed:
+        raise typer.Exit(FAILED)
+
+
+def describe_comparison(result: Comparison) -> dict[str, Any]:
+    """A comparison as a plain structure, for JSON."""
+    return {
+        "law": type(result.law).__name__,
+        "parameters": result.law.model_dump(mode="json"),
+        "status": result.law.status,
+        "verdict": result.verdict,
+        "passed": result.passed,
+        "explanation": result.explanation,
+        "table": [vars(row) for row in result.rows],
+    }
+
+
+BUDGET = ("theory", "simulation", "gap", "standard_error", "numerical_error", "finite_size_allowance", "z", "verdict")
+
+
+def print_comparison(result: Comparison) -> None:
+    """The error budget as a table, then the verdict."""
+    rows = []
+    for row in result.rows:
+        place = {"at": row.entry} if any(other.entry for other in result.rows) else {}
+        rows.append({"observable": row.observable, **place, **{name: short(getattr(row, name)) for name in BUDGET}})
+    print_table(rows, title=title_of(result.law))
+    colour = {"agree": "green", "disagree": "red", "underpowered": "yellow"}[result.verdict]
+    typer.secho(result.verdict, fg=colour, bold=True, nl=False)
+    typer.echo(f": {result.explanation}")
+
+
+def short(value: Any) -> Any:
+    """A number of an error budget with three digits; six for the observable itself would hide the rest."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+# -- what the three share -------------------------------------------------------------------------------------------
+
+
+def title_of(law: Law) -> str:
+    """A law with the parameters that differ from their defaults."""
+    changed = {
+        name: getattr(law, name) for name, meta in type(law).parameters().items() if getattr(law, name) != meta.default
+    }
+    inside = ", ".join(f"{name}={number(value)}" for name, value in changed.items())
+    return f"{type(law).__name__}({inside})"
+
+
+def chosen(law: Law, observables: str | None) -> list[str] | None:
+    """The observables that a comma list names, or None for all of them."""
+    if observables is None:
+        return None
+    names = [name.strip().replace("-", "_") for name in observables.split(",") if name.strip()]
+    for name in names:
+        if name not in law.observables:
+            raise ValueError(f"{type(law).__name__} has no observable {name!r}: {did_you_mean(name, law.observables)}")
+    return names or None
+
+
+def select(result: xr.Dataset, names: list[str] | None) -> xr.Dataset:
+    """A result with only these observables."""
+    return result if names is None else result[names]
+
+
+def require_axis(asked: Asked) -> None:
+    """A plot needs something to run along: a swept parameter, or a coordinate of the law such as its time."""
+    import numpy as np
+
+    if not asked.over and not any(np.ndim(axis) for axis in asked.law.coordinates().values()):
+        raise ValueError("nothing to plot against: give a parameter several values, such as 0.1:10:50log")

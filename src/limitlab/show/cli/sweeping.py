@@ -1,0 +1,1 @@
+"""`sweep`: a grid of predictions or experiments, described by a TOML file."""

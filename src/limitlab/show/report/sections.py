@@ -1,0 +1,178 @@
+"""The sections of the report. A section that breaks says so in its place and leaves the others alone."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from limitlab.show.report.page import Section, badge, definitions, picture, problem, slug, table
+from limitlab.show.tables import number, plain_symbol
+
+if TYPE_CHECKING:
+    from limitlab.lab.claims import Record
+    from limitlab.lab.compare import Comparison
+    from limitlab.laws.base import Law
+
+LEDGER, LAWS, FIGURES = "The ledger", "The laws", "The figures"
+
+
+def guarded(make: Callable[[], Section], anchor: str, title: str, group: str) -> Section:
+    """A section, or in its place what went wrong with it."""
+    try:
+        return make()
+    except Exception as error:  # whatever breaks one section, the page is written
+        return Section(anchor, title, problem(error), failed=True, group=group)
+
+
+# -- the ledger -------------------------------------------------------------------------------------------------------
+
+
+def ledger_section(records: Sequence[Record]) -> Section:
+    """Every claim with its status, the numbers measured and the criterion."""
+    counts = {status: sum(record.status == status for record in records) for status in ("pass", "fail", "not implemented")}
+    intro = (
+        "<p>Every statement of the theory as a check that can fail. "
+        + ", ".join(f"{count} {badge(status)}" for status, count in counts.items())
+        + ".</p>"
+    )
+    body = intro + "".join(_area(area, [r for r in records if r.claim.area == area]) for area in _areas(records))
+    return Section(slug(LEDGER), LEDGER, body, failed=counts["fail"] > 0, group=LEDGER)
+
+
+def _areas(records: Sequence[Record]) -> list[str]:
+    return list(dict.fromkeys(record.claim.area for record in records))
+
+
+def _area(area: str, records: Sequence[Record]) -> str:
+    return f"<h3>{escape(area)}</h3>" + table([_claim_row(record) for record in records], raw=RAW, cards=True)
+
+
+RAW = ("id", "statement", "status", "measured", "criterion")
+
+
+def _claim_row(record: Record) -> dict[str, str | float]:
+    claim, outcome = record.claim, record.outcome
+    measured = (
+        "<br>".join(f"{escape(name)} = {escape(number(value))}" for name, value in outcome.measured.items())
+        if outcome
+        else ""
+    )
+    note = f'<br><span class="soft">{escape(outcome.note)}</span>' if outcome and outcome.note else ""
+    shown = f' <a href="#figure-{claim.figure}">figure</a>' if claim.figure else ""
+    return {
+        "id": f"<strong>{escape(claim.id)}</strong>",
+        "statement": escape(claim.statement) + shown,
+        "status": badge(record.status),
+        "measured": measured or f'<span class="fail">{escape(record.error)}</span>' * bool(record.error),
+        "criterion": (escape(outcome.criterion) if outcome else "") + note,
+        "seconds": f"{outcome.seconds:.1f}" if outcome else "",
+    }
+
+
+# -- a law ------------------------------------------------------------------------------------------------------------
+
+
+def law_section(law: type[Law], comparison: Comparison | BaseException) -> Section:
+    """What a law says of itself, and whether experiments agree with it."""
+    name = law.__name__
+    facts = definitions(
+        {
+            "Status": escape(law.status),
+            "Regime": escape(law.regime),
+            "Assumptions": "; ".join(escape(assumption) for assumption in law.assumptions),
+            "Observables": ", ".join(f"<code>{escape(item)}</code>" for item in law.observables),
+            "Claims": ", ".join(escape(claim) for claim in law.claims),
+            "Equations": theory_page(law),
+            "References": "; ".join(escape(reference_line(reference)) for reference in law.references),
+        }
+    )
+    body = f'<p class="question">{escape(law.title())}</p>{facts}{parameters_table(law)}'
+    if isinstance(comparison, BaseException):
+        return Section(f"law-{slug(name)}", name, body + problem(comparison), failed=True, group=LAWS)
+    body += comparison_body(comparison)
+    return Section(f"law-{slug(name)}", name, body, failed=not comparison.passed, group=LAWS)
+
+
+def parameters_table(law: type[Law]) -> str:
+    """The parameters of a law: name, symbol, default, range, meaning."""
+    rows = [
+        {
+            "parameter": f"<code>{escape(name)}</code>",
+            "symbol": escape(plain_symbol(meta.symbol)),
+            "default": escape(number(meta.default)),
+            "allowed": escape(meta.allowed),
+            "meaning": escape(meta.description),
+        }
+        for name, meta in law.parameters().items()
+    ]
+    return table(rows, raw=("parameter", "symbol", "default", "allowed", "meaning"), cards=True)
+
+
+def comparison_body(comparison: Comparison) -> str:
+    """The verdict, the error budget and the figure of a comparison."""
+    law = comparison.law
+    sizes = ", ".join(str(int(size)) for size in comparison.dataset["size"].values)
+    rows = [
+        {
+            "observable": row.observable + (f" at {row.entry}" if row.entry else ""),
+            "theory": row.theory,
+            "simulation": row.simulation,
+            "gap": float(f"{row.gap:.3g}"),
+            "standard error": float(f"{row.standard_error:.2g}"),
+            "numerical error": float(f"{row.numerical_error:.2g}"),
+            "finite-size allowance": float(f"{row.finite_size_allowance:.2g}"),
+            "z": float(f"{row.z:.2f}"),
+            "verdict": badge(row.verdict),
+        }
+        for row in comparison.rows
+    ]
+    caption = (
+        f"{type(law).__name__} at its default parameters: the limit (lines) and experiments (points, one standard error)."
+    )
+    return (
+        f"<p>Theory and simulation: {badge(comparison.verdict)} {escape(comparison.explanation)} "
+        f'<span class="soft">Sizes {sizes} ({escape(law.size_meaning)}); gaps are extrapolated to infinite size.</span></p>'
+        + picture(comparison.plot(), caption)
+        + table(rows, raw=("verdict",), cards=True)
+    )
+
+
+def theory_page(law: type[Law]) -> str:
+    """The page of the documentation that derives a law, as its module names it."""
+    module = sys.modules.get(law.__module__)
+    named = re.search(r"docs/(theory/\w+\.md)", (module.__doc__ or "") if module else "")
+    return f"<code>docs/{named[1]}</code>" if named else ""
+
+
+def reference_line(bibtex: str) -> str:
+    """Author, title and year of a BibTeX entry, for people.
+
+    >>> reference_line('@article{x, author = {Bai, Z. and Yin, Y.}, title = {Limits}, year = {1993}}')
+    'Bai, Z. and Yin, Y., Limits (1993)'
+    """
+    text = " ".join(inspect.cleandoc(bibtex).split())
+    author, title, year = (_field(text, key) for key in ("author", "title", "year"))
+    return f"{author}, {title} ({year})" if author and title else text
+
+
+def _field(bibtex: str, key: str) -> str:
+    """The value of a field of a BibTeX entry, without its braces."""
+    found = re.search(rf"\b{key}\s*=\s*(.*?)\s*(?:,\s*\w+\s*=|,?\s*\}}\s*$)", bibtex)
+    return re.sub(r'[{}"\\]', "", found[1]) if found else ""
+
+
+# -- a figure ---------------------------------------------------------------------------------------------------------
+
+
+def figure_section(name: str, words: str, claims: Sequence[str], quick: bool) -> Section:
+    """A figure of the claims, drawn."""
+    from limitlab.show.figures import make_figure
+
+    shows = f" (claims {', '.join(claims)})" if claims else ""
+    figure = make_figure(name, quick)
+    body = picture(figure, words + shows, single=figure.get_figwidth() < 8)
+    return Section(f"figure-{name}", name, body, group=FIGURES)

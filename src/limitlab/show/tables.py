@@ -1,0 +1,82 @@
+"""Results as rows: how a dataset becomes a table, on a terminal, in a file or on a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def number(value: Any) -> str:
+    """A number for people: six digits, whole numbers whole.
+
+    >>> number(0.9365291), number(3), number(float("inf")), number(True), number("relu")
+    ('0.936529', '3', 'inf', 'yes', 'relu')
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.6g}"
+    if isinstance(value, (tuple, list, np.ndarray)):
+        return ", ".join(number(item) for item in value)
+    return str(value)
+
+
+GREEK = {
+    **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ"},
+    **{"iota": "ι", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ"},
+    **{"sigma": "σ", "tau": "τ", "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω"},
+}
+
+
+def plain_symbol(symbol: str) -> str:
+    r"""A LaTeX symbol for a terminal: Greek letters as letters, the rest as it is.
+
+    >>> plain_symbol(r"\lambda"), plain_symbol("p/n"), plain_symbol(r"\gamma_0")
+    ('λ', 'p/n', 'γ_0')
+    """
+    return re.sub(r"\\([a-z]+)", lambda match: GREEK.get(match[1], match[0]), symbol)
+
+
+def rows_of(result: xr.Dataset, observables: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """One row per point of a result's grid: its coordinates, then its observables.
+
+    >>> import xarray as xr
+    >>> rows_of(xr.Dataset({"test_error": ("ratio", [1.0, 2.0])}, {"ratio": [0.1, 0.2]}))
+    [{'ratio': 0.1, 'test_error': 1.0}, {'ratio': 0.2, 'test_error': 2.0}]
+    """
+    names = list(observables) if observables is not None else table_names(result)
+    if not names:
+        return []
+    dims = list(dict.fromkeys(dim for name in names for dim in result[name].dims))
+    sizes = [result.sizes[dim] for dim in dims]
+    columns = {name: np.broadcast_to(_aligned(result[name], dims), sizes) for name in names}
+    labels = {dim: result[dim].values if dim in result.coords else np.arange(result.sizes[dim]) for dim in dims}
+    return [
+        {
+            **{str(dim): labels[dim][i].item() for dim, i in zip(dims, index, strict=True)},
+            **{str(name): columns[name][index].item() for name in names},
+        }
+        for index in np.ndindex(*sizes)
+    ]
+
+
+def table_names(result: xr.Dataset) -> list[str]:
+    """The variables that share the result's grid; raw samples with a dimension of their own do not fit a table."""
+    from limitlab.laws.results import OBSERVABLES
+
+    names = [str(name) for name in result.data_vars]
+    known = [name for name in names if name in OBSERVABLES] or names
+    grid = max((result[name].dims for name in known), key=len, default=())
+    return [name for name in names if set(result[name].dims) <= set(grid)]
+
+
+def _aligned(array: xr.DataArray, dims: Sequence[Any]) -> Any:
+    """The values of an array with its dimensions in the order of `dims`, missing ones of length one."""
+    ordered = array.transpose(*[dim for dim in dims if dim in array.dims])
+    return ordered.values.reshape([array.sizes.get(dim, 1) for dim in dims])
