@@ -3,11 +3,17 @@
 from limitlab.laws.base import Law as Law
 from limitlab.laws.parameters import parameter as parameter
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours as NearestNeighbours
+from limitlab.laws.regression.ridge import Ridge as Ridge
 from limitlab.laws.regression.singular_kernel import SingularKernelSmoother as SingularKernelSmoother
+from limitlab.laws.spectra.marchenko_pastur import MarchenkoPastur as MarchenkoPastur
+from limitlab.laws.spectra.sample_covariance import SampleCovariance as SampleCovariance
 
 __all__ = [
     "Law",
+    "MarchenkoPastur",
     "NearestNeighbours",
+    "Ridge",
+    "SampleCovariance",
     "SingularKernelSmoother",
     "parameter",
 ]

@@ -1,0 +1,303 @@
+"""Ridge and ridgeless regression in high dimension (claims J8, T9).
+
+Setting.  n samples y = <x, beta> + noise with p features, x = Sigma^{1/2} z, noise of standard deviation tau. The estimator
+          minimises (1/n)|y - Xb|^2 + lambda |b|^2 (scikit-learn's alpha is n lambda; lambda = 0 is the least-norm solution).
+          Sigma has eigenvalue s_k in a share w_k of the directions, where beta has squared norm b_k.
+Limit.    n, p -> infinity with p/n -> gamma (`ratio`).
+Result.   With m_k = gamma w_k, one unknown kappa >= 0 decides everything (docs/theory/ridge.md):
+
+              kappa (1 - df1) = lambda,  df1 = sum m_k s_k / (s_k + kappa),  df2 = sum m_k s_k^2 / (s_k + kappa)^2,     (1)
+              bias     = kappa^2 sum b_k s_k / (s_k + kappa)^2 / (1 - df2),                                             (2)
+              variance = tau^2 df2 / (1 - df2),                                                                         (3)
+              test     = bias + variance + tau^2,     train = (1 - df1)^2 test.                                         (4)
+
+Status.   Theorem (Dobriban and Wager 2018; Hastie et al. 2022), from the resolvent limit of Rubio and Mestre (2011).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.laws.base import Status
+from limitlab.laws.parameters import parameter
+from limitlab.laws.regression.linear_model import LinearModel, spectrum
+from limitlab.laws.results import Values
+from limitlab.models.designs import Filter, ridge_filter
+from limitlab.numerics.equivalents import (
+    edge_kappa,
+    effective_ridge,
+    learned,
+    negative_ridge_limit,
+    ridge_equivalent,
+    unlearned,
+)
+from limitlab.numerics.roots import bracketed_root
+
+Array = NDArray[np.float64]
+
+
+def risk(
+    ratio: ArrayLike,
+    ridge: ArrayLike,
+    noise: ArrayLike,
+    eigenvalues: ArrayLike = (1.0,),
+    weights: ArrayLike = (1.0,),
+    signal: ArrayLike = (1.0,),
+) -> dict[str, Array]:
+    """The limit of every observable; `ratio`, `ridge` and `noise` broadcast, the spectrum is one-dimensional.
+
+    Parameters
+    ----------
+    ratio
+        Features per sample; infinity is the limit of very many features, where nothing is learned.
+    ridge
+        lambda: positive, 0, infinity, or negative above `negative_ridge_limit`.
+    noise
+        Standard deviation of the label noise.
+    eigenvalues, weights, signal
+        Groups of the population spectrum: eigenvalue, share of the dimensions, squared norm of the coefficients.
+
+    Examples
+    --------
+    Double descent of the least-norm solution; the peak at p = n is infinite:
+
+    >>> risk([0.5, 1.0, 2.0], 0.0, 0.7)["test_error"].round(6).tolist()
+    [0.98, inf, 1.48]
+    """
+    s, load, b2, wide = spectrum(ratio, eigenvalues, weights, signal)
+    lam, tau2 = np.asarray(ridge, dtype=float), np.asarray(noise, dtype=float) ** 2
+    if (wide & np.isinf(lam)).any():
+        raise ValueError(
+            "ratio = inf and ridge = inf together are not allowed: the train error depends on which grows faster"
+        )
+    found = ridge_equivalent(np.where(wide, np.maximum(lam, 0.0), lam), s, load)
+    left, fitted = unlearned(found.kappa, s), learned(found.kappa, s)
+    average_bias = (b2 * s * left**2).sum(axis=-1)
+    bias = _quotient(average_bias, found.gap2)  # (2)
+    variance = _quotient(tau2 * found.df2, found.gap2)  # (3)
+    test = bias + variance + tau2  # (4)
+    interpolates = found.gap1 == 0
+    noise_gain = (load * fitted**2 / np.where(s > 0, s, 1.0)).sum(axis=-1)  # sum m s / (s + kappa)^2
+    limits = dict(
+        bias=bias,
+        variance=variance,
+        excess_risk=bias + variance,
+        test_error=test,
+        train_error=np.where(interpolates, 0.0, found.gap1**2 * np.where(interpolates, 0.0, test)),
+        degrees_of_freedom=found.df1,
+        effective_ridge=found.kappa,
+        coefficient_norm=(b2 * fitted**2).sum(axis=-1) + np.where(noise_gain > 0, test, 0.0) * noise_gain,
+        gcv=test,  # train / (1 - df1)^2, where (4) leaves nothing to divide
+        average_bias=average_bias,
+    )
+    return _with_wide_limit(limits, wide, float(np.dot(s, b2)), tau2)
+
+
+def _quotient(numerator: Array, gap: Array) -> Array:
+    """numerator / gap; at the interpolation threshold, where the gap vanishes, 0 or infinity."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(numerator == 0, 0.0, numerator / gap)
+
+
+def _with_wide_limit(limits: dict[str, Array], wide: NDArray[np.bool_], energy: float, tau2: Array) -> dict[str, Array]:
+    """Broadcast everything, with the values for infinitely many features per sample (nothing is learned) put in."""
+    if wide.any():
+        nothing: dict[str, ArrayLike] = dict(
+            bias=energy,
+            variance=0.0,
+            excess_risk=energy,
+            test_error=energy + tau2,
+            train_error=0.0,
+            degrees_of_freedom=1.0,
+            effective_ridge=np.inf,
+            coefficient_norm=0.0,
+            gcv=energy + tau2,
+            average_bias=energy,
+        )
+        limits = {name: np.where(wide, nothing[name], value) for name, value in limits.items()}
+    shape = np.broadcast_shapes(wide.shape, *(np.shape(value) for value in limits.values()))
+    return {name: np.broadcast_to(value, shape) for name, value in limits.items()}
+
+
+def exact_ridgeless(samples: ArrayLike, features: ArrayLike, noise: ArrayLike, signal: ArrayLike = 1.0) -> dict[str, Array]:
+    """Mean errors of the least-norm solution at finite n and p, exact for standard Gaussian inputs; arguments broadcast.
+
+    They follow from the mean of an inverse Wishart matrix (docs/theory/ridge.md, eq. 10) and are infinite for |n - p| <= 1.
+
+    >>> exact_ridgeless(50, [30, 100], noise=0.7)["excess_risk"].round(9).tolist()
+    [0.773684211, 1.0]
+    """
+    n, p = (np.asarray(count, dtype=float) for count in (samples, features))
+    r2, tau2 = np.asarray(signal, dtype=float), np.asarray(noise, dtype=float) ** 2
+    if not (n >= 1).all() or not (p >= 1).all():
+        raise ValueError("samples and features are not allowed: must be at least 1")
+    margin = np.maximum(np.abs(n - p) - 1, 0.0)
+    variance = _quotient(tau2 * np.minimum(n, p), margin)
+    bias = r2 * np.maximum(1 - n / p, 0.0)
+    excess = bias + variance
+    values = (bias, variance, excess, excess + tau2, tau2 * np.maximum(1 - p / n, 0.0))
+    names = ("bias", "variance", "excess_risk", "test_error", "train_error")
+    return dict(zip(names, np.broadcast_arrays(*values), strict=True))
+
+
+# -- the best penalty -------------------------------------------------------------------------------------------------
+
+
+def best_ridge(
+    ratio: float,
+    noise: float,
+    eigenvalues: ArrayLike = (1.0,),
+    weights: ArrayLike = (1.0,),
+    signal: ArrayLike = (1.0,),
+    allow_negative: bool = True,
+) -> float:
+    """The penalty with the least test error; it may be negative with more features than samples, infinite without a signal.
+
+    A signal spread evenly over the directions has the closed form gamma tau^2 / |beta|^2. Otherwise the test error is
+    minimised over kappa, in which it is explicit, and lambda follows from (1).
+
+    >>> round(best_ridge(4.0, 0.1, (1.0, 20.0), (0.95, 0.05), (0.0076, 1.0)), 6)
+    -0.947296
+    """
+    s, load, b2, wide = spectrum(ratio, eigenvalues, weights, signal)
+    if wide.any():
+        raise ValueError("ratio = inf is not allowed here: no penalty changes the test error")
+    s, load, b2 = s[s > 0], load[s > 0], b2[s > 0]
+    if not b2.any():
+        return math.inf
+    density = b2 / load
+    if np.allclose(density, density[0], rtol=1e-14, atol=0):
+        return float(load.sum() * noise**2 / b2.sum())
+    free = float(1 - load.sum())
+    lowest = float(edge_kappa(s, load) if allow_negative else effective_ridge(0.0, s, load))
+    kappa = _best_kappa(lowest, noise**2, s, load, b2, free)
+    if kappa == lowest:  # only ever the value without a penalty: at the negative limit the test error is infinite
+        return 0.0
+    return float(kappa * (free + (load * unlearned(kappa, s)).sum()))
+
+
+def _best_kappa(lowest: float, tau2: float, s: Array, load: Array, b2: Array, free: float) -> float:
+    """Minimum over kappa >= lowest of (tau^2 + sum b s u^2) / (1 - df2): a scan, then the zero of the derivative."""
+
+    def gap2(u: Array) -> Array:
+        return np.asarray(free + (load * u * (2 - u)).sum(axis=-1))
+
+    def energy(u: Array) -> Array:
+        return np.asarray(tau2 + (b2 * s * u**2).sum(axis=-1))
+
+    def slope(kappa: Any) -> Any:  # half the derivative, times (1 - df2)^2
+        u, a = unlearned(kappa, s), learned(kappa, s)
+        growth = (load * a**2 / (s + np.asarray(kappa)[..., None])).sum(axis=-1)
+        return (b2 * u * a**2).sum(axis=-1) * gap2(u) - energy(u) * growth
+
+    far = (tau2 + b2 @ s) * (load @ s**2) / (b2 @ s**2)  # where the optimum is when the signal is weak
+    kappa = lowest + np.geomspace(1e-10 * s.min(), 100 * (s.max() + load @ s + far), 4000)
+    u = unlearned(kappa, s)
+    i = int(np.argmin(energy(u) / gap2(u)))
+    if i == 0 and slope(lowest) >= 0:
+        return lowest
+    return float(bracketed_root(slope, kappa[i - 1] if i else lowest, kappa[i + 1]))
+
+
+# -- the law ----------------------------------------------------------------------------------------------------------
+
+
+class Ridge(LinearModel):
+    """What are the train and test errors of ridge regression with p features and n samples?
+
+    Examples
+    --------
+    >>> law = Ridge(ratio=2.0, ridge=0.1, noise=0.5)
+    >>> result = law.theory()
+    >>> round(float(result.test_error), 9), round(float(result.train_error), 9)
+    (0.936528664, 0.006675797)
+    >>> law.optimal_ridge()
+    0.5
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "n, p -> infinity with p/n fixed; the penalty is of the order of the eigenvalues of Sigma"
+    claims: ClassVar[tuple[str, ...]] = ("J8", "T9")
+    observables: ClassVar[tuple[str, ...]] = (
+        "bias",
+        "variance",
+        "excess_risk",
+        "test_error",
+        "train_error",
+        "degrees_of_freedom",
+        "effective_ridge",
+        "coefficient_norm",
+        "gcv",
+        "average_bias",
+    )
+    array_parameters: ClassVar[tuple[str, ...]] = ("ratio", "ridge", "noise")
+    path_parameters: ClassVar[tuple[str, ...]] = ("ridge", "noise")
+
+    ridge: float = parameter(0.1, "ridge penalty", symbol=r"\lambda", scale="log")
+
+    @model_validator(mode="after")
+    def _ridge_above_its_limit(self) -> Self:
+        limit = self.negative_ridge_limit()
+        if self.ridge < 0 and not limit < self.ridge:
+            remedy = (
+                "or use more features than samples (ratio above 1)"
+                if limit == 0
+                else "minus the left edge of the sample spectrum"
+            )
+            bound = "at least 0" if limit == 0 else f"above {limit:.10g}"
+            raise ValueError(f"ridge = {self.ridge:g} is not allowed: must be {bound}, {remedy}")
+        return self
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The limit, over a grid of ratios, penalties and noise levels."""
+        ratio, ridge, noise = self.arrays(grid, "ratio", "ridge", "noise")
+        return risk(ratio, ridge, noise, self.eigenvalues, self.shares, self.signal)
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """One draw of the inputs serves every penalty and noise level; signal and noise are averaged in closed form."""
+        lam, tau = np.broadcast_arrays(*self.arrays(path, "ridge", "noise"))
+        design = self.draw(size, seed)
+        chosen = ridge_filter(design.values, lam)
+        bias, variance = design.bias(chosen, self.signal), design.variance(chosen, tau)
+        left = design.left_over(chosen)
+        # Where the fit interpolates, gcv and kappa are limits lambda -> 0, in which residual shares are proportional to 1/x.
+        interpolates = left == 0
+        with np.errstate(divide="ignore"):
+            limiting = np.where(interpolates[..., None], 1 / design.values, chosen.residual)
+        proxy = Filter(chosen.fit, limiting)
+        scale = design.left_over(proxy)
+        return dict(
+            bias=bias,
+            variance=variance,
+            excess_risk=bias + variance,
+            test_error=bias + variance + tau**2,
+            train_error=design.train_error(chosen, self.signal, tau),
+            degrees_of_freedom=design.degrees_of_freedom(chosen),
+            effective_ridge=np.where(interpolates, 1.0, lam) / scale,
+            coefficient_norm=design.coefficient_norm(chosen, self.signal, tau),
+            gcv=design.train_error(proxy, self.signal, tau) / scale**2,
+            average_bias=design.average_bias(chosen, self.signal),
+        )
+
+    def negative_ridge_limit(self) -> float:
+        """What a negative penalty has to stay above: minus the smallest non-zero sample eigenvalue if p > n, else 0.
+
+        >>> round(Ridge(ratio=4.0).negative_ridge_limit(), 12)
+        -1.0
+        """
+        if math.isinf(self.ratio):
+            return -math.inf
+        return float(negative_ridge_limit(self.eigenvalues, self.ratio * self.shares))
+
+    def optimal_ridge(self, allow_negative: bool = True) -> float:
+        """The penalty with the least test error, possibly negative; infinite when there is no signal.
+
+        >>> Ridge(ratio=0.5, noise=0.5).optimal_ridge()
+        0.125
+        """
+        return best_ridge(self.ratio, self.noise, self.eigenvalues, self.shares, self.signal, allow_negative)

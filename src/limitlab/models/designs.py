@@ -1,0 +1,216 @@
+"""Random inputs with a grouped covariance, and the risks of spectral filters on them given the draw.
+
+A *design* is an n x p table X of independent rows with a diagonal covariance, eigenvalue s_k in a group of p_k columns. The
+labels are y = X beta + noise, where beta has squared norm b_k spread uniformly at random over the directions of group k. An
+estimator that filters the spectrum of S = X'X/n,
+
+    b = f(S) S^+ X'y / n,     f(x) = the fitted share of a direction, g(x) = 1 - f(x) = the residual share
+
+(ridge: f = x/(x + lambda); gradient flow: f = 1 - e^{-tx}), has errors that are quadratic in beta and in the noise. Both are
+averaged here in closed form, so that what remains random is X alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Entries = Literal["gaussian", "sign"]
+
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+class Filter(NamedTuple):
+    """Shares of each eigendirection that an estimator fits and leaves, shape (..., r); they add up to one."""
+
+    fit: Array
+    residual: Array
+
+
+def ridge_filter(values: Array, ridge: ArrayLike) -> Filter:
+    """The filter of a ridge penalty; the null space is never fitted.
+
+    >>> ridge_filter(np.array([0.0, 1.0]), [0.0, 1.0]).fit.tolist()
+    [[0.0, 1.0], [0.0, 0.5]]
+    """
+    lam = np.asarray(ridge, dtype=float)[..., None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        fit, residual = values / (values + lam), lam / (values + lam)
+    none = (values == 0) | np.isinf(lam)
+    return Filter(np.where(none, 0.0, fit), np.where(none, 1.0, residual))
+
+
+def flow_filter(values: Array, time: ArrayLike) -> Filter:
+    """The filter of gradient flow from zero, stopped at a time.
+
+    >>> flow_filter(np.array([0.0, 1.0]), [0.0, np.inf]).fit.tolist()
+    [[0.0, 0.0], [0.0, 1.0]]
+    """
+    with np.errstate(invalid="ignore"):
+        decay = np.where(values == 0, 0.0, np.asarray(time, dtype=float)[..., None] * values)
+    return Filter(-np.expm1(-decay), np.exp(-decay))
+
+
+def descent_filter(values: Array, steps: ArrayLike, step: float) -> Filter:
+    """The filter of so many steps of gradient descent from zero.
+
+    >>> descent_filter(np.array([0.0, 1.0]), [0, 2], 0.5).fit.tolist()
+    [[0.0, 0.0], [0.0, 0.75]]
+    """
+    count, slow = np.asarray(steps, dtype=float)[..., None], step * values < 0.5
+    with np.errstate(invalid="ignore", over="ignore"):
+        residual = np.where(values == 0, 1.0, (1 - step * values) ** count)
+        accurate = -np.expm1(count * np.log1p(-np.where(slow, step * values, 0.0)))  # the fit itself may be tiny
+    return Filter(np.where(slow & (values > 0), accurate, 1 - residual), residual)
+
+
+class Design:
+    """A drawn table of inputs, ready to give the risks of any spectral filter.
+
+    Parameters
+    ----------
+    X
+        Inputs, shape (n, p), columns ordered by group.
+    eigenvalues
+        Population eigenvalue of each group.
+    counts
+        Number of columns of each group.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> design = draw_design(rng, 30, [1.0, 4.0], [6, 4])
+    >>> ridgeless = ridge_filter(design.values, 0.0)
+    >>> float(design.bias(ridgeless, [1.0, 1.0])), float(design.train_error(ridgeless, [1.0, 1.0], noise=3.0).round(12))
+    (0.0, 6.0)
+    """
+
+    def __init__(self, X: ArrayLike, eigenvalues: ArrayLike, counts: Sequence[int]):
+        self.X = np.asarray(X, dtype=float)
+        self.samples, self.features = self.X.shape
+        self.eigenvalues, self.counts = np.asarray(eigenvalues, dtype=float), np.asarray(counts)
+
+    # -- observables --------------------------------------------------------------------------------------------------
+
+    def bias(self, chosen: Filter, signal: ArrayLike) -> Array:
+        """Squared bias given the inputs: the mean over beta of |Sigma^{1/2} g(S) beta|^2."""
+        s, b2 = self.eigenvalues, np.asarray(signal, dtype=float)
+        if len(s) == 1:
+            unseen = self.features - self.values.size
+            return np.asarray(s[0] * b2[0] / self.features * ((chosen.residual**2).sum(axis=-1) + unseen))
+        product = self._form(s) * self._form(b2 / self.counts)
+        if self.features <= self.samples:  # the eigenvectors are a basis
+            return np.asarray(((chosen.residual @ product) * chosen.residual).sum(axis=-1))
+        fitted = ((chosen.fit @ product) * chosen.fit).sum(axis=-1)
+        return np.asarray((s * b2).sum() - 2 * chosen.fit @ (s * b2 @ self._shares) + fitted)
+
+    def average_bias(self, chosen: Filter, signal: ArrayLike) -> Array:
+        """Squared bias of the predictor averaged over draws, which depends on g(S) through its mean in each group only."""
+        s, b2 = self.eigenvalues, np.asarray(signal, dtype=float)
+        if self.features <= self.samples:
+            left = chosen.residual @ self._shares.T
+        else:
+            left = 1 - chosen.fit @ self._shares.T
+        return np.asarray((s * b2 * left**2).sum(axis=-1))
+
+    def variance(self, chosen: Filter, noise: ArrayLike) -> Array:
+        """Variance given the inputs: noise^2 / n times the trace of Sigma f(S)^2 S^+."""
+        sigma = (self.eigenvalues * self.counts) @ self._shares
+        return np.asarray(np.asarray(noise) ** 2 / self.samples * ((chosen.fit**2 * self._inverse) @ sigma))
+
+    def train_error(self, chosen: Filter, signal: ArrayLike, noise: ArrayLike) -> Array:
+        """Mean squared residual, averaged over beta and the noise."""
+        along = np.asarray(signal, dtype=float) @ self._shares
+        extra = self.samples - self.values.size  # directions of the labels that no input reaches
+        left = chosen.residual**2
+        return np.asarray(left @ (self.values * along) + np.asarray(noise) ** 2 * (left.sum(axis=-1) + extra) / self.samples)
+
+    def coefficient_norm(self, chosen: Filter, signal: ArrayLike, noise: ArrayLike) -> Array:
+        """Squared norm of the coefficients, averaged over beta and the noise."""
+        along, fitted = np.asarray(signal, dtype=float) @ self._shares, chosen.fit**2
+        return np.asarray(fitted @ along + np.asarray(noise) ** 2 / self.samples * (fitted @ self._inverse))
+
+    def degrees_of_freedom(self, chosen: Filter) -> Array:
+        """Trace of the hat matrix over n."""
+        return np.asarray(chosen.fit.sum(axis=-1) / self.samples)
+
+    def left_over(self, chosen: Filter) -> Array:
+        """1 - degrees of freedom, summed from the residual shares."""
+        return np.asarray((chosen.residual.sum(axis=-1) + self.samples - self.values.size) / self.samples)
+
+    # -- the spectrum -------------------------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> Array:
+        """The min(n, p) leading eigenvalues of S; those that are rounding noise are exactly 0."""
+        return self._decomposition[0]
+
+    @cached_property
+    def _decomposition(self) -> tuple[Array, Array | None]:
+        """Eigenvalues and, when there is more than one group, the eigenvectors of S (columns)."""
+        if len(self.eigenvalues) == 1:
+            singular, vectors = np.linalg.svd(self.X, compute_uv=False), None
+        else:
+            _, singular, right = np.linalg.svd(self.X, full_matrices=False)
+            vectors = right.T
+        kept = singular > EPSILON * max(self.X.shape) * singular.max(initial=0.0)
+        return np.where(kept, singular, 0.0) ** 2 / self.samples, vectors
+
+    @cached_property
+    def _inverse(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.where(self.values > 0, 1 / self.values, 0.0)
+
+    @cached_property
+    def _shares(self) -> Array:
+        """Squared norm of each eigenvector inside each group, over the group's size, shape (groups, r)."""
+        vectors = self._decomposition[1]
+        if vectors is None:
+            return np.full((1, self.values.size), 1 / self.features)
+        starts = np.cumsum(self.counts) - self.counts
+        return np.asarray(np.add.reduceat(vectors**2, starts, axis=0) / self.counts[:, None])
+
+    def _form(self, weight: Array) -> Array:
+        """The matrix of diag(weight per group) in the basis of eigenvectors."""
+        vectors = self._decomposition[1]
+        assert vectors is not None
+        return vectors.T @ (np.repeat(weight, self.counts)[:, None] * vectors)
+
+
+def draw_design(
+    rng: np.random.Generator, samples: int, eigenvalues: ArrayLike, counts: Sequence[int], entries: Entries = "gaussian"
+) -> Design:
+    """Draw n independent rows: each column is white (Gaussian, or random signs) times the root of its eigenvalue.
+
+    >>> draw_design(np.random.default_rng(0), 3, [1.0, 4.0], [1, 1], "sign").X.tolist()
+    [[1.0, 2.0], [1.0, -2.0], [-1.0, -2.0]]
+    """
+    shape = (samples, int(np.sum(counts)))
+    if entries == "sign":
+        white = 2.0 * rng.integers(0, 2, shape) - 1
+    else:
+        white = rng.standard_normal(shape)
+    return Design(white * np.sqrt(np.repeat(np.asarray(eigenvalues, dtype=float), counts)), eigenvalues, counts)
+
+
+def apportion(size: int, weights: ArrayLike) -> NDArray[np.int64]:
+    """Split `size` columns into groups in proportion to the weights, at least one each (method of the largest remainder).
+
+    >>> apportion(10, [0.55, 0.44, 0.01]).tolist()
+    [5, 4, 1]
+    """
+    shares = np.asarray(weights, dtype=float) / np.sum(weights)
+    if size < len(shares):
+        raise ValueError(f"size = {size} is not allowed: must be at least the number of groups, {len(shares)}")
+    exact = shares * size
+    counts = np.maximum(np.floor(exact).astype(np.int64), 1)
+    while counts.sum() != size:
+        short = counts.sum() < size
+        gap = exact - counts if short else np.where(counts > 1, counts - exact, -np.inf)
+        counts[np.argmax(gap)] += 1 if short else -1
+    return counts

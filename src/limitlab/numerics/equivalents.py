@@ -1,0 +1,344 @@
+"""Deterministic equivalents of ridge resolvents: the effective ridge and its two counts of degrees of freedom.
+
+Let S = X'X/n be the sample covariance of n rows whose population covariance has eigenvalues s_k, a load m_k of them per
+sample (multiplicity over n). Resolvents of S then act like resolvents of the population covariance at another ridge kappa
+(docs/theory/ridge.md, eqs. 1-5):
+
+    kappa (1 - df1) = lambda,    df1 = sum_k m_k s_k / (s_k + kappa),    df2 = sum_k m_k s_k^2 / (s_k + kappa)^2.
+
+Every function takes the spectrum as `eigenvalues`, shape (K,), and `load`, shape (..., K); the leading axes of `load`
+broadcast against the ridge. Counts of degrees of freedom are per sample. Nothing here is formed by subtracting nearly equal
+numbers where lambda >= 0: with u_k = kappa / (s_k + kappa), the share of direction k that is *not* learned, and P the number
+of positive eigenvalues per sample,
+
+    1 - df1 = (1 - P) + sum m u = lambda / kappa,        1 - df2 = (1 - df1) + sum m u (1 - u).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.errors import ConvergenceError
+from limitlab.numerics.roots import bracketed_root
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+EPSILON = float(np.finfo(np.float64).eps)
+MOST_NEWTON_STEPS = 300
+RANK_ROUNDING = 1e-14  # a load of positive eigenvalues this close to one sample each is meant to be one
+CONTINUATION_STEPS = (1, 8, 32, 128, 512)
+NEWTON_STEPS_PER_STAGE = 30
+
+
+class Equivalent(NamedTuple):
+    """The effective ridge and what goes with it, as arrays of the broadcast shape.
+
+    Attributes
+    ----------
+    kappa
+        Effective ridge.
+    df1, df2
+        First and second degrees of freedom, per sample.
+    gap1, gap2
+        1 - df1 and 1 - df2, free of cancellation.
+    """
+
+    kappa: Array
+    df1: Array
+    df2: Array
+    gap1: Array
+    gap2: Array
+
+    @property
+    def derivative(self) -> Array:
+        """Derivative of kappa in lambda, which is 1 / (1 - df2); infinite at the interpolation threshold."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(1 / self.gap2)
+
+
+# -- shares and degrees of freedom ----------------------------------------------------------------------------------------
+
+
+def unlearned(kappa: ArrayLike, eigenvalues: ArrayLike) -> Any:
+    """Share kappa / (s + kappa) of each direction that ridge does not learn; 1 for a direction without variance.
+
+    The spectrum is the last axis of the result. `kappa` may be complex, 0 or infinite.
+
+    >>> unlearned([0.0, 1.0, np.inf], [0.0, 1.0]).tolist()
+    [[1.0, 0.0], [1.0, 0.5], [1.0, 1.0]]
+    """
+    k, s = np.asarray(kappa)[..., None], np.asarray(eigenvalues, dtype=float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where((s == 0) | np.isinf(k), 1.0, k / (s + k))
+
+
+def learned(kappa: ArrayLike, eigenvalues: ArrayLike) -> Any:
+    """Share s / (s + kappa) of each direction that ridge learns; 0 for a direction without variance.
+
+    >>> learned([0.0, 1.0, np.inf], [0.0, 1.0]).tolist()
+    [[0.0, 1.0], [0.0, 0.5], [0.0, 0.0]]
+    """
+    k, s = np.asarray(kappa)[..., None], np.asarray(eigenvalues, dtype=float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where((s == 0) | np.isinf(k), 0.0, s / (s + k))
+
+
+def df1(kappa: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Any:
+    """First degrees of freedom per sample, sum m s / (s + kappa).
+
+    >>> float(df1(1.0, [1.0, 3.0], [0.5, 0.2]))
+    0.4
+    """
+    return (np.asarray(load) * learned(kappa, eigenvalues)).sum(axis=-1)
+
+
+def df2(kappa: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Any:
+    """Second degrees of freedom per sample, sum m s^2 / (s + kappa)^2.
+
+    >>> float(df2(1.0, [1.0, 3.0], [0.8, 1.6]))
+    1.1
+    """
+    return (np.asarray(load) * learned(kappa, eigenvalues) ** 2).sum(axis=-1)
+
+
+def rank_gap(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
+    """1 - P, where P counts the positive eigenvalues per sample; exactly 0 when they are one per sample up to rounding.
+
+    >>> float(rank_gap([0.0, 1.0], [3.0, 0.25]))
+    0.75
+    """
+    gap = 1 - (np.asarray(load, dtype=float) * (np.asarray(eigenvalues) > 0)).sum(axis=-1)
+    return np.where(np.abs(gap) < RANK_ROUNDING, 0.0, gap)
+
+
+# -- the effective ridge --------------------------------------------------------------------------------------------------
+
+
+def effective_ridge(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Any:
+    """The effective ridge kappa of a ridge lambda: the largest root of kappa (1 - df1(kappa)) = lambda.
+
+    Parameters
+    ----------
+    ridge
+        lambda: positive, zero, infinite, or negative above `negative_ridge_limit`.
+    eigenvalues
+        Population eigenvalues, at least 0, shape (K,).
+    load
+        Multiplicity of each eigenvalue over the number of samples, shape (..., K).
+
+    Raises
+    ------
+    ValueError
+        For a ridge at or below its limit, saying the limit.
+
+    Notes
+    -----
+    The left side is convex on the branch that matters. Replacing the positive eigenvalues by their mean can only increase
+    df1 (s -> s / (s + kappa) is concave), so the closed root for the mean is an upper bound, and Newton's method decreases
+    monotonically from there to the root: it cannot fail. With a single eigenvalue the bound is the root.
+
+    Examples
+    --------
+    >>> round(float(effective_ridge(0.1, [1.0], [2.0])), 12)
+    1.184428877022
+    >>> effective_ridge([0.0, 1e-3], [0.1, 2.0], [[0.3, 0.3]]).round(9).tolist()  # fewer directions than samples
+    [0.0, 0.002453673]
+    """
+    s, m, lam, free = _prepare(ridge, eigenvalues, load)
+    _check_ridge(lam, s, m, free)
+    finite = np.isfinite(lam)
+    target = np.where(finite, lam, 1.0)
+    kappa = _mean_root(target, s, m, free)
+    if (s > 0).sum() > 1:
+        kappa = _newton_from_above(kappa, target, s, m, free)
+    return np.where(finite, kappa, np.inf)[()]
+
+
+def ridge_equivalent(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Equivalent:
+    """Effective ridge, degrees of freedom and their gaps to one, at every element of the broadcast arrays.
+
+    Parameters are those of `effective_ridge`.
+
+    >>> found = ridge_equivalent(0.05, [0.2, 1.0, 3.0], [0.5, 0.6, 0.4])
+    >>> [round(float(value), 10) for value in (found.kappa, found.df1, found.df2)]
+    [0.4818128832, 0.8962252739, 0.6132313118]
+    """
+    s, m, lam, free = _prepare(ridge, eigenvalues, load)
+    kappa = np.asarray(effective_ridge(lam, s, m))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gap1 = np.where(kappa > 0, lam / kappa, free)  # kappa = 0 only without ridge and with at most n directions
+    gap1 = np.where(np.isinf(kappa), 1.0, gap1)
+    gap2 = gap1 + (m * unlearned(kappa, s) * learned(kappa, s)).sum(axis=-1)
+    return Equivalent(kappa[()], df1(kappa, s, m), df2(kappa, s, m), gap1[()], gap2[()])
+
+
+def negative_ridge_limit(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
+    """The value that a negative ridge has to stay above: minus the left edge of the sample eigenvalues, or 0.
+
+    With more positive population eigenvalues than samples, the smallest non-zero eigenvalue of S tends to a positive edge;
+    the ridge may be negative down to minus that edge (docs/theory/ridge.md, eq. 12). Otherwise the limit is 0: the theory
+    of a negative ridge is not offered there.
+
+    >>> round(-float(negative_ridge_limit([1.0, 20.0], [3.8, 0.2])), 10)
+    1.1000527569
+    >>> float(negative_ridge_limit([1.0], [0.5]))
+    0.0
+    """
+    kappa = np.asarray(edge_kappa(eigenvalues, load))
+    lowest = kappa * (1 - df1(kappa, eigenvalues, load))  # stationary there: errors of kappa do not matter
+    return np.where(kappa > 0, np.minimum(lowest, 0.0), 0.0)[()]
+
+
+def edge_kappa(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
+    """The effective ridge at the negative limit, where df2 = 1; 0 with at most as many directions as samples.
+
+    >>> round(float(edge_kappa([1.0], [4.0])), 12)
+    1.0
+    """
+    s, m, _, free = _prepare(0.0, eigenvalues, load)
+    wide = free < 0
+    m = np.where(wide[..., None], m, 4.0 * (s == s.max()))  # a harmless stand-in where there is nothing to solve
+    positive = s[s > 0]
+    root = np.sqrt((m * (s > 0)).sum(axis=-1)) - 1  # a single eigenvalue s has the solution s (sqrt(P) - 1)
+    slack = 1 + 1e-12  # which is monotone in s, hence a bracket; the slack absorbs rounding at its ends
+    kappa = bracketed_root(lambda k: 1 - df2(k, s, m), positive.min() * root / slack, positive.max() * root * slack)
+    return np.where(wide, kappa, 0.0)[()]
+
+
+def resolvent_ridge(z: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Any:
+    """The effective ridge kappa(z) of the resolvent (S - z)^-1 at complex z off the real axis (lambda = -z).
+
+    1 / kappa(z) is the Stieltjes transform of the n x n Gram matrix XX'/n. For Im z > 0 exactly one solution of the equation
+    has Im kappa < 0 (Silverstein and Bai 1995), so a solution with that sign is certainly the right one. Newton's method
+    starts at the closed root for the mean eigenvalue; where that fails the test, the solution is continued from large |z|
+    along a ray, in more and more steps.
+
+    Examples
+    --------
+    >>> z = np.array([0.5 + 0.2j, -1.0 + 0.01j])
+    >>> kappa = resolvent_ridge(z, [1.0, 4.0], [0.7, 0.8])
+    >>> bool(np.allclose(-kappa * (1 - df1(kappa, [1.0, 4.0], [0.7, 0.8])), z, rtol=1e-13))
+    True
+    """
+    s, m, lam, free = _prepare(-np.asarray(z, dtype=complex), eigenvalues, load)
+    if (lam.imag == 0).any():
+        raise ValueError("z on the real axis is not allowed: use effective_ridge(-z) left of the spectrum")
+    if (s > 0).sum() == 1:
+        return _mean_root(lam, s, m, free)[()]
+    shape = lam.shape
+    flat, loads, frees = lam.ravel(), np.broadcast_to(m, (*shape, s.size)).reshape(-1, s.size), np.ravel(free)
+    kappa = np.empty_like(flat)
+    open_ = np.arange(flat.size)
+    for steps in CONTINUATION_STEPS:
+        found, good = _continued(flat[open_], s, loads[open_], frees[open_], steps)
+        kappa[open_[good]] = found[good]
+        open_ = open_[~good]
+        if not open_.size:
+            return kappa.reshape(shape)[()]
+    raise ConvergenceError(
+        f"the effective ridge was not found at {open_.size} points, such as z = {-flat[open_[0]]:.6g}",
+        estimate=kappa.reshape(shape),
+    )
+
+
+# -- inside ---------------------------------------------------------------------------------------------------------------
+
+
+def _prepare(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> tuple[Array, Array, Any, Array]:
+    """Checked spectrum, the ridge broadcast against the load, and 1 - P of the same shape."""
+    s, m, lam = np.asarray(eigenvalues, dtype=float), np.asarray(load, dtype=float), np.asarray(ridge)
+    if s.ndim != 1 or not s.size or not np.isfinite(s).all() or (s < 0).any() or not (s > 0).any():
+        raise ValueError(
+            f"eigenvalues = {eigenvalues!r} are not allowed: give finite numbers of at least 0, one of them above 0"
+        )
+    if m.shape[-1:] != s.shape or not np.isfinite(m).all() or (m < 0).any() or not (m * (s > 0)).any(axis=-1).all():
+        raise ValueError(
+            "load is not allowed: its last axis must hold one number of at least 0 per eigenvalue, some above 0"
+        )
+    if np.isnan(lam).any():
+        raise ValueError("ridge = nan is not allowed")
+    lam = lam if np.iscomplexobj(lam) else lam.astype(float)
+    shape = np.broadcast_shapes(lam.shape, m.shape[:-1])
+    return s, m, np.broadcast_to(lam, shape), np.broadcast_to(rank_gap(s, m), shape)
+
+
+def _check_ridge(lam: Array, s: Array, m: Array, free: Array) -> None:
+    negative = lam < 0
+    if not negative.any():
+        return
+    if (negative & (free >= 0)).any():
+        raise ValueError(
+            f"ridge = {lam[negative & (free >= 0)].flat[0]:g} is not allowed: must be at least 0 unless there are more "
+            "directions with variance than samples (p > n)"
+        )
+    limit = np.broadcast_to(negative_ridge_limit(s, m), lam.shape)
+    low = negative & (lam <= limit)
+    if low.any():
+        raise ValueError(
+            f"ridge = {lam[low].flat[0]:g} is not allowed: must be above {limit[low].flat[0]:.10g}, "
+            "minus the left edge of the sample spectrum"
+        )
+
+
+def _mean_root(lam: Any, s: Array, m: Array, free: Array) -> Any:
+    """The root of kappa (1 - P t / (t + kappa)) = lambda for the mean t of the positive eigenvalues, real or complex.
+
+    It is (A + sqrt((lambda + a)(lambda + b))) / 2 with A = lambda - (1 - P) t and the Marchenko-Pastur edges a, b. The
+    product of two principal roots has the right branch everywhere; the product of the two solutions, -lambda t, avoids
+    cancellation.
+    """
+    count = 1 - free
+    mean = (m * s).sum(axis=-1) / (m * (s > 0)).sum(axis=-1)
+    left, right = mean * (free / (1 + np.sqrt(count))) ** 2, mean * (1 + np.sqrt(count)) ** 2
+    if not np.iscomplexobj(lam):
+        left = np.maximum(left, -lam)  # the mean's own edge lies below the true one, up to rounding
+    linear, root = lam - free * mean, np.sqrt(lam + left) * np.sqrt(lam + right)
+    adds = (np.conj(linear) * root).real >= 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        other = 2 * lam * mean / (root - linear)
+    return np.where(adds, (linear + root) / 2, other)
+
+
+def _newton_from_above(kappa: Array, lam: Array, s: Array, m: Array, free: Array) -> Array:
+    """Newton's method for a convex increasing function from above its root, for all elements until none moves."""
+    positive = m * (s > 0)
+    for _ in range(MOST_NEWTON_STEPS):
+        u = unlearned(kappa, s)
+        linear = (positive * u).sum(axis=-1)
+        slope = free + (positive * u * (2 - u)).sum(axis=-1)
+        excess = kappa * (free + linear) - lam
+        noise = EPSILON * (kappa * (np.abs(free) + linear) + np.abs(lam))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            step = np.where(excess > 2 * noise, excess / slope, 0.0)
+        step = np.where(step > EPSILON * kappa, step, 0.0)
+        if not step.any():
+            return kappa
+        kappa = kappa - step
+    raise ConvergenceError(
+        "Newton's method for the effective ridge did not stop", estimate=kappa, accuracy=float(step.max())
+    )
+
+
+def _continued(lam: Complex, s: Array, m: Array, free: Array, steps: int) -> tuple[Complex, NDArray[np.bool_]]:
+    """Continuation of kappa from large |lambda| to lambda in geometric steps; says where the result is certainly right."""
+    positive = m * (s > 0)
+    far = np.maximum(1.0, 30 * (m * s).sum(axis=-1) / np.abs(lam))
+    kappa = _mean_root(lam * (far if steps > 1 else 1.0), s, m, free)
+    small = np.zeros(lam.shape, dtype=bool)
+    for stage in range(steps):
+        target = lam * far ** (1 - (stage + 1) / steps)
+        for _ in range(NEWTON_STEPS_PER_STAGE):
+            u = unlearned(kappa, s)
+            linear = (positive * u).sum(axis=-1)
+            residual = kappa * (free + linear) - target
+            noise = EPSILON * (np.abs(kappa) * (np.abs(free) + np.abs(positive * u).sum(axis=-1)) + np.abs(target))
+            small = np.abs(residual) <= 8 * noise
+            if small.all():
+                break
+            with np.errstate(all="ignore"):
+                kappa = np.where(small, kappa, kappa - residual / (free + (positive * u * (2 - u)).sum(axis=-1)))
+    return kappa, small & (kappa.imag * lam.imag > 0)
