@@ -1,75 +1,127 @@
-"""Files that are either whole or not there: write beside the target, then rename.
+"""Files that are either whole or absent, whatever happens to the process that writes them.
 
-A process that is killed at any moment leaves the old file or the new one, never half of one.
+A file is written under a temporary name in the directory of its final place, forced to disk, and renamed. The temporary
+name says who writes it, so that what a killed process left behind can be told from what another one is writing now.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
+import platform
+import re
 import secrets
-import tempfile
+import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_OURSELVES = secrets.token_hex(4)
+_TEMPORARY = re.compile(r"\.(?P<host>[0-9a-f]{8})-(?P<process>\d+)-(?P<token>[0-9a-f]{8})-[0-9a-f]{8}\.tmp\Z")
+_ABANDONED_AFTER = 24 * 3600.0
+"""Seconds after which a temporary file of another machine is taken to be abandoned."""
+
 
 @contextmanager
-def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path` to write to; it takes the place of `path` when the block ends without an error.
-
-    The temporary name keeps the suffix, for libraries that choose a format by it.
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path`: the file or directory written there takes its place when the block ends well.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> with atomic_path(folder / "result.txt") as temporary:
-    ...     _ = temporary.write_text("done")
-    >>> [file.name for file in folder.iterdir()], (folder / "result.txt").read_text()
-    (['result.txt'], 'done')
+    >>> with replacing(folder / "x.txt") as temporary:
+    ...     _ = temporary.write_text("whole")
+    >>> [entry.name for entry in folder.iterdir()]
+    ['x.txt']
     """
-    target = Path(path)
-    temporary = target.with_name(f".{target.stem}-{secrets.token_hex(8)}.part{target.suffix}")
+    temporary = path.with_name(f".{path.name}.{_host()}-{os.getpid()}-{_OURSELVES}-{secrets.token_hex(4)}.tmp")
     try:
         yield temporary
-        os.replace(temporary, target)
+        if temporary.is_dir():
+            for entry in temporary.rglob("*"):
+                if entry.is_file():
+                    force_to_disk(entry)
+            _swap_directory(temporary, path)
+        else:
+            force_to_disk(temporary)
+            os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        _remove(temporary)
 
 
-def atomic_write(path: str | os.PathLike[str], data: str | bytes) -> None:
-    """Write a whole file at once: readers see the old content or the new, nothing between.
-
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp()) / "numbers.csv"
-    >>> atomic_write(target, "1,2,3")
-    >>> target.read_text()
-    '1,2,3'
-    """
-    with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        file.write(data.encode() if isinstance(data, str) else data)
-        file.flush()
-        os.fsync(file.fileno())
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that is never seen half written."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
-def require_writable(path: str | os.PathLike[str]) -> Path:
-    """Refuse a path that cannot be written, before the work starts rather than after it.
-
-    >>> require_writable("/no/such/folder/result.csv")
-    Traceback (most recent call last):
-    ...
-    ValueError: cannot write to '/no/such/folder/result.csv': there is no folder '/no/such/folder'
-    """
-    target = Path(path)
-    folder = target.parent
-    if target.is_dir():
-        raise ValueError(f"cannot write to '{target}': it is a folder, give the name of a file")
-    if not folder.is_dir():
-        raise ValueError(f"cannot write to '{target}': there is no folder '{folder}'")
+def force_to_disk(path: Path) -> None:
+    """Make the content of a file survive a loss of power. (Without this a rename may survive what it names.)"""
+    descriptor = os.open(path, os.O_RDWR)
     try:
-        handle, name = tempfile.mkstemp(dir=folder)
-        os.close(handle)
-        os.unlink(name)
-    except OSError as error:
-        raise ValueError(f"cannot write to '{target}': {error.strerror}") from None
-    if target.exists() and not os.access(target, os.W_OK):
-        raise ValueError(f"cannot write to '{target}': the file is read-only")
-    return target
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def clean_leftovers(folder: Path, name: str = "") -> int:
+    """Remove the temporary files in a folder (those for the file `name`, if given) whose writers are gone."""
+    if not folder.is_dir():
+        return 0
+    left = [entry for entry in folder.iterdir() if entry.name.startswith(f".{name}") and _is_abandoned(entry)]
+    for entry in left:
+        _remove(entry)
+    return len(left)
+
+
+def _is_abandoned(entry: Path) -> bool:
+    match = _TEMPORARY.search(entry.name)
+    if match is None:
+        return False
+    if match["host"] == _host() and os.name == "posix":
+        process = int(match["process"])
+        return match["token"] != _OURSELVES if process == os.getpid() else not _is_running(process)
+    try:
+        return time.time() - entry.stat().st_mtime > _ABANDONED_AFTER
+    except FileNotFoundError:
+        return False  # its writer has just finished
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _swap_directory(new: Path, final: Path) -> None:
+    """Put a directory in the place of another. That takes two steps, between which another process may come: try again."""
+    for _ in range(100):
+        try:
+            os.rename(new, final)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        aside = new.with_name(new.name.removesuffix(".tmp")[:-8] + secrets.token_hex(4) + ".tmp")
+        try:
+            os.rename(final, aside)
+        except FileNotFoundError:
+            continue
+        _remove(aside)
+    raise OSError(f"cannot put {str(final)!r} in its place: other processes keep writing it")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _host() -> str:
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:8]

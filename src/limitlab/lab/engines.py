@@ -1,0 +1,253 @@
+"""Where tasks run: in this process, in threads, in worker processes, on a cluster.
+
+`concurrent.futures.Executor` is the one interface: our own pools, any executor of the user's, and a Dask client through its
+`get_executor()`. An engine changes when and where a task runs, never its result.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import queue
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+from limitlab.errors import did_you_mean
+from limitlab.lab.blas import single_threaded
+
+T = TypeVar("T")
+R = TypeVar("R")
+Engine = Any
+"""None, "serial", "threads", "processes", a number of worker processes, an Executor, or a Dask client."""
+
+Results = Generator[tuple[int, R | BaseException], None, None]
+
+NAMES = ("serial", "threads", "processes")
+FOREIGN_WINDOW = 4096
+"""Tasks handed at once to an executor whose number of workers we do not know."""
+
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+_FOR_LIFE = ExitStack()
+
+
+class EngineError(RuntimeError):
+    """The engine itself failed, not a task."""
+
+
+class WorkerDied(RuntimeError):
+    """A worker process ended in the middle of a task."""
+
+
+def completed(function: Callable[[T], R], tasks: Sequence[T], engine: Engine = None) -> Results[R]:
+    """Run tasks and yield (position, result) in the order in which they finish; an exception is yielded, not raised.
+
+    Closing the generator (also by an interrupt) cancels what has not started and ends the worker processes it started.
+
+    Parameters
+    ----------
+    function
+        What to do with a task; for processes and clusters a function of a module.
+    tasks
+        The tasks.
+    engine
+        See `Engine`.
+
+    Examples
+    --------
+    >>> sorted(completed(abs, [-1, 2, -3], engine="threads"))
+    [(0, 1), (1, 2), (2, 3)]
+    """
+    check_engine(engine)
+    if engine is None or engine == "serial":
+        return _serially(function, tasks)
+    if engine == "threads":
+        return _on_threads(function, tasks)
+    if isinstance(engine, (int, str)):
+        workers = min(available_cores() if isinstance(engine, str) else engine, len(tasks))
+        _check_pickles(tasks)
+        return _on_processes(function, tasks, max(workers, 1))
+    executor = engine.get_executor() if hasattr(engine, "get_executor") else engine
+    return _on_executor(function, tasks, executor)
+
+
+def check_engine(engine: Engine) -> None:
+    """Refuse in one line what is not an engine.
+
+    >>> check_engine("proceses")
+    Traceback (most recent call last):
+        ...
+    ValueError: engine = 'proceses' is not known: did you mean 'processes'?
+    """
+    if engine is None or (isinstance(engine, str) and engine in NAMES):
+        return
+    if isinstance(engine, str):
+        raise ValueError(f"engine = {engine!r} is not known: {did_you_mean(engine, NAMES)}")
+    if isinstance(engine, int) and not isinstance(engine, bool):
+        if engine < 1:
+            raise ValueError(f"engine = {engine} is not allowed: a number of worker processes must be at least 1")
+        return
+    if isinstance(engine, type) or not (callable(getattr(engine, "submit", None)) or hasattr(engine, "get_executor")):
+        raise ValueError(
+            f"engine = {engine!r} is not allowed: give 'serial', 'threads', 'processes', a number of worker processes, "
+            "a concurrent.futures.Executor or a Dask client"
+        )
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# -- the engines --------------------------------------------------------------------------------------------------------
+
+
+def _serially(function: Callable[[T], R], tasks: Sequence[T]) -> Results[R]:
+    for position, task in enumerate(tasks):
+        try:
+            result: R | BaseException = function(task)
+        except Exception as error:
+            result = error
+        yield position, result
+
+
+def _on_threads(function: Callable[[T], R], tasks: Sequence[T]) -> Results[R]:
+    workers = available_cores()
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="limitlab")
+    try:
+        yield from _drain(pool, function, tasks, range(len(tasks)), 2 * workers)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _on_executor(function: Callable[[T], R], tasks: Sequence[T], executor: Executor) -> Results[R]:
+    """An executor that belongs to the user: it is used and left open."""
+    lost, waiting = yield from _drain(executor, function, tasks, range(len(tasks)), FOREIGN_WINDOW)
+    for position in (*lost, *waiting):
+        yield position, WorkerDied("the executor broke down before this task was finished")
+
+
+def _on_processes(function: Callable[[T], R], tasks: Sequence[T], workers: int) -> Results[R]:
+    """Worker processes of our own. When one dies, the tasks in flight are run again one at a time: only the one that kills
+    its worker by itself has failed."""
+    batches: deque[tuple[Sequence[int], int]] = deque([(range(len(tasks)), 2 * workers)])
+    while batches:
+        positions, window = batches.popleft()
+        with _process_pool(workers) as pool:
+            lost, waiting = yield from _drain(pool, function, tasks, positions, window)
+        if waiting:
+            batches.appendleft((waiting, window))
+        if len(lost) == 1:
+            yield lost[0], WorkerDied("the worker process died while running this task (killed, or out of memory)")
+        elif lost:
+            batches.appendleft((lost, 1))
+
+
+def _drain(
+    executor: Executor, function: Callable[[T], R], tasks: Sequence[T], positions: Sequence[int], window: int
+) -> Generator[tuple[int, R | BaseException], None, tuple[list[int], list[int]]]:
+    """Keep at most `window` tasks in flight. If the executor breaks: what it lost in flight, and what never started."""
+    waiting, in_flight, lost = deque(positions), dict[Future[R], int](), list[int]()
+    finished: queue.SimpleQueue[Future[R]] = queue.SimpleQueue()
+    broken = False
+    try:
+        while in_flight or (waiting and not broken):
+            while waiting and not broken and len(in_flight) < window:
+                try:
+                    future = executor.submit(function, tasks[waiting[0]])
+                except BrokenExecutor:
+                    broken = True
+                    break
+                in_flight[future] = waiting.popleft()
+                future.add_done_callback(finished.put)
+            if not in_flight:
+                break
+            future = finished.get()
+            position = in_flight.pop(future)
+            error: BaseException | None = CancelledTask("cancelled") if future.cancelled() else future.exception()
+            if isinstance(error, BrokenExecutor):
+                broken = True
+                lost.append(position)
+            else:
+                yield position, future.result() if error is None else error
+    finally:
+        for future in in_flight:
+            future.cancel()
+    return sorted(lost), list(waiting)
+
+
+class CancelledTask(RuntimeError):
+    """Somebody else cancelled the task."""
+
+
+# -- worker processes of our own ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool whose workers end with this block and with this process, even if it is killed.
+
+    Every worker holds the reading end of a pipe whose writing end only this process has. When that closes, be it here or
+    because this process is gone, the workers read the end of the file and exit. They are started afresh ("spawn"), because
+    a fork of a process with threads (JAX, BLAS) may hang.
+    """
+    reading, writing = multiprocessing.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _prepare_worker, (reading,))
+    try:
+        _wait_until_ready(pool)
+        yield pool
+    except BaseException:
+        writing.close()  # the workers exit now, in the middle of their tasks
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        writing.close()
+        reading.close()
+
+
+def _wait_until_ready(pool: ProcessPoolExecutor) -> None:
+    try:
+        pool.submit(os.getpid).result()
+    except BrokenExecutor:
+        raise EngineError(
+            "the worker processes could not start: a script that sweeps with processes must do so under "
+            "`if __name__ == '__main__':` (or use engine='threads')"
+        ) from None
+
+
+def _prepare_worker(lifeline: Connection) -> None:
+    """In a worker: one thread per library, leave Ctrl-C to the parent, and do not outlive it."""
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_exit_at_end_of, args=(lifeline,), daemon=True).start()
+    _FOR_LIFE.enter_context(single_threaded())
+
+
+def _exit_at_end_of(lifeline: Connection) -> None:
+    try:
+        lifeline.recv_bytes()
+    except (EOFError, OSError):
+        os._exit(1)
+
+
+def _check_pickles(tasks: Sequence[Any]) -> None:
+    """Worker processes receive tasks by pickle: say so before any of them starts."""
+    law = getattr(tasks[0], "law", tasks[0]) if tasks else None
+    remedy = "define the law in a module of its own, or use engine='threads'"
+    name = type(law).__name__
+    main = sys.modules.get("__main__")
+    if type(law).__module__ == "__main__" and not hasattr(main, "__file__"):
+        raise ValueError(f"{name} cannot be sent to worker processes: it is defined in an interactive session; {remedy}")
+    try:
+        pickle.dumps(law)
+    except Exception as error:
+        reason = str(error).split("\n")[0]
+        raise ValueError(f"{name} cannot be sent to worker processes ({reason}); {remedy}") from None
