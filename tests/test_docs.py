@@ -22,6 +22,9 @@ MADE_BY_THE_BUILD = {"../gallery/index"}
 LINK = re.compile(r"(?<!`)\[[^\]\n]*\]\(([^)\s]+)\)")
 
 
+INTERACTIVE = [page for page in pages() if ">>>" in page.read_text(encoding="utf-8") and page.name != "CONTRIBUTING.md"]
+
+
 def short(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -56,7 +59,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not broken, f"{short(page)}: {broken}"
 
 
-@pytest.mark.parametrize("page", [page for page in pages() if ">>>" in page.read_text(encoding="utf-8")], ids=short)
+@pytest.mark.parametrize("page", INTERACTIVE, ids=short)
 def test_examples_on_the_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The interactive examples of a page, in order, in one session and an empty folder."""
     monkeypatch.chdir(tmp_path)

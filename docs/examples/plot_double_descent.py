@@ -2,7 +2,7 @@
 Double descent
 ==============
 
-The test error of least squares rises as the number of parameters approaches the number of samples, is infinite where they
+The test error of least squares rises as the number of features approaches the number of samples, is infinite where they
 meet, and falls again beyond. A ridge penalty tames the peak, and the best penalty removes it.
 """
 
@@ -12,7 +12,7 @@ import limitlab as ll
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 # %%
-# The prediction, for three penalties on a fine grid of parameters per sample. This is one vectorised call.
+# The prediction, for three penalties on a fine grid of features per sample. This is one vectorised call.
 
 law = ll.laws.Ridge(noise=0.5)
 ridges = [0.0, 0.01, 0.1]
@@ -20,7 +20,7 @@ theory = ll.sweep(law, over={"ratio": np.geomspace(0.1, 10, 401), "ridge": ridge
 print(theory)
 
 # %%
-# The experiment, at a few ratios: 100 parameters, as many samples as the ratio says, 20 draws each.
+# The experiment, at a few ratios: 100 features, as many samples as the ratio says, 20 draws each.
 
 ratios = np.array([0.15, 0.3, 0.6, 0.8, 1.25, 1.7, 3.0, 6.0])
 runs = {
@@ -38,10 +38,10 @@ for index, ridge in enumerate(ridges):
     mean = [float(run.mean()) for run in runs[ridge]]
     error = [float(run.std(ddof=1)) / len(run) ** 0.5 for run in runs[ridge]]
     simulation_points(axes, ratios, mean, error, index)
-finish(axes, "parameters per sample $p/n$", "test error", xscale="log", ylim=(0, 4))
+finish(axes, r"features per sample $p/n$", "test error", xscale="log", ylim=(0, 4))
 
 # %%
-# With the best penalty at every ratio the curve has no peak: more parameters never hurt.
+# With the best penalty at every ratio there is no peak: fewer features per sample, that is more data, never hurt.
 
 tuned = [float(ll.optimal(law.replace(ratio=ratio), over="ridge", minimise="test_error").test_error) for ratio in ratios]
 for ratio, error in zip(ratios, tuned, strict=True):

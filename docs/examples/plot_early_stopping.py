@@ -12,7 +12,7 @@ import limitlab as ll
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Parameters are 0.8 times the samples, where the fully trained solution overfits. Both predictions, along their whole path:
+# Features are 0.8 times the samples, where the fully trained solution overfits. Both predictions, along their whole path:
 
 times = np.geomspace(0.05, 200, 121)
 flow = ll.laws.EarlyStopping(ratio=0.8, noise=1.0, time=tuple(times))
@@ -21,7 +21,7 @@ stopped = flow.theory().excess_risk
 penalised = ll.sweep(ridge, over={"ridge": 1 / times}).excess_risk
 
 # %%
-# Experiments with 100 parameters, at a few times. One draw serves all of them.
+# Experiments with 100 features, at a few times. One draw serves all of them.
 
 few = np.array([0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])
 runs = flow.replace(time=tuple(few)).simulate_batch(100, range(40)).excess_risk
