@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from limitlab.errors import ConvergenceError, UnreachableTarget
+from limitlab.errors import UnreachableTarget
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -36,7 +36,9 @@ class OneLineErrors(TyperGroup):
         """Run the command line; in standalone mode end the process with the exit code."""
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
-        except EXPECTED as error:
+        except Exception as error:
+            if not expected(error):
+                raise
             code = report_error(error)
         if standalone_mode:
             sys.exit(code or 0)
@@ -46,29 +48,26 @@ class OneLineErrors(TyperGroup):
         """Run the chosen command; Ctrl-C ends it with one line."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            complain("interrupted")
+        except KeyboardInterrupt as stop:
+            complain(f"interrupted: {stop}" if str(stop) else "interrupted")
             raise typer.Exit(INTERRUPTED) from None
 
 
-EXPECTED: tuple[type[Exception], ...] = (
-    UsageError,
-    ValueError,
-    OSError,
-    NotImplementedError,
-    ConvergenceError,
-    FloatingPointError,
-)
-"""What a user's input or the mathematics can cause. Everything else is a bug and keeps its traceback."""
+def expected(error: Exception) -> bool:
+    """Whether a user's input or the mathematics can cause this error. Everything else is a bug and keeps its traceback."""
+    # ours: a solver that did not converge, a sweep with failed tasks
+    ours = isinstance(error, RuntimeError) and type(error).__module__.startswith(
+        "limitlab."
+    )  # a solver or sweep that stopped
+    return ours or isinstance(error, (UsageError, ValueError, OSError, NotImplementedError, FloatingPointError))
 
 
 def report_error(error: Exception) -> int:
     """Print an expected error, one line per message, and give the exit code it deserves."""
     for line in messages(error):
         complain(line)
-    if isinstance(error, (UnreachableTarget, ConvergenceError, FloatingPointError)):
-        return FAILED
-    return BAD_INPUT
+    bad_input = isinstance(error, (UsageError, ValueError, OSError, NotImplementedError))
+    return BAD_INPUT if bad_input and not isinstance(error, UnreachableTarget) else FAILED
 
 
 def messages(error: Exception) -> list[str]:
@@ -84,12 +83,12 @@ def messages(error: Exception) -> list[str]:
         hint = f" (see {context.command_path} --help)" if context is not None else ""
         return [_one_line(error.format_message()) + hint]
     if isinstance(error, OSError) and error.strerror:
-        where = f" '{error.filename}'" if error.filename is not None else ""
-        return [_one_line(f"cannot read or write{where}: {error.strerror}")]
+        where = f"cannot read or write '{error.filename}': " if error.filename is not None else ""
+        return [_one_line(where + error.strerror)]
     errors = getattr(error, "errors", None)  # pydantic's ValidationError lists what is wrong
     if callable(errors):
         return [_one_line(str(item["msg"]).removeprefix("Value error, ")) for item in errors()]
-    return [_one_line(str(error)) or type(error).__name__]
+    return [_one_line(line) for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
 
 
 def complain(line: str) -> None:

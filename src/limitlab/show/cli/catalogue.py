@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.table import Table
 
 from limitlab.show.cli.app import app
 from limitlab.show.cli.output import JsonOption, print_json, stdout
+from limitlab.show.describe import allowed, describe_law, example, kebab
 from limitlab.show.tables import number, plain_symbol
 
 if TYPE_CHECKING:
@@ -88,8 +89,6 @@ def cite(
 
 def parameter_table(law: type[Law]) -> None:
     """Print a law's parameters as the options they are."""
-    from limitlab.show.cli.options import kebab
-
     table = Table("option", "symbol", "default", "allowed", "description")
     for name, meta in law.parameters().items():
         unit = f" [{meta.unit}]" if meta.unit else ""
@@ -97,88 +96,3 @@ def parameter_table(law: type[Law]) -> None:
             f"--{kebab(name)}", plain_symbol(meta.symbol), number(meta.default), allowed(law, name), meta.description + unit
         )
     stdout().print(table, markup=False)
-
-
-def allowed(law: type[Law], name: str) -> str:
-    """What a parameter may be, in words: the choices of a name, the range of a number.
-
-    >>> from limitlab.laws import Ridge
-    >>> allowed(Ridge, "ratio")
-    'above 0'
-    """
-    import typing
-
-    from limitlab.show.cli.options import kind_of
-
-    annotation = law.model_fields[name].annotation
-    if typing.get_origin(annotation) is typing.Literal:
-        return " or ".join(map(str, typing.get_args(annotation)))
-    kind = kind_of(annotation)
-    words = law.parameters()[name].allowed
-    if kind in ("name", "truth"):
-        return {"name": "a name", "truth": "yes or no"}[kind]
-    prefix = {"number": "", "whole": "whole, ", "series": "one or several, ", "sequence": "a list, each "}[kind]
-    return prefix + words
-
-
-def example(law: type[Law]) -> str:
-    """A prediction of this law that sweeps its first array parameter.
-
-    >>> from limitlab.laws import Ridge
-    >>> example(Ridge)
-    'limitlab predict Ridge --ratio 0.1:10:50log'
-    """
-    from limitlab.show.cli.options import kebab, kind_of
-
-    metas = law.parameters()
-    numbers = [name for name in metas if kind_of(law.model_fields[name].annotation) in ("number", "whole", "series")]
-    for name in sorted(numbers, key=lambda name: name not in law.array_parameters):
-        low, high, kind = span(metas[name].default, metas[name].scale)
-        if metas[name].allows(low) and metas[name].allows(high):
-            return f"limitlab predict {law.__name__} --{kebab(name)} {low:g}:{high:g}:50{kind}"
-    return f"limitlab predict {law.__name__}"
-
-
-def span(default: Any, scale: str) -> tuple[float, float, str]:
-    """An interval around a default value worth looking at, and how to space it."""
-    from limitlab.laws.parameters import numbers_in
-
-    value = next((abs(item) for item in numbers_in(default) if item), 1.0)
-    if scale == "log":
-        centre = 10.0 ** round(math_log10(value))
-        return centre / 10, centre * 10, "log"
-    return 0.0, 2 * value, ""
-
-
-def math_log10(value: float) -> float:
-    """Decimal logarithm of a finite positive number, 0 for anything else."""
-    import math
-
-    return math.log10(value) if 0 < value < math.inf else 0.0
-
-
-def describe_law(law: type[Law]) -> dict[str, Any]:
-    """A law as a plain structure, for JSON."""
-    return {
-        "name": law.__name__,
-        "title": law.title(),
-        "status": law.status,
-        "regime": law.regime,
-        "assumptions": law.assumptions,
-        "claims": law.claims,
-        "observables": law.observables,
-        "size_meaning": law.size_meaning,
-        "parameters": [
-            {
-                "name": name,
-                "symbol": meta.symbol,
-                "default": meta.default,
-                "allowed": allowed(law, name),
-                "description": meta.description,
-                "unit": meta.unit,
-                "scale": meta.scale,
-            }
-            for name, meta in law.parameters().items()
-        ],
-        "example": example(law),
-    }

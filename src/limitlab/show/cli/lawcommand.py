@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from limitlab.show.cli.options import Asked, kebab, read_law
+from limitlab.show.cli.options import Asked, read_law
+from limitlab.show.describe import kebab
 
 LawArgument = Annotated[str, typer.Argument(metavar="LAW", help="Name of a law, as `limitlab laws` lists them.")]
 

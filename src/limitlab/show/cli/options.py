@@ -7,21 +7,18 @@ parameter's type: `--eigenvalues 1,4` is one tuple, `--ridge 0,0.1` are two numb
 from __future__ import annotations
 
 import json
-import types
-import typing
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limitlab.errors import did_you_mean
 from limitlab.lab.ranges import parse_range
+from limitlab.show.describe import Kind, kebab, kind_of
 
 if TYPE_CHECKING:
     from limitlab.laws.base import Law
-
-Kind = Literal["number", "whole", "truth", "series", "sequence", "name"]
 
 
 @dataclass(frozen=True)
@@ -88,15 +85,6 @@ def split_options(extras: Sequence[str]) -> list[tuple[str, str]]:
             text = queue.pop(0)
         pairs.append((option, text))
     return pairs
-
-
-def kebab(name: str) -> str:
-    """The spelling of a parameter on the command line.
-
-    >>> kebab("width_ratio")
-    'width-ratio'
-    """
-    return name.replace("_", "-")
 
 
 def read_values(law: type[Law], name: str, text: str) -> list[Any]:
@@ -196,35 +184,3 @@ def _read_json(name: str, text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"--{kebab(name)} {text}: not valid JSON ({error.msg} at character {error.pos + 1})") from None
-
-
-def kind_of(annotation: Any) -> Kind:
-    """How the text of an option is read, from the type of the parameter.
-
-    >>> [kind_of(annotation) for annotation in (float, int, bool, str, tuple[float, ...], float | tuple[float, ...])]
-    ['number', 'whole', 'truth', 'name', 'sequence', 'series']
-    """
-    leaves = set(_leaves(annotation))
-    sequences = {
-        leaf for leaf in leaves if isinstance(leaf, type) and issubclass(leaf, (tuple, list, Sequence)) and leaf is not str
-    }
-    if sequences:
-        return "series" if leaves & {int, float} else "sequence"
-    if float in leaves:
-        return "number"
-    if bool in leaves:
-        return "truth"
-    return "whole" if int in leaves else "name"
-
-
-def _leaves(annotation: Any) -> Iterable[Any]:
-    """The plain types of a union, through Annotated and type aliases."""
-    value = getattr(annotation, "__value__", annotation)  # a `type X = ...` alias
-    origin = typing.get_origin(value)
-    if origin is typing.Annotated:
-        yield from _leaves(typing.get_args(value)[0])
-    elif origin in (typing.Union, types.UnionType):
-        for part in typing.get_args(value):
-            yield from _leaves(part)
-    else:
-        yield origin or value

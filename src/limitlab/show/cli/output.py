@@ -56,7 +56,7 @@ def say(line: str) -> None:
 
 def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 60) -> None:
     """Rows as a table; of a long one the first and the last, with the number left out."""
-    table = Table(title=title or None, title_justify="left")
+    table = Table()
     for name in rows[0] if rows else ():
         textual = isinstance(rows[0][name], str)
         table.add_column(name.replace("_", " "), justify="left" if textual else "right", overflow="fold")
@@ -66,6 +66,8 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
     for row in shown:
         table.add_row(*([number(value) for value in row.values()] if row is not None else ["..."] * len(rows[0])))
     console = stdout()
+    if title:
+        console.print(title, markup=False)
     console.print(table, markup=False)
     if len(rows) > most:
         console.print(f"{len(rows)} rows; all of them with --out or --json", markup=False)

@@ -66,10 +66,13 @@ def plan(
         result = run(law, {observable: wanted}, parameter, interval, prefer)
     finish(law, result, parameter, observable, as_json, out, plot, level=wanted)
     if not as_json:
-        others = [number(value) for value in result["solutions"].values.tolist() if value != result[parameter].item()]
-        typer.echo(f"{parameter} = {number(result[parameter].item())} gives {observable} = {number(wanted)}", nl=not others)
-        if others:
-            typer.echo(f"; so do {', '.join(others)}")
+        answer, reached = result[parameter].item(), number(result[observable].item())
+        wish = "" if reached == number(wanted) else f" (wanted {number(wanted)})"  # a whole number rarely hits the target
+        others = [number(value) for value in result["solutions"].values.tolist() if value != answer]
+        typer.echo(
+            f"{parameter} = {number(answer)} gives {observable} = {reached}{wish}"
+            + (f"; other answers: {', '.join(others)}" if others else "")
+        )
 
 
 @app.command(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -66,7 +66,7 @@ def predict(
     if as_json:
         print_json(describe_result(result))
     elif out is None and plot is None:
-        print_prediction(asked.law, result)
+        print_prediction(asked, result)
 
 
 def predicted(asked: Asked) -> xr.Dataset:
@@ -75,21 +75,21 @@ def predicted(asked: Asked) -> xr.Dataset:
         return asked.law.theory()
     from limitlab.lab.sweep import sweep
 
-    return sweep(asked.law, over=asked.over)
+    return sweep(asked.law, over=asked.over, progress=False)
 
 
-def print_prediction(law: Law, result: xr.Dataset) -> None:
+def print_prediction(asked: Asked, result: xr.Dataset) -> None:
     """A prediction as a table: an observable per row, or a grid point per row."""
-    names = table_names(result)
+    names, title = table_names(result), title_of(asked.law, asked.over)
     if any(result[name].ndim for name in names):
-        print_table(rows_of(result, names), title=title_of(law))
+        print_table(rows_of(result, names), title=title)
     else:
         rows = [
             {"observable": name, "value": result[name].item(), "meaning": result[name].attrs.get("long_name", "")}
             for name in names
         ]
-        print_table(rows, title=title_of(law))
-    typer.echo(f"status: {law.status}; estimated relative accuracy {float(result.attrs['accuracy']):.1g}")
+        print_table(rows, title=title)
+    typer.echo(f"status: {asked.law.status}; estimated relative accuracy {float(result.attrs['accuracy']):.1g}")
 
 
 @app.command(
@@ -117,9 +117,8 @@ def simulate(
     if plot is not None:
         require_axis(asked)
     experiment_size = size if size is not None else asked.law.default_sizes[-1]
-    draws = range(seed, seed + seeds)
     with working(f"simulating {type(asked.law).__name__} at size {experiment_size}"):
-        result = select(simulated(asked, experiment_size, draws), names)
+        result = select(simulated(asked, experiment_size, seed, seeds), names)
     if out is not None:
         save_result(result, out)
     if plot is not None:
@@ -129,38 +128,19 @@ def simulate(
     if as_json:
         print_json(describe_result(result))
     elif out is None and plot is None:
-        print_simulation(asked, result, select(predicted(asked), names))
+        print_simulation(asked, experiment_size, result, select(predicted(asked), names))
 
 
-def simulated(asked: Asked, size: int, seeds: Sequence[int]) -> xr.Dataset:
+def simulated(asked: Asked, size: int, seed: int, draws: int) -> xr.Dataset:
     """Experiments along a dimension `seed`, on the grid of the swept parameters where there are any."""
     if not asked.over:
-        return asked.law.simulate_batch(size, list(seeds))
-    import xarray as xr
+        return asked.law.simulate_batch(size, range(seed, seed + draws))
+    from limitlab.lab.sweep import sweep
 
-    batches = []
-    for values in grid_points(asked.over):
-        batch = asked.law.replace(**values).simulate_batch(size, list(seeds))
-        batches.append(
-            batch.drop_vars([name for name in values if name in batch.coords]).expand_dims(
-                {k: [v] for k, v in values.items()}
-            )
-        )
-    return xr.combine_by_coords(batches, combine_attrs="drop_conflicts")  # type: ignore[return-value]
+    return sweep(asked.law, asked.over, sizes=[size], seeds=draws, base_seed=seed, progress=False).squeeze("size")
 
 
-def grid_points(over: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """Every combination of the swept values.
-
-    >>> grid_points({"ratio": [1, 2], "ridge": [0.1]})
-    [{'ratio': 1, 'ridge': 0.1}, {'ratio': 2, 'ridge': 0.1}]
-    """
-    import itertools
-
-    return [dict(zip(over, values, strict=True)) for values in itertools.product(*over.values())]
-
-
-def print_simulation(asked: Asked, result: xr.Dataset, theory: xr.Dataset) -> None:
+def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dataset) -> None:
     """Mean over the draws, its standard error, and the limit, one row per observable and grid point."""
     import numpy as np
 
@@ -173,10 +153,10 @@ def print_simulation(asked: Asked, result: xr.Dataset, theory: xr.Dataset) -> No
     for index, row in enumerate(mean):
         place = {key: value for key, value in row.items() if key not in names}
         for name in names:
-            error = {"standard_error": spread[index][name]} if spread else {}
+            error = {"standard_error": short(spread[index][name])} if spread else {}
             rows.append({**place, "observable": name, "simulation": row[name], **error, "limit": limit[index][name]})
     draw_words = f"{draws} draws" if draws > 1 else "1 draw"
-    print_table(rows, title=f"{title_of(asked.law)}, size {result.attrs['size']} ({asked.law.size_meaning}), {draw_words}")
+    print_table(rows, title=f"{title_of(asked.law, asked.over)}, size {size} ({asked.law.size_meaning}), {draw_words}")
 
 
 @app.command(
@@ -248,18 +228,17 @@ def print_comparison(result: Comparison) -> None:
 
 
 def short(value: Any) -> Any:
-    """A number of an error budget with three digits; six for the observable itself would hide the rest."""
+    """A number of an error budget with four digits: more would be noise."""
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 # -- what the three share -------------------------------------------------------------------------------------------
 
 
-def title_of(law: Law) -> str:
-    """A law with the parameters that differ from their defaults."""
-    changed = {
-        name: getattr(law, name) for name, meta in type(law).parameters().items() if getattr(law, name) != meta.default
-    }
+def title_of(law: Law, swept: Iterable[str] = ()) -> str:
+    """A law with the parameters that differ from their defaults; swept ones stand in the table instead."""
+    defaults = {name: meta.default for name, meta in type(law).parameters().items() if name not in set(swept)}
+    changed = {name: getattr(law, name) for name, default in defaults.items() if getattr(law, name) != default}
     inside = ", ".join(f"{name}={number(value)}" for name, value in changed.items())
     return f"{type(law).__name__}({inside})"
 

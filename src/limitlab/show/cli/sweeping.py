@@ -1,1 +1,100 @@
-"""`sweep`: a grid of predictions or experiments, described by a TOML file."""
+"""`sweep`: a grid of predictions or experiments, described by a TOML file, that goes on where it was stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limitlab.show.cli.app import app
+from limitlab.show.cli.output import (
+    JsonOption,
+    OutOption,
+    PlotOption,
+    check_paths,
+    describe_result,
+    print_json,
+    print_table,
+    save_figure,
+    save_result,
+    say,
+)
+from limitlab.show.tables import rows_of, table_names
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from limitlab.lab.sweepfile import SweepSpec
+
+EXAMPLE = """Example: limitlab sweep ridge.toml --engine 2, with a file ridge.toml such as
+
+law = "Ridge"
+sizes = [100, 200]
+seeds = 20
+store = "ridge.nc"
+parameters = { noise = 0.5 }
+over = { ratio = "0.1:10:30log", ridge = [0.01, 0.1, 1.0] }"""
+
+
+@app.command(epilog=EXAMPLE.replace("[", r"\["))
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="What to sweep: law, grid, sizes, seeds, store.")],
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", help="serial, threads, processes or a number of processes (default: the file's)."),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="NAME", help="Where to keep it: .nc, .zarr or a folder (default: the file's)."),
+    ] = None,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+) -> None:
+    """Run the sweep of a TOML file. With a store, the same command goes on where it was stopped, even by kill -9."""
+    from limitlab.lab.sweepfile import load_sweep, run_sweep
+
+    check_paths(out, plot)
+    spec = load_sweep(file)
+    changes: dict[str, Any] = {}
+    if engine is not None:
+        changes["engine"] = int(engine) if engine.isdecimal() else engine
+    if store is not None:
+        changes["store"] = store
+    result = run_sweep(spec, **changes)
+    kept = changes.get("store", spec.store)
+    if kept is not None:
+        say(f"wrote {kept}")
+    if out is not None:
+        save_result(result, out)
+    if plot is not None:
+        save_figure(lambda: figure_of(spec, result), plot)
+    if as_json:
+        print_json(describe_result(result))
+    elif out is None and plot is None and kept is None:
+        print_table(rows_of(averaged(result)), title=f"{spec.law}, {size_words(result)}")
+
+
+def averaged(result: xr.Dataset) -> xr.Dataset:
+    """Observables of a sweep, averaged over the draws where it has them."""
+    observables = result[[name for name in table_names(result) if name != "task_seed"]]
+    return observables.mean("seed") if "seed" in result.dims else observables
+
+
+def size_words(result: xr.Dataset) -> str:
+    """What the numbers of a sweep are."""
+    return f"mean of {result.sizes['seed']} draws" if "seed" in result.dims else "the limit"
+
+
+def figure_of(spec: SweepSpec, result: xr.Dataset) -> Figure:
+    """The limit over the grid, and the experiments of the largest size as points where there are any."""
+    from limitlab.lab.sweep import sweep as run
+    from limitlab.show.figures.generic import simulation_figure, sweep_figure
+
+    if "seed" not in result.dims:
+        return sweep_figure(result)
+    theory = run(spec.make_law(), spec.over, progress=False)
+    names = [name for name in table_names(theory) if name in result]
+    return simulation_figure(theory, result.isel(size=-1), names)

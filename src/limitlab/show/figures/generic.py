@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 PANELS_PER_ROW = 3
 MOST_CURVES = len(COLOURS)
+LONGEST_LABEL = 28
+"""Letters of a meaning that fit beside a panel; a longer one gives way to the name."""
+ROUNDING = 1e-9
+"""Relative gaps below this are rounding and are not drawn."""
 
 
 # -- a sweep, with or without experiments -----------------------------------------------------------------------------
@@ -58,7 +62,7 @@ def simulation_figure(theory: xr.Dataset, batch: xr.Dataset | None, observables:
     for axes, name in zip(panels, names, strict=False):
         measured = batch[name] if batch is not None and name in batch else None
         draw_observable(axes, theory[name], measured, along)
-    figure.suptitle(str(theory.attrs.get("law", "")))
+    figure.suptitle(str(theory.attrs.get("law", "")), fontsize=15)
     return figure
 
 
@@ -136,7 +140,7 @@ def comparison_figure(result: Comparison) -> Figure:
         else:
             draw_along(axes, name, *parts)
     draw_gaps(panels[len(names)], result, names)
-    figure.suptitle(f"{type(result.law).__name__}: theory and simulation {VERDICTS[result.verdict]}")
+    figure.suptitle(f"{type(result.law).__name__}: theory and simulation {VERDICTS[result.verdict]}", fontsize=15)
     return figure
 
 
@@ -182,16 +186,19 @@ def draw_gaps(axes: Axes, result: Comparison, names: Sequence[str]) -> None:
         theory, mean, error = (data[f"{kind}_{name}"].values.reshape(len(sizes), -1) for kind in ("theory", "mean", "error"))
         finite = np.isfinite(theory).all(axis=0)
         scale = float(np.abs(theory[:, finite]).max()) or 1.0
-        gap = np.sqrt(np.mean((mean - theory)[:, finite] ** 2, axis=1)) / scale
+        gap: Array = np.sqrt(np.mean((mean - theory)[:, finite] ** 2, axis=1)) / scale
         spread = np.sqrt(np.mean(error[:, finite] ** 2, axis=1)) / scale
+        if gap.max() < ROUNDING:
+            continue
         shift = sizes * 1.03 ** (index - (len(names) - 1) / 2)  # side by side, so that the error bars can be told apart
-        simulation_points(axes, shift, np.maximum(gap, 1e-12), np.minimum(spread, 0.9 * np.maximum(gap, 1e-12)), index, name)
+        simulation_points(axes, shift, gap, np.minimum(spread, 0.9 * gap), index, name)
     rate = min(result.law.rate(name) for name in names)
     if math.isfinite(rate) and len(sizes) > 1:
         top = max(axes.get_ylim()[1], 1e-12)
         theory_line(axes, sizes, top * (sizes / sizes[0]) ** -rate, 6, f"size^(-{rate:g})", linestyle=":", linewidth=1.2)
     finish(axes, result.law.size_meaning, "relative gap", yscale="log", legend=False)
-    axes.legend(fontsize=7, frameon=False, loc="best")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=7, frameon=False, loc="best")
     size_axis(axes, sizes)
 
 
@@ -231,7 +238,7 @@ def answer_figure(law: Law, answer: xr.Dataset, parameter: str, observable: str,
     return figure
 
 
-def around(law: Law, parameter: str, centre: float) -> list[Any]:
+def around(law: Law, parameter: str, centre: float) -> list[float]:
     """Values of a parameter around one of them, within its bounds."""
     meta = type(law).parameters()[parameter]
     if meta.scale == "log" and centre > 0:
@@ -240,8 +247,18 @@ def around(law: Law, parameter: str, centre: float) -> list[Any]:
         width = abs(centre) or 1.0
         values = np.linspace(centre - width, centre + width, 201)
     if type(law).model_fields[parameter].annotation is int:
-        return [int(value) for value in np.unique(np.round(values)) if meta.allows(float(value))]
-    return [float(value) for value in values if meta.allows(float(value))]
+        values = np.unique(np.round(values))
+    numbers = [int(value) if value.is_integer() else float(value) for value in values.tolist()]
+    return [value for value in numbers if accepts(law, parameter, value)]
+
+
+def accepts(law: Law, parameter: str, value: float) -> bool:
+    """Whether a law takes this value beside its other parameters."""
+    try:
+        law.replace(**{parameter: value})
+    except ValueError:
+        return False
+    return True
 
 
 # -- labels and axes --------------------------------------------------------------------------------------------------
@@ -283,7 +300,7 @@ def label_of(array: xr.DataArray, name: str | None = None) -> str:
     """
     words = (name or str(array.name)).replace("_", " ")
     meaning = str(array.attrs.get("long_name") or words)
-    meaning = meaning if len(meaning) <= 34 else words
+    meaning = meaning if len(meaning) <= LONGEST_LABEL else words
     symbol = drawable(str(array.attrs.get("symbol") or ""))
     return f"{symbol} ({meaning})" if symbol else meaning
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from limitlab.show.describe import allowed
 from limitlab.show.report.page import Section, badge, definitions, picture, problem, slug, table
 from limitlab.show.tables import number, plain_symbol
 
@@ -104,7 +106,7 @@ def parameters_table(law: type[Law]) -> str:
             "parameter": f"<code>{escape(name)}</code>",
             "symbol": escape(plain_symbol(meta.symbol)),
             "default": escape(number(meta.default)),
-            "allowed": escape(meta.allowed),
+            "allowed": escape(allowed(law, name)),
             "meaning": escape(meta.description),
         }
         for name, meta in law.parameters().items()
@@ -162,7 +164,16 @@ def reference_line(bibtex: str) -> str:
 def _field(bibtex: str, key: str) -> str:
     """The value of a field of a BibTeX entry, without its braces."""
     found = re.search(rf"\b{key}\s*=\s*(.*?)\s*(?:,\s*\w+\s*=|,?\s*\}}\s*$)", bibtex)
-    return re.sub(r'[{}"\\]', "", found[1]) if found else ""
+    return re.sub(r'[{}"\\]', "", ACCENTED.sub(_accented, found[1])) if found else ""
+
+
+ACCENTED = re.compile(r"""\\(?P<accent>['"`^~.]|[vc](?=\W))\s*\{?(?P<letter>[A-Za-z])\}?""")
+COMBINING = dict(zip("'\"`^~.vc", "\u0301\u0308\u0300\u0302\u0303\u0307\u030c\u0327", strict=True))
+
+
+def _accented(match: re.Match[str]) -> str:
+    """A letter with the accent that TeX gives it."""
+    return unicodedata.normalize("NFC", match["letter"] + COMBINING[match["accent"]])
 
 
 # -- a figure ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,127 @@
+"""What a law says of itself, in words: how its parameters are typed, what they may be, an example of its use."""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from limitlab.laws.base import Law
+
+Kind = Literal["number", "whole", "truth", "series", "sequence", "name"]
+
+
+def kebab(name: str) -> str:
+    """The spelling of a parameter on the command line.
+
+    >>> kebab("width_ratio")
+    'width-ratio'
+    """
+    return name.replace("_", "-")
+
+
+def kind_of(annotation: Any) -> Kind:
+    """How the text of an option is read, from the type of the parameter.
+
+    >>> [kind_of(annotation) for annotation in (float, int, bool, str, tuple[float, ...], float | tuple[float, ...])]
+    ['number', 'whole', 'truth', 'name', 'sequence', 'series']
+    """
+    leaves = set(_leaves(annotation))
+    sequences = {
+        leaf for leaf in leaves if isinstance(leaf, type) and issubclass(leaf, (tuple, list, Sequence)) and leaf is not str
+    }
+    if sequences:
+        return "series" if leaves & {int, float} else "sequence"
+    if float in leaves:
+        return "number"
+    if bool in leaves:
+        return "truth"
+    return "whole" if int in leaves else "name"
+
+
+def _leaves(annotation: Any) -> Iterable[Any]:
+    """The plain types of a union, through Annotated and type aliases."""
+    value = getattr(annotation, "__value__", annotation)  # a `type X = ...` alias
+    origin = typing.get_origin(value)
+    if origin is typing.Annotated:
+        yield from _leaves(typing.get_args(value)[0])
+    elif origin in (typing.Union, types.UnionType):
+        for part in typing.get_args(value):
+            yield from _leaves(part)
+    else:
+        yield origin or value
+
+
+def allowed(law: type[Law], name: str) -> str:
+    """What a parameter may be, in words: the choices of a name, the range of a number.
+
+    >>> from limitlab.laws import Ridge
+    >>> allowed(Ridge, "ratio")
+    'above 0'
+    """
+    annotation = law.model_fields[name].annotation
+    if typing.get_origin(annotation) is typing.Literal:
+        return " or ".join(map(str, typing.get_args(annotation)))
+    kind = kind_of(annotation)
+    words = law.parameters()[name].allowed
+    if kind in ("name", "truth"):
+        return {"name": "a name", "truth": "yes or no"}[kind]
+    prefix = {"number": "", "whole": "whole, ", "series": "one or several, ", "sequence": "a list, each "}[kind]
+    return prefix + words
+
+
+def example(law: type[Law]) -> str:
+    """A prediction of this law that sweeps its first array parameter.
+
+    >>> from limitlab.laws import Ridge
+    >>> example(Ridge)
+    'limitlab predict Ridge --ratio 0.1:10:50log'
+    """
+    metas = law.parameters()
+    numbers = [name for name in metas if kind_of(law.model_fields[name].annotation) in ("number", "whole", "series")]
+    for name in sorted(numbers, key=lambda name: name not in law.array_parameters):
+        low, high, kind = span(metas[name].default, metas[name].scale)
+        if metas[name].allows(low) and metas[name].allows(high):
+            return f"limitlab predict {law.__name__} --{kebab(name)} {low:g}:{high:g}:50{kind}"
+    return f"limitlab predict {law.__name__}"
+
+
+def span(default: Any, scale: str) -> tuple[float, float, str]:
+    """An interval around a default value worth looking at, and how to space it."""
+    from limitlab.laws.parameters import numbers_in
+
+    value = next((abs(item) for item in numbers_in(default) if item), 1.0)
+    if scale == "log":
+        centre = 10.0 ** round(math.log10(value)) if 0 < value < math.inf else 1.0
+        return centre / 10, centre * 10, "log"
+    return 0.0, 2 * value, ""
+
+
+def describe_law(law: type[Law]) -> dict[str, Any]:
+    """A law as a plain structure, for JSON."""
+    return {
+        "name": law.__name__,
+        "title": law.title(),
+        "status": law.status,
+        "regime": law.regime,
+        "assumptions": law.assumptions,
+        "claims": law.claims,
+        "observables": law.observables,
+        "size_meaning": law.size_meaning,
+        "parameters": [
+            {
+                "name": name,
+                "symbol": meta.symbol,
+                "default": meta.default,
+                "allowed": allowed(law, name),
+                "description": meta.description,
+                "unit": meta.unit,
+                "scale": meta.scale,
+            }
+            for name, meta in law.parameters().items()
+        ],
+        "example": example(law),
+    }
