@@ -39,6 +39,7 @@ OBSERVABLES: dict[str, tuple[str, str]] = {
     "largest_eigenvalue": ("largest eigenvalue", r"\lambda_{\max}"),
     "atom": ("mass at zero", r"\mu(\{0\})"),
     "second_moment": ("second moment of the spectrum", r"\int x^2 \mathrm{d}\mu"),
+    "stieltjes_transform": ("Stieltjes transform at minus the shift", r"\int \mathrm{d}\mu/(x+\lambda)"),
     "cdf": ("cumulative distribution function", r"F(x)"),
     "density": ("density", r"\rho(x)"),
     "objective": ("minimised objective", r"\mathcal{L}"),

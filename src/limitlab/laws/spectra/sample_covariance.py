@@ -1,0 +1,221 @@
+"""The spectrum of a sample covariance matrix for any population spectrum (claims J5, J7).
+
+Setting.  n samples x_i = Sigma^(1/2) z_i in dimension p, z with independent entries of mean 0 and variance 1. Sigma has
+          eigenvalue s_k in a share w_k of the dimensions. S = X^T X / n.
+Limit.    n, p -> infinity with p/n -> gamma (`ratio`: dimension over samples).
+Result.   The companion transform v(z) = -1/u(z), that of the n x n matrix X X^T / n, solves Silverstein's equation
+
+              z = psi(u) = u + gamma sum_k w_k s_k u / (u - s_k),    Im u > 0                                        (8)
+
+          and everything else follows from u (docs/theory/spectra.md, eqs. 9-14): m(z) = [v(z) + (1 - gamma)/z] / gamma, the
+          density Im v / (pi gamma), the distribution function in closed form, the edges (critical values of psi), the
+          masses of separate bulks, and where a single spike of Sigma shows up in S.
+Status.   Theorem (Silverstein 1995; outliers: Baik and Silverstein 2006, Paul 2007, Bai and Yao 2012).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.laws.base import Law, Status, checked_size
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+from limitlab.laws.spectra.measurements import OBSERVABLES, RATES, measure, packaged, points
+from limitlab.models.designs import Entries, apportion, draw_design
+from limitlab.models.wishart import sample_eigenvalues
+from limitlab.numerics.spectra import SampleSpectrum
+from limitlab.numerics.spectra.silverstein import ACCURACY
+
+Array = NDArray[np.float64]
+
+
+@lru_cache(maxsize=64)
+def spectrum(eigenvalues: tuple[float, ...], weights: tuple[float, ...], ratio: float) -> SampleSpectrum:
+    """The limiting spectrum, kept for the next question about the same law."""
+    return SampleSpectrum(eigenvalues, weights, ratio=ratio)
+
+
+class SampleCovariance(Law):
+    """What does the spectrum of a covariance look like when it is estimated from n samples in p dimensions?
+
+    Examples
+    --------
+    >>> law = SampleCovariance(ratio=0.15, eigenvalues=(1, 4, 10), weights=(0.5, 0.3, 0.2))
+    >>> [(round(low, 3), round(high, 3)) for low, high in law.support()]
+    [(0.465, 1.493), (2.456, 5.686), (7.271, 14.119)]
+    >>> position, overlap = law.outlier(25.0)
+    >>> round(position, 3), round(overlap, 3)
+    (25.792, 0.955)
+    >>> law.outlier(11.0) is None
+    True
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "dimension p and number of samples n grow together, p/n -> gamma, at a fixed population spectrum"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "samples x = Sigma^{1/2} z with independent entries z of mean 0 and variance 1",
+        "finite fourth moment of z (for edges and outliers)",
+        "a bounded population spectrum; for outliers a single eigenvalue apart from the rest",
+    )
+    references: ClassVar[tuple[str, ...]] = (
+        """@article{silverstein1995strong,
+  title={Strong convergence of the empirical distribution of eigenvalues of large dimensional random matrices},
+  author={Silverstein, Jack W.},
+  journal={Journal of Multivariate Analysis}, volume={55}, number={2}, pages={331--339}, year={1995}
+}""",
+        """@article{silverstein1995analysis,
+  title={Analysis of the limiting spectral distribution of large dimensional random matrices},
+  author={Silverstein, Jack W. and Choi, Sang-Il},
+  journal={Journal of Multivariate Analysis}, volume={54}, number={2}, pages={295--309}, year={1995}
+}""",
+        """@article{bai2012sample,
+  title={On sample eigenvalues in a generalized spiked population model},
+  author={Bai, Zhidong and Yao, Jianfeng},
+  journal={Journal of Multivariate Analysis}, volume={106}, pages={167--177}, year={2012}
+}""",
+    )
+    claims: ClassVar[tuple[str, ...]] = ("J5", "J7")
+    observables: ClassVar[tuple[str, ...]] = OBSERVABLES
+    size_meaning: ClassVar[str] = "dimension p"
+    finite_size_rate: ClassVar[dict[str, float]] = RATES
+    default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
+    default_seeds: ClassVar[int] = 40
+
+    ratio: float = parameter(0.25, "dimension over number of samples", symbol=r"\gamma = p/n", above=0, scale="log")
+    eigenvalues: tuple[float, ...] = parameter((1.0, 3.0), "population eigenvalue of each group", symbol="s_k", least=0)
+    weights: tuple[float, ...] = parameter(
+        (0.5, 0.5), "share of the dimensions in each group (rescaled to add up to 1)", symbol="w_k", above=0
+    )
+    positions: tuple[float, ...] = parameter(
+        (0.1, 0.3, 0.5, 0.7, 0.9), "where the cdf is compared, as fractions of the support", above=0, below=1
+    )
+    shift: float = parameter(
+        1.0, "minus the argument at which the transform is compared", symbol=r"\lambda", above=0, scale="log"
+    )
+    entries: Entries = parameter("gaussian", "law of the white entries in a simulation: gaussian or sign", symbol="z")
+
+    @model_validator(mode="after")
+    def _groups_match(self) -> Self:
+        if len(self.weights) != len(self.eigenvalues):
+            raise ValueError(
+                f"weights has {len(self.weights)} entries, which is not allowed: must be as many as eigenvalues, "
+                f"{len(self.eigenvalues)}"
+            )
+        if not any(value > 0 for value in self.eigenvalues):
+            raise ValueError(f"eigenvalues = {self.eigenvalues} is not allowed: at least one must be above 0")
+        if not self.positions:
+            raise ValueError("positions = () is not allowed: give at least one number between 0 and 1")
+        return self
+
+    # -- the limit ----------------------------------------------------------------------------------------------------
+
+    @property
+    def spectrum(self) -> SampleSpectrum:
+        """The limiting spectrum as an object of `limitlab.numerics.spectra`."""
+        return spectrum(self.eigenvalues, self.weights, self.ratio)
+
+    def support(self) -> list[tuple[float, float]]:
+        """The bulks from left to right as (low, high); the atom at zero is not among them."""
+        return self.spectrum.support()
+
+    def bulk_masses(self) -> list[float]:
+        """Mass of each bulk; together with the atom they add up to one."""
+        return self.spectrum.bulk_masses()
+
+    def atom(self) -> float:
+        """Mass at zero."""
+        return self.spectrum.atom()
+
+    def density(self, x: ArrayLike) -> Array:
+        """Density of the continuous part."""
+        return self.spectrum.density(x)
+
+    def cdf(self, x: ArrayLike) -> Array:
+        """Distribution function, atom included."""
+        return self.spectrum.cdf(x)
+
+    def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
+        """Stieltjes transform; real outside the support for real z, else complex (x + 0j is the limit from above)."""
+        return self.spectrum.stieltjes(z)
+
+    def companion(self, z: ArrayLike) -> NDArray[Any]:
+        """Stieltjes transform of the n x n matrix X X^T / n, with the same conventions."""
+        return self.spectrum.companion(z)
+
+    def moment(self, order: int) -> float:
+        """The moment E x^k of the spectrum."""
+        return self.spectrum.moment(order)
+
+    def outlier(self, spike: float) -> tuple[float, float] | None:
+        """Position and squared overlap of the sample eigenvalue that a spike of Sigma makes; None if it drowns."""
+        return self.spectrum.outlier(spike)
+
+    def coordinates(self) -> dict[str, Any]:
+        """The positions, as fractions of the way between the lowest and the highest edge."""
+        return {"position": self.positions}
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The limit (no array form: every spectrum is solved on its own)."""
+        if grid:
+            raise NotImplementedError("SampleCovariance has no array form: call theory()")
+        return dict(
+            cdf=self.cdf(self._points()),
+            second_moment=self.moment(2),
+            stieltjes_transform=self.stieltjes(-self.shift),
+            atom=self.atom(),
+            smallest_eigenvalue=self.support()[0][0],
+            largest_eigenvalue=self.support()[-1][1],
+            accuracy=ACCURACY,
+        )
+
+    def theory(self) -> xr.Dataset:
+        """The limit: `cdf` over the positions, the other observables as numbers."""
+        return packaged(self, self.evaluate(), kind="theory")
+
+    def _points(self) -> Array:
+        bulks = self.support()
+        return points(self.positions, bulks[0][0], bulks[-1][1])
+
+    # -- the experiment -----------------------------------------------------------------------------------------------
+
+    def samples(self, size: int) -> int:
+        """Number of samples that go with dimension `size`."""
+        return max(1, round(size / self.ratio))
+
+    def realised(self, size: int) -> Self:
+        """The law at the ratio and the weights that whole numbers of dimensions and samples give."""
+        counts = apportion(size, self.weights)
+        return self.replace(ratio=size / self.samples(size), weights=tuple(float(count) for count in counts))
+
+    def draw(self, size: int, seed: int) -> Array:
+        """A table of samples, shape (n, size)."""
+        counts = [int(count) for count in apportion(size, self.weights)]
+        design = draw_design(self.rng(size, seed), self.samples(size), self.eigenvalues, counts, self.entries)
+        return design.X
+
+    def sample_eigenvalues(self, size: int, seed: int) -> Array:
+        """The eigenvalues of one drawn sample covariance matrix, in increasing order."""
+        X = self.draw(size, seed)
+        positive = sample_eigenvalues(X[:, np.any(X != 0, axis=0)])  # null directions of Sigma give exact zeros
+        return np.concatenate([np.zeros(size - positive.size), positive])
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """The observables of one drawn matrix."""
+        return self._measured(self.sample_eigenvalues(size, seed))
+
+    def simulate(self, size: int, seed: int) -> xr.Dataset:
+        """One drawn matrix: the observables and the raw `eigenvalues`."""
+        eigenvalues = self.sample_eigenvalues(checked_size(size), seed)
+        values = {**self._measured(eigenvalues), "eigenvalues": eigenvalues}
+        return packaged(self, values, kind="simulation", size=int(size), seed=int(seed))
+
+    def _measured(self, eigenvalues: Array) -> dict[str, ArrayLike]:
+        size = len(eigenvalues)
+        seen = int(apportion(size, self.weights) @ (np.asarray(self.eigenvalues) > 0))
+        return measure(eigenvalues, min(self.samples(size), seen), self.realised(size)._points(), self.shift)

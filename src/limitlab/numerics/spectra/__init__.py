@@ -1,0 +1,7 @@
+"""Spectra of large sample covariance matrices: the Marchenko-Pastur law and its version for any population spectrum."""
+
+from limitlab.numerics.spectra import marchenko_pastur as marchenko_pastur
+from limitlab.numerics.spectra import silverstein as silverstein
+from limitlab.numerics.spectra.sample import SampleSpectrum as SampleSpectrum
+
+__all__ = ["SampleSpectrum", "marchenko_pastur", "silverstein"]

@@ -1,0 +1,195 @@
+"""The Marchenko-Pastur law: eigenvalues of S = X^T X / n for an n x p matrix X of independent entries.
+
+Notation.  gamma = p/n (`ratio`), v = variance of an entry (`variance`). All functions broadcast over their arguments.
+
+           edges a, b = v (1 -+ sqrt(gamma))^2,   density sqrt((b - x)(x - a)) / (2 pi v gamma x) between them,
+           an atom max(0, 1 - 1/gamma) at zero.
+
+Equation numbers are those of docs/theory/spectra.md. Two identities keep every formula free of cancellation. Duality: for
+gamma > 1 the law is the atom plus 1/gamma times the law of gamma Y, where Y has ratio 1/gamma; so densities and distribution
+functions are only ever computed for gamma <= 1. And 1 - sqrt(gamma) = (1 - gamma) / (1 + sqrt(gamma)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+SMALL_ROOT = 0.1
+"""Below this sqrt(gamma) the distribution function is summed as a series in sqrt(gamma)."""
+SERIES_TERMS = 18
+
+
+def edges(ratio: ArrayLike, variance: ArrayLike = 1.0) -> tuple[Array, Array]:
+    """The two ends of the bulk.
+
+    >>> [float(edge) for edge in edges(0.25, variance=4.0)]
+    [1.0, 9.0]
+    """
+    gamma, v = _checked(ratio, variance)
+    root = np.sqrt(gamma)
+    return (v * ((1 - gamma) / (1 + root)) ** 2)[()], (v * (1 + root) ** 2)[()]
+
+
+def atom(ratio: ArrayLike) -> Array:
+    """Mass at zero: the share of directions that n < p samples cannot see.
+
+    >>> float(atom(4.0)), float(atom(0.5))
+    (0.75, 0.0)
+    """
+    gamma, _ = _checked(ratio, 1.0)
+    return np.maximum(1 - 1 / gamma, 0.0)[()]
+
+
+def density(x: ArrayLike, ratio: ArrayLike, variance: ArrayLike = 1.0) -> Array:
+    """Density of the continuous part (the atom is not in it); infinite at x = 0 when the ratio is 1.
+
+    >>> float(density(1.0, 0.25).round(12))
+    0.616404444061
+    """
+    x = checked_points(x, "x")
+    gamma, v = _checked(ratio, variance)
+    low, high = edges(gamma, v)
+    inside = (x > low) & (x < high)
+    safe = np.where(inside, x, (low + high) / 2)
+    root = np.sqrt(np.maximum(high - safe, 0)) * np.sqrt(np.maximum(safe - low, 0))
+    value = np.where(inside, root / (2 * np.pi * v * gamma * safe), 0.0)
+    return np.where((x == 0) & (gamma == 1), np.inf, value)[()]
+
+
+def cdf(x: ArrayLike, ratio: ArrayLike, variance: ArrayLike = 1.0) -> Array:
+    """Distribution function, atom included, in closed form (eq. 4).
+
+    >>> float(cdf(1.0, 0.5).round(12)), float(cdf(0.1, 2.0))
+    (0.576004215104, 0.5)
+    """
+    x = checked_points(x, "x")
+    gamma, v = _checked(ratio, variance)
+    share = np.minimum(1 / gamma, 1.0)  # mass of the continuous part
+    stretch = np.maximum(gamma, 1.0) * v  # duality: x = stretch * y, y of ratio min(gamma, 1/gamma)
+    tail = share * _upper_tail(x / stretch, np.minimum(gamma, 1 / gamma))
+    return np.where(x < 0, 0.0, np.clip(1 - tail, 0.0, 1.0))[()]
+
+
+def _upper_tail(y: Array, gamma: Array) -> Array:
+    """Mass above y for unit variance and gamma <= 1: (t - phi + (phi - g sin t) / gamma) / pi  (eq. 4)."""
+    g = np.sqrt(gamma)
+    low, high = edges(gamma)
+    t = 2 * np.arctan2(np.sqrt(np.maximum(high - y, 0)), np.sqrt(np.maximum(y - low, 0)))  # y = 1 + gamma + 2 g cos t
+    phi = np.arctan2(g * np.sin(t), 1 + g * np.cos(t))  # argument of 1 + g e^(it)
+    k = np.arange(SERIES_TERMS, 1, -1)  # phi = sum of -(-g)^k sin(kt)/k: the first term cancels
+    small = np.minimum(g, SMALL_ROOT)
+    series = -np.sum((-1.0) ** k * small[..., None] ** (k - 2) * np.sin(k * t[..., None]) / k, axis=-1)
+    return np.asarray((t - phi + np.where(g < SMALL_ROOT, series, (phi - g * np.sin(t)) / gamma)) / np.pi)
+
+
+def stieltjes(z: ArrayLike, ratio: ArrayLike, variance: ArrayLike = 1.0) -> NDArray[Any]:
+    """Stieltjes transform, the integral of dmu(x) / (x - z) (eqs. 5 and 6).
+
+    Parameters
+    ----------
+    z
+        Real numbers outside the support (then the result is real), or complex numbers. A complex number on the real axis
+        inside the bulk stands for the limit from the upper half plane.
+    ratio, variance
+        gamma = p/n and the variance of an entry.
+
+    Returns
+    -------
+    ndarray
+        Infinite at z = 0 when there is an atom or the ratio is 1.
+
+    Examples
+    --------
+    >>> float(stieltjes(-1.0, 1.0).round(12)) == round((5**0.5 - 1) / 2, 12)
+    True
+    >>> complex(stieltjes(1 + 1j, 1.0).round(12))
+    (-0.106924311121+0.636009824757j)
+    """
+    z = checked_points(z, "z")
+    gamma, v = _checked(ratio, variance)
+    low, high = edges(gamma, v)
+    if np.iscomplexobj(z):
+        upper = z.real + 1j * np.abs(z.imag)
+        # Two principal roots: sqrt((z - a)(z - b)) is on the wrong branch left of (a + b)/2.
+        root = np.sqrt(upper - low) * np.sqrt(upper - high)
+    else:
+        upper = z
+        if ((upper > low) & (upper < high)).any():
+            raise ValueError(
+                "z is a real number inside the support, where the transform has two limits: "
+                "pass a complex z (x + 0j is the limit from above)"
+            )
+        size = np.sqrt(np.abs(upper - low)) * np.sqrt(np.abs(upper - high))
+        root = np.where(upper < high, -size, size)
+    linear = upper - v * (1 - gamma)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the form that is not chosen may divide by zero
+        first, second = -2 / (linear + root), (root - linear) / (2 * gamma * v * upper)
+    value = np.where(np.abs(linear + root) >= np.abs(linear - root), first, second)
+    value = np.where((upper == 0) & (gamma >= 1), np.inf, value)
+    return (np.where(z.imag < 0, np.conj(value), value) if np.iscomplexobj(z) else value)[()]
+
+
+def moment(order: int, ratio: ArrayLike, variance: ArrayLike = 1.0) -> Array:
+    """The moment E x^k (eq. 3), atom included.
+
+    >>> [float(moment(k, 2.0)) for k in range(5)]
+    [1.0, 1.0, 3.0, 11.0, 45.0]
+    """
+    from scipy.special import comb
+
+    if isinstance(order, bool) or int(order) != order or order < 0:
+        raise ValueError(f"order = {order!r} is not allowed: must be a whole number of at least 0")
+    gamma, v = _checked(ratio, variance)
+    terms = (gamma**r / (r + 1) * comb(order, r) * comb(order - 1, r) for r in range(max(order, 1)))
+    return np.asarray(v**order * (sum(terms) if order else 1.0))[()]
+
+
+def quadrature(ratio: float, variance: float = 1.0, count: int = 128) -> tuple[Array, Array]:
+    """Gauss nodes and weights of the continuous part: exact for polynomials of degree 2 `count` - 1 (eq. 7).
+
+    The weights add up to min(1, 1/ratio); integrals over the whole law add `atom(ratio)` times the value at zero. A function
+    with a pole at zero, such as 1/x, converges like sqrt(ratio)^(2 count), so it needs about 20 / |1 - sqrt(ratio)| nodes.
+    There is no special case at ratio = 1, where rules on equispaced angles lose the weight of their end point.
+
+    >>> x, w = quadrature(1.0, count=4)
+    >>> float(w.sum().round(12)), float((w * x**7).sum().round(9)) == float(moment(7, 1.0))
+    (1.0, True)
+    """
+    from scipy.linalg import eigh_tridiagonal
+
+    gamma, v = (float(value) for value in _checked(ratio, variance))
+    if isinstance(count, bool) or int(count) != count or count < 1:
+        raise ValueError(f"count = {count!r} is not allowed: must be a whole number of at least 1")
+    g = min(gamma, 1 / gamma)
+    # Jacobi matrix of the law: the recurrence has constant coefficients 1 + g and sqrt(g) after a first entry 1.
+    diagonal, beside = np.full(count, 1 + g), np.full(count - 1, np.sqrt(g))
+    diagonal[0] = 1.0
+    nodes, vectors = eigh_tridiagonal(diagonal, beside)
+    return v * max(gamma, 1.0) * nodes, min(1.0, 1 / gamma) * vectors[0] ** 2
+
+
+def checked_points(points: ArrayLike, name: str) -> NDArray[Any]:
+    """Real or complex points at which a spectrum is evaluated, as an array of floating-point numbers.
+
+    >>> checked_points([1, 2], "x")
+    array([1., 2.])
+    """
+    array = np.asarray(points)
+    array = array.astype(complex if np.iscomplexobj(array) else float)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds {array[~np.isfinite(array)].flat[0]}, which is not allowed: must be finite")
+    return array
+
+
+def _checked(ratio: ArrayLike, variance: ArrayLike) -> tuple[Array, Array]:
+    gamma, v = np.asarray(ratio, dtype=float), np.asarray(variance, dtype=float)
+    for name, value in (("ratio", gamma), ("variance", v)):
+        bad = ~((value > 0) & np.isfinite(value))
+        if bad.any():
+            raise ValueError(f"{name} = {float(value[bad].flat[0])!r} is not allowed: must be above 0 and finite")
+    return gamma, v
