@@ -41,6 +41,7 @@ autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 napoleon_google_docstring = False
+napoleon_use_ivar = True
 napoleon_custom_sections = ["Class attributes"]
 default_role = "code"
 

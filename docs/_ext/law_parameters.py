@@ -6,16 +6,18 @@ import inspect
 from typing import Any
 
 from limitlab.laws.base import Law
+from plain_docstrings import protect
 
 
 def parameter_list(law: type[Law]) -> list[str]:
     """The parameters as a table in reStructuredText, and what the law says of itself."""
-    lines = ["", f":Status: {law.status}", f":Regime: {law.regime}", f":Size: {law.size_meaning}"]
-    lines += [":Assumptions: " + "; ".join(law.assumptions), "", ".. list-table:: Parameters", "   :header-rows: 1", ""]
+    facts = {"Status": law.status, "Regime": law.regime, "Assumptions": "; ".join(law.assumptions), "Size": law.size_meaning}
+    lines = ["", *(f":{name}: {protect(fact)}" for name, fact in facts.items()), ""]
+    lines += [".. list-table:: Parameters", "   :header-rows: 1", ""]
     lines += ["   * - name", "     - symbol", "     - default", "     - allowed", "     - meaning"]
     for name, meta in law.parameters().items():
         symbol = f":math:`{meta.symbol}`" if meta.symbol else ""
-        cells = [f"``{name}``", symbol, f"``{meta.default!r}``", meta.allowed, meta.description]
+        cells = [f"``{name}``", symbol, f"``{meta.default!r}``", meta.allowed, protect(meta.description)]
         lines += [f"   {'*' if index == 0 else ' '} - {cell}" for index, cell in enumerate(cells)]
     observables = ", ".join(f"``{observable}``" for observable in law.observables)
     return [*lines, "", f"Observables: {observables}", ""]

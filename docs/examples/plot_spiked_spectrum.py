@@ -3,7 +3,7 @@ A spike leaves the bulk
 =======================
 
 The eigenvalues of a sample covariance spread over an interval even when the true ones are all equal. One larger true
-eigenvalue, a spike, shows up outside of this bulk only when it is large enough: below the threshold the data hide it completely.
+eigenvalue, a spike, shows up outside of this bulk only when it is large enough: below the threshold the data hide it.
 """
 
 import numpy as np
