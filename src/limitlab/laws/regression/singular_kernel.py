@@ -1,6 +1,6 @@
 r"""The kernel smoother that interpolates: a kernel that is infinite at zero (claim J4).
 
-Setting.  n inputs uniform in the unit ball of R^d; y = f_0 + C |x|^beta + noise of variance tau^2. The estimate at the origin
+Setting.  n inputs uniform in the unit ball of R^d; y = f_0 + C |x|^beta + noise of variance tau^2. The estimate at the tip
           is the mean of the labels within distance h, weighted by |x|^-a; 0 when there is none. At a sample the weight is
           infinite, so the fitted function passes through every noisy label, for every h.
 Limit.    None: exact at every n. With q = a/d, b = beta/d, p = h^d, U uniform, K = U^-q and Phi(t) = 1 - p + p E e^{-tK}
