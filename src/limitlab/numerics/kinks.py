@@ -17,8 +17,8 @@ def find_kinks(f: Function) -> tuple[float, ...]:
     """Points where f or its derivative jumps, in increasing order.
 
     The panels of an average of f close in on them; then each is located by bisection between the smooth branches to its left
-    and to its right, and given as the simplest decimal number at which the two cannot be told apart. Kinks beyond |x| = 20 or
-    so, where no average sees them, are not found; jumps of the second derivative sometimes are.
+    and to its right, and given as the simplest decimal number at which the two cannot be told apart. Kinks beyond |x| = 20
+    or so, where no average sees them, are not found; jumps of the second derivative sometimes are.
 
     Parameters
     ----------

@@ -1,0 +1,330 @@
+"""Activations of neurons: by name, as a function, or through their Gaussian moments alone.
+
+A law that takes an activation accepts a name ("relu", "tanh", ...), any function of arrays, or `Moments(mean, linear,
+nonlinear)`, which is all that the proportional limits see of it:
+
+    s(Z) = mu0 + mu1 Z + (a part of norm mu* that is uncorrelated with both),     Z ~ N(0, 1).
+
+>>> moments("relu").linear
+0.5
+>>> Activation("erf")(np.array([0.0, 1.0])).round(6)
+array([0.      , 0.842701])
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import PydanticCustomError, core_schema
+
+from limitlab.errors import did_you_mean
+from limitlab.models.activation_table import TABLE
+from limitlab.numerics.gaussian import expectation, find_kinks, hermite_coefficients, panel_rule
+
+Array = NDArray[np.float64]
+
+NAMES: tuple[str, ...] = tuple(TABLE)
+"""Names of activations that every law accepts."""
+
+LINEAR = 1e-13
+"""A function this close to mu0 + mu1 x, relative to its size, is linear to rounding: its mu* is 0."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What the proportional limits see of an activation s, with Z a standard Gaussian.
+
+    Parameters
+    ----------
+    mean
+        mu0 = E s(Z).
+    linear
+        mu1 = E Z s(Z).
+    nonlinear
+        mu* >= 0, with mu*^2 = E s(Z)^2 - mu0^2 - mu1^2.
+
+    Examples
+    --------
+    >>> Moments(mean=0, linear=1, nonlinear=0.5).square
+    1.25
+    """
+
+    mean: float
+    linear: float
+    nonlinear: float
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not math.isfinite(value):
+                raise ValueError(f"{name} = {value!r} is not allowed: must be a finite number")
+            object.__setattr__(self, name, float(value))
+        if self.nonlinear < 0:
+            raise ValueError(f"nonlinear = {self.nonlinear!r} is not allowed: must be at least 0 (it is a norm, mu*)")
+
+    @property
+    def square(self) -> float:
+        """E s(Z)^2."""
+        return self.mean**2 + self.linear**2 + self.nonlinear**2
+
+
+class ActivationError(ValueError):
+    """Something that is no activation; `reason` says why, without naming the parameter."""
+
+    def __init__(self, given: Any, reason: str):
+        super().__init__(f"activation = {given!r} is not allowed: {reason}")
+        self.reason = reason
+
+
+class Activation:
+    """An activation function with what laws need to know of it. Immutable; a valid type for a law's parameter.
+
+    Parameters
+    ----------
+    given
+        A name (see `NAMES`), a function of arrays, `Moments` (or a mapping with its three entries), or an Activation.
+    derivative, second_derivative
+        Derivatives of a given function, for laws that need them. Named activations have their own.
+    kinks
+        Points where a given function or its derivatives jump. Found when needed if not given.
+
+    Notes
+    -----
+    In JSON a named activation is its name, moments are an object, and a function is recorded as "module:name#fingerprint",
+    where the fingerprint is made from values of the function: enough to tell results apart. Such a record is never turned
+    back into a function.
+
+    Examples
+    --------
+    >>> Activation("tanh").derivative(0.0)
+    np.float64(1.0)
+    >>> Activation("rleu")
+    Traceback (most recent call last):
+        ...
+    limitlab.models.activations.ActivationError: activation = 'rleu' is not allowed: unknown activation, did you mean 'relu'?
+    >>> Activation(lambda x: np.maximum(x - 0.5, 0)).kinks
+    (0.5,)
+    """
+
+    def __init__(
+        self,
+        given: Any,
+        *,
+        derivative: Callable[[Any], Any] | None = None,
+        second_derivative: Callable[[Any], Any] | None = None,
+        kinks: Sequence[float] | None = None,
+    ):
+        if isinstance(given, Activation):
+            self.__dict__.update(given.__dict__)
+            return
+        self._moments: Moments | None = None
+        self._parity: str | None = None
+        self._source: tuple[Any, ...] = (derivative, second_derivative, None if kinks is None else tuple(kinks))
+        if isinstance(given, str):
+            self._from_name(given)
+        elif isinstance(given, (Moments, Mapping)):
+            self._from_moments(given)
+        elif callable(given):
+            self._from_function(given)
+        else:
+            raise ActivationError(given, "must be a name, a function of arrays, or Moments(mean, linear, nonlinear)")
+
+    def _from_name(self, name: str) -> None:
+        if name not in TABLE:
+            if ":" in name:
+                raise ActivationError(name, "this names a function of another program; pass the function itself")
+            raise ActivationError(name, f"unknown activation, {did_you_mean(name, NAMES)}")
+        entry = TABLE[name]
+        self.name: str = name
+        self._function: Callable[[Any], Any] | None = entry.function
+        self._source = (entry.derivative, entry.second_derivative, entry.kinks)
+        self._parity = entry.parity
+        self._moments = None if entry.moments is None else Moments(*entry.moments)
+        self._key: Any = name
+
+    def _from_moments(self, given: Moments | Mapping[str, float]) -> None:
+        if isinstance(given, Mapping) and set(given) != {"mean", "linear", "nonlinear"}:
+            raise ActivationError(given, "moments have exactly the entries mean, linear and nonlinear")
+        self._moments = given if isinstance(given, Moments) else Moments(**given)
+        self.name = "moments"
+        self._function = None
+        self._key = self._moments
+
+    def _from_function(self, function: Callable[[Any], Any]) -> None:
+        values = _probe(function)
+        module, name = (getattr(function, part, None) for part in ("__module__", "__qualname__"))
+        self.name = f"{module or 'builtins'}:{name or type(function).__qualname__}#{_fingerprint(values)}"
+        self._function = function
+        self._key = (function, *self._source)
+
+    def __call__(self, x: Any) -> Any:
+        """s(x), element by element."""
+        if self._function is None:
+            raise ValueError(f"{self!r} is known by its moments only: give a name or a function where values are needed")
+        return self._function(_as_array(x))
+
+    def derivative(self, x: Any) -> Any:
+        """s'(x), element by element; at a kink, the value from one side or between."""
+        return self._slope(x, 0, "derivative")
+
+    def second_derivative(self, x: Any) -> Any:
+        """s''(x), element by element. Activations with a kink have none."""
+        if self.name in TABLE and self.kinks:
+            raise ValueError(f"activation {self.name!r} has no bounded second derivative: use a smooth one, such as 'gelu'")
+        return self._slope(x, 1, "second_derivative")
+
+    def _slope(self, x: Any, order: int, name: str) -> Any:
+        function = self._source[order]
+        if function is None:
+            raise ValueError(f"{name} of {self!r} is not known: give it as Activation(function, {name}=...)")
+        return function(_as_array(x))
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Points where the function or its derivatives jump, in increasing order."""
+        if self._source[2] is not None or self._function is None:
+            return self._source[2] or ()
+        return _found_kinks(self)
+
+    def __repr__(self) -> str:
+        return f"Activation({self._moments!r})" if self._function is None else f"Activation({self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Activation) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = self._moments if self._function is None else self.name if self.name in TABLE else self._function
+        return _rebuilt, (given, *(self._source if callable(given) else ()))
+
+    # -- pydantic ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls._validated,
+            serialization=core_schema.plain_serializer_function_ser_schema(cls._serialised, info_arg=True),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        number = {"type": "number"}
+        entries = dict(type="object", properties=dict(mean=number, linear=number, nonlinear=number))
+        return {"anyOf": [{"type": "string", "enum": list(NAMES)}, entries]}
+
+    @classmethod
+    def _validated(cls, given: Any) -> Activation:
+        try:
+            return cls(given)
+        except ValueError as error:
+            reason = error.reason if isinstance(error, ActivationError) else str(error)
+            raise PydanticCustomError("activation", reason) from None  # type: ignore[arg-type]
+
+    def _serialised(self, info: core_schema.SerializationInfo) -> Any:
+        if self._function is None:
+            return asdict(self._moments)  # type: ignore[arg-type]
+        return self.name if self.name in TABLE or info.mode == "json" else self
+
+
+def moments(activation: Activation | Moments | str | Callable[[Any], Any]) -> Moments:
+    """The Gaussian moments mu0, mu1, mu* of an activation: closed forms where they exist, quadrature otherwise.
+
+    Parameters
+    ----------
+    activation
+        A name, a function of arrays, an `Activation`, or `Moments` (returned as they are).
+
+    Examples
+    --------
+    >>> moments("square")
+    Moments(mean=1.0, linear=0.0, nonlinear=1.4142135623730951)
+    >>> round(moments(lambda x: np.tanh(x + 0.5)).nonlinear, 6)
+    0.186758
+    """
+    return _moments(Activation(activation))
+
+
+def hermite(activation: Activation | str | Callable[[Any], Any], degree: int) -> Array:
+    """Coefficients of an activation in the orthonormal Hermite polynomials, from degree 0 to `degree`.
+
+    Those of a named activation that vanish by symmetry are exactly 0.
+
+    Examples
+    --------
+    >>> hermite("relu", 4).round(5)
+    array([ 0.39894,  0.5    ,  0.28209,  0.     , -0.08143])
+    """
+    return _hermite(Activation(activation), int(degree)).copy()
+
+
+@lru_cache(maxsize=256)
+def _moments(activation: Activation) -> Moments:
+    if activation._moments is not None:
+        return activation._moments
+    mean, linear = hermite_coefficients(activation, 1, kinks=activation.kinks)
+
+    def rest(x: Array) -> Array:
+        return activation(x) - mean - linear * x
+
+    # mu*^2 as the average of a square, not as a difference of averages: no digits are lost when it is small.
+    points, _ = panel_rule(activation.kinks, reach=6.0)
+    if np.all(np.abs(rest(points)) <= LINEAR * (abs(mean) + np.abs(linear * points))):
+        return Moments(float(mean), float(linear), 0.0)
+    nonlinear = np.sqrt(expectation(lambda x: rest(x) ** 2, kinks=activation.kinks or None))
+    return Moments(float(mean), float(linear), float(nonlinear))
+
+
+@lru_cache(maxsize=256)
+def _hermite(activation: Activation, degree: int) -> Array:
+    coefficients = np.array(hermite_coefficients(activation, degree, kinks=activation.kinks))
+    if activation._moments is not None:
+        known = (activation._moments.mean, activation._moments.linear)
+        coefficients[: degree + 1][:2] = known[: degree + 1]
+    if activation._parity is not None:
+        coefficients[3 if activation._parity == "even" else 2 :: 2] = 0.0
+    return coefficients
+
+
+@lru_cache(maxsize=256)
+def _found_kinks(activation: Activation) -> tuple[float, ...]:
+    return find_kinks(activation)
+
+
+def _rebuilt(given: Any, derivative: Any = None, second_derivative: Any = None, kinks: Any = None) -> Activation:
+    return Activation(given, derivative=derivative, second_derivative=second_derivative, kinks=kinks)
+
+
+def _as_array(x: Any) -> Any:
+    """Lists and integers as arrays of floating-point numbers; arrays of any library as they are."""
+    if hasattr(x, "__array_namespace__") and not isinstance(x, (np.ndarray, np.generic)):
+        return x
+    array = np.asarray(x)
+    return array if array.dtype.kind == "f" else array.astype(float)
+
+
+def _probe(function: Callable[[Any], Any]) -> Array:
+    """Values at a few points, after making sure that the function is one of arrays."""
+    points = np.linspace(-4.0, 4.0, 33) + 1e-3
+    try:
+        values = np.asarray(function(points), dtype=float)
+    except Exception as error:
+        raise ActivationError(function, f"it failed on an array ({error}); try numpy.vectorize(function)") from error
+    if values.shape != points.shape or not np.all(np.isfinite(values)):
+        raise ActivationError(function, "must map an array of numbers to finite numbers, one for each")
+    return values
+
+
+def _fingerprint(values: Array) -> str:
+    """Eight hexadecimal digits made from nine decimal ones of every value."""
+    digits = np.round(values / max(float(np.max(np.abs(values))), 1e-300), 9) + 0.0
+    text = f"{np.max(np.abs(values)):.8e} " + " ".join(f"{digit:.9f}" for digit in digits)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

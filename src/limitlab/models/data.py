@@ -1,0 +1,89 @@
+"""Draws that many experiments share: inputs on a sphere, in a ball, Gaussian with a given covariance, random signs.
+
+Every function takes a NumPy generator first and returns one sample per row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def sphere(rng: np.random.Generator, rows: int, dimension: int, radius: float = 1.0) -> Array:
+    """Points uniform on the sphere of the given radius, shape (rows, dimension).
+
+    >>> x = sphere(np.random.default_rng(0), 5, 3, radius=2.0)
+    >>> np.linalg.norm(x, axis=1).round(12)
+    array([2., 2., 2., 2., 2.])
+    """
+    _check(rows, dimension, radius)
+    normal = rng.standard_normal((rows, dimension))
+    return normal * (radius / np.linalg.norm(normal, axis=1, keepdims=True))
+
+
+def ball(rng: np.random.Generator, rows: int, dimension: int, radius: float = 1.0) -> Array:
+    """Points uniform in the ball of the given radius, shape (rows, dimension).
+
+    >>> bool(np.all(np.linalg.norm(ball(np.random.default_rng(0), 100, 4), axis=1) < 1))
+    True
+    """
+    directions = sphere(rng, rows, dimension, radius)
+    return directions * rng.random((rows, 1)) ** (1 / dimension)
+
+
+def gaussian(
+    rng: np.random.Generator,
+    rows: int,
+    dimension: int,
+    *,
+    eigenvalues: ArrayLike | None = None,
+    root: ArrayLike | None = None,
+) -> Array:
+    """Centred Gaussian rows, shape (rows, dimension); standard unless a covariance is given in one of two ways.
+
+    Parameters
+    ----------
+    rng, rows, dimension
+        Generator, number of samples, dimension of each.
+    eigenvalues
+        Variances of the coordinates (a diagonal covariance): one number or `dimension` of them.
+    root
+        A matrix R of `dimension` rows: the covariance is R R^T, so R may be any square root of it, or a factor of low rank.
+
+    Examples
+    --------
+    >>> gaussian(np.random.default_rng(0), 3, 2, eigenvalues=[1.0, 0.0])[:, 1] + 0.0
+    array([0., 0., 0.])
+    """
+    _check(rows, dimension)
+    if eigenvalues is not None and root is not None:
+        raise ValueError("give the covariance once: by its eigenvalues or by a root, not by both")
+    if root is not None:
+        factor = np.asarray(root, dtype=float)
+        if factor.ndim != 2 or factor.shape[0] != dimension:
+            raise ValueError(f"root of shape {factor.shape} is not allowed: must be a matrix with {dimension} rows")
+        return rng.standard_normal((rows, factor.shape[1])) @ factor.T
+    variances = np.asarray(1.0 if eigenvalues is None else eigenvalues, dtype=float)
+    if variances.shape not in ((), (dimension,)) or not np.all(variances >= 0):
+        raise ValueError(f"eigenvalues = {eigenvalues!r} are not allowed: must be {dimension} numbers of at least 0")
+    return rng.standard_normal((rows, dimension)) * np.sqrt(variances)
+
+
+def signs(rng: np.random.Generator, rows: int, dimension: int) -> Array:
+    """Independent fair signs -1, +1 (a Rademacher matrix), shape (rows, dimension).
+
+    >>> signs(np.random.default_rng(1), 1, 4)
+    array([[-1.,  1.,  1.,  1.]])
+    """
+    _check(rows, dimension)
+    return rng.integers(0, 2, size=(rows, dimension)).astype(np.float64) * 2 - 1
+
+
+def _check(rows: int, dimension: int, radius: float = 1.0) -> None:
+    for name, value in (("rows", rows), ("dimension", dimension)):
+        if isinstance(value, bool) or int(value) != value or value < 1:
+            raise ValueError(f"{name} = {value!r} is not allowed: must be a whole number of at least 1")
+    if not 0 < radius < np.inf:
+        raise ValueError(f"radius = {radius!r} is not allowed: must be above 0 and finite")
