@@ -51,16 +51,20 @@ def report(
     law_names: Annotated[
         str | None, typer.Option("--laws", metavar="NAMES", help="Comma list of laws (default: all).")
     ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: one per core).")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write one self-contained HTML page: the ledger, every law with theory against simulation, the figures."""
+    from limitlab.lab.engines import available_cores
     from limitlab.lab.registry import all_laws, find_law
     from limitlab.show.report import write_report
 
     laws = [find_law(name.strip()) for name in law_names.split(",")] if law_names else list(all_laws().values())
     require_writable(out)
+    processes = workers if workers is not None else available_cores()
+    engine = processes if processes > 1 else None
     with working("writing the report") as tell:
-        summary = write_report(out, laws=laws, quick=quick, tell=tell)
+        summary = write_report(out, laws=laws, quick=quick, engine=engine, tell=tell)
     if as_json:
         print_json({"file": str(out), **summary.counts(), "failed": summary.failed})
     else:

@@ -43,11 +43,11 @@ def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="What to sweep: law, grid, sizes, seeds, store.")],
     engine: Annotated[
         str | None,
-        typer.Option("--engine", help="serial, threads, processes or a number of processes (default: the file's)."),
+        typer.Option("--engine", help="serial, threads, processes or a number of workers (default: the file's)."),
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option("--store", metavar="NAME", help="Where to keep it: .nc, .zarr or a folder (default: the file's)."),
+        typer.Option("--store", metavar="NAME", help="Where to keep it: .nc, .zarr, folder (default: the file's)."),
     ] = None,
     as_json: JsonOption = False,
     out: OutOption = None,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 PANELS_PER_ROW = 3
 MOST_CURVES = len(COLOURS)
-LONGEST_LABEL = 28
+LONGEST_LABEL = 22
 """Letters of a meaning that fit beside a panel; a longer one gives way to the name."""
 ROUNDING = 1e-9
 """Relative gaps below this are rounding and are not drawn."""
@@ -306,8 +306,8 @@ def label_of(array: xr.DataArray, name: str | None = None) -> str:
 
 
 def short_name(array: xr.DataArray) -> str:
-    """The symbol of a quantity, or its name."""
-    return drawable(str(array.attrs.get("symbol") or "")) or str(array.name).replace("_", " ")
+    """The symbol of a quantity (without what it is equal to), or its name."""
+    return drawable(str(array.attrs.get("symbol") or "").partition("=")[0].strip()) or str(array.name).replace("_", " ")
 
 
 def drawable(symbol: str) -> str:

@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 LEDGER, LAWS, FIGURES = "The ledger", "The laws", "The figures"
 
 
-def guarded(make: Callable[[], Section], anchor: str, title: str, group: str) -> Section:
-    """A section, or in its place what went wrong with it."""
-    try:
-        return make()
-    except Exception as error:  # whatever breaks one section, the page is written
-        return Section(anchor, title, problem(error), failed=True, group=group)
+def broken(error: BaseException, anchor: str, title: str, group: str) -> Section:
+    """In place of a section, what went wrong with it."""
+    return Section(anchor, title, problem(error), failed=True, group=group)
 
 
 # -- the ledger -------------------------------------------------------------------------------------------------------
@@ -179,11 +176,9 @@ def _accented(match: re.Match[str]) -> str:
 # -- a figure ---------------------------------------------------------------------------------------------------------
 
 
-def figure_section(name: str, words: str, claims: Sequence[str], quick: bool) -> Section:
+def figure_section(name: str, caption: str, quick: bool) -> Section:
     """A figure of the claims, drawn."""
     from limitlab.show.figures import make_figure
 
-    shows = f" (claims {', '.join(claims)})" if claims else ""
     figure = make_figure(name, quick)
-    body = picture(figure, words + shows, single=figure.get_figwidth() < 8)
-    return Section(f"figure-{name}", name, body, group=FIGURES)
+    return Section(f"figure-{name}", name, picture(figure, caption, single=figure.get_figwidth() < 8), group=FIGURES)

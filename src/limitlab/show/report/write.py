@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from limitlab.lab.claims import LEDGER as CLAIMS
+from limitlab.lab.claims import Claim, Record
 from limitlab.lab.files import write_whole
+from limitlab.lab.registry import all_laws
+from limitlab.laws.base import Law
+from limitlab.show.figures import describe_figures
 from limitlab.show.paths import require_writable
+from limitlab.show.report.jobs import Job, Tell, run_jobs
 from limitlab.show.report.page import Section, definitions, page
-from limitlab.show.report.sections import FIGURES, LAWS, LEDGER, figure_section, guarded, law_section, ledger_section
-
-if TYPE_CHECKING:
-    from limitlab.lab.claims import Record
-    from limitlab.lab.compare import Comparison
-    from limitlab.laws.base import Law
-
-Tell = Callable[[str], None]
+from limitlab.show.report.sections import LEDGER, ledger_section
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,11 @@ class Summary:
 
 
 def write_report(
-    path: str | Path, laws: Sequence[type[Law]] | None = None, quick: bool = True, tell: Tell | None = None
+    path: str | Path,
+    laws: Sequence[type[Law]] | None = None,
+    quick: bool = True,
+    engine: Any = None,
+    tell: Tell | None = None,
 ) -> Summary:
     """Write the report as one HTML file.
 
@@ -56,72 +59,48 @@ def write_report(
         Laws to include (default: all). Claims and figures are those of these laws, and all claims without a check.
     quick
         Small experiments, or the sizes that decide.
+    engine
+        As in `limitlab.sweep`: None does everything here, a number starts that many worker processes.
     tell
         Called with what is being done.
 
     Returns
     -------
     Summary
-        What failed (nothing, one hopes). A section that fails says so on the page; the others are written all the same.
+        What failed (nothing, one hopes). A part that fails says so on the page; the others are written all the same.
     """
-    from limitlab.lab.registry import all_laws
-
     target = require_writable(path)
     chosen = list(all_laws().values()) if laws is None else list(laws)
-    say = tell or (lambda words: None)
-    records = run_ledger({law.__name__ for law in chosen}, quick, say)
-    sections = [guarded(lambda: ledger_section(records), "the-ledger", LEDGER, LEDGER)]
-    for law in chosen:
-        say(f"comparing {law.__name__} with experiments")
-        comparison = attempt(law, quick)
-        sections.append(
-            guarded(lambda: law_section(law, comparison), f"law-{law.__name__.lower()}", law.__name__, LAWS)  # noqa: B023
-        )
-    sections += figure_sections(records, len(chosen) == len(all_laws()), quick, say)
+    claims = claims_of({law.__name__ for law in chosen})
+    jobs = [
+        *(Job("claim", claim.id, quick) for claim in claims),
+        *(Job("law", law.__name__, quick, law=law) for law in chosen),
+        *figure_jobs(claims, len(chosen) == len(all_laws()), quick),
+    ]
+    done = run_jobs(jobs, engine, tell or (lambda words: None))
+    records = [part for part in done if isinstance(part, Record)]
+    sections = [ledger_section(records), *(part for part in done if isinstance(part, Section))]
     write_whole(target, page("limitlab report", header(quick), sections).encode())
     return summarise(records, sections, len(chosen))
 
 
-def run_ledger(names: set[str], quick: bool, tell: Tell) -> list[Record]:
-    """The claims that concern these laws, checked, and those that nobody checks yet."""
-    from limitlab.lab.claims import LEDGER as CLAIMS
-    from limitlab.lab.claims import verify
-
-    records: list[Record] = []
-    for claim in CLAIMS.values():
-        if not claim.implemented or names & set(claim.laws):
-            tell(f"checking claim {claim.id}")
-            records.extend(verify([claim], quick))
-    return records
+def claims_of(names: set[str]) -> list[Claim]:
+    """The claims that concern these laws, and those that nobody checks yet."""
+    return [claim for claim in CLAIMS.values() if not claim.implemented or names & set(claim.laws)]
 
 
-def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
-    """The comparison of a law at its default parameters, or what went wrong."""
-    from limitlab.lab.compare import compare
-
-    try:
-        sizes = law.default_sizes if quick else tuple(2 * size for size in law.default_sizes)
-        return compare(law(), sizes, law.default_seeds if quick else 2 * law.default_seeds)
-    except Exception as error:  # shown in the law's section
-        return error
-
-
-def figure_sections(records: Sequence[Record], everything: bool, quick: bool, tell: Tell) -> list[Section]:
-    """The figures of the claims that were run; all figures when the report is on all laws."""
-    from limitlab.show.figures import describe_figures
-
-    claims: dict[str, list[str]] = {}
-    for record in records:
-        if record.claim.figure:
-            claims.setdefault(record.claim.figure, []).append(record.claim.id)
-    sections = []
+def figure_jobs(claims: Sequence[Claim], everything: bool, quick: bool) -> list[Job]:
+    """The figures of these claims; all figures when the report is on all laws."""
+    shown_by: dict[str, list[str]] = {}
+    for claim in claims:
+        if claim.figure:
+            shown_by.setdefault(claim.figure, []).append(claim.id)
+    jobs = []
     for name, words in describe_figures().items():
-        if everything or name in claims:
-            tell(f"drawing {name}")
-            sections.append(
-                guarded(lambda: figure_section(name, words, claims.get(name, []), quick), f"figure-{name}", name, FIGURES)  # noqa: B023
-            )
-    return sections
+        ids = shown_by.get(name, [])
+        if everything or ids:
+            jobs.append(Job("figure", name, quick, caption=words + (f" (claims {', '.join(ids)})" if ids else "")))
+    return jobs
 
 
 def header(quick: bool) -> str:
