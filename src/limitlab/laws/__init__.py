@@ -2,6 +2,7 @@
 
 from limitlab.laws.base import Law as Law
 from limitlab.laws.parameters import parameter as parameter
+from limitlab.laws.regression.early_stopping import EarlyStopping as EarlyStopping
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours as NearestNeighbours
 from limitlab.laws.regression.ridge import Ridge as Ridge
 from limitlab.laws.regression.singular_kernel import SingularKernelSmoother as SingularKernelSmoother
@@ -9,6 +10,7 @@ from limitlab.laws.spectra.marchenko_pastur import MarchenkoPastur as MarchenkoP
 from limitlab.laws.spectra.sample_covariance import SampleCovariance as SampleCovariance
 
 __all__ = [
+    "EarlyStopping",
     "Law",
     "MarchenkoPastur",
     "NearestNeighbours",

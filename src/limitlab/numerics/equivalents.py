@@ -209,6 +209,23 @@ def edge_kappa(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
     return np.where(wide, kappa, 0.0)[()]
 
 
+def right_edge(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
+    """The right end of the limiting spectrum of S: the largest sample eigenvalue.
+
+    It is x (1 + sum m s / (x - s)) at the one x above every eigenvalue where df2(-x) = 1.
+
+    >>> round(float(right_edge([1.0], [4.0])), 12)
+    9.0
+    """
+    s, m, _, _ = _prepare(0.0, eigenvalues, load)
+    top, slack = s.max(), 1e-12
+    alone, all_ = (m * (s == top)).sum(axis=-1), (m * (s > 0)).sum(axis=-1)  # only the top group; all of them at the top
+    low, high = top * (1 + np.sqrt(alone) * (1 - slack)), top * (1 + np.sqrt(all_) * (1 + slack))
+    low = np.where(alone > 0, low, top)
+    x = np.asarray(bracketed_root(lambda x: 1 - (m * (s / (x[..., None] - s)) ** 2).sum(axis=-1), low, high))
+    return (x * (1 + (m * s / (x[..., None] - s)).sum(axis=-1)))[()]
+
+
 def resolvent_ridge(z: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Any:
     """The effective ridge kappa(z) of the resolvent (S - z)^-1 at complex z off the real axis (lambda = -z).
 

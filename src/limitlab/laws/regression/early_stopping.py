@@ -1,0 +1,352 @@
+"""Least squares by gradient descent, stopped early (claim J8).
+
+Setting.  The linear model of `Ridge`; the estimator follows db/dt = -(1/n) X'(Xb - y) from b = 0 and stops at time t. (A
+          loss |y - Xb|^2 / n without the factor 1/2 runs twice as fast.) With `step` > 0 it takes t / step steps of descent.
+Limit.    n, p -> infinity with p/n -> gamma (`ratio`); t fixed.
+Result.   The estimator leaves a share g(x) = e^{-tx}, or (1 - step x)^(t / step), of every eigendirection of S = X'X/n. With
+          R(z) = (S - z)^-1, the effective ridge kappa(z) of z = -kappa (1 - df1), and u_k(z) = kappa / (s_k + kappa)
+          (docs/theory/early_stopping.md):
+
+              beta' R(z) Sigma R(z') beta -> sum b_k s_k u_k u'_k / (z z' D),  D = 1 - sum m_k (1 - u_k)(1 - u'_k),  (1)
+              tr Sigma R(z) / n           -> -sum m_k s_k u_k / z,                                                   (2)
+              z beta' R(z) beta           -> -sum b_k u_k,          tr (XX'/n - z)^-1 / n -> 1 / kappa(z).           (3)
+
+          Contour integrals of (1), (2), (3) against g(z) g(z'), (1 - g)^2 / z and g^2 are the bias, the variance and the
+          train error. The quadrature has 32 nodes whatever the spectrum and the time.
+Status.   Theorem: the filter is fixed and analytic, and (1)-(3) are limits of resolvents (for Sigma = 1 see Ali, Kolter and
+          Tibshirani 2019).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.errors import ConvergenceError
+from limitlab.laws.base import Status
+from limitlab.laws.parameters import parameter
+from limitlab.laws.regression import ridge
+from limitlab.laws.regression.linear_model import REFERENCES, LinearModel, spectrum
+from limitlab.laws.results import ROUNDING, Values
+from limitlab.models.designs import descent_filter, flow_filter
+from limitlab.numerics.contours import CIRCLE_NODES, PARABOLA_NODES, Contour, circle, descent_parabola, parabola
+from limitlab.numerics.equivalents import rank_gap, resolvent_ridge, right_edge, unlearned
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+SHORT_TIME = 8.0  # times right edge: up to here the circle, beyond it the parabola
+FEW_STEPS = 12  # of gradient descent: the circle as well
+COARSER = 7 / 8  # share of the nodes for the estimate of the quadrature error
+WORST_ACCURACY = 1e-6
+SCAN_POINTS, SCANS = 60, 12  # of the search for the best time
+CLOSE = 1e-8  # values alone do not locate a minimum better
+CHUNK = 2_000_000  # complex numbers per array
+
+
+class Parts(NamedTuple):
+    """The four limits that make up every observable; those of the noise are per unit of its variance."""
+
+    bias: Array
+    variance: Array
+    train_signal: Array
+    train_noise: Array
+
+
+def risk(
+    time: ArrayLike,
+    ratio: ArrayLike,
+    noise: ArrayLike,
+    eigenvalues: ArrayLike = (1.0,),
+    weights: ArrayLike = (1.0,),
+    signal: ArrayLike = (1.0,),
+    step: float = 0.0,
+) -> dict[str, Array]:
+    """The limit of every observable; `time`, `ratio` and `noise` broadcast, the spectrum is one-dimensional.
+
+    Parameters
+    ----------
+    time
+        When to stop: 0 (nothing learned yet) to infinity (the least-norm solution).
+    ratio, noise
+        Features per sample, standard deviation of the label noise.
+    eigenvalues, weights, signal
+        Groups of the population spectrum: eigenvalue, share of the dimensions, squared norm of the coefficients.
+    step
+        Step of gradient descent, at most 1 / `right_edge`; 0 is gradient flow. Times are rounded to whole steps.
+
+    Returns
+    -------
+    dict
+        The observables, and "accuracy": an estimate of the numerical error relative to the error at time 0.
+
+    Examples
+    --------
+    >>> risk([0.1, 1.0, 10.0], 0.5, 0.5)["test_error"].round(9).tolist()
+    [1.077758767, 0.557931996, 0.46083774]
+    """
+    s, load, b2, wide = spectrum(ratio, eigenvalues, weights, signal)
+    t, tau2 = whole_steps(time, step), np.asarray(noise, dtype=float) ** 2
+    if not (t >= 0).all():
+        raise ValueError(f"time = {t[~(t >= 0)].flat[0]:g} is not allowed: must be at least 0")
+    shape = np.broadcast_shapes(t.shape, load.shape[:-1])
+    flat, loads = np.broadcast_to(t, shape).ravel(), np.broadcast_to(load, (*shape, s.size)).reshape(-1, s.size)
+    parts, accuracy = _parts(flat, loads, np.broadcast_to(wide, shape).ravel(), s, b2, step)
+    bias, variance, train_signal, train_noise = (part.reshape(shape) for part in parts)
+    with np.errstate(invalid="ignore"):
+        variance = np.where(tau2 == 0, 0.0, tau2 * variance)
+    train = train_signal + tau2 * train_noise
+    arrays = np.broadcast_arrays(bias, variance, bias + variance, bias + variance + tau2, train)
+    names = ("bias", "variance", "excess_risk", "test_error", "train_error")
+    return {**dict(zip(names, arrays, strict=True)), "accuracy": np.asarray(accuracy)}
+
+
+def whole_steps(time: ArrayLike, step: float) -> Array:
+    """Times rounded to a whole number of steps (unchanged when the step is 0, which is gradient flow).
+
+    >>> whole_steps([0.0, 0.26, np.inf], 0.1).round(12).tolist()
+    [0.0, 0.3, inf]
+    """
+    t = np.asarray(time, dtype=float)
+    return np.asarray(np.round(t / step) * step if step else t)
+
+
+# -- the four parts ---------------------------------------------------------------------------------------------------
+
+
+def _parts(t: Array, loads: Array, wide: NDArray[np.bool_], s: Array, b2: Array, step: float) -> tuple[Parts, float]:
+    """All four parts for flat arrays of times and loads, the exact ends t = 0 and t = infinity included, and the error."""
+    energy = float(np.dot(s, b2))
+    found = np.zeros((4, t.size))
+    start, end = t == 0, np.isinf(t) & ~wide
+    found[0, start | wide] = energy
+    found[2, start], found[3, start] = energy, 1.0
+    if end.any():
+        found[:, end] = _ridgeless(loads[end], s, b2)
+    inside = np.flatnonzero(~(start | wide | end))
+    accuracy = ROUNDING
+    if inside.size:
+        edge = np.asarray(right_edge(s, loads[inside]))
+        if step and (step * edge > 1 + 1e-12).any():
+            bound = f"at most {1 / edge.max():.6g}, one over the largest eigenvalue of the data"
+            raise ValueError(f"step = {step:g} is not allowed: must be {bound}")
+        for chosen, parts, error in _integrals(t[inside], loads[inside], edge, s, b2, step):
+            found[:, inside[chosen]] = parts
+            accuracy = max(accuracy, error / energy if energy else error)
+    return Parts(*found), accuracy
+
+
+def _ridgeless(loads: Array, s: Array, b2: Array) -> Array:
+    """The parts at infinite time: the least-norm solution."""
+    total = loads.sum(axis=-1)
+    share = loads[0] / total[0]
+    quiet, loud = (ridge.risk(total, 0.0, tau, s, share, b2) for tau in (0.0, 1.0))
+    return np.stack([quiet["bias"], loud["variance"], quiet["train_error"], loud["train_error"] - quiet["train_error"]])
+
+
+def _integrals(
+    t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: float
+) -> Iterator[tuple[NDArray[np.int64], Array, float]]:
+    """The parts at finite times in chunks: which elements, their parts, and an absolute error from fewer nodes."""
+    short = t * edge <= SHORT_TIME
+    if step:
+        short |= t <= (FEW_STEPS + 0.5) * step
+    for family, nodes, which in ((_on_circle, CIRCLE_NODES, short), (_on_parabola, PARABOLA_NODES, ~short)):
+        members = np.flatnonzero(which)
+        pieces = max(1, math.ceil(members.size * nodes * s.size / CHUNK))
+        for chosen in np.array_split(members, pieces):
+            if chosen.size:
+                fine, coarse = (
+                    family(t[chosen], loads[chosen], edge[chosen], s, b2, step, count)
+                    for count in (nodes, 4 * round(COARSER * nodes / 4))
+                )
+                size = np.maximum(np.abs(fine), 1.0)  # the variance has no natural unit: relative where it is large
+                error = float(np.max(np.abs(fine - coarse) / size))
+                if error > WORST_ACCURACY * max(1.0, float(np.dot(s, b2))):
+                    raise ConvergenceError("the contour integrals of early stopping did not converge", fine, error)
+                yield chosen, np.maximum(fine, 0.0), error
+
+
+def _on_circle(t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: float, nodes: int) -> Array:
+    """Short times: one circle around the spectrum carries all the filters, each with its relative accuracy."""
+    contour = circle(edge, nodes)
+    if step:  # off the real axis, so there is no branch to cross
+        logarithm = np.round(t / step)[:, None] * np.log1p(-step * contour.z)
+    else:
+        logarithm = -t[:, None] * contour.z
+    residual, fitted = np.exp(logarithm), -np.expm1(logarithm)
+    points = _Points(contour, s, loads, b2)
+    return np.stack(
+        [
+            points.bias(residual),
+            points.variance(fitted**2 / contour.z),
+            points.train_signal(residual**2),
+            points.train_noise(residual**2),
+        ]
+    )
+
+
+def _on_parabola(t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: float, nodes: int) -> Array:
+    """Longer times: g on the contour of t, g^2 on that of 2t, (1 - g)^2 / z on both (its term 1/z integrates to zero)."""
+    single, once = _decaying(t, step, nodes)
+    double, twice = _decaying(2 * t, step, nodes)
+    near, far = _Points(single, s, loads, b2), _Points(double, s, loads, b2)
+    variance = near.variance(-2 * once / single.z) + far.variance(twice / double.z)
+    return np.stack([near.bias(once), variance, far.train_signal(twice), far.train_noise(twice)])
+
+
+def _decaying(t: Array, step: float, nodes: int) -> tuple[Contour, Complex]:
+    """The contour of the residual filter at time t, and the filter on it."""
+    if step:
+        return descent_parabola(np.round(t / step), step, nodes)
+    contour = parabola(t, nodes)
+    return contour, np.exp(-t[:, None] * contour.z)
+
+
+class _Points:
+    """Equations (1)-(3) on the nodes of a contour; methods integrate them against a function given by its values there."""
+
+    def __init__(self, contour: Contour, s: Array, loads: Array, b2: Array):
+        self.z, self.weight = contour
+        self.s, self.b2 = s, np.where(s > 0, b2, 0.0)
+        self.loads, self.free = loads, rank_gap(s, loads)
+        self.kappa = np.asarray(resolvent_ridge(self.z, s, loads[:, None, :]))
+        self.u = unlearned(self.kappa, s)  # (elements, nodes, groups)
+
+    def bias(self, values: Complex) -> Array:
+        """The double integral of (1); D is summed from the unlearned shares, so that it keeps its digits at p = n."""
+        charge = self.weight * values / self.z
+        load = (self.loads * (self.s > 0))[:, None, :]
+        total = (load * self.u).sum(axis=-1)
+        value = np.zeros(len(self.z))
+        for other, charges, totals in ((self.u, charge, total), (self.u.conj(), charge.conj(), total.conj())):
+            turned = np.swapaxes(other, 1, 2)
+            top = (self.u * (self.s * self.b2)) @ turned
+            bottom = self.free[:, None, None] + total[:, :, None] + totals[:, None, :] - (self.u * load) @ turned
+            value += 2 * (charge[:, :, None] * charges[:, None, :] * top / bottom).sum(axis=(1, 2)).real
+        return value
+
+    def variance(self, values: Complex) -> Array:
+        """The integral of (2)."""
+        trace = (self.loads[:, None, :] * self.s * self.u).sum(axis=-1)
+        return np.asarray(-2 * (self.weight * values * trace / self.z).sum(axis=-1).real)
+
+    def train_signal(self, values: Complex) -> Array:
+        """The integral of (3), left."""
+        return np.asarray(-2 * (self.weight * values * (self.u @ self.b2)).sum(axis=-1).real)
+
+    def train_noise(self, values: Complex) -> Array:
+        """The integral of (3), right."""
+        return np.asarray(2 * (self.weight * values / self.kappa).sum(axis=-1).real)
+
+
+# -- the law ----------------------------------------------------------------------------------------------------------
+
+
+class EarlyStopping(LinearModel):
+    """How do the errors of least squares evolve along gradient descent, and when should one stop?
+
+    Examples
+    --------
+    >>> law = EarlyStopping(ratio=0.5, noise=0.5, time=(0.0, 1.0, float("inf")))
+    >>> law.theory().test_error.values.round(6).tolist()
+    [1.25, 0.557932, 0.5]
+    >>> round(law.best_time(), 4)
+    4.0044
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "n, p -> infinity with p/n fixed; time of the order of one over the eigenvalues of Sigma"
+    references: ClassVar[tuple[str, ...]] = (
+        """@inproceedings{ali2019continuous,
+  title={A continuous-time view of early stopping for least squares regression},
+  author={Ali, Alnur and Kolter, J. Zico and Tibshirani, Ryan J.},
+  booktitle={International Conference on Artificial Intelligence and Statistics}, pages={1370--1378}, year={2019}
+}""",
+        """@article{weideman2007parabolic,
+  title={Parabolic and hyperbolic contours for computing the {Bromwich} integral},
+  author={Weideman, J. A. C. and Trefethen, Lloyd N.},
+  journal={Mathematics of Computation}, volume={76}, number={259}, pages={1341--1356}, year={2007}
+}""",
+        *REFERENCES,
+    )
+    claims: ClassVar[tuple[str, ...]] = ("J8",)
+    observables: ClassVar[tuple[str, ...]] = ("bias", "variance", "excess_risk", "test_error", "train_error")
+    array_parameters: ClassVar[tuple[str, ...]] = ("ratio", "noise")
+    path_parameters: ClassVar[tuple[str, ...]] = ("noise",)
+
+    time: float | tuple[float, ...] = parameter(
+        1.0, "training time (one number or several)", symbol="t", least=0, scale="log", infinite=True
+    )
+    step: float = parameter(0.0, "step of gradient descent; 0 is gradient flow", symbol=r"\eta", least=0)
+
+    @model_validator(mode="after")
+    def _step_and_time(self) -> Self:
+        if self.time == ():
+            raise ValueError("time = () is not allowed: must hold at least one number")
+        longest = 0.0 if math.isinf(self.ratio) else 1 / float(right_edge(self.eigenvalues, self.ratio * self.shares))
+        if self.step > longest * (1 + 1e-12):
+            bound = f"at most {longest:.6g}, one over the largest eigenvalue of the data"
+            raise ValueError(f"step = {self.step:g} is not allowed: must be {bound}")
+        return self
+
+    def coordinates(self) -> dict[str, Any]:
+        """The times at which the errors are given."""
+        return {"time": self.time}
+
+    def realised(self, size: int) -> Self:
+        """The law with the ratio and the weights that `size` features give; a step too long for them is shortened."""
+        whole = super(EarlyStopping, self.replace(step=0.0)).realised(size)
+        longest = 1 / float(right_edge(whole.eigenvalues, whole.ratio * whole.shares))
+        return whole.replace(step=min(self.step, longest))
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The limit at every time, over a grid of ratios and noise levels."""
+        ratio, noise = self.arrays(grid, "ratio", "noise")
+        if np.ndim(self.time):
+            ratio, noise = ratio[..., None], noise[..., None]
+        return risk(np.asarray(self.time), ratio, noise, self.eigenvalues, self.shares, self.signal, self.step)
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """One draw of the inputs serves every time and noise level; signal and noise are averaged in closed form."""
+        (tau,) = self.arrays(path, "noise")
+        if np.ndim(self.time):
+            tau = tau[..., None]
+        design = self.draw(size, seed)
+        if self.step:
+            with np.errstate(invalid="ignore"):
+                chosen = descent_filter(design.values, np.round(np.asarray(self.time) / self.step), self.step)
+        else:
+            chosen = flow_filter(design.values, np.asarray(self.time))
+        bias, variance = design.bias(chosen, self.signal), tau**2 * design.variance(chosen, 1.0)
+        quiet, loud = (design.train_error(chosen, self.signal, level) for level in (0.0, 1.0))
+        values = (bias, variance, bias + variance, bias + variance + tau**2, quiet + tau**2 * (loud - quiet))
+        return dict(zip(self.observables, np.broadcast_arrays(*values), strict=True))
+
+    def best_time(self) -> float:
+        """The time with the least excess risk; infinite where training to the end is best.
+
+        >>> EarlyStopping(ratio=0.5, noise=0.0).best_time()
+        inf
+        """
+        if math.isinf(self.ratio):
+            raise ValueError("ratio = inf is not allowed here: no stopping time changes the test error")
+        values = np.asarray(self.eigenvalues)
+        low, high = 1e-3 / float(right_edge(values, self.ratio * self.shares)), 1e7 / float(values[values > 0].min())
+        ends = {end: float(np.asarray(self.replace(time=end).evaluate()["excess_risk"])) for end in (0.0, math.inf)}
+        best, excess = min(ends.items(), key=lambda pair: pair[1])
+        for _ in range(SCANS):
+            times = np.unique(whole_steps(np.geomspace(low, high, SCAN_POINTS), self.step))
+            found = np.asarray(self.replace(time=tuple(times)).evaluate()["excess_risk"])
+            i = int(np.argmin(found))
+            if found[i] < excess:
+                best, excess = float(times[i]), float(found[i])
+            low, high = max(float(times[max(i - 1, 0)]), low), float(times[min(i + 1, times.size - 1)])
+            if not high > low * (1 + CLOSE):
+                break
+        return best
