@@ -70,7 +70,7 @@ def check_law(law: Law, sizes: Sequence[int] | None = None, seeds: int | None = 
 
 def _description(law: Law) -> None:
     kind = type(law)
-    assert kind.__doc__ and kind.title() != kind.__name__, "the class needs a docstring whose first line is its question"
+    assert kind.title() != kind.__name__, "the class needs a docstring whose first line is its question"
     assert law.status in ("theorem", "derived", "conjecture"), f"status = {law.status!r}"
     assert law.regime, "regime must say where the law holds"
     assert law.assumptions, "assumptions must not be empty"
@@ -95,12 +95,17 @@ def _refusals(law: Law) -> None:
         if isinstance(meta.default, (int, float)) and not isinstance(meta.default, bool):
             attempts[name] = math.nan
     for name, value in attempts.items():
-        try:
-            law.replace(**{name: value})
-        except ValueError as error:
-            assert name in str(error), f"the refusal of {name} = {value} does not name it: {error}"
-        else:
-            raise AssertionError(f"{name} = {value} was accepted")
+        refusal = _refusal(law, name, value)
+        assert refusal is not None, f"{name} = {value} was accepted"
+        assert name in refusal, f"the refusal of {name} = {value} does not name it: {refusal}"
+
+
+def _refusal(law: Law, name: str, value: float) -> str | None:
+    try:
+        law.replace(**{name: value})
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _round_trip(law: Law) -> None:
@@ -150,7 +155,9 @@ def _simulation(law: Law, size: int) -> None:
     theory, run = law.theory(), law.simulate(size, 1)
     for name in law.observables:
         assert name in run, f"simulation lacks {name}"
-        assert run[name].dims == theory[name].dims, f"{name}: dims {run[name].dims} in simulation, {theory[name].dims} in theory"
+        assert run[name].dims == theory[name].dims, (
+            f"{name}: dims {run[name].dims} in simulation, {theory[name].dims} in theory"
+        )
         assert np.isfinite(run[name]).all(), f"simulated {name} is not finite"
     assert run.attrs["size"] == size
     assert run.attrs["seed"] == 1

@@ -101,7 +101,9 @@ def test_dataset_holds_theory_mean_and_error_per_size():
 def test_different_base_seeds_draw_differently_and_the_same_one_repeats():
     first, second = (ll.compare(Toy(), sizes=[50, 100], seeds=5, base_seed=s).dataset for s in (0, 1))
     assert not np.array_equal(first["mean_test_error"], second["mean_test_error"])
-    np.testing.assert_array_equal(first["mean_test_error"], ll.compare(Toy(), sizes=[50, 100], seeds=5).dataset["mean_test_error"])
+    np.testing.assert_array_equal(
+        first["mean_test_error"], ll.compare(Toy(), sizes=[50, 100], seeds=5).dataset["mean_test_error"]
+    )
 
 
 @pytest.mark.parametrize(

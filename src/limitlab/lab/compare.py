@@ -18,6 +18,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab.lab import statistics
+from limitlab.lab.blas import single_threaded
 from limitlab.laws.base import Law, checked_seed, checked_size
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ def compare(
     if not sizes:
         raise ValueError("sizes = [] is not allowed: give at least one size")
     theories = [law.realised(size).theory() for size in sizes]
-    batches = [law.simulate_batch(size, _draw_seeds(base_seed, size, draws)) for size in sizes]
+    with single_threaded():  # matrices this small only lose time to threads
+        batches = [law.simulate_batch(size, _draw_seeds(base_seed, size, draws)) for size in sizes]
     names = _shared_names(law, theories[-1], batches[-1], observables)
     data = _collect(names, sizes, theories, batches)
     accuracy = max(float(theory.attrs.get("accuracy", 0.0)) for theory in theories)
@@ -256,7 +258,10 @@ def _labels(array: xr.DataArray) -> list[str]:
         return [""]
     indices = np.ndindex(*array.shape)
     return [
-        ", ".join(f"{dim}={array[dim].values[i] if dim in array.coords else i:.4g}" for dim, i in zip(array.dims, index, strict=True))
+        ", ".join(
+            f"{dim}={array[dim].values[i] if dim in array.coords else i:.4g}"
+            for dim, i in zip(array.dims, index, strict=True)
+        )
         for index in indices
     ]
 
@@ -339,4 +344,6 @@ def _remedy(row: Row, entries: list[_Entry], sizes: list[int], draws: int, resol
         needed = int(np.ceil(draws * (2 * (noise + entry.allowance) / room) ** 2))
         return f"{row.observable}: a gap below {row.half_width:.2g} would go unnoticed; about {needed} draws per size decide it."
     larger = int(np.ceil(sizes[-1] * (4 * entry.allowance / room) ** (1 / entry.declared_rate)))
-    return f"{row.observable}: finite-size effects hide a gap below {row.half_width:.2g}; sizes up to about {larger} decide it."
+    return (
+        f"{row.observable}: finite-size effects hide a gap below {row.half_width:.2g}; sizes up to about {larger} decide it."
+    )

@@ -10,7 +10,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab.errors import UnreachableTarget
-from limitlab.lab.scan import Line, minimise as minimise_on
+from limitlab.lab.scan import Line
+from limitlab.lab.scan import minimise as minimise_on
 from limitlab.laws.base import Law
 
 Array = NDArray[np.float64]
@@ -113,10 +114,7 @@ def optimal(
     line = Line(law, over, minimise, bounds)
     grid = line.grid(SCAN_POINTS[over in law.array_parameters])
     values = line(grid)
-    if line.whole:
-        best, at_bound = _whole_minimum(line, grid, values)
-    else:
-        best, at_bound = _minimum(line, grid, values)
+    best, at_bound = (_whole_minimum if line.whole else _minimum)(line, grid, values)
     return _answer(law, line, best).assign_attrs(at_bound=int(at_bound), minimised=minimise)
 
 
@@ -150,11 +148,8 @@ def _choose(solutions: Array, prefer: Preference, present: float) -> float:
 def _unreachable(line: Line, grid: Array, values: Array, wanted: float) -> UnreachableTarget:
     """The closest value, refined, and the range that can be had."""
     below = wanted < values.min()
-    search = values if below else -values
-    if line.whole:
-        at, _ = _whole_minimum(line, grid, search)
-    else:
-        at, _ = _minimum(line, grid, search, sign=1.0 if below else -1.0)
+    sign = 1.0 if below else -1.0
+    at, _ = (_whole_minimum if line.whole else _minimum)(line, grid, sign * values, sign)
     best = float(line(at)[0])
     word = "smallest" if below else "largest"
     return UnreachableTarget(
@@ -178,7 +173,7 @@ def _brackets(line: Line, grid: Array, values: Array, wanted: float) -> list[tup
         if not (dips or peaks) or not np.isfinite(gap[i - 1 : i + 2]).all():
             continue
         sign = 1.0 if dips else -1.0
-        turn, value = minimise_on(lambda x, s=sign: s * line(x), float(grid[i - 1]), float(grid[i + 1]))  # type: ignore[misc]
+        turn, value = minimise_on(lambda x, s=sign: s * line(x), float(grid[i - 1]), float(grid[i + 1]), line.bounds)  # type: ignore[misc]
         if sign * value < wanted if dips else sign * value > wanted:
             found += [(float(grid[i - 1]), turn), (turn, float(grid[i + 1]))]
     return found
@@ -216,29 +211,33 @@ def _whole_solutions(grid: Array, values: Array, wanted: float, line: Line) -> A
 
 def _minimum(line: Line, grid: Array, values: Array, sign: float = 1.0) -> tuple[float, bool]:
     """The global minimum of sign * observable: every local minimum of the scan refined, ends included."""
-    ends = {0, len(grid) - 1}
-    best, best_value, at_bound = np.nan, np.inf, False
-    for i in np.flatnonzero(np.isfinite(values)):
-        left, right = values[i - 1] if i else np.inf, values[i + 1] if i + 1 < len(grid) else np.inf
-        if values[i] > left or values[i] > right:
-            continue
-        candidates = [(float(grid[i]), float(values[i]), i in ends)]
-        low, high = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, len(grid) - 1)])
-        turn, value = minimise_on(lambda x: sign * line(x), low, high)
-        candidates.append((turn, value, False))
-        for x, value, end in candidates:
-            if value < best_value - 1e-14 * abs(best_value) if np.isfinite(best_value) else True:
-                best, best_value, at_bound = x, value, end
-    if np.isnan(best):
+    candidates = [_refined(line, grid, values, int(i), sign) for i in _local_minima(values)]
+    if not candidates:
         raise ValueError(f"{line.observable} is infinite everywhere for {line.parameter} in {line.bounds}: widen the bounds")
+    best, _, at_bound = min(candidates, key=lambda candidate: candidate[1])
     return best, at_bound
 
 
-def _whole_minimum(line: Line, grid: Array, values: Array) -> tuple[float, bool]:
-    """The best whole number: the best of the scan, then every whole number between its neighbours."""
+def _local_minima(values: Array) -> NDArray[np.intp]:
+    """Indices of the scan that no neighbour undercuts."""
+    padded = np.concatenate([[np.inf], values, [np.inf]])
+    return np.flatnonzero(np.isfinite(values) & (values <= padded[:-2]) & (values <= padded[2:]))
+
+
+def _refined(line: Line, grid: Array, values: Array, i: int, sign: float) -> tuple[float, float, bool]:
+    """The minimum near a point of the scan: where it is, its value, and whether it is an end of the interval."""
+    last = len(grid) - 1
+    low, high = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, last)])
+    turn, value = minimise_on(lambda x: sign * line(x), low, high, line.bounds)
+    if i in (0, last) and values[i] <= value:
+        return float(grid[i]), float(values[i]), True
+    return turn, value, False
+
+
+def _whole_minimum(line: Line, grid: Array, values: Array, sign: float = 1.0) -> tuple[float, bool]:
+    """The best whole number: the best of the scan, then the whole numbers between its neighbours."""
     i = int(np.argmin(values))
-    low, high = grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]
-    sign = 1.0 if values[i] == line(grid[i])[0] else -1.0
-    between = np.unique(np.round(np.linspace(low, high, int(min(high - low, 400)) + 1)))
+    low, high = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, len(grid) - 1)])
+    between = np.unique(np.round(np.linspace(low, high, int(min(high - low, 400)) + 1))).astype(float)
     best = float(between[np.argmin(sign * line(between))])
     return best, best in (grid[0], grid[-1])

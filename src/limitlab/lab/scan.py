@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 import typing
 from collections.abc import Callable
 
@@ -35,9 +36,9 @@ class Line:
     Examples
     --------
     >>> from limitlab.laws import Ridge
-    >>> line = Line(Ridge(noise=0.5), "ridge", "test_error", (0.0, 10.0))
-    >>> line.grid(5).tolist()
-    [0.0, 1e-05, 0.001, 0.1, 10.0]
+    >>> line = Line(Ridge(noise=0.5), "ridge", "test_error", (0.0, 1.0))
+    >>> line.grid(4).round(9).tolist()
+    [0.0, 1e-06, 0.001, 1.0]
     """
 
     def __init__(self, law: Law, parameter: str, observable: str, bounds: tuple[float, float] | None = None):
@@ -94,7 +95,8 @@ def _not_scalar(observable: str, shape: tuple[int, ...]) -> str:
 
 def _is_number(law: type[Law], parameter: str) -> bool:
     annotation = law.model_fields[parameter].annotation
-    return annotation in (int, float) or float in typing.get_args(annotation)
+    union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    return annotation in (int, float) or (union and float in typing.get_args(annotation))
 
 
 def _checked_bounds(meta: Parameter, bounds: tuple[float, float] | None) -> tuple[float, float]:
@@ -116,31 +118,49 @@ def _checked_bounds(meta: Parameter, bounds: tuple[float, float] | None) -> tupl
     return (low if low is not None else -size), (high if high is not None else size)
 
 
-def minimise(line: Callable[[Array], Array], low: float, high: float) -> tuple[float, float]:
-    """The minimum of a smooth function inside a bracket, far below the square root of rounding.
+def minimise(
+    line: Callable[[Array], Array], low: float, high: float, bounds: tuple[float, float] | None = None
+) -> tuple[float, float]:
+    """The minimum of a smooth function inside the bracket [low, high], far below the square root of rounding.
 
-    Comparing values alone locates a minimum only to about 1e-8. Fitting a Chebyshev series on a shrinking interval and
-    solving for the zero of its derivative uses the smoothness, and reaches about 1e-12.
+    Comparing values alone locates a minimum only to about 1e-8. A Chebyshev series on a wider interval (inside `bounds`) uses the
+    smoothness: where it converges to rounding, the zero of its derivative is the minimum to about 1e-12. Where it does not, because
+    the function has a kink or a pole nearby, the interval shrinks, and in the end the comparison of values stands.
 
-    >>> x, value = minimise(lambda x: np.cosh(x - 0.3), -1.0, 2.0)
+    >>> x, value = minimise(lambda x: np.cosh(x - 0.3), -0.5, 1.0, bounds=(-1.0, 2.0))
     >>> bool(abs(x - 0.3) < 1e-11), value
     (True, 1.0)
     """
-    from numpy.polynomial import Chebyshev
     from scipy.optimize import minimize_scalar
 
-    coarse = minimize_scalar(lambda x: float(line(np.array([x]))[0]), bounds=(low, high), method="bounded", options={"xatol": 1e-7})
+    coarse = minimize_scalar(
+        lambda x: float(line(np.array([x]))[0]), bounds=(low, high), method="bounded", options={"xatol": 1e-8}
+    )
     best = float(coarse.x)
-    for width in (0.1 * (high - low), 0.03 * (high - low)):
-        start, stop = max(low, best - width), min(high, best + width)
-        nodes = start + (stop - start) * (1 - np.cos(np.pi * (np.arange(17) + 0.5) / 17)) / 2
-        values = line(nodes)
-        if not np.isfinite(values).all():
-            break
-        slope = Chebyshev.fit(nodes, values, 16, domain=[start, stop]).deriv()
-        roots = slope.roots()
-        inside = roots.real[(np.abs(roots.imag) < 1e-6 * (stop - start)) & (roots.real > start) & (roots.real < stop)]
-        if not inside.size:
-            break
-        best = float(inside[np.argmin(np.abs(inside - best))])
-    return best, float(line(np.array([best]))[0])
+    first, last = bounds if bounds is not None else (low, high)
+    for width in (0.5 * abs(best), 0.1 * abs(best), (high - low) / 2):
+        refined = _stationary(line, max(first, best - width), min(last, best + width), best)
+        if refined is not None and low <= refined <= high:
+            return refined, float(line(np.array([refined]))[0])
+    return best, float(coarse.fun)
+
+
+def _stationary(line: Callable[[Array], Array], start: float, stop: float, near: float) -> float | None:
+    """The zero of the derivative nearest to `near`, from a Chebyshev series that has converged; None when it has not."""
+    from numpy.polynomial import Chebyshev
+
+    if not start < near < stop:
+        return None
+    points = 32
+    nodes = start + (stop - start) * (1 - np.cos(np.pi * (np.arange(points) + 0.5) / points)) / 2
+    values = line(nodes)
+    if not np.isfinite(values).all():
+        return None
+    series = Chebyshev.fit(nodes, values, points - 1, domain=[start, stop])
+    size = np.abs(series.coef)
+    if size[-4:].max() > 1e-13 * size.max():
+        return None
+    series = series.truncate(int(np.flatnonzero(size > 1e-15 * size.max())[-1]) + 1)
+    roots = series.deriv().roots()
+    inside = roots.real[np.abs(roots.imag) < 1e-7 * (stop - start)]
+    return float(inside[np.argmin(np.abs(inside - near))]) if inside.size else None

@@ -92,9 +92,9 @@ def package(
         data[name] = xr.Variable(own if own is not None else axes, value, dict(long_name=long_name, symbol=symbol))
     result = xr.Dataset(data, coords={**lines, **(coords or {})})
     meta = type(law).parameters()
-    for name in result.coords:
-        if name in meta:
-            result[name].attrs.update(long_name=meta[str(name)].description, symbol=meta[str(name)].symbol)
+    for coordinate in map(str, result.coords):
+        if coordinate in meta:
+            result[coordinate].attrs.update(long_name=meta[coordinate].description, symbol=meta[coordinate].symbol)
     result.attrs.update(
         law=type(law).__name__,
         parameters=law.model_dump_json(),

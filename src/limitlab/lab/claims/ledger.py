@@ -8,9 +8,7 @@ from limitlab.errors import did_you_mean
 from limitlab.lab.claims import local, pending, ridge, spectra
 from limitlab.lab.claims.core import Claim
 
-LEDGER: dict[str, Claim] = {
-    claim.id: claim for area in (local, spectra, ridge, pending) for claim in area.CLAIMS
-}
+LEDGER: dict[str, Claim] = {claim.id: claim for area in (local, spectra, ridge, pending) for claim in area.CLAIMS}
 """Every claim by id."""
 
 
