@@ -107,7 +107,9 @@ def parameter(
     >>> Coin.parameters()["bias"].allowed
     'at least 0, at most 1'
     """
-    extra = dict(symbol=symbol, above=above, least=least, below=below, most=most, scale=scale, unit=unit, infinite=infinite)
+    extra: Any = dict(
+        symbol=symbol, above=above, least=least, below=below, most=most, scale=scale, unit=unit, infinite=infinite
+    )
     return Field(default, description=description, json_schema_extra=extra)
 
 
