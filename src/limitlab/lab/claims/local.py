@@ -55,8 +55,8 @@ def check_neighbours(quick: bool) -> Outcome:
     return Outcome(
         passed=bool(passed),
         criterion=(
-            f"every observable within {SIGMAS:g} standard errors; variance k/tau^2 = 1 and not 0; test error of one neighbour "
-            f"-> 2 tau^2; slope of the best excess risk (d = 2) within {EXACT_SLOPE} of -1/2 at n = 10^6..10^7"
+            f"every observable within {SIGMAS:g} standard errors; variance k/tau^2 = 1 and not 0; test error of one "
+            f"neighbour -> 2 tau^2; slope of the best excess risk (d = 2) within {EXACT_SLOPE} of -1/2 at n = 10^6..10^7"
         ),
         measured=dict(
             largest_z=worst,
@@ -67,7 +67,7 @@ def check_neighbours(quick: bool) -> Outcome:
             first_slope=float(slopes[0]),
             last_slope=float(slopes[-1]),
         ),
-        note="The estimator averages the noisy labels of the neighbours; averaging the target itself would leave no tau^2/k.",
+        note="The estimator averages the neighbours' noisy labels; averaging the target itself would leave no tau^2/k.",
     )
 
 
@@ -116,9 +116,9 @@ def check_interpolating_smoother(quick: bool) -> Outcome:
     return Outcome(
         passed=passed,
         criterion=(
-            f"slope of the exact law within {EXACT_SLOPE} of -2 beta/(2 beta + d) at n = 10^15..10^16; slope of the estimator "
-            f"over the last octave within {MEASURED_SLOPE} + {SIGMAS:g} standard errors; training error exactly 0; the "
-            "multiplicative tail bound vanishes where the additive one does not"
+            f"slope of the exact law within {EXACT_SLOPE} of -2 beta/(2 beta + d) at n = 10^15..10^16; slope of the "
+            f"estimator over the last octave within {MEASURED_SLOPE} + {SIGMAS:g} standard errors; training error exactly 0; "
+            "the multiplicative tail bound vanishes where the additive one does not"
         ),
         measured=measured,
         note=(
@@ -168,8 +168,8 @@ CLAIMS: tuple[Claim, ...] = (
         id="J3",
         area=AREA,
         statement=(
-            "The test error of k nearest neighbours is noise plus mean squared bias plus noise/k; one neighbour interpolates and "
-            "its test error tends to twice the noise, and the best k gives the rate n^{-2 beta/(2 beta + d)}."
+            "The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k; one neighbour interpolates, yet its test "
+            "error tends to 2 tau^2 only, and the best k gives the rate n^{-2 beta/(2 beta + d)}."
         ),
         laws=("NearestNeighbours",),
         check=check_neighbours,
@@ -179,8 +179,8 @@ CLAIMS: tuple[Claim, ...] = (
         id="J4",
         area=AREA,
         statement=(
-            "A kernel smoother with a singularity |x|^-a, 0 < a < d/2, passes through every noisy label and still attains the "
-            "optimal rate n^{-2 beta/(2 beta + d)} at h = n^{-1/(2 beta + d)}."
+            "A kernel smoother with a singularity |x|^-a, 0 < a < d/2, passes through every noisy label and still attains "
+            "the optimal rate n^{-2 beta/(2 beta + d)} at h = n^{-1/(2 beta + d)}."
         ),
         laws=("SingularKernelSmoother",),
         check=check_interpolating_smoother,

@@ -1,9 +1,9 @@
 """The interpolating smoother on a function that is rough everywhere: the rate of claim J4 measured, not computed.
 
-The law of `singular_kernel` looks at the worst point of a cusp. A cusp sampled at random test points would show a faster rate,
-because nearly all of its points are smooth. The lacunary series of `models.holder` is equally rough near every point of the
-torus, and there is no boundary, so the average risk over test points shows the exponent itself. It repeats its shape at
-every octave, so risks are compared at bandwidths one octave apart (`octave_samples`): between octaves local slopes oscillate.
+The law of `singular_kernel` looks at the worst point of a cusp. A cusp sampled at random test points would show a faster
+rate, because nearly all of its points are smooth. The lacunary series of `models.holder` is equally rough near every point
+of the torus, and there is no boundary, so the average risk over test points shows the exponent itself. It repeats its shape
+at every octave, so risks are compared at bandwidths one octave apart (`octave_samples`): in between, local slopes oscillate.
 """
 
 from __future__ import annotations
