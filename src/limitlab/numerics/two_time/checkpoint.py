@@ -1,0 +1,75 @@
+"""Interrupted marches continue: the state of a march in one npz file, written whole or not at all, without pickles."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from limitlab.numerics.two_time.marching import Flow, History
+
+Floats = NDArray[np.float64]
+
+
+def save_checkpoint(
+    path: str | os.PathLike[str],
+    signature: str,
+    history: History,
+    rates: Mapping[str, float],
+    forcings: Mapping[str, Floats | float],
+) -> None:
+    """Write the history up to its newest point and the flow there; a reader sees the old file or the new one."""
+    used = (history.index + 1) * (history.index + 2) // 2
+    arrays: dict[str, NDArray] = {"signature": np.array(signature), "index": np.array(history.index)}
+    arrays |= {f"triangle/{name}": packed[:used] for name, packed in history.triangles.items()}
+    arrays |= {f"path/{name}": path[: history.index + 1] for name, path in history.paths.items()}
+    arrays |= {f"record/{name}": path[: history.index + 1] for name, path in history.records.items()}
+    arrays |= {f"rate/{name}": np.array(rate) for name, rate in rates.items()}
+    arrays |= {f"forcing/{name}": np.asarray(forcing) for name, forcing in forcings.items()}
+    target = Path(path)
+    temporary = target.with_name(f".{target.stem}-{secrets.token_hex(8)}.part.npz")
+    try:
+        with open(temporary, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load_checkpoint(path: str | os.PathLike[str], signature: str, history: History) -> Flow | None:
+    """Fill the history from a file and return the flow at its newest point; None when there is no file.
+
+    A file of another system or another grid is refused, never mixed in.
+    """
+    from limitlab.numerics.two_time.marching import Flow
+
+    if not Path(path).exists():
+        return None
+    with np.load(path, allow_pickle=False) as data:
+        found = str(data["signature"])
+        if found != signature:
+            raise ValueError(
+                f"checkpoint = {str(path)!r} is not allowed: it belongs to another march ({found}); give another file or remove it"
+            )
+        history.index = int(data["index"])
+        used = (history.index + 1) * (history.index + 2) // 2
+        for name, packed in history.triangles.items():
+            packed[:used] = data[f"triangle/{name}"]
+        for kind, paths in (("path", history.paths), ("record", history.records)):
+            for name, values in paths.items():
+                values[: history.index + 1] = data[f"{kind}/{name}"]
+        parts = {
+            kind: {key.removeprefix(kind + "/"): data[key] for key in data.files if key.startswith(kind + "/")}
+            for kind in ("rate", "forcing")
+        }
+    rates = {name: float(value) for name, value in parts["rate"].items()}
+    forcings = {name: value if value.ndim else float(value) for name, value in parts["forcing"].items()}
+    return Flow(rates, forcings, {})

@@ -1,0 +1,280 @@
+"""Marching a causal two-time system forward: one row of its triangular history per step.
+
+A system has *correlations* C(t, s) = C(s, t), *responses* R(t, s) with R(t, t) = 1, and *functions* x(t), which obey
+
+    d/dt X(t, s) = -lambda_X(t) X(t, s) + F_X(t, s),     d/dt C(t, t) = 2 [-lambda_C(t) C(t, t) + F_C(t, t)],          (1)
+
+where the forcings F contain memory integrals over everything up to t; and *auxiliary* two-time functions that follow
+algebraically from these (solutions of Volterra equations of the second kind, say). The step is Crank-Nicolson in (1): the
+local rate lambda is implicit, so a fast mode damps instead of exploding. One predictor (forcing and rate of the previous
+point) and one corrector make two evaluations of the system per step; the error is O(step^2).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.errors import ConvergenceError
+from limitlab.numerics.two_time.checkpoint import load_checkpoint, save_checkpoint
+from limitlab.numerics.two_time.memory import Memory, row, triangle
+from limitlab.numerics.two_time.nodes import multiresolution
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a system says at the newest time: rates and forcings of (1), and one-time observables to record."""
+
+    rates: Mapping[str, float]
+    forcings: Mapping[str, Floats | float]
+    observed: Mapping[str, float]
+
+
+class TwoTimeSystem(Protocol):
+    """A causal two-time system (1)."""
+
+    correlations: tuple[str, ...]
+    responses: tuple[str, ...]
+    auxiliaries: tuple[str, ...]
+    functions: tuple[str, ...]
+    observed: tuple[str, ...]
+
+    def start(self) -> Mapping[str, float]:
+        """Values at time 0 of every function and of the diagonal of every correlation."""
+
+    def flow(self, history: History) -> Flow:
+        """Rates and forcings at the newest time; writes the newest rows of the auxiliaries into the history."""
+
+    def constrain(self, history: History) -> None:
+        """Impose constraints on the newest row, such as a fixed norm; called before every evaluation."""
+
+
+class History:
+    """All two-time functions up to the newest time `index * step`, with the memory integrals over them.
+
+    Attributes
+    ----------
+    index
+        The newest grid point.
+    memory
+        Integrals over rows and triangles (`limitlab.numerics.two_time.memory.Memory`).
+    triangles, paths, records
+        Packed two-time functions, functions of one time, recorded observables, by name.
+    """
+
+    def __init__(self, system: TwoTimeSystem, steps: int, memory: Memory):
+        self.index = 0
+        self.memory = memory
+        self.triangles = {name: triangle(steps) for name in (*system.correlations, *system.responses, *system.auxiliaries)}
+        self.paths = {name: np.zeros(steps + 1) for name in system.functions}
+        self.records = {name: np.zeros(steps + 1) for name in system.observed}
+
+    def row(self, name: str) -> Floats:
+        """The newest row X(t, .) of a two-time function (a view: writing to it changes the history)."""
+        return row(self.triangles[name], self.index)
+
+    def path(self, name: str) -> Floats:
+        """A function of one time up to the newest time (a view)."""
+        return self.paths[name][: self.index + 1]
+
+    def after(self, f: Floats, name: str) -> Floats:
+        """int_s^t f(u) X(u, s) du."""
+        return self.memory.after(f, self.triangles[name])
+
+    def before(self, f: Floats, name: str) -> Floats:
+        """int_0^s f(u) X(s, u) du."""
+        return self.memory.before(f, self.triangles[name])
+
+    def both(self, forward: Floats, backward: Floats, name: str) -> tuple[Floats, Floats]:
+        """`after(forward)` and `before(backward)` in one pass."""
+        return self.memory.both(forward, backward, self.triangles[name])
+
+    def whole(self, f: Floats, name: str) -> Floats:
+        """int_0^t f(u) X(u, s) du for a symmetric X."""
+        return self.memory.whole(f, self.triangles[name])
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a march is: steps done, steps in all, seconds used, seconds left (estimated from the work still to do)."""
+
+    done: int
+    steps: int
+    elapsed: float
+    remaining: float
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A finished march: times, functions and recorded observables by name, and the history of the two-time functions."""
+
+    times: Floats
+    paths: Mapping[str, Floats]
+    history: History
+
+    def two_time(self, name: str) -> Floats:
+        """A two-time function as a full lower triangle (zeros above the diagonal)."""
+        size = self.times.size
+        full = np.zeros((size, size))
+        full[np.tril_indices(size)] = self.history.triangles[name]
+        return full
+
+
+def memory_bytes(system: TwoTimeSystem, steps: int) -> int:
+    """Bytes that the triangles of a march take."""
+    triangles = len(system.correlations) + len(system.responses) + len(system.auxiliaries)
+    return 8 * triangles * ((steps + 1) * (steps + 2) // 2)
+
+
+def march(
+    system: TwoTimeSystem,
+    end: float,
+    steps: int,
+    *,
+    per_octave: int | None = None,
+    memory_limit: float = 2e9,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+    progress: Callable[[Progress], None] | None = None,
+) -> Solution:
+    """Integrate a two-time system from 0 to `end` in `steps` equal steps.
+
+    Parameters
+    ----------
+    system
+        The equations.
+    end, steps
+        Last time and number of steps.
+    per_octave
+        Points per octave of the multi-resolution memory; None visits the whole history. The cost of a step is then
+        O((per_octave * log i)^2 + i) instead of O(i^2).
+    memory_limit
+        Refuse to start when the triangles need more bytes than this.
+    checkpoint, checkpoint_every
+        File (npz) that is rewritten after this many seconds, and read at the start if it exists: an interrupted march
+        continues where it was, with the same result to the last bit. It is removed at the end.
+    progress
+        Called about ten times a second.
+
+    Examples
+    --------
+    >>> from limitlab.numerics.two_time.examples import DampedOscillator
+    >>> solution = march(DampedOscillator(coupling=1.0), end=2.0, steps=200)
+    >>> bool(abs(solution.two_time("R")[-1, 0] - DampedOscillator(coupling=1.0).exact(2.0)) < 1e-4)
+    True
+    """
+    _check(end, steps, memory_bytes(system, steps), memory_limit)
+    step = end / steps
+    nodes = None if per_octave is None else multiresolution(steps, per_octave)
+    history = History(system, steps, Memory(step, nodes))
+    signature = f"{type(system).__name__} {system!r} end={end!r} steps={steps} per_octave={per_octave}"
+    resumed = None if checkpoint is None else load_checkpoint(checkpoint, signature, history)
+    flow = _begin(system, history) if resumed is None else resumed
+    clock = _Clock(steps, per_octave, history.index, progress)
+    saved = time.monotonic()
+    for index in range(history.index + 1, steps + 1):
+        flow = _advance(system, history, flow, step, index)
+        clock.tick(index)
+        if checkpoint is not None and time.monotonic() - saved > checkpoint_every:
+            save_checkpoint(checkpoint, signature, history, flow.rates, flow.forcings)
+            saved = time.monotonic()
+    if checkpoint is not None:
+        Path(checkpoint).unlink(missing_ok=True)
+    return Solution(np.linspace(0.0, end, steps + 1), {**history.paths, **history.records}, history)
+
+
+def _check(end: float, steps: int, needed: int, limit: float) -> None:
+    if not (np.isfinite(end) and end > 0):
+        raise ValueError(f"end = {end} is not allowed: must be a finite time above 0")
+    if steps < 2:
+        raise ValueError(f"steps = {steps} is not allowed: must be at least 2")
+    if needed > limit:
+        allowed = int(steps * np.sqrt(limit / needed))
+        raise ValueError(
+            f"steps = {steps} is not allowed: the history would take {needed / 1e9:.2f} GB, the limit is {limit / 1e9:.2f} GB; "
+            f"use at most {allowed} steps or raise memory_limit"
+        )
+
+
+def _begin(system: TwoTimeSystem, history: History) -> Flow:
+    """Write the start into row 0 and evaluate the system there."""
+    start = system.start()
+    for name in system.functions:
+        history.paths[name][0] = start[name]
+    for name in system.correlations:
+        history.row(name)[0] = start[name]
+    for name in system.responses:
+        history.row(name)[0] = 1.0
+    system.constrain(history)
+    return _record(system, history, system.flow(history))
+
+
+def _record(system: TwoTimeSystem, history: History, flow: Flow) -> Flow:
+    for name in system.observed:
+        history.records[name][history.index] = flow.observed[name]
+    return flow
+
+
+def _advance(system: TwoTimeSystem, history: History, old: Flow, step: float, index: int) -> Flow:
+    """One step: predict with the old flow, evaluate, correct, evaluate."""
+    history.index = index
+    new = old
+    for _ in range(2):
+        _crank_nicolson(system, history, old, new, step, index)
+        system.constrain(history)
+        new = system.flow(history)
+        worst = max(abs(rate) for rate in new.rates.values())
+        if not np.isfinite(worst) or not np.isfinite(sum(float(np.sum(force)) for force in new.forcings.values())):
+            rate = max(abs(value) for value in old.rates.values())
+            raise ConvergenceError(
+                f"the march overflowed at time {index * step:.4g}: the step {step:.3g} times the fastest local rate {rate:.3g} is "
+                f"{step * rate:.3g}; use more steps (below 1 is safe)",
+                estimate=history.paths,
+            )
+    return _record(system, history, new)
+
+
+def _crank_nicolson(system: TwoTimeSystem, history: History, old: Flow, new: Flow, step: float, index: int) -> None:
+    """Write the newest point of every evolving quantity; `new is old` makes the predictor."""
+    half = 0.5 * step
+    for name in system.functions:
+        path, (l0, l1) = history.paths[name], (old.rates[name], new.rates[name])
+        force = float(old.forcings[name]) + float(new.forcings[name])  # type: ignore[arg-type]
+        path[index] = (path[index - 1] * (1 - half * l0) + half * force) / (1 + half * l1)
+    for name in (*system.correlations, *system.responses):
+        before, newest = row(history.triangles[name], index - 1), history.row(name)
+        l0, l1 = old.rates[name], new.rates[name]
+        f0, f1 = np.asarray(old.forcings[name]), np.asarray(new.forcings[name])
+        newest[:index] = (before * (1 - half * l0) + half * (f0 + f1[:index])) / (1 + half * l1)
+        if name in system.responses:
+            newest[index] = 1.0
+        else:
+            newest[index] = (before[-1] * (1 - step * l0) + step * (f0[-1] + f1[-1])) / (1 + step * l1)
+
+
+class _Clock:
+    """Calls back with the time that is left, estimated from the work of the remaining steps."""
+
+    def __init__(self, steps: int, per_octave: int | None, first: int, callback: Callable[[Progress], None] | None):
+        size = np.arange(steps + 1, dtype=float)
+        if per_octave is not None:
+            size = np.minimum(size, 2 * per_octave * np.log2(4 + size / per_octave))
+        self.work = np.cumsum(size**2 + 100.0 * np.arange(steps + 1) / max(steps, 1) + 2000.0)
+        self.first, self.steps, self.callback = first, steps, callback
+        self.began = self.last = time.monotonic()
+
+    def tick(self, done: int) -> None:
+        now = time.monotonic()
+        if self.callback is None or (now - self.last < 0.1 and done < self.steps):
+            return
+        self.last = now
+        share = (self.work[-1] - self.work[done]) / (self.work[done] - self.work[self.first])
+        self.callback(Progress(done, self.steps, now - self.began, (now - self.began) * float(share)))
