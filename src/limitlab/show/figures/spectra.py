@@ -1,0 +1,186 @@
+"""Figures of spectra: histograms against limiting densities, how fast they agree, several bulks with an outlier, edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from limitlab.lab.claims.spectra import EXPECTED_DISTANCE, TRACY_WIDOM_AT_ZERO, slope, sup_distance
+from limitlab.laws import MarchenkoPastur, SampleCovariance
+from limitlab.models.wishart import extreme_eigenvalues
+from limitlab.show.figures.style import COLOURS, RC, finish, new_figure, simulation_points, theory_line
+
+Array = NDArray[np.float64]
+
+
+def marchenko_pastur(quick: bool = True) -> Figure:
+    """Histograms of sample eigenvalues against the Marchenko-Pastur density, for three ratios."""
+    size, seeds = (200, 20) if quick else (800, 20)
+    figure, axes = new_figure(columns=3, width=4.8)
+    for index, (panel, ratio) in enumerate(zip(axes, (0.1, 0.5, 2.0), strict=True)):
+        law = MarchenkoPastur(ratio=ratio, entries="sign")
+        ((low, high),) = law.support()
+        x = _edge_grid(low, high)
+        theory_line(panel, x, law.density(x), index, label=r"$\rho(x)$")
+        centres, mean, error = _histogram([law.sample_eigenvalues(size, seed) for seed in range(seeds)], low, high)
+        simulation_points(panel, centres, mean, error, index, label=rf"$p = {size}$, entries $\pm 1$")
+        atom = rf", $\mu(\{{0\}}) = {law.atom():g}$" if law.atom() else ""
+        finish(panel, "eigenvalue $x$", r"density $\rho(x)$", rf"$\gamma = p/n = {ratio:g}${atom}", ylim=(0, None))
+    return figure
+
+
+def distance_to_law(quick: bool = True) -> Figure:
+    """Sup distance between empirical and limiting distribution function as the matrix grows."""
+    sizes, seeds = ((50, 100, 200, 400), 10) if quick else ((50, 100, 200, 400, 800, 1600), 20)
+    figure, (panel,) = new_figure(width=7.2, height=4.8)
+    for index, ratio in enumerate((0.4, 2.0)):
+        law = MarchenkoPastur(ratio=ratio, entries="sign")
+        distances = np.array(
+            [[sup_distance(law.sample_eigenvalues(size, s), law.realised(size)) for s in range(seeds)] for size in sizes]
+        )
+        mean, error = distances.mean(axis=1), distances.std(axis=1, ddof=1) / np.sqrt(seeds)
+        line = np.geomspace(sizes[0], sizes[-1], 60)
+        theory_line(panel, line, EXPECTED_DISTANCE * np.log(line * min(1, 1 / ratio)) / line, index)
+        label = rf"$\gamma = {ratio:g}$: fitted $p^{{{slope(sizes, mean):.2f}}}$"
+        simulation_points(panel, sizes, mean, error, index, label=label)
+    finish(
+        panel,
+        "dimension $p$",
+        r"$\sup_x\,|F_p(x) - F(x)|$",
+        r"Distance to the law (lines: $\sqrt{2}\,\log(\mathrm{rank})/(\pi p)$)",
+        xscale="log",
+        yscale="log",
+    )
+    _ticks(panel, sizes)
+    return figure
+
+
+def bulks_and_outlier(quick: bool = True) -> Figure:
+    """Three separated bulks of a sample covariance matrix and the eigenvalue that a single spike makes."""
+    size, seeds, spike = (200, 20, 20.0) if quick else (800, 20, 20.0)
+    law = SampleCovariance(ratio=0.15, eigenvalues=(1.0, 4.0, 10.0), weights=(0.5, 0.3, 0.2))
+    found = law.outlier(spike)
+    assert found is not None
+    position, overlap = found
+    tops, shares, bulk = _spiked(law, size, seeds, spike)
+    figure, (panel,) = new_figure(width=9.0, height=4.8)
+    for index, ((low, high), mass) in enumerate(zip(law.support(), law.bulk_masses(), strict=True)):
+        x = _edge_grid(low, high)
+        theory_line(panel, x, x * law.density(x), index, label=f"bulk of mass {mass:.1f}")
+        centres, mean, error = _histogram(bulk, low, high, bins=14)
+        simulation_points(panel, centres, centres * mean, centres * error, index)
+    panel.axvline(position, color=COLOURS[3], linewidth=RC["lines.linewidth"], label=f"outlier predicted at {position:.2f}")
+    panel.errorbar(  # the spread over draws, not the standard error: one matrix shows one eigenvalue
+        [tops.mean()],
+        [0.3],
+        xerr=[tops.std(ddof=1)],
+        fmt="D",
+        color=COLOURS[3],
+        markerfacecolor="white",
+        markeredgewidth=1.5,
+        capsize=3,
+        label=f"largest eigenvalue, {seeds} draws at $p = {size}$",
+    )
+    measured = f"{shares.mean():.3f} ± {shares.std(ddof=1) / np.sqrt(seeds):.3f}"
+    text = f"squared overlap:\npredicted {overlap:.3f}\nmeasured {measured}"
+    panel.text(position * 1.07, 0.42, text, fontsize=11, color=COLOURS[3])
+    title = rf"$\Sigma$: eigenvalues 1, 4, 10 and one spike at {spike:g}; $p/n = {law.ratio}$"
+    finish(
+        panel,
+        "eigenvalue $x$ (logarithmic axis)",
+        r"$x\,\rho(x)$, density of $\log x$",
+        title,
+        xscale="log",
+        ylim=(0, 0.95),
+        xlim=(0.4, 75),
+    )
+    _ticks(panel, (0.5, 1, 2, 5, 10, 20, 50))
+    return figure
+
+
+def edges(quick: bool = True) -> Figure:
+    """Extreme eigenvalues against size: their approach to the edges, and how often the smallest undershoots its limit."""
+    sizes, draws = ((25, 50, 100, 200, 400, 800), 400) if quick else ((25, 50, 100, 200, 400, 800, 1600, 3200), 1500)
+    law = MarchenkoPastur(ratio=0.25)
+    ((low, high),) = law.support()
+    ends = np.array([_extremes(law, size, draws) for size in sizes])
+    mean, error = np.abs((ends - [low, high]).mean(axis=1)), ends.std(axis=1, ddof=1) / np.sqrt(draws)
+    figure, (first, second) = new_figure(columns=2, width=6.2, height=4.6)
+    line = np.geomspace(sizes[0], sizes[-1], 50)
+    for index, (name, column) in enumerate(((r"$\lambda_{\max}$", 1), (r"$\lambda_{\min}$", 0))):
+        constant = np.exp(np.mean(np.log(mean[:, column] * np.asarray(sizes) ** (2 / 3))))
+        theory_line(first, line, constant * line ** (-2 / 3), index)
+        label = f"{name}: fitted $p^{{{slope(sizes, mean[:, column]):.2f}}}$"
+        simulation_points(first, sizes, mean[:, column], error[:, column], index, label=label)
+    finish(
+        first,
+        "dimension $p$",
+        "mean distance to the edge",
+        rf"Edges ${low:g}$, ${high:g}$ at $\gamma = {law.ratio}$ (lines: $p^{{-2/3}}$)",
+        xscale="log",
+        yscale="log",
+    )
+    below = np.mean(ends[..., 0] < low, axis=1)
+    second.axhline(
+        1 - TRACY_WIDOM_AT_ZERO, color=COLOURS[2], linewidth=2, label=f"Tracy-Widom: {1 - TRACY_WIDOM_AT_ZERO:.3f}"
+    )
+    spread = np.sqrt(below * (1 - below) / draws)
+    simulation_points(second, sizes, below, spread, 2, label=r"$P(\lambda_{\min} < (1-\sqrt{\gamma})^2)$")
+    finish(second, "dimension $p$", "probability", "The edge itself is undershot", xscale="log", ylim=(0, 0.35))
+    for panel in (first, second):
+        _ticks(panel, sizes)
+    return figure
+
+
+# -- helpers --------------------------------------------------------------------------------------------------------------
+
+
+def _ticks(panel: Axes, values: Sequence[float]) -> None:
+    """Plain numbers at these places of a logarithmic axis."""
+    panel.set_xticks(values, [f"{value:g}" for value in values])
+    panel.set_xticks([], minor=True)
+
+
+def _edge_grid(low: float, high: float, count: int = 400) -> Array:
+    """Points that crowd at both edges, where the density has the shape of a square root."""
+    angle = np.linspace(0, np.pi, count)
+    return (low + high) / 2 - (high - low) / 2 * np.cos(angle)
+
+
+def _histogram(draws: Sequence[Array], low: float, high: float, bins: int = 20) -> tuple[Array, Array, Array]:
+    """Bin centres, mean density over the draws and its standard error."""
+    cuts = _edge_grid(low, high, bins + 1)
+    width = np.diff(cuts)
+    counts = np.array([np.histogram(draw, cuts)[0] / (len(draw) * width) for draw in draws])
+    return (cuts[1:] + cuts[:-1]) / 2, counts.mean(axis=0), counts.std(axis=0, ddof=1) / np.sqrt(len(draws))
+
+
+def _spiked(law: SampleCovariance, size: int, seeds: int, spike: float) -> tuple[Array, Array, list[Array]]:
+    """Top eigenvalues, squared overlaps with the spike's direction, and the other eigenvalues, over drawn matrices."""
+    tops, shares, bulk = [], [], []
+    for seed in range(seeds):
+        table = law.draw(size, seed)
+        extra = law.rng(size, seeds + seed).standard_normal((len(table), 1)) * np.sqrt(spike)
+        full = np.hstack([extra, table])
+        values, vectors = np.linalg.eigh(full.T @ full / len(full))
+        tops.append(values[-1])
+        shares.append(vectors[0, -1] ** 2)
+        bulk.append(values[:-1])
+    return np.array(tops), np.array(shares), bulk
+
+
+def _extremes(law: MarchenkoPastur, size: int, draws: int) -> Array:
+    rng = law.rng(size, 0)
+    return np.array([extreme_eigenvalues(rng, size, law.samples(size)) for _ in range(draws)])
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "marchenko-pastur": marchenko_pastur,
+    "spectral-distance": distance_to_law,
+    "spectral-bulks": bulks_and_outlier,
+    "spectral-edges": edges,
+}
