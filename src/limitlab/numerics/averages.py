@@ -140,7 +140,7 @@ def values_at(f: Function, *points: Array) -> Array:
 
 def checked(value: Array, error: Array, scale: Array, tolerance: float, with_error: bool) -> Array | tuple[Array, Array]:
     """The value (and its error) if the tolerance is met, else a ConvergenceError that carries both."""
-    if np.any(error > max(tolerance, 8 * EPSILON) * scale):
+    if np.any(error > (tolerance + 8 * EPSILON) * scale):
         raise ConvergenceError(
             f"Gaussian expectation: error estimate {float(np.max(error)):.2g} is above {tolerance:.2g} x E|f|; "
             "declare the kinks, or accept a larger tolerance",

@@ -8,7 +8,7 @@ from limitlab.numerics.averages import Array, Function, values_at
 from limitlab.numerics.panels import EPSILON, Integers, integrate
 
 NARROW = 1e-3  # panels that had to become this narrow surround a kink
-PROBE_MEAN, PROBE_STD = 0.1234567, 3.0  # no kink worth finding is a panel edge of this Gaussian
+PROBES = ((0.1234567, 3.0), (-0.3141593, 3.3))  # mean, std: a kink may hide at a panel edge of one Gaussian, not of both
 SAME = 1e-12  # two branches closer than this, relative to the function there, cannot be told apart
 DEGREE = 5
 
@@ -37,14 +37,18 @@ def find_kinks(f: Function) -> tuple[float, ...]:
         values = values_at(f, x)[None]
         return values, np.abs(values)
 
-    found = integrate(integrand, np.array([PROBE_MEAN]), np.array([PROBE_STD]), (), 1e-12)
-    narrow = found.widths < NARROW
-    order = np.argsort(found.middles[narrow])
-    middles, widths = found.middles[narrow][order], found.widths[narrow][order]
-    low, high = (PROBE_MEAN + PROBE_STD * (middles + side * widths / 2) for side in (-1, 1))
-    starts = np.flatnonzero(low[1:] > high[:-1] + NARROW) + 1
-    groups = zip(np.split(low, starts), np.split(high, starts), strict=True)
-    return tuple(_located(f, *_narrowest(a, b)) for a, b in groups if a.size)
+    places: list[float] = []
+    for mean, std in PROBES:
+        found = integrate(integrand, np.array([mean]), np.array([std]), (), 1e-12)
+        narrow = found.widths < NARROW
+        order = np.argsort(found.middles[narrow])
+        middles, widths = found.middles[narrow][order], found.widths[narrow][order]
+        low, high = (mean + std * (middles + side * widths / 2) for side in (-1, 1))
+        starts = np.flatnonzero(low[1:] > high[:-1] + NARROW) + 1
+        groups = zip(np.split(low, starts), np.split(high, starts), strict=True)
+        new = [_located(f, *_narrowest(a, b)) for a, b in groups if a.size]
+        places += [place for place in new if all(abs(place - old) > NARROW for old in places)]
+    return tuple(sorted(places))
 
 
 def _narrowest(low: Array, high: Array) -> tuple[float, float]:

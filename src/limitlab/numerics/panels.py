@@ -2,8 +2,8 @@
 
 A kink spoils every rule that does not know of it: the error of Gauss-Hermite on |x| falls only like a power of the number
 of nodes. Inside panels whose edges are the kinks the integrand is smooth, and Gauss-Legendre converges geometrically. Kinks
-that are not declared are found by bisection: a panel on which two rules of different order disagree is halved until they
-agree, so that a kink at an unknown place costs a few dozen panels and no accuracy (docs/theory/gaussian.md, section 3).
+that are not declared are found by bisection: a panel that does not resolve its integrand is halved, again and again, so
+that a kink at an unknown place costs a few dozen panels and no accuracy (docs/theory/gaussian.md, section 3).
 
 `integrate` does this for many Gaussian expectations at once, each with its own mean, standard deviation and panels.
 """
@@ -25,9 +25,10 @@ Integrand = Callable[[Integers, Array], tuple[Array, Array]]
 EPSILON = float(np.finfo(np.float64).eps)
 REACHES = (14.0, 26.0, 38.0)  # standard deviations: a weight of 1e-43, 1e-148, and the end of the floating-point numbers
 PANEL = 2.0  # width of the first panels, in standard deviations
-COARSE, FINE = 16, 24  # orders of the two rules that are compared on every panel
+NODES = 24  # per panel
+TAIL = 4  # Legendre coefficients that show whether a panel is resolved; several, as one may vanish by chance or symmetry
+ROUNDING = 32 * EPSILON  # what of them is noise
 NUDGE = 1e-10  # of a panel's width: how far inside its edges a function is looked at there
-SAFETY = 0.1  # two rules may agree by chance: aim lower than asked
 MOST_ROUNDS = 120
 MOST_PANELS = 4_000  # per expectation, on average
 
@@ -87,7 +88,7 @@ def _refined(f: Integrand, mean: Array, std: Array, kinks: Sequence[float], tole
     """Halve the panels that matter until every expectation has its accuracy, or halving no longer helps."""
     panels = _measured(f, mean, std, *_first_panels(mean, std, kinks, reach))
     for _ in range(MOST_ROUNDS):
-        allowed = SAFETY * tolerance * panels.total(panels.size, mean.size)
+        allowed = tolerance * panels.total(panels.size, mean.size)
         wanting = np.any(panels.total(panels.error, mean.size) > allowed, axis=0)
         if not wanting.any():
             break
@@ -115,34 +116,37 @@ def _first_panels(mean: Array, std: Array, kinks: Sequence[float], reach: float)
 
 
 def _measured(f: Integrand, mean: Array, std: Array, owner: Integers, low: Array, high: Array) -> Panels:
-    """The integrals over given panels by the finer rule, with an error estimate made of two checks.
+    """The integrals over given panels, each with an error estimate made of two checks.
 
-    One is the difference to the coarser rule. It is blind to a kink between a panel's edge and the node next to it, so the
-    polynomial through the nodes is also compared with f at both edges; the part that no node sees has width `blind`.
+    The first is the tail of the integrand's Legendre series, which falls slowly as soon as the panel contains a kink. It is
+    blind to a kink between an edge and the node next to it, a part of relative width `blind`, so the second compares f just
+    inside both edges with the polynomial through the nodes. For a single jump or kink anywhere in the panel the sum of both
+    is at least the true error (docs/theory/gaussian.md, section 3).
     """
-    points, weights, to_edges, blind = _rules()
+    points, weights, to_tail, to_edges = _rule()
+    blind = points[0]
     width = (high - low)[:, None]
     z = low[:, None] + width * points
     x = mean[owner][:, None] + std[owner][:, None] * z
     values, sizes = (part.reshape(-1, *z.shape) for part in f(np.repeat(owner, points.size), x.ravel()))
     density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * width
-    both, size = (values * density) @ weights, (sizes * density) @ weights[:, 1]
-    surprise = np.abs(values[..., -2:] - values[..., COARSE:-2] @ to_edges)
-    unseen = blind * (surprise * density[..., -2:]).sum(axis=-1)
-    return Panels(owner, low, high, both[..., 1], np.abs(both[..., 1] - both[..., 0]) + unseen, size)
+    inside = (values * density)[..., :NODES]
+    tail = np.abs(inside @ to_tail).max(axis=-1) - ROUNDING * np.abs(inside).max(axis=-1)
+    surprise = np.abs(values[..., NODES:] - values[..., :NODES] @ to_edges) * density[..., NODES:]
+    error = np.maximum(tail, 0.0) + blind * surprise.sum(axis=-1)
+    return Panels(owner, low, high, inside @ weights, error, (sizes * density)[..., :NODES] @ weights)
 
 
 @lru_cache(maxsize=1)
-def _rules() -> tuple[Array, Array, Array, float]:
-    """Points on [0, 1]: of the coarse rule, of the fine rule, both edges; a column of weights for each rule; the matrix that
-    extrapolates from the fine points to the edges; the distance of the first fine point from the edge.
+def _rule() -> tuple[Array, Array, Array, Array]:
+    """The Gauss-Legendre rule on [0, 1] as matrices acting on values at its nodes.
+
+    Returns the nodes followed by a point just inside each edge; the weights; the map to the last Legendre coefficients; the map
+    to the values of the interpolating polynomial at the edges.
     """
-    (coarse, coarse_weights), (fine, fine_weights) = (np.polynomial.legendre.leggauss(order) for order in (COARSE, FINE))
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
     edges = np.array([-1 + 2 * NUDGE, 1 - 2 * NUDGE])
-    points = (np.concatenate([coarse, fine, edges]) + 1) / 2
-    weights = np.zeros((points.size, 2))
-    weights[:COARSE, 0], weights[COARSE:-2, 1] = coarse_weights / 2, fine_weights / 2
-    # Legendre series of the interpolating polynomial: its coefficients are exact sums over the Gauss points.
-    legendre = np.polynomial.legendre.legvander(fine, FINE - 1) * (np.arange(FINE) + 0.5) * fine_weights[:, None]
-    to_edges = legendre @ np.polynomial.legendre.legvander(edges, FINE - 1).T
-    return points, weights, to_edges, float(points[COARSE])
+    # The Legendre coefficients of the interpolating polynomial are sums over the Gauss nodes.
+    to_series = np.polynomial.legendre.legvander(nodes, NODES - 1) * (np.arange(NODES) + 0.5) * weights[:, None]
+    to_edges = to_series @ np.polynomial.legendre.legvander(edges, NODES - 1).T
+    return (np.concatenate([nodes, edges]) + 1) / 2, weights / 2, to_series[:, -TAIL:], to_edges
