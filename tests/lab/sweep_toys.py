@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,11 @@ from pydantic import model_validator
 from limitlab.errors import UnreachableTarget
 from limitlab.laws.base import Law
 from limitlab.laws.parameters import parameter
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder with its bytes."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 class ShrunkMean(Law):

@@ -191,6 +191,19 @@ class CancelledTask(RuntimeError):
 # -- worker processes of our own ----------------------------------------------------------------------------------------
 
 
+class _Workers(ProcessPoolExecutor):
+    """A pool whose workers, which are started when they are first needed, never see Ctrl-C: it is for the parent."""
+
+    def submit(self, function: Callable[..., R], /, *arguments: Any, **keywords: Any) -> Future[R]:
+        if not hasattr(signal, "pthread_sigmask"):
+            return super().submit(function, *arguments, **keywords)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a new process inherits what is blocked
+        try:
+            return super().submit(function, *arguments, **keywords)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 @contextmanager
 def _process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """A pool whose workers end with this block and with this process, even if it is killed.
@@ -200,7 +213,7 @@ def _process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     a fork of a process with threads (JAX, BLAS) may hang.
     """
     reading, writing = multiprocessing.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _prepare_worker, (reading,))
+    pool = _Workers(workers, multiprocessing.get_context("spawn"), _prepare_worker, (reading,))
     try:
         _wait_until_ready(pool)
         yield pool

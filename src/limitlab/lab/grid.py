@@ -96,7 +96,10 @@ def read_grid(law: Law, over: Mapping[str, Any], together: Sequence[str]) -> Gri
 def read_axis(law: Law, name: str, values: Any) -> Axis:
     """The values of one swept parameter, each of them checked by the law; a bad one is named."""
     if isinstance(values, str):
-        values = parse_range(values)
+        try:
+            values = parse_range(values)
+        except ValueError as error:
+            raise ValueError(f"over {name!r}: {error}") from None
     given = plain(values)
     if isinstance(given, (str, Mapping)) or not hasattr(given, "__iter__"):
         raise ValueError(f"over {name!r}: {given!r} is one value; give a list of values, or set it on the law itself")

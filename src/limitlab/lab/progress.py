@@ -88,6 +88,6 @@ class Progress:
                 TextColumn("left:"),
                 TimeRemainingColumn(),
             )
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self._bar = Bar(*columns, console=Console(stderr=True, force_terminal=True), transient=True)
             self._task = self._bar.add_task(self.label, total=self.total, completed=self.finished)
             self._bar.start()

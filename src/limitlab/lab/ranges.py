@@ -29,7 +29,7 @@ def parse_range(text: str) -> NDArray[np.float64]:
     >>> parse_range("0:1:5")
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     >>> parse_range("0.1:100:4log")
-    array([1.e-01, 1.e+00, 1.e+01, 1.e+02])
+    array([  0.1,   1. ,  10. , 100. ])
     >>> parse_range("0, 1:4:3log")
     array([0., 1., 2., 4.])
     """

@@ -33,7 +33,6 @@ from limitlab.errors import did_you_mean
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import one_line, read_grid
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.ranges import parse_range
 from limitlab.lab.registry import find_law
 from limitlab.lab.sweep import sweep
 from limitlab.laws.base import Law
@@ -61,17 +60,6 @@ class SweepSpec(BaseModel):
     def _known_engine(cls, engine: int | str | None) -> int | str | None:
         check_engine(engine)
         return engine
-
-    @field_validator("over")
-    @classmethod
-    def _ranges(cls, over: dict[str, list[Any] | str]) -> dict[str, list[Any] | str]:
-        for name, values in over.items():
-            if isinstance(values, str):
-                try:
-                    parse_range(values)
-                except ValueError as error:
-                    raise ValueError(f"over {name!r}: {error}") from None
-        return over
 
     def make_law(self) -> Law:
         """The law with the parameters of the file."""

@@ -1,0 +1,265 @@
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sweep_toys import Decay, Fragile, ShrunkMean, Snapshots
+
+import limitlab as ll
+from limitlab.lab.sweep import SweepError, sweep
+from limitlab.lab.tasks import derived_seed, what_is_drawn
+from limitlab.laws import Ridge
+
+# -- the limit ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_sweep_of_the_limit_is_one_call(monkeypatch):
+    calls = []
+    evaluate = ShrunkMean.evaluate
+    monkeypatch.setattr(ShrunkMean, "evaluate", lambda self, **grid: calls.append(grid) or evaluate(self, **grid))
+    result = sweep(ShrunkMean(), over={"signal": [1.0, 2.0, 3.0], "shrink": np.linspace(0, 1, 5)})
+    assert len(calls) == 1
+    assert dict(result.sizes) == {"signal": 3, "shrink": 5}
+    assert result.excess_risk.dims == ("signal", "shrink")
+
+
+@pytest.mark.parametrize(
+    "names", [("signal", "shrink"), ("shrink", "rule", "signal"), ("rule", "weights"), ("weights", "noise")]
+)
+def test_every_point_of_a_sweep_is_the_theory_there(names):
+    values = {
+        "signal": [1.0, 2.0],
+        "shrink": [0.0, 0.5, 1.0],
+        "rule": ["mean", "median"],
+        "weights": [(1.0,), (1.0, 2.0)],
+        "noise": [0, 3],
+    }
+    over = {name: values[name] for name in names}
+    result = sweep(ShrunkMean(), over)
+    assert tuple(result.sizes) == names
+    for index in np.ndindex(*(len(value) for value in over.values())):
+        point = {name: over[name][i] for name, i in zip(names, index, strict=True)}
+        expected = ShrunkMean(**point).theory()
+        for observable in ShrunkMean.observables:
+            assert result[observable].dims == names
+            assert float(result[observable].values[index]) == float(expected[observable])
+
+
+def test_result_carries_provenance():
+    result = sweep(ShrunkMean(noise=2.0), over={"shrink": [0.0, 0.5]})
+    assert result.attrs["law"] == "ShrunkMean"
+    assert json.loads(result.attrs["parameters"])["noise"] == 2.0
+    assert result.attrs["accuracy"] == pytest.approx(1.5e-15, rel=1e-12)  # the largest over the grid
+    assert result.attrs["version"] == ll.__version__
+    assert result.attrs["kind"] == "theory"
+    assert result.shrink.attrs == {"long_name": "shrinkage", "symbol": "s"}
+
+
+def test_names_and_tuples_become_text_labels():
+    result = sweep(ShrunkMean(), over={"rule": ["mean", "median"], "weights": [[1, 2], (0.5,)]})
+    assert result.rule.values.tolist() == ["mean", "median"]
+    assert result.weights.values.tolist() == ["(1, 2)", "(0.5)"]
+    assert all(result[name].dtype.kind == "U" for name in ("rule", "weights"))
+
+
+def test_a_coordinate_of_the_law_can_be_swept():
+    result = sweep(Decay(level=0.0), over={"time": [2.0, 0.0, 1.0], "speed": [1.0, 3.0]})
+    assert result.overlap.dims == ("time", "speed")
+    np.testing.assert_allclose(result.overlap, np.exp(-np.outer([2, 0, 1], [1, 3])), rtol=1e-15)
+    np.testing.assert_array_equal(result.time, [2.0, 0.0, 1.0])
+
+
+def test_a_coordinate_that_takes_one_value_is_looped_over():
+    result = sweep(Decay(time=(0.0, 1.0)), over={"level": [0.0, 5.0]})
+    assert result.overlap.dims == ("level", "time")
+    np.testing.assert_allclose(result.overlap, np.add.outer([0, 5], np.exp([0, -1])), rtol=1e-15)
+
+
+def test_own_coordinates_come_last():
+    result = sweep(Decay(time=(0.0, 1.0, 2.0)), over={"speed": [1.0, 2.0]})
+    assert result.overlap.dims == ("speed", "time")
+
+
+def test_coordinates_that_change_from_point_to_point_are_refused():
+    with pytest.raises(ValueError, match="the coordinate 'time' of Snapshots changes from point to point"):
+        sweep(Snapshots(), over={"moments": [(1.0, 2.0), (2.0, 3.0)]})
+    with pytest.raises(ValueError, match="cannot sweep over lists of 'time'"):
+        sweep(Decay(), over={"time": [(1.0, 2.0), (2.0, 3.0)]})
+
+
+def test_laws_without_array_form_are_looped_over():
+    result = sweep(Snapshots(), over={"speed": [1.0, 2.0]})
+    np.testing.assert_allclose(result.overlap, np.exp(-np.outer([1, 2], [1, 2])), rtol=1e-15)
+    assert result.overlap.dims == ("speed", "time")
+
+
+def test_nan_is_named_by_its_point():
+    with pytest.raises(FloatingPointError, match="NaN for overlap"):
+        sweep(Fragile(how="nan"), over={"level": [2]})
+    with pytest.raises(SweepError, match="level = 2: FloatingPointError: Fragile gave NaN for overlap"):
+        sweep(Fragile(how="nan"), over={"level": [0, 2]})
+
+
+class NotANumber(ShrunkMean):
+    """A law whose array form gives NaN at one point."""
+
+    def evaluate(self, **grid):
+        values = super().evaluate(**grid)
+        return values | {"bias": np.where(values["bias"] == -0.5, np.nan, values["bias"])}
+
+
+def test_nan_in_a_vectorised_sweep_is_named_too():
+    with pytest.raises(FloatingPointError, match=r"NotANumber gave NaN for bias at signal = 1\.0, shrink = 0\.5"):
+        sweep(NotANumber(), over={"signal": [1.0, 2.0], "shrink": [0.3, 0.5]})
+
+
+@given(
+    ratios=st.lists(st.floats(0.05, 20), min_size=1, max_size=4, unique=True),
+    ridges=st.lists(st.floats(1e-4, 10), min_size=1, max_size=4, unique=True),
+)
+@settings(deadline=None, max_examples=20)
+def test_ridge_sweep_equals_a_loop(ratios, ridges):
+    result = sweep(Ridge(noise=0.5), over={"ratio": ratios, "ridge": ridges})
+    for i, ratio in enumerate(ratios):
+        for j, ridge in enumerate(ridges):
+            expected = float(Ridge(noise=0.5, ratio=ratio, ridge=ridge).theory().test_error)
+            assert float(result.test_error[i, j]) == pytest.approx(expected, rel=1e-12)
+
+
+# -- experiments --------------------------------------------------------------------------------------------------------
+
+OVER = {"shrink": [0.0, 0.25, 0.5], "signal": [1.0, 2.0], "rule": ["mean", "median"]}
+
+
+def test_dimensions_of_a_simulation_sweep():
+    result = sweep(ShrunkMean(), OVER, sizes=[10, 20], seeds=3)
+    assert result.excess_risk.dims == ("shrink", "signal", "rule", "size", "seed")
+    assert result.excess_risk.shape == (3, 2, 2, 2, 3)
+    assert result["size"].attrs["long_name"] == "samples n"
+    assert result.attrs["kind"] == "simulation"
+    assert "theory_bias" not in result
+
+
+def test_simulate_with_the_task_seed_gives_the_cell_again():
+    result = sweep(ShrunkMean(), OVER, sizes=[10, 20], seeds=2)
+    for index in np.ndindex(3, 2, 2, 2, 2):
+        cell = result[dict(zip(result.excess_risk.dims, index, strict=True))]
+        law = ShrunkMean(shrink=float(cell.shrink), signal=float(cell.signal), rule=str(cell.rule.values))
+        again = law.simulate(int(cell["size"]), int(cell.task_seed))
+        assert float(again.excess_risk) == float(cell.excess_risk)
+
+
+def test_one_draw_serves_the_whole_path(monkeypatch):
+    calls = []
+    experiment = ShrunkMean.experiment
+    monkeypatch.setattr(
+        ShrunkMean, "experiment", lambda self, *a, **path: calls.append(path) or experiment(self, *a, **path)
+    )
+    sweep(ShrunkMean(), OVER, sizes=[10, 20], seeds=3)
+    assert len(calls) == 2 * 2 * 2 * 3
+    assert all(list(path) == ["shrink"] for path in calls)
+
+
+def test_seeds_depend_on_what_is_drawn_and_on_nothing_else():
+    small = sweep(ShrunkMean(), {"signal": [2.0]}, sizes=[20], seeds=[1])
+    large = sweep(ShrunkMean(), {"signal": [1.0, 2.0, 3.0], "shrink": [0.1, 0.9]}, sizes=[10, 20], seeds=4)
+    same = large.sel(signal=[2.0], shrink=0.1, size=[20], seed=[1])
+    np.testing.assert_array_equal(small.task_seed, same.task_seed)
+    np.testing.assert_array_equal(small.excess_risk, same.excess_risk)
+    seeds = large.task_seed.values.ravel()
+    assert len(set(seeds.tolist())) == seeds.size
+    other = sweep(ShrunkMean(), {"signal": [2.0]}, sizes=[20], seeds=[1], base_seed=1)
+    assert int(other.task_seed.squeeze()) != int(small.task_seed.squeeze())
+
+
+def test_derived_seeds_are_pinned():
+    """A change here changes every stored sweep: raise the format of the store with it."""
+    assert what_is_drawn(ShrunkMean(shrink=0.3)) == what_is_drawn(ShrunkMean(shrink=0.4))
+    assert what_is_drawn(ShrunkMean(noise=0.3)) != what_is_drawn(ShrunkMean(noise=0.4))
+    assert derived_seed(7, what_is_drawn(Ridge(ratio=2.0, noise=0.5)), 50, 1) < 2**53
+    assert derived_seed(0, "ab" * 32, size=100, index=3) == 6280286291997494
+
+
+def test_theory_beside_the_draws():
+    result = sweep(ShrunkMean(), OVER, sizes=[10], seeds=2, with_theory=True)
+    assert result.theory_excess_risk.dims == ("shrink", "signal", "rule")
+    limit = sweep(ShrunkMean(), OVER)
+    np.testing.assert_array_equal(result.theory_excess_risk, limit.excess_risk)
+    assert result.attrs["accuracy"] == limit.attrs["accuracy"]
+    assert result.theory_bias.attrs["long_name"] == limit.bias.attrs["long_name"]
+
+
+def test_a_swept_time_is_one_draw():
+    result = sweep(Decay(), {"time": [0.0, 1.0]}, sizes=[10], seeds=3)
+    assert result.overlap.dims == ("time", "size", "seed")
+    assert result.task_seed.dims == ("size", "seed")
+
+
+def test_ridge_path_of_one_draw_is_what_simulate_gives():
+    law = Ridge(ratio=0.5, noise=0.3)
+    result = sweep(law, {"ridge": [0.1, 1.0], "ratio": [0.5, 2.0]}, sizes=[20], seeds=2)
+    cell = result.isel(ridge=1, ratio=1, size=0, seed=1)
+    again = law.replace(ridge=1.0, ratio=2.0).simulate(20, int(cell.task_seed))
+    for name in law.observables:
+        assert float(cell[name]) == pytest.approx(float(again[name]), rel=1e-9)
+
+
+# -- bad input ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (dict(over={"shrnk": [0.1]}), "cannot sweep over 'shrnk'.*did you mean 'shrink'"),
+        (dict(over={"shrink": [0.1, 1.5]}), "shrink = 1.5 is not allowed: must be at least 0, at most 1"),
+        (dict(over={"shrink": [0.1, float("nan")]}), "shrink = nan is not allowed"),
+        (dict(over={"shrink": [0.1, True]}), "shrink = True is not allowed"),
+        (dict(over={"shrink": ["a"]}), "shrink = 'a' is not allowed"),
+        (dict(over={"shrink": "0:1"}), "over 'shrink': range '0:1'"),
+        (dict(over={"shrink": 0.1}), "is one value"),
+        (dict(over={"shrink": []}), "is empty"),
+        (dict(over={"shrink": [0.1, 0.2, 0.1]}), "0.1 is listed twice"),
+        (dict(over={"rule": ["mean", "mode"]}), "rule = 'mode' is not allowed"),
+        (dict(over={}), "give a mapping"),
+        (dict(over=["shrink"]), "give a mapping"),
+        (dict(over={"noise": [1, 500], "shrink": [0, 1]}), "the sweep reaches noise = 500.0, shrink = 0.0"),
+        (dict(over={"shrink": [0.1]}, seeds=3), "given without sizes"),
+        (dict(over={"shrink": [0.1]}, sizes=[1]), "size = 1 is not allowed"),
+        (dict(over={"shrink": [0.1]}, sizes=[10.5]), "size = 10.5 is not allowed"),
+        (dict(over={"shrink": [0.1]}, sizes=["ten"]), "must be whole numbers"),
+        (dict(over={"shrink": [0.1]}, sizes=[10, 10]), "each of them once"),
+        (dict(over={"shrink": [0.1]}, sizes=[]), "at least one size"),
+        (dict(over={"shrink": [0.1]}, sizes=[10], seeds=0), "seeds = 0 is not allowed"),
+        (dict(over={"shrink": [0.1]}, sizes=[10], seeds=[1, 1]), "each of them once"),
+        (dict(over={"shrink": [0.1]}, sizes=[10], seeds=[-1]), "seed = -1 is not allowed"),
+        (dict(over={"shrink": [0.1]}, base_seed=-1), "seed = -1 is not allowed"),
+        (dict(over={"shrink": [0.1]}, engine="proceses"), "did you mean 'processes'"),
+        (dict(over={"shrink": [0.1]}, engine=0), "at least 1"),
+        (dict(over={"shrink": [0.1]}, engine=True), "engine = True is not allowed"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments, complaint):
+    with pytest.raises(ValueError, match=complaint) as caught:
+        sweep(ShrunkMean(), **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_class_is_not_a_law():
+    with pytest.raises(ValueError, match="is not a law"):
+        sweep(ShrunkMean, {"shrink": [0.1]})
+
+
+def test_values_that_fit_only_together_are_allowed():
+    """No single change of the law is valid here, but every point of the grid is."""
+    law = Ridge(eigenvalues=(1.0,), weights=(1.0,), signal=(1.0,))
+    over = {"eigenvalues": [(1.0, 2.0), (1.0, 3.0)], "weights": [(0.5, 0.5)], "signal": [(1.0, 1.0)]}
+    result = sweep(law, over)
+    expected = Ridge(eigenvalues=(1.0, 3.0), weights=(0.5, 0.5), signal=(1.0, 1.0)).theory()
+    assert float(result.test_error[1, 0, 0]) == float(expected.test_error)
+
+
+def test_public_name():
+    assert ll.sweep is sweep
+    assert isinstance(ll.sweep(Ridge(), over={"ratio": "0.5:2:3"}), xr.Dataset)
