@@ -63,7 +63,7 @@ def descent_parabola(count: ArrayLike, step: float, nodes: int = PARABOLA_NODES)
     """
     time = np.asarray(count, dtype=float) * step
     w, weight = parabola(time, nodes)
-    z = -np.expm1(-step * w) / step
+    z = np.asarray(-np.expm1(-step * w) / step, dtype=np.complex128)
     return Contour(z, weight * np.exp(-step * w)), np.exp(-time[..., None] * w)
 
 

@@ -176,7 +176,7 @@ def _on_circle(t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: f
     """Short times: one circle around the spectrum carries all the filters, each with its relative accuracy."""
     contour = circle(edge, nodes)
     if step:  # off the real axis, so there is no branch to cross
-        logarithm = np.round(t / step)[:, None] * np.log1p(-step * contour.z)
+        logarithm = np.asarray(np.round(t / step)[:, None] * np.log1p(-step * contour.z), dtype=np.complex128)
     else:
         logarithm = -t[:, None] * contour.z
     residual, fitted = np.exp(logarithm), -np.expm1(logarithm)
