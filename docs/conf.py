@@ -37,6 +37,7 @@ myst_dmath_double_inline = True
 # -- reference ----------------------------------------------------------------------------------------------------------
 autosummary_generate = True
 autodoc_typehints = "description"
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Values")}
 autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": True}

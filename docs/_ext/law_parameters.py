@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from limitlab.laws.base import Law
+from limitlab.show.cli.catalogue import allowed
 from plain_docstrings import protect
 
 
@@ -17,7 +18,7 @@ def parameter_list(law: type[Law]) -> list[str]:
     lines += ["   * - name", "     - symbol", "     - default", "     - allowed", "     - meaning"]
     for name, meta in law.parameters().items():
         symbol = f":math:`{meta.symbol}`" if meta.symbol else ""
-        cells = [f"``{name}``", symbol, f"``{meta.default!r}``", meta.allowed, protect(meta.description)]
+        cells = [f"``{name}``", symbol, f"``{meta.default!r}``", allowed(law, name), protect(meta.description)]
         lines += [f"   {'*' if index == 0 else ' '} - {cell}" for index, cell in enumerate(cells)]
     observables = ", ".join(f"``{observable}``" for observable in law.observables)
     return [*lines, "", f"Observables: {observables}", ""]

@@ -41,7 +41,7 @@ def sample_eigenvalues(spike, dimension=400, ratio=0.5, seed=0):
 
 
 eigenvalues, _ = sample_eigenvalues(3.0)
-x = np.linspace(low, high, 400)[1:-1]
+x = low + (high - low) * np.sin(np.linspace(0, np.pi / 2, 400)) ** 2  # dense near the edges, where the density is steep
 
 figure, (axes,) = new_figure()
 axes.hist(eigenvalues, bins=60, density=True, color="0.8", label="one draw, $p = 400$")
