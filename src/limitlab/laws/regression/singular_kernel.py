@@ -112,6 +112,7 @@ def leading_risk(
     q, m = a / d, n * _window(h, d)
     variance = tau**2 * _leading_concentration(*np.broadcast_arrays(q, m))
     squared_bias = (c * h**beta * (1 - q) / (1 - q + beta / d)) ** 2
+    squared_bias, variance = np.broadcast_arrays(squared_bias, variance)
     return dict(squared_bias=squared_bias, variance=variance, excess_risk=squared_bias + variance)
 
 

@@ -29,8 +29,7 @@ def nearest_neighbours_risk(quick: bool = True) -> Figure:
         k = np.unique(np.round(np.geomspace(1, samples, 200)))
         theory_line(left, k, law.evaluate(neighbours=k)["test_error"], index, f"$n = {samples}$")
         few = np.unique(np.round(np.geomspace(1, samples, 9)))
-        plain = law.replace(labels="drawn") if samples < 100 else law
-        mean, error = _over_seeds([plain.experiment(sets, seed, neighbours=few)["test_error"] for seed in range(seeds)])
+        mean, error = _over_seeds([law.experiment(sets, seed, neighbours=few)["test_error"] for seed in range(seeds)])
         simulation_points(left, few, mean, error, index)
         best = law.best_neighbours()
         left.axvline(best, color=COLOURS[index], linewidth=0.8, linestyle=":")
