@@ -99,7 +99,7 @@ def _as(kind, law):
 
 
 FLOW = EarlyStopping(ratio=0.5, noise=0.5, time=(0.5, 2.0, 8.0))
-SPECTRUM = MarchenkoPastur(ratio=0.5)
+SPECTRUM = MarchenkoPastur(ratio=0.2)
 CUSP = NearestNeighbours(samples=200, neighbours=5, dimension=2, smoothness=1.0, amplitude=1.5, noise=0.5)
 
 FAULTS = [
