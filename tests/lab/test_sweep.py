@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sweep_toys import Decay, Fragile, ShrunkMean, Snapshots
 
 import limitlab as ll
+from limitlab.lab.registry import all_laws
 from limitlab.lab.sweep import SweepError, sweep
 from limitlab.lab.tasks import derived_seed, what_is_drawn
 from limitlab.laws import Ridge
@@ -263,3 +264,21 @@ def test_values_that_fit_only_together_are_allowed():
 def test_public_name():
     assert ll.sweep is sweep
     assert isinstance(ll.sweep(Ridge(), over={"ratio": "0.5:2:3"}), xr.Dataset)
+
+
+@pytest.mark.parametrize("name", list(all_laws()))
+def test_the_task_seed_gives_every_law_s_draw_again(name):
+    """Over a path (one draw for all values) and over a loop (a draw for each)."""
+    law = all_laws()[name]()
+    numbers = [key for key in type(law).model_fields if type(getattr(law, key)) is float and getattr(law, key) > 0]
+    paths = [key for key in numbers if key in law.path_parameters][:1]
+    loops = [key for key in numbers if key not in law.path_parameters and key not in law.coordinates()][:1]
+    assert paths or loops
+    for key in paths + loops:
+        value = getattr(law, key)
+        result = sweep(law, {key: [0.9 * value, value]}, sizes=[24], seeds=[3])
+        for i, point in enumerate((0.9 * value, value)):
+            cell = result.isel({key: i, "size": 0, "seed": 0})
+            again = law.replace(**{key: point}).simulate(24, int(cell.task_seed))
+            for observable in law.observables:
+                np.testing.assert_allclose(cell[observable], again[observable], rtol=1e-8, atol=1e-12)
