@@ -289,7 +289,7 @@ class EarlyStopping(LinearModel):
     def _step_and_time(self) -> Self:
         if self.time == ():
             raise ValueError("time = () is not allowed: must hold at least one number")
-        longest = 0.0 if math.isinf(self.ratio) else 1 / float(right_edge(self.eigenvalues, self.ratio * self.shares))
+        longest = self.longest_step() if self.step else math.inf
         if self.step > longest * (1 + 1e-12):
             bound = f"at most {longest:.6g}, one over the largest eigenvalue of the data"
             raise ValueError(f"step = {self.step:g} is not allowed: must be {bound}")
@@ -302,8 +302,7 @@ class EarlyStopping(LinearModel):
     def realised(self, size: int) -> Self:
         """The law with the ratio and the weights that `size` features give; a step too long for them is shortened."""
         whole = super(EarlyStopping, self.replace(step=0.0)).realised(size)
-        longest = 1 / float(right_edge(whole.eigenvalues, whole.ratio * whole.shares))
-        return whole.replace(step=min(self.step, longest))
+        return whole.replace(step=min(self.step, whole.longest_step())) if self.step else whole
 
     def evaluate(self, **grid: Any) -> Values:
         """The limit at every time, over a grid of ratios and noise levels."""
@@ -327,6 +326,14 @@ class EarlyStopping(LinearModel):
         quiet, loud = (design.train_error(chosen, self.signal, level) for level in (0.0, 1.0))
         values = (bias, variance, bias + variance, bias + variance + tau**2, quiet + tau**2 * (loud - quiet))
         return dict(zip(self.observables, np.broadcast_arrays(*values), strict=True))
+
+    def longest_step(self) -> float:
+        """One over the largest eigenvalue of the data: the longest step that this law takes.
+
+        >>> round(EarlyStopping(ratio=4.0).longest_step(), 12) == round(1 / 9, 12)
+        True
+        """
+        return 0.0 if math.isinf(self.ratio) else 1 / float(right_edge(self.eigenvalues, self.ratio * self.shares))
 
     def best_time(self) -> float:
         """The time with the least excess risk; infinite where training to the end is best.

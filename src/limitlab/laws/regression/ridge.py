@@ -242,8 +242,8 @@ class Ridge(LinearModel):
 
     @model_validator(mode="after")
     def _ridge_above_its_limit(self) -> Self:
-        limit = self.negative_ridge_limit()
-        if self.ridge < 0 and not limit < self.ridge:
+        limit = self.negative_ridge_limit() if self.ridge < 0 else -math.inf
+        if not limit < self.ridge:
             remedy = (
                 "or use more features than samples (ratio above 1)"
                 if limit == 0
