@@ -230,23 +230,32 @@ def _heights(u1: Array, height: Array, population: Population) -> Array:
     """The u2 >= 0 with Im psi(u1 + i u2) = height: Newton's method on 1/Phi, which increases to the root."""
     weight, distance = population.c * population.s**2, (u1[:, None] - population.s) ** 2
     q = np.maximum(np.max(weight - distance, axis=1), height**2)  # Phi >= 1 here
-    free = (q <= 0) & (np.sum(weight / np.where(distance > 0, distance, 1.0), axis=1) <= 1)  # outside the support
+    with np.errstate(divide="ignore", invalid="ignore"):
+        outside = (q <= 0) & (_excess(u1, np.zeros(u1.shape), distance, population) <= 0)
     q = np.maximum(q, 0.0)
-    active = np.flatnonzero(~free)
+    active = np.flatnonzero(~outside)
     for _ in range(MOST_STEPS):
         if not active.size:
             break
         here, y = q[active], height[active]
         near = distance[active] + here[:, None]
-        terms = weight / near
         with np.errstate(divide="ignore", invalid="ignore"):
             lift = np.where(y > 0, y / np.sqrt(here), 0.0)
-            lift_slope = np.where(y > 0, lift / (2 * here), 0.0)
-        phi = np.sum(terms, axis=1) + lift
-        step = phi * (phi - 1) / (np.sum(terms / near, axis=1) + lift_slope)
+            steepness = np.sum(weight / near**2, axis=1) + np.where(y > 0, lift / (2 * here), 0.0)
+        excess = _excess(u1[active], here, distance[active], population) + lift
+        step = (1 + excess) * excess / steepness
         q[active] = here + np.maximum(step, 0.0)
         active = active[step > 2 * EPSILON * here]
-    return np.sqrt(np.where(free, 0.0, q))
+    return np.sqrt(np.where(outside, 0.0, q))
+
+
+def _excess(u1: Array, q: Array, distance: Array, population: Population) -> Array:
+    """sum c_k s_k^2 / ((u1 - s_k)^2 + q) - 1, without cancellation for small u1 and q, where the sum is sum(c)."""
+    s, c, deficit = population
+    near = distance + q[:, None]
+    if deficit >= -1:
+        return np.asarray(np.sum(c * (u1[:, None] * (2 * s - u1[:, None]) - q[:, None]) / near, axis=1) - deficit)
+    return np.asarray(np.sum(c * s**2 / near, axis=1) - 1)
 
 
 def _polished(u: Complex, z: Complex, population: Population) -> Complex:
