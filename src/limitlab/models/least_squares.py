@@ -6,8 +6,6 @@ the solution is the one of least norm.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,23 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 EPSILON = float(np.finfo(np.float64).eps)
-GRAM_ERROR = 1e-11  # largest relative error for which the eigenvectors of a Gram matrix are good enough
-
-
-@dataclass(frozen=True)
-class _Factors:
-    """Eigenvalues x of X'X/n, the labels in that basis, and the way back: b = lift(labels / (x + lambda))."""
-
-    values: Array  # (r,)
-    labels: Array  # (r, targets)
-    lift: Callable[[Array], Array]  # (r, columns) -> (p, columns)
+REFINED_ABOVE = 1e-13  # relative error of a solution from the Gram matrix above which it is refined once
+SVD_ABOVE = 1e-6  # and above which a singular value decomposition takes its place
 
 
 class RidgePath:
     """Least squares with a ridge penalty, for all penalties from one factorisation.
 
-    Eigenvectors of the smaller Gram matrix serve every penalty that leaves it well conditioned; a penalty that does not
-    (zero, or next to nothing) uses a singular value decomposition, which is slower and is computed only when needed.
+    The eigenvectors of the smaller Gram matrix give every solution at the price of a product. Where the penalty leaves that
+    matrix ill conditioned, one step of refinement with the residuals of the data themselves restores the digits that forming
+    it has cost; where it is singular in double precision, a singular value decomposition is computed, once.
 
     Parameters
     ----------
@@ -69,11 +60,16 @@ class RidgePath:
         if np.isnan(lam).any():
             raise ValueError("ridge = nan is not allowed")
         flat = lam.ravel()
-        factors = self._factors_for(flat)
-        weighted = self._inverse(factors, flat)[..., None] * factors.labels  # (ridges, r, targets)
-        stacked = np.moveaxis(weighted, 1, 0).reshape(factors.values.size, -1)
-        solved = factors.lift(stacked).reshape(self.X.shape[1], flat.size, -1)
-        return np.moveaxis(solved, 0, 1).reshape(*lam.shape, self.X.shape[1], *self.y.shape[1:])
+        error = self._gram_error(flat)
+        found = np.empty((flat.size, self.X.shape[1], self._columns.shape[1]))
+        plain, singular = error <= REFINED_ABOVE, error > SVD_ABOVE
+        if plain.any():
+            found[plain] = self._from_gram(flat[plain])
+        if not (plain | singular).all():
+            found[~(plain | singular)] = self._from_gram(flat[~(plain | singular)], refine=True)
+        if singular.any():
+            found[singular] = self._from_svd(flat[singular])
+        return found.reshape(*lam.shape, self.X.shape[1], *self.y.shape[1:])
 
     def predict(self, X: ArrayLike, ridge: ArrayLike) -> Array:
         """Predictions at new inputs for every penalty, shape (*ridge.shape, rows), then targets if y has them."""
@@ -95,8 +91,10 @@ class RidgePath:
     def degrees_of_freedom(self, ridge: ArrayLike) -> Array:
         """Trace of the hat matrix over n, for every penalty."""
         lam = np.asarray(ridge, dtype=float)
-        factors = self._factors_for(lam.ravel())
-        return (factors.values * self._inverse(factors, lam.ravel())).sum(axis=-1).reshape(lam.shape) / len(self.X)
+        flat, values = lam.ravel()[:, None], self._gram[0]
+        if (self._gram_error(lam.ravel()) > SVD_ABOVE).any():
+            values = self._svd[1] ** 2 / len(self.X)
+        return (values * _inverse(values + flat)).sum(axis=-1).reshape(lam.shape) / len(self.X)
 
     def gcv(self, ridge: ArrayLike) -> Array:
         """Generalised cross-validation, train error over (1 - degrees of freedom)^2; refuses a fit that interpolates."""
@@ -107,41 +105,69 @@ class RidgePath:
 
     # -- factorisations -----------------------------------------------------------------------------------------------
 
-    def _factors_for(self, ridges: Array) -> _Factors:
-        values = self._gram.values
+    def _gram_error(self, ridges: Array) -> Array:
+        """Relative error to expect of a solution from the Gram matrix, for every penalty."""
+        values = self._gram[0]
         with np.errstate(divide="ignore"):
-            error = EPSILON * values.max() / np.abs(values + ridges[:, None]).min(initial=np.inf)
-        return self._gram if error < GRAM_ERROR else self._svd
+            return np.asarray(EPSILON * values.max() / np.abs(values + ridges[:, None]).min(axis=1))
 
-    def _inverse(self, factors: _Factors, ridges: Array) -> Array:
-        """1 / (x + lambda), and 0 on the null space without a penalty; shape (ridges, r)."""
-        shifted = factors.values + ridges[:, None]
-        with np.errstate(divide="ignore"):
-            return np.where(shifted == 0, 0.0, 1 / shifted)
+    def _from_gram(self, ridges: Array, refine: bool = False) -> Array:
+        """Coefficients (ridges, p, targets) from the eigenvectors of X'X/n, or of XX'/n when that is smaller."""
+        X, n, (values, vectors) = self.X, len(self.X), self._gram
+        inverse = 1 / (values[:, None, None] + ridges[:, None])  # (r, ridges, 1)
+        labels = np.repeat(self._columns[:, None, :], ridges.size, axis=1)  # (n, ridges, targets)
+
+        def solve(right: Array) -> Array:
+            return _times(vectors, inverse * _times(vectors.T, right))
+
+        if X.shape[1] <= n:
+            found = solve(_times(X.T, self._columns[:, None, :]) / n)
+            if refine:
+                found += solve(_times(X.T, labels - _times(X, found)) / n - ridges[:, None] * found)
+            return np.moveaxis(found, 0, 1)
+        dual = solve(self._columns[:, None, :])
+        if refine:
+            dual += solve(labels - _times(X, _times(X.T, dual)) / n - ridges[:, None] * dual)
+        return np.moveaxis(_times(X.T, dual) / n, 0, 1)
+
+    def _from_svd(self, ridges: Array) -> Array:
+        """The same from singular vectors, which know the null space."""
+        left, singular, right = self._svd
+        shrunk = singular[:, None] * _inverse(singular[:, None] ** 2 / len(self.X) + ridges) / len(self.X)
+        labels = left.T @ self._columns
+        return np.moveaxis(_times(right.T, shrunk[:, :, None] * labels[:, None, :]), 0, 1)
 
     @cached_property
-    def _gram(self) -> _Factors:
+    def _gram(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of the smaller of X'X/n and XX'/n."""
         from scipy.linalg import eigh
 
-        X, n = self.X, len(self.X)
-        primal = X.shape[1] <= n
-        gram = (X.T @ X if primal else X @ X.T) / n
+        X = self.X
+        gram = (X.T @ X if X.shape[1] <= len(X) else X @ X.T) / len(X)
         values, vectors = eigh(gram, driver="evd", overwrite_a=True, check_finite=False)
-        if primal:
-            return _Factors(values, vectors.T @ (X.T @ self._columns) / n, lambda weights: vectors @ weights)
-        return _Factors(values, vectors.T @ self._columns, lambda weights: X.T @ (vectors @ weights) / n)
+        return values, vectors
 
     @cached_property
-    def _svd(self) -> _Factors:
+    def _svd(self) -> tuple[Array, Array, Array]:
+        """Singular value decomposition; singular values that are rounding noise are exactly 0."""
         from scipy.linalg import svd
 
         left, singular, right = svd(self.X, full_matrices=False, check_finite=False)
-        singular = np.where(singular > EPSILON * max(self.X.shape) * singular.max(), singular, 0.0)
-        labels = singular[:, None] * (left.T @ self._columns) / len(self.X)
-        return _Factors(singular**2 / len(self.X), labels, lambda weights: right.T @ weights)
+        return left, np.where(singular > EPSILON * max(self.X.shape) * singular.max(), singular, 0.0), right
 
     def __repr__(self) -> str:
         return f"RidgePath(n={self.X.shape[0]}, p={self.X.shape[1]})"
+
+
+def _times(matrix: Array, block: Array) -> Array:
+    """Product of a matrix with the first axis of a block, as one matrix product."""
+    return (matrix @ block.reshape(block.shape[0], -1)).reshape(-1, *block.shape[1:])
+
+
+def _inverse(values: Array) -> Array:
+    """1 / values, and 0 on the null space without a penalty."""
+    with np.errstate(divide="ignore"):
+        return np.where(values == 0, 0.0, 1 / values)
 
 
 def minimum_norm(X: ArrayLike, y: ArrayLike) -> Any:
