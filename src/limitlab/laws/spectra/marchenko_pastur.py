@@ -1,12 +1,13 @@
-"""The Marchenko-Pastur law (claims J5, J7).
+"""The Marchenko-Pastur law (claims J5, J6, J7).
 
-Setting.  X is n x p with independent entries of mean 0 and variance v; S = X^T X / n is the sample covariance of n samples
-          in dimension p, whose population covariance is v times the identity.
+Setting.  X is n x p with independent entries of mean 0 and variance sigma^2; S = X^T X / n is the sample covariance of n
+          samples in dimension p, whose population covariance is sigma^2 times the identity.
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`: dimension over samples).
-Result.   The eigenvalues of S fill [a, b] = v (1 -+ sqrt(gamma))^2 with density sqrt((b - x)(x - a)) / (2 pi v gamma x),
-          plus an atom 1 - 1/gamma at zero when gamma > 1 (docs/theory/spectra.md, eqs. 1 and 2). The transform
-          m(z), the integral of dmu(x) / (x - z), is the root of 1 + z m = v m / (1 + gamma v m) with Im m > 0.        (5)
-          The extreme eigenvalues tend to a and b (Bai and Yin), from which they stay a distance of order p^(-2/3).
+Result.   The eigenvalues of S fill [a, b] = sigma^2 (1 -+ sqrt(gamma))^2 with density
+          sqrt((b - x)(x - a)) / (2 pi sigma^2 gamma x), plus an atom 1 - 1/gamma at zero when gamma > 1
+          (docs/theory/spectra.md, eqs. 1 and 2). The transform m(z), the integral of dmu(x) / (x - z), is the root of
+          1 + z m = sigma^2 m / (1 + gamma sigma^2 m) with Im m > 0 for Im z > 0 (eq. 5). The extreme eigenvalues tend to a
+          and b (Bai and Yin), from which they stay a distance of order p^(-2/3).
 Status.   Theorem (Marchenko and Pastur 1967; edges: Bai and Yin 1993).
 """
 
@@ -93,7 +94,7 @@ class MarchenkoPastur(Law):
     default_seeds: ClassVar[int] = 40
 
     ratio: float = parameter(0.25, "dimension over number of samples", symbol=r"\gamma = p/n", above=0, scale="log")
-    variance: float = parameter(1.0, "variance of an entry", symbol="v", above=0, scale="log")
+    variance: float = parameter(1.0, "variance of an entry", symbol=r"\sigma^2", above=0, scale="log")
     positions: tuple[float, ...] = parameter(
         (0.1, 0.3, 0.5, 0.7, 0.9), "where the cdf is compared, as fractions of the bulk", above=0, below=1
     )

@@ -1,13 +1,13 @@
 """The Marchenko-Pastur law: eigenvalues of S = X^T X / n for an n x p matrix X of independent entries.
 
-Notation.  gamma = p/n (`ratio`), v = variance of an entry (`variance`). All functions broadcast over their arguments.
+Notation.  gamma = p/n (`ratio`), v = sigma^2, the variance of an entry (`variance`). Functions broadcast over their arguments.
 
            edges a, b = v (1 -+ sqrt(gamma))^2,   density sqrt((b - x)(x - a)) / (2 pi v gamma x) between them,
            an atom max(0, 1 - 1/gamma) at zero.
 
 Equation numbers are those of docs/theory/spectra.md. Two identities keep every formula free of cancellation. Duality: for
-gamma > 1 the law is the atom plus 1/gamma times the law of gamma Y, where Y has ratio 1/gamma; so densities and distribution
-functions are only ever computed for gamma <= 1. And 1 - sqrt(gamma) = (1 - gamma) / (1 + sqrt(gamma)).
+gamma > 1 the law is the atom plus 1/gamma times the law of gamma Y, where Y has ratio 1/gamma; so distribution
+functions and quadrature rules are only ever computed for gamma <= 1. And 1 - sqrt(gamma) = (1 - gamma) / (1 + sqrt(gamma)).
 """
 
 from __future__ import annotations
