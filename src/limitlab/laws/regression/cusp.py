@@ -3,7 +3,7 @@
 Both laws can be simulated in two ways. With the labels averaged in closed form, only the distances of the samples matter and
 the spread of the result is small. With the labels drawn, the full recipe is followed: points in R^d, noisy labels, an
 estimator that knows nothing of the law. Every training set is then labelled twice, independently, because the two estimates
-e1, e2 of one input set tell bias and variance apart without bias of their own (docs/theory/local_averages.md, eq. 5):
+e1, e2 of one input set tell bias and variance apart without bias of their own (docs/theory/local_averages.md, eq. 6):
 
     E[e1 e2] = E[bias^2],    E[(e1 - e2)^2 / 2] = E[variance],    E[(e1^2 + e2^2) / 2] = excess risk.
 """
