@@ -21,7 +21,7 @@ def number(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (float, np.floating)):
-        return f"{value:.6g}"
+        return f"{value + 0.0:.6g}"  # adding 0 turns -0 into 0
     if isinstance(value, (tuple, list, np.ndarray)):
         return ", ".join(number(item) for item in value)
     return str(value)

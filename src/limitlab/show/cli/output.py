@@ -155,9 +155,7 @@ def storable(result: xr.Dataset) -> xr.Dataset:
 
 def save_figure(make: Callable[[], Figure], path: Path) -> None:
     """Draw and write a figure, whole or not at all; the same figure gives the same file."""
-    figure = make()
-    kind = path.suffix.lower().removeprefix(".")
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=kind, metadata=undated)
+    from limitlab.show.figures.save import rendered
+
+    write_whole(path, rendered(make(), path.suffix.lower().removeprefix(".")))
     say(f"wrote {path}")

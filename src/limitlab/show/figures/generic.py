@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -133,10 +134,11 @@ def comparison_figure(result: Comparison) -> Figure:
     data = result.dataset
     names = list(dict.fromkeys(row.observable for row in result.rows))
     figure, panels = panel_grid(len(names) + 1)
+    single = [name for name in names if data[f"theory_{name}"].ndim == 1]
     for axes, name in zip(panels, names, strict=False):
-        parts = [data[f"{kind}_{name}"] for kind in ("theory", "mean", "error")]
-        if parts[0].ndim == 1:
-            draw_over_size(axes, name, result.law.size_meaning, *parts)
+        parts = data[f"theory_{name}"], data[f"mean_{name}"], data[f"error_{name}"]
+        if name in single:  # one legend serves for all of these
+            draw_over_size(axes, name, result.law.size_meaning, *parts, legend=name == single[0])
         else:
             draw_along(axes, name, *parts)
     draw_gaps(panels[len(names)], result, names)
@@ -148,13 +150,19 @@ VERDICTS = {"agree": "agree", "disagree": "disagree", "underpowered": "cannot be
 
 
 def draw_over_size(
-    axes: Axes, name: str, size_label: str, theory: xr.DataArray, mean: xr.DataArray, error: xr.DataArray
+    axes: Axes,
+    name: str,
+    size_label: str,
+    theory: xr.DataArray,
+    mean: xr.DataArray,
+    error: xr.DataArray,
+    legend: bool = True,
 ) -> None:
     """A single number: its limit as a line, the experiments of every size as points."""
     sizes = theory["size"].values
     theory_line(axes, sizes, theory.values, 0, "limit")
     simulation_points(axes, sizes, mean.values, error.values, 1, "experiment")
-    finish(axes, size_label, label_of(theory, name))
+    finish(axes, size_label, label_of(theory, name), legend=legend)
     size_axis(axes, sizes)
 
 
@@ -195,10 +203,12 @@ def draw_gaps(axes: Axes, result: Comparison, names: Sequence[str]) -> None:
     rate = min(result.law.rate(name) for name in names)
     if math.isfinite(rate) and len(sizes) > 1:
         top = max(axes.get_ylim()[1], 1e-12)
-        theory_line(axes, sizes, top * (sizes / sizes[0]) ** -rate, 6, f"size^(-{rate:g})", linestyle=":", linewidth=1.2)
+        theory_line(axes, sizes, top * (sizes / sizes[0]) ** -rate, 6, f"size^(-{rate:.2g})", linestyle=":", linewidth=1.2)
     finish(axes, result.law.size_meaning, "relative gap", yscale="log", legend=False)
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=7, frameon=False, loc="best")
+        room_beside = (len(names) + 1) % PANELS_PER_ROW
+        place = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)} if room_beside else {"loc": "best"}
+        axes.legend(fontsize=8 if room_beside else 7, frameon=False, **place).set_in_layout(False)
     size_axis(axes, sizes)
 
 
@@ -301,7 +311,9 @@ def label_of(array: xr.DataArray, name: str | None = None) -> str:
     words = (name or str(array.name)).replace("_", " ")
     meaning = str(array.attrs.get("long_name") or words)
     meaning = meaning if len(meaning) <= LONGEST_LABEL else words
-    symbol = drawable(str(array.attrs.get("symbol") or ""))
+    raw = str(array.attrs.get("symbol") or "")
+    visible = len(re.sub(r"\\(mathrm|mathbb|bar|hat)|[{}_^\\ ]", "", raw))
+    symbol = drawable(raw) if visible + len(meaning) <= LONGEST_LABEL + 4 else ""
     return f"{symbol} ({meaning})" if symbol else meaning
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -103,23 +102,27 @@ def badge(word: str) -> str:
     return f'<span class="badge {slug(word)}">{escape(word)}</span>'
 
 
-def table(rows: Sequence[Mapping[str, Any]], raw: Iterable[str] = (), cards: bool = False) -> str:
+def table(rows: Sequence[Mapping[str, Any]], raw: Iterable[str] = (), cards: bool = False, kind: str = "") -> str:
     """Rows as a table; columns named in `raw` are HTML already. On a phone `cards` turns every row into a card."""
     if not rows:
         return ""
     trusted = set(raw)
-    head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
+    head = "".join(f"<th{_align(value)}>{escape(name)}</th>" for name, value in rows[0].items())
     body = "".join(
         "<tr>" + "".join(_cell(name, value, name in trusted) for name, value in row.items()) + "</tr>" for row in rows
     )
-    kind = ' class="cards"' if cards else ""
-    return f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    classes = " ".join(word for word in ("cards" if cards else "", kind) if word)
+    style = f' class="{classes}"' if classes else ""
+    return f'<div class="scroll"><table{style}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _cell(name: str, value: Any, trusted: bool) -> str:
     text = str(value) if trusted else escape(number(value))
-    numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return f'<td data-label="{escape(name)}"{" class=number" if numeric else ""}>{text}</td>'
+    return f'<td data-label="{escape(name)}"{_align(value)}>{text}</td>'
+
+
+def _align(value: Any) -> str:
+    return ' class="number"' if isinstance(value, (int, float)) and not isinstance(value, bool) else ""
 
 
 def definitions(pairs: Mapping[str, str]) -> str:
@@ -135,21 +138,14 @@ def problem(error: BaseException) -> str:
 
 def picture(figure: Figure, caption: str, single: bool = False) -> str:
     """A figure inside the page: SVG, or PNG where that is much smaller."""
-    kind, data = "svg+xml", _rendered(figure, "svg")
+    from limitlab.show.figures.save import rendered
+
+    kind, data = "svg+xml", rendered(figure, "svg")
     if len(data) > LARGE_SVG:
-        kind, data = "png", _rendered(figure, "png")
+        kind, data = "png", rendered(figure, "png", dpi=110)
     source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     classes = ' class="single"' if single else ""
     return (
         f'<figure{classes}><img loading="lazy" alt="{escape(caption)}" src="{source}">'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
-
-
-def _rendered(figure: Figure, kind: str) -> bytes:
-    from matplotlib import rc_context
-
-    buffer = io.BytesIO()
-    with rc_context({"svg.hashsalt": "limitlab"}):
-        figure.savefig(buffer, format=kind, dpi=110, metadata={"Date": None} if kind == "svg" else {})
-    return buffer.getvalue()

@@ -15,7 +15,7 @@ from limitlab.show.report.page import Section, badge, definitions, picture, prob
 from limitlab.show.tables import number, plain_symbol
 
 if TYPE_CHECKING:
-    from limitlab.lab.claims import Record
+    from limitlab.lab.claims import Claim, Outcome, Record
     from limitlab.lab.compare import Comparison
     from limitlab.laws.base import Law
 
@@ -38,38 +38,59 @@ def ledger_section(records: Sequence[Record]) -> Section:
         + ", ".join(f"{count} {badge(status)}" for status, count in counts.items())
         + ".</p>"
     )
-    body = intro + "".join(_area(area, [r for r in records if r.claim.area == area]) for area in _areas(records))
+    areas = dict.fromkeys(record.claim.area for record in records)
+    body = intro + "".join(_area(area, [record for record in records if record.claim.area == area]) for area in areas)
     return Section(slug(LEDGER), LEDGER, body, failed=counts["fail"] > 0, group=LEDGER)
 
 
-def _areas(records: Sequence[Record]) -> list[str]:
-    return list(dict.fromkeys(record.claim.area for record in records))
-
-
 def _area(area: str, records: Sequence[Record]) -> str:
-    return f"<h3>{escape(area)}</h3>" + table([_claim_row(record) for record in records], raw=RAW, cards=True)
+    """The claims of an area: those with a check as a table of numbers, the others as a short list."""
+    ordered = sorted(records, key=lambda record: _letters_and_number(record.claim.id))
+    checked = [_claim_row(record) for record in ordered if record.status != "not implemented"]
+    missing = [_pending_row(record.claim) for record in ordered if record.status == "not implemented"]
+    tables = table(checked, raw=RAW, cards=True, kind="checked") + table(missing, raw=RAW, kind="missing")
+    return f"<h3>{escape(area)}</h3>{tables}"
+
+
+def _letters_and_number(claim_id: str) -> tuple[str, int]:
+    """J2 comes before J10."""
+    number_part = re.search(r"\d+", claim_id)
+    return re.sub(r"\d+", "", claim_id), int(number_part[0]) if number_part else 0
 
 
 RAW = ("id", "statement", "status", "measured", "criterion")
+NUMBERS_SHOWN = 6
+
+
+def _pending_row(claim: Claim) -> dict[str, str]:
+    return {
+        "id": f"<strong>{escape(claim.id)}</strong>",
+        "statement": escape(claim.statement),
+        "status": badge("not implemented"),
+    }
 
 
 def _claim_row(record: Record) -> dict[str, str | float]:
     claim, outcome = record.claim, record.outcome
-    measured = (
-        "<br>".join(f"{escape(name)} = {escape(number(value))}" for name, value in outcome.measured.items())
-        if outcome
-        else ""
-    )
-    note = f'<br><span class="soft">{escape(outcome.note)}</span>' if outcome and outcome.note else ""
     shown = f' <a href="#figure-{claim.figure}">figure</a>' if claim.figure else ""
+    note = f'<br><span class="soft">{escape(outcome.note)}</span>' if outcome and outcome.note else ""
     return {
         "id": f"<strong>{escape(claim.id)}</strong>",
         "statement": escape(claim.statement) + shown,
         "status": badge(record.status),
-        "measured": measured or f'<span class="fail">{escape(record.error)}</span>' * bool(record.error),
+        "measured": _measured(outcome) if outcome else f'<span class="fail">{escape(record.error)}</span>',
         "criterion": (escape(outcome.criterion) if outcome else "") + note,
-        "seconds": f"{outcome.seconds:.1f}" if outcome else "",
+        "seconds": round(outcome.seconds, 1) if outcome else "",
     }
+
+
+def _measured(outcome: Outcome) -> str:
+    """The numbers that decided; of many, the first ones and the rest to unfold."""
+    lines = [f"{escape(name.replace('_', ' '))} = {escape(number(value))}" for name, value in outcome.measured.items()]
+    if len(lines) <= NUMBERS_SHOWN + 1:
+        return "<br>".join(lines)
+    rest = lines[NUMBERS_SHOWN:]
+    return "<br>".join(lines[:NUMBERS_SHOWN]) + f"<details><summary>{len(rest)} more</summary>{'<br>'.join(rest)}</details>"
 
 
 # -- a law ------------------------------------------------------------------------------------------------------------
