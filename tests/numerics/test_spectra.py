@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from limitlab.errors import ConvergenceError
+from limitlab.numerics.equivalents import effective_ridge, negative_ridge_limit, resolvent_ridge
 from limitlab.numerics.spectra import SampleSpectrum, silverstein
 from limitlab.numerics.spectra import marchenko_pastur as mp
 
@@ -381,6 +382,18 @@ def test_values_at_zero():
     assert 4 * np.mean([1 / (1 + kappa), 2 / (2 + kappa)]) == pytest.approx(1, rel=1e-13)  # one degree of freedom per sample
     exact = SampleSpectrum([0.0, 1.0], [1 / 11, 10 / 11], ratio=1.1)  # as many positive eigenvalues as samples
     assert exact.support()[0][0] == 0
+
+
+@pytest.mark.parametrize("ratio", [0.3, 1.0, 3.0])
+def test_two_solvers_agree_on_and_off_the_negative_axis(ratio):
+    """1/v is the effective ridge, which `numerics.equivalents` finds by Newton's method from above and by continuation."""
+    s, w = np.array([0.2, 1.0, 6.0]), np.array([0.5, 0.3, 0.2])
+    spectrum, ridges = SampleSpectrum(s, w, ratio=ratio), np.array([1e-9, 1e-3, 1.0, 40.0])
+    np.testing.assert_allclose(1 / spectrum.companion(-ridges), effective_ridge(ridges, s, ratio * w), rtol=1e-12)
+    z = np.array([0.5 + 0.1j, -2 + 1j, 4 - 0.5j])
+    np.testing.assert_allclose(1 / spectrum.companion(z), resolvent_ridge(z, s, ratio * w), rtol=1e-10)
+    if ratio > 1:
+        assert spectrum.support()[0][0] == pytest.approx(-float(negative_ridge_limit(s, ratio * w)), rel=1e-12)
 
 
 def test_hard_edge_keeps_relative_accuracy():
