@@ -83,15 +83,15 @@ def averages(
         if result is not None:
             return result
 
-    def integrand(_: Integers, x: Array) -> tuple[Array, Array]:
+    def integrand(_: Integers, x: Array) -> tuple[Array, Array, float]:
         values = f(x)
-        return values, np.abs(values)
+        return values, np.abs(values), 0.0
 
     certain = std == 0
     found = integrate(integrand, mean, np.where(certain, 1.0, std), kinks or (), tolerance)
     if not certain.any():
         return found.value, found.error, found.scale
-    exact, size = integrand(np.arange(mean.size), mean)
+    exact, size, _ = integrand(np.arange(mean.size), mean)
     return np.where(certain, exact, found.value), np.where(certain, 0.0, found.error), np.where(certain, size, found.scale)
 
 

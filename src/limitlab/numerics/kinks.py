@@ -33,9 +33,9 @@ def find_kinks(f: Function) -> tuple[float, ...]:
     ()
     """
 
-    def integrand(_: Integers, x: Array) -> tuple[Array, Array]:
+    def integrand(_: Integers, x: Array) -> tuple[Array, Array, float]:
         values = values_at(f, x)[None]
-        return values, np.abs(values)
+        return values, np.abs(values), 0.0
 
     places: list[float] = []
     for mean, std in PROBES:

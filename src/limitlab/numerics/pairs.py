@@ -11,6 +11,8 @@ from limitlab.numerics.averages import Array, Function, Kinks, averages, checked
 from limitlab.numerics.panels import EPSILON, Integers, integrate
 
 HERMITE_ORDERS = (24, 48, 96)
+MOST_OUTER = 400  # panels in the first variable
+BLOCK = 1_000  # averages over the second variable that are computed together
 
 
 @overload
@@ -95,24 +97,31 @@ def _one_line(f: Function, rho: float, sides: tuple[Kinks, Kinks] | None, tolera
 
 def _nested(f: Function, rho: float, spread: float, sides: tuple[Kinks, Kinks], tolerance: float) -> tuple[float, ...]:
     """Panels in x, and for every x panels in y, with the kinks of y at their own places in each of them."""
-    inner_share = 0.0
+    hopeless = False
 
-    def given_first(_: Integers, x: Array) -> tuple[Array, Array]:
-        """E[f(x, Y) | X = x] and E[|f(x, Y)| | X = x], for every x at once."""
-        nonlocal inner_share
+    def given_first(x: Array) -> tuple[Array, Array, Array]:
+        """E[f(x, Y) | X = x] and E[|f(x, Y)| | X = x] for every x, and the error of the first."""
+        nonlocal hopeless
 
-        def integrand(owner: Integers, y: Array) -> tuple[Array, Array]:
+        def integrand(owner: Integers, y: Array) -> tuple[Array, Array, float]:
             values = values_at(f, x[owner], y)[None]
-            return values, np.abs(values)
+            return values, np.abs(values), 0.0
 
-        inner = integrate(integrand, rho * x, np.full(x.size, spread), sides[1], tolerance / 10)
-        inner_share = max(inner_share, float(np.max(inner.error / np.where(inner.scale > 0, inner.scale, 1.0))))
-        return inner.value, inner.scale
+        goal = 1.0 if hopeless else tolerance / 10
+        inner = integrate(integrand, rho * x, np.full(x.size, spread), sides[1], goal)
+        weight = np.exp(-(x**2) / 2)
+        hopeless = hopeless or bool(np.max(weight * inner.error) > 10 * tolerance * np.max(weight * inner.scale))
+        return inner.value, inner.scale, inner.error
+
+    def by_blocks(_: Integers, x: Array) -> tuple[Array, Array, Array]:
+        """The same for so many x at a time that memory stays small."""
+        blocks = [given_first(x[i : i + BLOCK]) for i in range(0, x.size, BLOCK)]
+        value, scale, error = (np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True))
+        return value, scale, error
 
     shadows = [kink / rho for kink in sides[1] if abs(kink) < 38 * abs(rho)]  # where the inner average changes fastest
-    outer = integrate(given_first, np.zeros(1), np.ones(1), (*sides[0], *shadows), tolerance / 2)
-    value, error, scale = (float(part[0, 0]) for part in (outer.value, outer.error, outer.scale))
-    return value, error + inner_share * scale, scale
+    outer = integrate(by_blocks, np.zeros(1), np.ones(1), (*sides[0], *shadows), tolerance / 2, MOST_OUTER)
+    return tuple(float(part[0, 0]) for part in (outer.value, outer.error, outer.scale))
 
 
 def _smooth(f: Function, rho: float, spread: float, tolerance: float) -> tuple[float, ...] | None:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Integrand = Callable[[Integers, Array], tuple[Array, Array]]
-"""(which expectation, points), both flat -> values and their magnitudes, of shape (components, points)."""
+Integrand = Callable[[Integers, Array], tuple[Array, Array, Array | float]]
+"""(which expectation, points), both flat -> values, their magnitudes and their own errors, of shape (components, points)."""
 
 EPSILON = float(np.finfo(np.float64).eps)
 REACHES = (14.0, 26.0, 38.0)  # standard deviations: a weight of 1e-43, 1e-148, and the end of the floating-point numbers
@@ -28,9 +28,9 @@ PANEL = 2.0  # width of the first panels, in standard deviations
 NODES = 24  # per panel
 TAIL = 4  # Legendre coefficients that show whether a panel is resolved; several, as one may vanish by chance or symmetry
 ROUNDING = 32 * EPSILON  # what of them is noise
-NUDGE = 1e-10  # of a panel's width: how far inside its edges a function is looked at there
+NUDGE = 1e-14  # of a panel's width: how far inside its edges a function is looked at there
 MOST_ROUNDS = 120
-MOST_PANELS = 4_000  # per expectation, on average
+MOST_PANELS, MOST_PER_OWNER = 4_000, 300  # for one expectation, and on average for many
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,13 @@ class Panels:
     value: Array
     error: Array
     size: Array
+    inherited: Array
 
     def joined(self, other: Panels, keep: NDArray[np.bool_]) -> Panels:
         """These panels where `keep` says so, and the other ones."""
         flat = [np.concatenate([getattr(self, n)[keep], getattr(other, n)]) for n in ("owner", "low", "high")]
-        wide = [np.concatenate([getattr(self, n)[:, keep], getattr(other, n)], axis=1) for n in ("value", "error", "size")]
+        names = ("value", "error", "size", "inherited")
+        wide = [np.concatenate([getattr(self, n)[:, keep], getattr(other, n)], axis=1) for n in names]
         return Panels(*flat, *wide)
 
     def total(self, integrals: Array, owners: int) -> Array:
@@ -68,23 +70,28 @@ class Panels:
         return np.stack([np.bincount(self.owner, weights=row, minlength=owners) for row in integrals])
 
 
-def integrate(f: Integrand, mean: Array, std: Array, kinks: Sequence[float], tolerance: float) -> Estimate:
-    """E f(mean_i + std_i Z) for every i, with error at most `tolerance` E|f| where the estimate can be had.
+def integrate(
+    f: Integrand, mean: Array, std: Array, kinks: Sequence[float], tolerance: float, most: int = MOST_PANELS
+) -> Estimate:
+    """E f(mean_i + std_i Z) for every i, with error at most `tolerance` E|f| where that can be had with `most` panels.
 
     Does not raise when it cannot: the error estimate says so, and the caller decides.
     """
     for reach in REACHES:
-        panels = _refined(f, mean, std, kinks, tolerance, reach)
+        panels = _refined(f, mean, std, kinks, tolerance, reach, most)
         value, error, size = (panels.total(part, mean.size) for part in (panels.value, panels.error, panels.size))
-        outermost = np.maximum(np.abs(panels.low), np.abs(panels.high)) >= reach
+        outermost = np.maximum(np.abs(panels.low), np.abs(panels.high)) > reach - PANEL
         tail = panels.total(np.where(outermost, panels.size, 0.0), mean.size)
         if np.all(tail <= EPSILON * size):
             break
-    error = error + 4 * EPSILON * size + np.where(tail <= EPSILON * size, 0.0, tail)
+    error = error + panels.total(panels.inherited, mean.size) + 4 * EPSILON * size
+    error = error + np.where(tail <= EPSILON * size, 0.0, tail)
     return Estimate(value, error, size, (panels.low + panels.high) / 2, panels.high - panels.low)
 
 
-def _refined(f: Integrand, mean: Array, std: Array, kinks: Sequence[float], tolerance: float, reach: float) -> Panels:
+def _refined(
+    f: Integrand, mean: Array, std: Array, kinks: Sequence[float], tolerance: float, reach: float, most: int
+) -> Panels:
     """Halve the panels that matter until every expectation has its accuracy, or halving no longer helps."""
     panels = _measured(f, mean, std, *_first_panels(mean, std, kinks, reach))
     for _ in range(MOST_ROUNDS):
@@ -96,7 +103,7 @@ def _refined(f: Integrand, mean: Array, std: Array, kinks: Sequence[float], tole
         heavy = np.any(panels.error > (allowed / (2 * count))[:, panels.owner], axis=0)
         middle = (panels.low + panels.high) / 2
         split = wanting[panels.owner] & heavy & (panels.low < middle) & (middle < panels.high)
-        if not split.any() or panels.owner.size + split.sum() > MOST_PANELS * mean.size:
+        if not split.any() or panels.owner.size + split.sum() > max(most, MOST_PER_OWNER * mean.size):
             break
         owner, low, high, cut = panels.owner[split], panels.low[split], panels.high[split], middle[split]
         halves = np.tile(owner, 2), np.concatenate([low, cut]), np.concatenate([cut, high])
@@ -128,24 +135,33 @@ def _measured(f: Integrand, mean: Array, std: Array, owner: Integers, low: Array
     width = (high - low)[:, None]
     z = low[:, None] + width * points
     x = mean[owner][:, None] + std[owner][:, None] * z
-    values, sizes = (part.reshape(-1, *z.shape) for part in f(np.repeat(owner, points.size), x.ravel()))
+    x[:, NODES:] += np.array([1, -1]) * _nudge(mean[owner], std[owner] * width[:, 0], x)
+    values, sizes, own = f(np.repeat(owner, points.size), x.ravel())
+    values, sizes, own = (np.broadcast_to(part, values.shape).reshape(-1, *z.shape) for part in (values, sizes, own))
     density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * width
     inside = (values * density)[..., :NODES]
     tail = np.abs(inside @ to_tail).max(axis=-1) - ROUNDING * np.abs(inside).max(axis=-1)
     surprise = np.abs(values[..., NODES:] - values[..., :NODES] @ to_edges) * density[..., NODES:]
     error = np.maximum(tail, 0.0) + blind * surprise.sum(axis=-1)
-    return Panels(owner, low, high, inside @ weights, error, (sizes * density)[..., :NODES] @ weights)
+    size, inherited = ((part * density)[..., :NODES] @ weights for part in (sizes, own))
+    return Panels(owner, low, high, inside @ weights, error, size, inherited)
+
+
+def _nudge(mean: Array, width: Array, x: Array) -> Array:
+    """How far inside its edges to look: as little as rounding allows, so that a jump at an edge is seen from its own side."""
+    rounding = 8 * EPSILON * (np.abs(mean) + np.abs(x).max(axis=1))
+    return np.minimum(np.maximum(NUDGE * width, rounding), 1e-3 * width)[:, None]
 
 
 @lru_cache(maxsize=1)
 def _rule() -> tuple[Array, Array, Array, Array]:
     """The Gauss-Legendre rule on [0, 1] as matrices acting on values at its nodes.
 
-    Returns the nodes followed by a point just inside each edge; the weights; the map to the last Legendre coefficients; the map
-    to the values of the interpolating polynomial at the edges.
+    Returns the nodes followed by both edges; the weights; the map to the last Legendre coefficients; the map to the values of
+    the interpolating polynomial at the edges.
     """
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    edges = np.array([-1 + 2 * NUDGE, 1 - 2 * NUDGE])
+    edges = np.array([-1.0, 1.0])
     # The Legendre coefficients of the interpolating polynomial are sums over the Gauss nodes.
     to_series = np.polynomial.legendre.legvander(nodes, NODES - 1) * (np.arange(NODES) + 0.5) * weights[:, None]
     to_edges = to_series @ np.polynomial.legendre.legvander(edges, NODES - 1).T
