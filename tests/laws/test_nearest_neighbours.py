@@ -208,6 +208,8 @@ def test_too_many_neighbours_anywhere_in_a_grid():
     law = NearestNeighbours(samples=10, neighbours=2)
     with pytest.raises(ValueError, match=r"neighbours = 20 is not allowed: must be at most samples = 10"):
         law.evaluate(neighbours=np.array([1, 20]))
+    with pytest.raises(ValueError, match=r"neighbours = 0 is not allowed: must be at least 1"):
+        law.evaluate(neighbours=np.array([0, 1]))
     with pytest.raises(ValueError, match="at most samples = 10"):
         law.experiment(10, 0, neighbours=np.array([1, 20]))
     with pytest.raises(ValueError, match="whole numbers"):

@@ -81,7 +81,9 @@ def _observables(mean_bias: ArrayLike, squared_bias: ArrayLike, variance: ArrayL
 
 def _check_counts(n: Array, k: Array) -> None:
     n, k = np.broadcast_arrays(n, k)
-    if np.any(k > n):
+    if not np.all(k >= 1):
+        raise ValueError(f"neighbours = {np.min(k):g} is not allowed: must be at least 1")
+    if not np.all(k <= n):
         worst = np.unravel_index(int(np.argmax(k - n)), k.shape)
         raise ValueError(
             f"neighbours = {k[worst]:g} is not allowed: must be at most samples = {n[worst]:g}; "

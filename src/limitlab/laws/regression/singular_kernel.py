@@ -160,6 +160,9 @@ def _check_singularity(a: Array, d: Array) -> None:
 
 def _window(h: Array, d: Array) -> Array:
     """Share of the ball that lies in the window."""
+    wrong = ~((h > 0) & (h <= 1))
+    if np.any(wrong):
+        raise ValueError(f"bandwidth = {h[wrong].flat[0]:g} is not allowed: must be above 0, at most 1 (radius of the ball)")
     p = np.asarray(h**d)
     if np.any(p <= 0):
         raise ValueError(
