@@ -266,7 +266,7 @@ def test_bad_grids_are_named():
         law.evaluate(singularity=np.array([0.5, 3.0]))
     with pytest.raises(ValueError, match="below dimension = 2"):
         law.experiment(10, 0, singularity=np.array([0.5, 3.0]))
-    with pytest.raises(ValueError, match="bandwidth = 1.5 is not allowed: must be above 0, at most 1"):
+    with pytest.raises(ValueError, match=r"bandwidth = 1\.5 is not allowed: must be above 0, at most 1"):
         law.evaluate(bandwidth=np.array([0.5, 1.5]))
     with pytest.raises(ValueError, match="bandwidth = 0 is not allowed"):
         law.evaluate(bandwidth=0.0)
