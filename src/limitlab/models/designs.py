@@ -64,9 +64,9 @@ def descent_filter(values: Array, steps: ArrayLike, step: float) -> Filter:
     """
     count, slow = np.asarray(steps, dtype=float)[..., None], step * values < 0.5
     with np.errstate(invalid="ignore", over="ignore"):
-        residual = np.where(values == 0, 1.0, (1 - step * values) ** count)
-        accurate = -np.expm1(count * np.log1p(-np.where(slow, step * values, 0.0)))  # the fit itself may be tiny
-    return Filter(np.where(slow & (values > 0), accurate, 1 - residual), residual)
+        power = (1 - step * values) ** count
+        logarithm = np.where(values == 0, 0.0, count * np.log1p(-np.where(slow, step * values, 0.0)))
+    return Filter(np.where(slow, -np.expm1(logarithm), 1 - power), np.where(slow, np.exp(logarithm), power))
 
 
 class Design:
