@@ -2,7 +2,7 @@
 
 Let S = X'X/n be the sample covariance of n rows whose population covariance has eigenvalues s_k, a load m_k of them per
 sample (multiplicity over n). Resolvents of S then act like resolvents of the population covariance at another ridge kappa
-(docs/theory/ridge.md, eqs. 1-5):
+(docs/theory/ridge.md, eqs. 1, 9 and 13):
 
     kappa (1 - df1) = lambda,    df1 = sum_k m_k s_k / (s_k + kappa),    df2 = sum_k m_k s_k^2 / (s_k + kappa)^2.
 
