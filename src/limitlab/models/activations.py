@@ -35,7 +35,7 @@ NAMES: tuple[str, ...] = tuple(TABLE)
 """Names of activations that every law accepts."""
 
 LINEAR = 1e-13
-"""A function this close to mu0 + mu1 x, relative to its size, is linear to rounding: its mu* is 0."""
+"""A function whose distance to mu0 + mu1 x is this share of its size is linear to rounding: its mu* is 0."""
 
 
 @dataclass(frozen=True)
@@ -275,11 +275,14 @@ def _moments(activation: Activation) -> Moments:
     def rest(x: Array) -> Array:
         return activation(x) - mean - linear * x
 
-    # mu*^2 as the average of a square, not as a difference of averages: no digits are lost when it is small.
-    points, _ = panel_rule(activation.kinks, reach=6.0)
-    if np.all(np.abs(rest(points)) <= LINEAR * (abs(mean) + np.abs(linear * points))):
+    # mu*^2 is the average of a square, not a difference of averages, so that it keeps its digits when it is small; those that
+    # the rounding of s itself leaves it are all that can be asked for.
+    points, weights = panel_rule(activation.kinks)
+    share = np.sqrt(weights @ rest(points) ** 2) / (np.hypot(mean, linear) or 1.0)
+    if share <= LINEAR:
         return Moments(float(mean), float(linear), 0.0)
-    nonlinear = np.sqrt(expectation(lambda x: rest(x) ** 2, kinks=activation.kinks or None))
+    tolerance = max(1e-12, LINEAR / float(share))
+    nonlinear = np.sqrt(expectation(lambda x: rest(x) ** 2, kinks=activation.kinks or None, tolerance=tolerance))
     return Moments(float(mean), float(linear), float(nonlinear))
 
 
