@@ -5,14 +5,15 @@ the values on grids of N, 2N, 4N, ... steps combine as in Romberg's quadrature w
 
     f^(0)_k = value with 2^k N steps,     f^(j)_k = f^(j-1)_k + (f^(j-1)_k - f^(j-1)_{k-1}) / (2^(j+1) - 1).             (1)
 
-The reported error is the last change |f^(J)_J - f^(J-1)_J| of the table: the error of the second-best value, on the safe side
-of that of the best.
+The reported error is a third of the last change |f^(J-1)_J - f^(J-1)_{J-1}| in the second-best column of the table: for two grids
+the usual estimate by step doubling, for more of them on the safe side of the error of the best value f^(J)_J.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +52,8 @@ def romberg_table(levels: Sequence[Floats]) -> tuple[Floats, Floats]:
         return table[0], np.full(table[0].shape, np.inf)
     power = 2
     while len(table) > 1:
-        best = table[-1]
-        table = [fine + (fine - coarse) / (2.0**power - 1.0) for coarse, fine in zip(table[:-1], table[1:], strict=True)]
-        change = np.abs(table[-1] - best)
+        change = np.abs(table[-1] - table[-2]) / 3.0
+        table = [fine + (fine - coarse) / (2.0**power - 1.0) for coarse, fine in pairwise(table)]
         power += 1
     return table[0], change
 

@@ -41,11 +41,25 @@ class Flow:
 class TwoTimeSystem(Protocol):
     """A causal two-time system (1)."""
 
-    correlations: tuple[str, ...]
-    responses: tuple[str, ...]
-    auxiliaries: tuple[str, ...]
-    functions: tuple[str, ...]
-    observed: tuple[str, ...]
+    @property
+    def correlations(self) -> tuple[str, ...]:
+        """Names of the symmetric two-time functions."""
+
+    @property
+    def responses(self) -> tuple[str, ...]:
+        """Names of the causal two-time functions that are 1 on the diagonal."""
+
+    @property
+    def auxiliaries(self) -> tuple[str, ...]:
+        """Names of the two-time functions that the flow computes itself."""
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of the functions of one time."""
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """Names of the observables that the flow reports."""
 
     def start(self) -> Mapping[str, float]:
         """Values at time 0 of every function and of the diagonal of every correlation."""
@@ -181,7 +195,8 @@ def march(
     clock = _Clock(steps, per_octave, history.index, progress)
     saved = time.monotonic()
     for index in range(history.index + 1, steps + 1):
-        flow = _advance(system, history, flow, step, index)
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow is found and explained by _advance
+            flow = _advance(system, history, flow, step, index)
         clock.tick(index)
         if checkpoint is not None and time.monotonic() - saved > checkpoint_every:
             save_checkpoint(checkpoint, signature, history, flow.rates, flow.forcings)

@@ -1,0 +1,94 @@
+"""The parameters that all laws of two-layer dynamics share: kernels and start."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from limitlab.laws.base import Law
+from limitlab.laws.dmft.kernels import Kernels, checked_kernels, kernels_of
+from limitlab.laws.parameters import parameter
+from limitlab.models.activations import Activation
+
+Floats = NDArray[np.float64]
+
+DEFAULT_KERNEL = (0.0, 0.5, 0.5)
+DEFAULT_TARGET = (0.0, 0.5, 0.3)
+
+PAPER = """@article{montanari2025dynamical,
+  title = {Dynamical decoupling of generalization and overfitting in large two-layer networks},
+  author = {Montanari, Andrea and Urbani, Pierfrancesco}, journal = {arXiv:2502.21269}, year = {2025}}"""
+
+
+class TwoLayerStart(Law):
+    """A two-layer network f(x) = (1/m) sum_j a_j sigma(<w_j, x>) with unit w_j, and how it starts."""
+
+    kernel: tuple[float, ...] | None = parameter(
+        None,
+        "coefficients of h(q) = E sigma sigma' from degree 0; None: of the activation, or 0.5 q + 0.5 q^2 if that is None too",
+        symbol="h",
+    )
+    target: tuple[float, ...] | None = parameter(
+        None, "coefficients of phihat(v) = E sigma phi from degree 0; None with a kernel: pure noise", symbol=r"\hat\varphi"
+    )
+    target_norm: float | None = parameter(
+        None, "norm of the target; None: the least that its coefficients allow", symbol=r"\|\varphi\|^2", least=0
+    )
+    activation: Activation | None = parameter(None, "activation of the neurons, in place of a kernel", symbol=r"\sigma")
+    target_function: Activation | None = parameter(None, "target function, in place of coefficients", symbol=r"\varphi")
+    start_second_layer: float = parameter(1.0, "second-layer weight of every neuron at the start", symbol="a_0")
+    start_overlap: float = parameter(
+        0.1, "overlap of every neuron with the target direction", symbol="v_0", least=-1, most=1
+    )
+    times: float | tuple[float, ...] = parameter((0.0, 0.5, 1.0, 2.0, 4.0), "times", symbol="t", least=0)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.activation is not None and (
+            self.kernel is not None or self.target is not None or self.target_norm is not None
+        ):
+            raise ValueError(
+                "activation is not allowed together with kernel, target or target_norm: give the functions or their coefficients"
+            )
+        if self.activation is None and self.target_function is not None:
+            raise ValueError("target_function is not allowed without activation: give both functions, or kernel and target")
+        if self.kernel is None and self.target is not None and self.activation is None:
+            raise ValueError("target is not allowed without kernel: give both")
+        times = np.atleast_1d(np.asarray(self.times, dtype=float))
+        if times.size == 0 or np.any(np.diff(times) <= 0):
+            raise ValueError(f"times = {self.times} is not allowed: must be increasing and not empty")
+        self.kernels()
+        return self
+
+    def kernels(self) -> Kernels:
+        """h, phihat and the norm of the target, from whichever way they were given.
+
+        >>> from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+        >>> TwoLayerDynamics(kernel=(0, 0.4, 0.6)).kernels().target
+        ()
+        """
+        if self.activation is not None:
+            return kernels_of(self.activation, self.target_function)
+        if self.kernel is None:
+            return checked_kernels(DEFAULT_KERNEL, DEFAULT_TARGET, 1.0 if self.target_norm is None else self.target_norm)
+        return checked_kernels(self.kernel, self.target or (), self.target_norm)
+
+    def coordinates(self) -> dict[str, float | tuple[float, ...]]:
+        """The times."""
+        return {"time": self.times}
+
+
+def check_correlation(width: int, overlap: float, correlation: float) -> None:
+    """Refuse starts that no m unit vectors have."""
+    if width == 1:
+        return
+    together = 1.0 + (width - 1) * correlation
+    slack = 1e-12
+    if correlation > 1 + slack or together < -slack or overlap**2 > together / width + slack:
+        raise ValueError(
+            f"start_correlation = {correlation:g} is not allowed: {width} unit vectors with overlap start_overlap = {overlap:g} need "
+            f"a common inner product between {max(-1 / (width - 1), (width * overlap**2 - 1) / (width - 1)):g} and 1"
+        )

@@ -1,0 +1,242 @@
+"""Two-layer networks with unlimited samples: population gradient flow and its mean-field limit (claim D10).
+
+Setting.  As in `limitlab.laws.dmft.two_layer`, with n/d -> infinity; time is that of the population, that = (n / m d) t.
+Limit.    Finite width m: three equations for a, v and the mutual correlation c of the neurons (`PopulationFlow`). Infinite width:
+          c = v^2 and two equations remain (`MeanFieldSingleIndex`). Unlike neurons, targets that see k directions: particles (a_i, v_i),
+          v_i in R^k (`particle_flow`).
+Result.   Equations 10 and 11 of docs/theory/two_layer_dynamics.md; the test error never increases.
+Status.   Theorem for the mean-field limit, at finite times and with rates (Mei, Montanari, Nguyen 2018; Montanari, Urbani 2025).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.errors import ConvergenceError
+from limitlab.laws.dmft.kernels import Kernels
+from limitlab.laws.dmft.parameters import PAPER, TwoLayerStart, check_correlation
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+
+Floats = NDArray[np.float64]
+
+MEAN_FIELD_PAPER = """@article{mei2018mean,
+  title = {A mean field view of the landscape of two-layer neural networks},
+  author = {Mei, Song and Montanari, Andrea and Nguyen, Phan-Minh}, journal = {PNAS}, volume = {115}, pages = {E7665--E7671},
+  year = {2018}}"""
+
+
+def population_velocity(kernels: Kernels, width: int, a: float, v: float, c: float) -> tuple[float, float, float]:
+    """Right sides of (10): the exact population flow of m exchangeable neurons.
+
+    >>> kernels = Kernels((0.0, 0.5), (0.0, 0.5), 0.5)
+    >>> population_velocity(kernels, 3, 1.0, 1.0, 1.0)  # the target itself: nothing moves
+    (0.0, 0.0, 0.0)
+    """
+    m = width
+    (h_one, h_pair), (d_one, d_pair) = kernels.h([1.0, c]), kernels.h([1.0, c], order=1)
+    phi, slope = float(kernels.phihat(v)), float(kernels.phihat(v, order=1))
+    radial = a * (slope * v - a / m * (d_one + (m - 1) * d_pair * c))
+    da = phi - a / m * (h_one + (m - 1) * h_pair)
+    dv = a * (slope - a / m * (d_one + (m - 1) * d_pair) * v) - radial * v
+    dc = 2 * (a * (slope * v - a / m * (d_one * c + d_pair * (1 + (m - 2) * c))) - radial * c)
+    return float(da), float(dv), float(dc)
+
+
+def mean_field_velocity(kernels: Kernels, a: float, v: float) -> tuple[float, float]:
+    """Right sides of (11): infinitely many neurons, which have lost their mutual repulsion: c = v^2."""
+    phi, slope = float(kernels.phihat(v)), float(kernels.phihat(v, order=1))
+    q = v * v
+    return phi - a * float(kernels.h(q)), a * (1 - q) * (slope - a * float(kernels.h(q, order=1)) * v)
+
+
+def population_error(kernels: Kernels, noise: float, a: ArrayLike, v: ArrayLike, pair: ArrayLike) -> Floats:
+    """Test error with `pair` the average of h(<w_i, w_j>) over all i, j."""
+    a = np.asarray(a)
+    return np.asarray(noise**2 + kernels.target_norm - 2 * a * kernels.phihat(v) + a**2 * np.asarray(pair))
+
+
+def particle_flow(
+    kernels: Kernels,
+    phihat: Callable[[Floats], Floats],
+    phihat_gradient: Callable[[Floats], Floats],
+    a: Floats,
+    v: Floats,
+    times: Floats,
+) -> tuple[Floats, Floats]:
+    """Mean-field particles (a_i, v_i), v_i in R^k, for a target that depends on k directions.
+
+    Parameters
+    ----------
+    kernels
+        Gives h; phihat is given separately.
+    phihat, phihat_gradient
+        E sigma(<w, x>) phi(x) as a function of the projections v (array of shape (m, k)), and its gradient in v.
+    a, v
+        Start: arrays of shape (m,) and (m, k), rows of v inside the unit ball.
+    times
+        Population times, increasing.
+
+    Returns
+    -------
+    a, v
+        Arrays of shape (times, m) and (times, m, k).
+
+    Examples
+    --------
+    >>> kernels = Kernels((0.0, 0.5), (), 0.0)
+    >>> _, v = particle_flow(kernels, lambda v: v @ [0.3, 0.4], lambda v: np.tile([0.3, 0.4], (len(v), 1)),
+    ...                      np.ones(4), np.full((4, 2), 0.1), np.array([50.0]))
+    >>> (v[-1, 0] / np.linalg.norm(v[-1, 0])).round(3)  # the neurons turn to the direction (0.6, 0.8)
+    array([0.6, 0.8])
+    """
+    m, k = v.shape
+
+    def velocity(_: float, state: Floats) -> Floats:
+        a, v = state[:m], state[m:].reshape(m, k)
+        gram = v @ v.T
+        pull = phihat_gradient(v) - (kernels.h(gram, order=1) * a) @ v / m
+        dv = a[:, None] * (pull - np.sum(pull * v, axis=1, keepdims=True) * v)
+        return np.concatenate([phihat(v) - kernels.h(gram) @ a / m, dv.ravel()])
+
+    states = integrate(velocity, np.concatenate([a, v.ravel()]), times, tolerance=1e-9)
+    return states[:, :m], states[:, m:].reshape(-1, m, k)
+
+
+def integrate(
+    velocity: Callable[[float, Floats], Any], start: ArrayLike, times: ArrayLike, tolerance: float = 1e-11
+) -> Floats:
+    """States at the given times (rows), by an explicit Runge-Kutta method of order 8."""
+    from scipy.integrate import solve_ivp
+
+    start, times = np.asarray(start, dtype=float), np.atleast_1d(np.asarray(times, dtype=float))
+    if times[-1] == 0:
+        return np.tile(start, (times.size, 1))
+    solution = solve_ivp(velocity, (0.0, times[-1]), start, "DOP853", times, rtol=tolerance, atol=1e-13)
+    if not solution.success:
+        raise ConvergenceError(
+            f"the flow stopped at time {solution.t[-1] if solution.t.size else 0}: {solution.message}", solution.y
+        )
+    return np.asarray(solution.y.T)
+
+
+class _Population(TwoLayerStart):
+    """What the two population laws share: noise, and an experiment with one fresh sample set per step."""
+
+    status: ClassVar = "theorem"
+    references: ClassVar = (PAPER, MEAN_FIELD_PAPER)
+    claims: ClassVar = ("D10",)
+    observables: ClassVar[tuple[str, ...]] = ("test_error", "second_layer", "overlap")
+    size_meaning: ClassVar = "dimension d of the inputs"
+    default_sizes: ClassVar = (40, 80, 160)
+    default_seeds: ClassVar = 10
+
+    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
+
+    def _grid(self) -> Floats:
+        return np.atleast_1d(np.asarray(self.times, dtype=float))
+
+    def _pack(self, values: dict[str, Floats]) -> Values:
+        out: dict[str, Any] = {name: array if np.ndim(self.times) else float(array[0]) for name, array in values.items()}
+        return {**out, "accuracy": 1e-9}
+
+    def _descend(self, rng: np.random.Generator, dimension: int, width: int, correlation: float, step: float) -> Values:
+        """One-pass stochastic descent: a network with these kernels sees fresh samples, d of them per step."""
+        from limitlab.laws.dmft import simulation
+
+        kernels = self.kernels()
+        w, direction = simulation.exchangeable_weights(rng, dimension, width, self.start_overlap, correlation)
+        functions = simulation.hermite_functions(kernels)
+        if self.activation is not None:
+            functions = (self.activation, self.activation.derivative, self.target_function or np.zeros_like)
+        a, grid = np.full(width, self.start_second_layer), self._grid()
+        track = simulation.one_pass_descent(rng, functions, w, a, direction, self.noise, grid, step)
+        values = simulation.observables(track, kernels, direction, self.noise)
+        return {name: values[name] if np.ndim(self.times) else values[name][0] for name in self.observables}
+
+
+class PopulationFlow(_Population):
+    """What would gradient flow on infinitely many samples do with a two-layer network of m neurons?
+
+    Examples
+    --------
+    >>> flow = PopulationFlow(width=3, kernel=(0, 0.5, 0.3, 0.2), target=(0, 0.5, 0.3), target_norm=1.0, times=(0, 1, 2, 4))
+    >>> flow.theory().overlap.values.round(6)
+    array([0.1     , 0.559813, 0.788591, 0.870693])
+    """
+
+    regime: ClassVar = "n/d -> infinity at fixed width, in population time (n / m d) t"
+    assumptions: ClassVar = ("Gaussian inputs, unit first-layer weights, exchangeable start", "unlimited samples")
+    observables: ClassVar = ("test_error", "second_layer", "overlap", "correlation")
+
+    width: int = parameter(3, "number of neurons", symbol="m", least=1)
+    start_correlation: float | None = parameter(
+        None,
+        "inner product of two neurons at the start; None: the square of start_overlap",
+        symbol="C_o(0,0)",
+        least=-1,
+        most=1,
+    )
+
+    @model_validator(mode="after")
+    def _possible_start(self) -> Self:
+        check_correlation(self.width, self.start_overlap, self.correlation_at_start)
+        return self
+
+    @property
+    def correlation_at_start(self) -> float:
+        """C_o(0, 0)."""
+        return self.start_overlap**2 if self.start_correlation is None else self.start_correlation
+
+    def evaluate(self, **grid: Any) -> Values:
+        """Equation (10) integrated; for one neuron the correlation is 0 by convention."""
+        kernels, m = self.kernels(), self.width
+        start = [self.start_second_layer, self.start_overlap, self.correlation_at_start if m > 1 else 0.0]
+        states = integrate(lambda _, x: population_velocity(kernels, m, *x), start, self._grid())
+        a, v, c = states.T
+        pair = (kernels.h(1.0) + (m - 1) * kernels.h(c)) / m
+        error = population_error(kernels, self.noise, a, v, pair)
+        return self._pack(dict(test_error=error, second_layer=a, overlap=v, correlation=c if m > 1 else np.zeros_like(c)))
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """One-pass stochastic descent with m neurons."""
+        return self._descend(self.rng(size, seed), size, self.width, self.correlation_at_start, 0.25 / size)
+
+
+class MeanFieldSingleIndex(_Population):
+    """What does mean-field theory predict for a very wide two-layer network that learns one direction?
+
+    Examples
+    --------
+    >>> law = MeanFieldSingleIndex(kernel=(0, 0.5, 0.3, 0.2), target=(0, 0.5, 0.3), target_norm=1.0, times=(0, 1, 2, 4))
+    >>> law.theory().second_layer.values.round(6)
+    array([1.      , 1.128076, 1.244118, 1.319765])
+    """
+
+    regime: ClassVar = "m -> infinity and n/d -> infinity, in population time (n / m d) t"
+    assumptions: ClassVar = (
+        "Gaussian inputs, unit first-layer weights",
+        "all neurons start with the same overlap, otherwise at random",
+    )
+    size_meaning: ClassVar = "number of neurons m (the inputs have 4 m dimensions)"
+    default_sizes: ClassVar = (8, 16, 32)
+
+    def evaluate(self, **grid: Any) -> Values:
+        """Equation (11) integrated."""
+        kernels = self.kernels()
+        states = integrate(
+            lambda _, x: mean_field_velocity(kernels, *x), [self.start_second_layer, self.start_overlap], self._grid()
+        )
+        a, v = states.T
+        return self._pack(
+            dict(test_error=population_error(kernels, self.noise, a, v, kernels.h(v**2)), second_layer=a, overlap=v)
+        )
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """One-pass stochastic descent with `size` neurons in 4 `size` dimensions."""
+        return self._descend(self.rng(size, seed), 4 * size, size, self.start_overlap**2, 0.1 / size)

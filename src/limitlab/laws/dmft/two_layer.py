@@ -1,0 +1,233 @@
+"""Training a two-layer network on noisy single-index data: the whole trajectory in the large-dimension limit (claim D2).
+
+Setting.  x ~ N(0, I_d), y = phi(<w_*, x>) + tau * noise; f(x) = (1/m) sum_j a_j sigma(<w_j, x>) with m neurons, |w_j| = 1; all
+          neurons start with the same a_j = a0, <w_j, w_*> = v0 and mutual inner products; gradient flow on the mean squared
+          error of n samples, in a time in which t = O(1) moves the weights.
+Limit.    n, d -> infinity with n/d -> `sample_ratio`, fixed width m and time.
+Result.   Closed equations for the correlations and responses of the weights at two times, solved causally
+          (docs/theory/two_layer_dynamics.md, eqs. 1 to 9).
+Status.   Derived, and exact, for the Gaussian model, in which the responses of the neurons to a sample are replaced by Gaussian
+          processes with the same covariance. For a real network it is an approximation whose error shrinks with the width.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from limitlab.errors import ConvergenceError
+from limitlab.laws.dmft.parameters import PAPER, TwoLayerStart, check_correlation
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values, package
+
+if TYPE_CHECKING:
+    from limitlab.laws.dmft.equations import ExchangeableNeurons
+    from limitlab.numerics.two_time import Extrapolated, Progress, Solution
+
+Floats = NDArray[np.float64]
+
+DENSE_STEPS = 1000
+"""Up to this many steps the whole history is visited; beyond, the multi-resolution memory is faster."""
+
+CAVEAT = "exact for the Gaussian model; for a real network the error does not vanish with d, it shrinks with the width"
+
+
+class TwoLayerDynamics(TwoLayerStart):
+    """How do train and test error of a two-layer network evolve under gradient flow, and what do its weights learn?
+
+    Examples
+    --------
+    >>> law = TwoLayerDynamics(width=3, sample_ratio=2, kernel=(0, 0.5, 0.3, 0.2), target=(0, 0.5, 0.3), target_norm=1.0,
+    ...                        start_second_layer=1.0, times=(0, 1, 2, 4), steps=200)
+    >>> law.theory().train_error.values.round(4)
+    array([1.4807, 0.4998, 0.2614, 0.112 ])
+    """
+
+    status: ClassVar = "derived"
+    regime: ClassVar = "n, d -> infinity at fixed n/d, number of neurons and time"
+    assumptions: ClassVar = (
+        "Gaussian inputs, unit first-layer weights, exchangeable start",
+        "Gaussian model: the neurons' responses to a sample are a Gaussian process; real networks agree better the wider they are, "
+        "and strongly non-Gaussian activations at small width disagree at any dimension",
+        "activation smooth enough for h''(1) to be finite",
+    )
+    references: ClassVar = (PAPER,)
+    claims: ClassVar = ("D2", "D6", "D7", "D8", "D9")
+    observables: ClassVar = ("train_error", "test_error", "second_layer", "overlap", "correlation")
+    finite_size_rate: ClassVar = 1.0
+    default_sizes: ClassVar = (20, 40, 80)
+    default_seeds: ClassVar = 40
+
+    width: int = parameter(2, "number of neurons", symbol="m", least=1)
+    sample_ratio: float = parameter(1.5, "samples per dimension", symbol=r"\bar\alpha = n/d", above=0, scale="log")
+    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
+    start_correlation: float | None = parameter(
+        None,
+        "inner product of two neurons at the start; None: the square of start_overlap",
+        symbol="C_o(0,0)",
+        least=-1,
+        most=1,
+    )
+    frozen: bool = parameter(False, "whether the second layer keeps its start")
+    steps: int = parameter(400, "time steps of the finest of the three grids that are extrapolated", symbol="N", least=8)
+    memory_points: int | None = parameter(
+        None, "points per octave of the remembered history; 0: all of it, None: all of it up to 1000 steps, else 12", least=0
+    )
+    experiment_model: Literal["gaussian", "network", "sgd"] = parameter(
+        "gaussian", "what is simulated: the Gaussian model, a network by gradient flow, a network by stochastic descent"
+    )
+
+    @model_validator(mode="after")
+    def _possible_start(self) -> Self:
+        check_correlation(self.width, self.start_overlap, self.correlation_at_start)
+        if self.experiment_model != "gaussian" and self.activation is None:
+            raise ValueError(
+                f"experiment_model = {self.experiment_model!r} is not allowed without activation: a kernel does not determine a network"
+            )
+        return self
+
+    @property
+    def correlation_at_start(self) -> float:
+        """C_o(0, 0)."""
+        return self.start_overlap**2 if self.start_correlation is None else self.start_correlation
+
+    def system(self) -> ExchangeableNeurons:
+        """The two-time equations of this law."""
+        from limitlab.laws.dmft.equations import ExchangeableNeurons
+
+        return ExchangeableNeurons(
+            self.kernels(),
+            self.width,
+            self.sample_ratio,
+            self.noise,
+            self.start_second_layer,
+            self.start_overlap,
+            self.correlation_at_start,
+            self.frozen,
+        )
+
+    def march(
+        self, steps: int, *, end: float | None = None, progress: Callable[[Progress], None] | None = None, **options: Any
+    ) -> Solution:
+        """One grid: the solution with all its two-time functions; options as in `limitlab.numerics.two_time.march`.
+
+        >>> solution = TwoLayerDynamics(times=2.0).march(50)
+        >>> float(solution.paths["second_layer"][0])
+        1.0
+        """
+        from limitlab.numerics.two_time import march
+
+        last = float(np.max(self.times)) if end is None else end
+        points = self.memory_points if self.memory_points is not None else (12 if self.steps > DENSE_STEPS else 0)
+        return march(self.system(), last or 1.0, steps, per_octave=points or None, progress=progress, **options)
+
+    def solve(self, names: tuple[str, ...] | None = None, levels: int = 3) -> Extrapolated:
+        """Functions of time, extrapolated over `levels` grids, with error estimates; default: the observables.
+
+        Other names: "multiplier" (nu), "residual_response" (the integral of R_A), "same_neuron_correlation" (C_d(t, 0)) and
+        "same_neuron_response" (R_d(t, 0)).
+        """
+        from limitlab.numerics.two_time import extrapolate
+
+        times = np.atleast_1d(np.asarray(self.times, dtype=float))
+        return extrapolate(self.march, self.steps, times, levels, names or self.observables)
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The limit at the times of the law, with the accuracy that the grids imply."""
+        if grid:
+            raise TypeError(f"TwoLayerDynamics has no array form in {', '.join(grid)}: make one law per value")
+        return dict(_solved(self)[0])
+
+    def theory(self) -> xr.Dataset:
+        """The limit; attrs hold `accuracy`, the caveat of the Gaussian model and the product of step and fastest local rate."""
+        values, stiffness, clipped = _solved(self)
+        extra: dict[str, Any] = dict(step_times_rate=stiffness, train_error_clipped=int(clipped), caveat=CAVEAT)
+        return package(self, values, kind="theory", **extra)
+
+    def two_time(self, steps: int = 100) -> xr.Dataset:
+        """Correlations and responses C_d, C_o, R_d, R_o of the weights and the residual's r, on one grid (not extrapolated).
+
+        >>> functions = TwoLayerDynamics(times=1.0).two_time(20)
+        >>> float(functions.C_d[5, 5])
+        1.0
+        """
+        m, solution = self.width, self.march(steps)
+        data = {"r": solution.two_time("r")}
+        for kind in ("C", "R"):
+            plus = solution.two_time(kind + "+")
+            minus = solution.two_time(kind + "-") if m > 1 else plus
+            data[kind + "_d"] = (plus + (m - 1) * minus) / m
+            data[kind + "_o"] = (plus - minus) / m
+        coords = {"time": solution.times, "earlier": solution.times}
+        return xr.Dataset({name: (("time", "earlier"), array) for name, array in data.items()}, coords)
+
+    def realised(self, size: int) -> Self:
+        """n = round(size * sample_ratio)."""
+        return self.replace(sample_ratio=self._samples(size) / size)
+
+    def _samples(self, size: int) -> int:
+        return max(1, round(self.sample_ratio * size))
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """One draw of samples and start, trained by gradient flow (or stochastic descent)."""
+        from limitlab.laws.dmft import simulation
+
+        rng, kernels, n = self.rng(size, seed), self.kernels(), self._samples(size)
+        w, direction = simulation.exchangeable_weights(rng, size, self.width, self.start_overlap, self.correlation_at_start)
+        if self.experiment_model == "gaussian":
+            samples = simulation.gaussian_samples(rng, kernels, n, direction, self.noise)
+        else:
+            assert self.activation is not None
+            samples = simulation.network_samples(rng, self.activation, self.target_function, n, direction, self.noise)
+        times = np.atleast_1d(np.asarray(self.times, dtype=float))
+        a = np.full(self.width, self.start_second_layer)
+        step = 0.2 / max(1.0, self._fastest_rate())
+        if self.experiment_model == "sgd":
+            track = simulation.stochastic_descent(samples, w, a, times, 0.1 * step, self.frozen, max(1, n // 10), rng)
+        else:
+            track = simulation.gradient_flow(samples, w, a, times, step, self.frozen)
+        result = simulation.observables(track, kernels, direction, self.noise)
+        return {name: values if np.ndim(self.times) else values[0] for name, values in result.items()}
+
+    def _fastest_rate(self) -> float:
+        """L_+ at the start, the rate of the mean neuron, eq. (6)."""
+        slope = self.kernels().h([1.0, self.correlation_at_start], order=1)
+        return float(
+            self.sample_ratio / self.width**2 * self.start_second_layer**2 * (slope[0] + (self.width - 1) * abs(slope[1]))
+        )
+
+
+@functools.lru_cache(maxsize=64)
+def _solved(law: TwoLayerDynamics) -> tuple[dict[str, Any], float, bool]:
+    """Observables with "accuracy"; step times fastest rate; whether a train error below zero was clipped."""
+    result = law.solve()
+    scale = {name: max(float(np.max(np.abs(value))), 1e-6) for name, value in result.values.items()}
+    accuracy = max(float(np.max(result.errors[name])) / scale[name] for name in result.values)
+    finest = result.finest
+    stiffness = float(np.max(finest.paths["fastest_rate"]) * finest.times[1])
+    values: dict[str, Any] = {
+        name: value if np.ndim(law.times) else float(value[0]) for name, value in result.values.items()
+    }
+    if accuracy > 0.05:
+        raise ConvergenceError(
+            f"steps = {law.steps} is not enough: the grids differ by {accuracy:.1%} (step times fastest rate = {stiffness:.2g}); "
+            "use more steps or earlier times",
+            estimate=values,
+            accuracy=accuracy,
+        )
+    if stiffness > 1:
+        warnings.warn(
+            f"step times fastest rate = {stiffness:.2g} with steps = {law.steps}: above 1 the start is not resolved",
+            stacklevel=4,
+        )
+    clipped = bool(np.min(values["train_error"]) < 0)
+    values["train_error"] = np.maximum(values["train_error"], 0.0)
+    values["accuracy"] = accuracy
+    return values, stiffness, clipped

@@ -1,0 +1,189 @@
+"""Two-time integrator against a solvable system: order, error estimates, multi-resolution memory, checkpoints, refusals."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limitlab.errors import ConvergenceError
+from limitlab.numerics.two_time import (
+    Flow,
+    History,
+    Memory,
+    Progress,
+    Solution,
+    at_times,
+    extrapolate,
+    march,
+    memory_bytes,
+    multiresolution,
+    romberg_table,
+)
+from limitlab.numerics.two_time.examples import DampedOscillator
+
+SYSTEM = DampedOscillator(coupling=2.0)
+TIMES = np.linspace(0.0, 5.0, 11)
+
+
+def worst(solution: Solution) -> float:
+    x = np.abs(at_times(solution, "x", TIMES) - SYSTEM.exact(TIMES)).max()
+    power = np.abs(at_times(solution, "power", TIMES) - SYSTEM.exact_power(TIMES)).max()
+    return float(max(x, power))
+
+
+def test_halving_the_step_divides_the_error_by_four() -> None:
+    errors = [worst(march(SYSTEM, 5.0, steps)) for steps in (100, 200, 400)]
+    ratios = [errors[0] / errors[1], errors[1] / errors[2]]
+    assert all(3.6 < ratio < 4.4 for ratio in ratios), ratios
+
+
+@pytest.mark.parametrize("levels", [2, 3, 4])
+def test_the_error_estimate_bounds_the_error(levels: int) -> None:
+    result = extrapolate(lambda n: march(SYSTEM, 5.0, n), 160, TIMES, levels)
+    for name, exact in (("x", SYSTEM.exact), ("power", SYSTEM.exact_power)):
+        error = np.abs(result.values[name] - exact(TIMES))
+        assert error.max() <= result.errors[name].max()
+        assert error.max() > 1e-4 * result.errors[name].max() or levels == 4  # nor is it absurdly pessimistic
+
+
+def test_the_response_depends_on_the_lag_only() -> None:
+    response = march(SYSTEM, 4.0, 200).two_time("R")
+    lag = np.arange(201) * 0.02
+    assert np.abs(response[200] - SYSTEM.exact(lag[::-1])).max() < 2e-4
+    assert np.abs(response[100, :101] - response[200, 100:]).max() < 2e-4
+
+
+def test_multiresolution_memory_converges_to_the_whole_memory() -> None:
+    whole = march(SYSTEM, 20.0, 400).two_time("C")
+    gaps = []
+    for per_octave in (4, 8, 16):
+        gaps.append(np.abs(march(SYSTEM, 20.0, 400, per_octave=per_octave).two_time("C") - whole).max())
+    scheme = worst(march(SYSTEM, 5.0, 100))  # trapezoid error at the same step
+    assert gaps[2] < 0.05 * scheme
+    assert gaps[0] > 6 * gaps[1] > 36 * gaps[2]  # local cubics: close to a factor 16 per doubling
+
+
+@given(steps=st.integers(3, 300), per_octave=st.integers(2, 12), degree=st.integers(0, 3))
+@settings(max_examples=60)
+def test_the_rule_is_the_trapezoid_rule_for_cubics(steps: int, per_octave: int, degree: int) -> None:
+    points, weights = multiresolution(steps, per_octave).of(steps)
+    x = np.arange(steps + 1) / steps
+    assert np.all(np.diff(points) > 0)
+    assert (points[0], points[-1]) == (0, steps)
+    np.testing.assert_allclose(weights @ x[points] ** degree, np.trapezoid(x**degree) * 1.0, rtol=1e-10)
+
+
+@given(n=st.integers(1, 40), seed=st.integers(0, 1000), per_octave=st.sampled_from([None, 30]))
+@settings(max_examples=40)
+def test_memory_integrals_are_trapezoid_sums(n: int, seed: int, per_octave: int | None) -> None:
+    """Against the definition, written out with full matrices; with many points per octave the rule keeps them all."""
+    rng = np.random.default_rng(seed)
+    f, g, full = rng.normal(size=n + 1), rng.normal(size=n + 1), np.tril(rng.normal(size=(n + 1, n + 1)))
+    packed = full[np.tril_indices(n + 1)]
+    memory = Memory(0.3, None if per_octave is None else multiresolution(n, per_octave))
+    after = [0.3 * np.trapezoid(f[s:] * full[s:, s]) for s in range(n + 1)]
+    before = [0.3 * np.trapezoid(g[: s + 1] * full[s, : s + 1]) for s in range(n + 1)]
+    symmetric = full + np.tril(full, -1).T
+    whole = [0.3 * np.trapezoid(f * symmetric[:, s]) for s in range(n + 1)]
+    for found, wanted in zip((*memory.both(f, g, packed), memory.whole(f, packed)), (after, before, whole), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+    np.testing.assert_allclose(memory.after(f, packed), after, atol=1e-12)
+    np.testing.assert_allclose(memory.before(g, packed), before, atol=1e-12)
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_an_interrupted_march_continues_to_the_same_bits(tmp_path: Path) -> None:
+    file = tmp_path / "march.npz"
+
+    class Fragile(DampedOscillator):
+        calls = 0
+
+        def flow(self, history: History) -> Flow:
+            type(self).calls += 1
+            if type(self).calls == 101:
+                raise Interrupted
+            return super().flow(history)
+
+    with pytest.raises(Interrupted):
+        march(Fragile(2.0), 5.0, 100, checkpoint=file, checkpoint_every=0.0)
+    assert [path.name for path in tmp_path.iterdir()] == ["march.npz"]
+    calls = Fragile.calls
+    resumed = march(Fragile(2.0), 5.0, 100, checkpoint=file)
+    assert Fragile.calls - calls < 110  # the first half was not repeated
+    np.testing.assert_array_equal(resumed.paths["x"], march(SYSTEM, 5.0, 100).paths["x"])
+    np.testing.assert_array_equal(resumed.two_time("C"), march(SYSTEM, 5.0, 100).two_time("C"))
+    assert not file.exists()
+
+
+def test_a_checkpoint_of_another_march_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "march.npz"
+
+    class Stopping(DampedOscillator):
+        def flow(self, history: History) -> Flow:
+            if history.index == 5:
+                raise Interrupted
+            return super().flow(history)
+
+    with pytest.raises(Interrupted):
+        march(Stopping(2.0), 5.0, 100, checkpoint=file, checkpoint_every=0.0)
+    with pytest.raises(ValueError, match="belongs to another march"):
+        march(SYSTEM, 5.0, 200, checkpoint=file)
+
+
+def test_progress_counts_up_and_its_estimate_ends_at_zero() -> None:
+    seen: list[Progress] = []
+    march(SYSTEM, 5.0, 50, progress=seen.append)
+    assert seen[-1].done == seen[-1].steps == 50
+    assert seen[-1].remaining == 0
+    assert all(a.done < b.done for a, b in pairwise(seen))
+
+
+@pytest.mark.parametrize(
+    ("end", "steps", "limit", "words"),
+    [
+        (0.0, 10, 1e9, "end = 0.0"),
+        (np.inf, 10, 1e9, "end = inf"),
+        (1.0, 1, 1e9, "steps = 1"),
+        (1.0, 10_000, 1e8, "use at most 3535 steps"),
+    ],
+)
+def test_impossible_marches_are_refused(end: float, steps: int, limit: float, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        march(SYSTEM, end, steps, memory_limit=limit)
+
+
+def test_the_memory_estimate_is_what_is_allocated() -> None:
+    history = march(SYSTEM, 1.0, 30).history
+    assert memory_bytes(SYSTEM, 30) == sum(packed.nbytes for packed in history.triangles.values())
+
+
+def test_an_overflow_names_step_and_rate() -> None:
+    class Exploding(DampedOscillator):
+        def flow(self, history: History) -> Flow:
+            flow = super().flow(history)
+            return Flow(
+                flow.rates, {**flow.forcings, "x": np.exp(float(min(1000.0, history.path("x")[-1] * 50)))}, flow.observed
+            )
+
+    with pytest.raises(ConvergenceError, match="use more steps"), np.errstate(all="ignore"):
+        march(Exploding(2.0), 50.0, 100)
+
+
+def test_romberg_is_exact_for_its_powers_and_refuses_no_level() -> None:
+    rng = np.random.default_rng(0)
+    c = rng.normal(size=4)
+    levels = [np.array(c[0] + c[1] * h**2 + c[2] * h**3 + c[3] * h**4) for h in (0.4, 0.2, 0.1, 0.05)]
+    value, error = romberg_table(levels)
+    assert abs(value - c[0]) < 1e-12
+    assert error >= abs(value - c[0])
+    assert np.isinf(romberg_table(levels[:1])[1])
+    with pytest.raises(ValueError, match="levels = 0"):
+        extrapolate(lambda n: march(SYSTEM, 1.0, n), 10, TIMES, 0)
