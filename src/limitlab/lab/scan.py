@@ -77,6 +77,8 @@ class Line:
         values = np.atleast_1d(np.asarray(values, dtype=float))
         if self.parameter in self.law.array_parameters:
             found = np.asarray(self.law.evaluate(**{self.parameter: values})[self.observable], dtype=float)
+            if self.observable in self.law.scalar_observables and found.ndim:
+                found = found.reshape(len(found))
             if found.ndim > 1:
                 raise ValueError(_not_scalar(self.observable, found.shape[1:]))
             return np.broadcast_to(found, values.shape)

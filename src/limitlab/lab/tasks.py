@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from limitlab.lab.blas import single_threaded
 from limitlab.lab.grid import Axis, Grid, own_coordinates
 from limitlab.laws.base import Law
-from limitlab.laws.results import ROUNDING, Values
+from limitlab.laws.results import ROUNDING, Values, shaped
 
 FORMAT = 1
 """Version of what a cell means. Raising it makes every stored cell be computed anew."""
@@ -215,8 +215,10 @@ def _cell(task: Task, values: Values) -> Cell:
     coords = {name: axis for name, axis in own_coordinates(task.law).items() if axis.ndim}
     shape = (*(len(line) for _, line in task.lanes), *(axis.size for axis in coords.values()))
     dims = (*(name for name, _ in task.lanes), *coords)
-    full = {name: np.ascontiguousarray(np.broadcast_to(value, shape)).reshape(shape) for name, value in given.items()}
-    return Cell(full, dict.fromkeys(full, dims), coords, accuracy)
+    full = {
+        name: np.array(shaped(task.law, name, value, shape, len(task.lanes)), order="C") for name, value in given.items()
+    }
+    return Cell(full, {name: dims[: value.ndim] for name, value in full.items()}, coords, accuracy)
 
 
 def _from_dataset(result: xr.Dataset) -> Cell:

@@ -41,6 +41,8 @@ class Law(BaseModel):
         Where the law holds, what it assumes, BibTeX entries of its sources, ids of its claims in the ledger.
     observables
         Names that theory and simulation share (vocabulary: `limitlab.laws.results.OBSERVABLES`).
+    scalar_observables
+        Those that do not depend on `coordinates()`: `evaluate` and `experiment` give them axes of length one there.
     array_parameters
         Parameters over which `evaluate` broadcasts.
     path_parameters
@@ -64,6 +66,7 @@ class Law(BaseModel):
     references: ClassVar[tuple[str, ...]] = ()
     claims: ClassVar[tuple[str, ...]] = ()
     observables: ClassVar[tuple[str, ...]] = ()
+    scalar_observables: ClassVar[tuple[str, ...]] = ()
     array_parameters: ClassVar[tuple[str, ...]] = ()
     path_parameters: ClassVar[tuple[str, ...]] = ()
     size_meaning: ClassVar[str] = "dimension d"

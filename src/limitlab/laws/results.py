@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from limitlab.laws.base import Law
@@ -81,15 +81,20 @@ def package(
     """
     given = dict(values)
     accuracy = float(np.max(np.asarray(given.pop("accuracy", ROUNDING))))
-    lines = {name: np.asarray(axis) for name, axis in {**(grid or {}), **law.coordinates()}.items()}
+    outer = {name: np.asarray(axis) for name, axis in (grid or {}).items()}
+    lines = {**outer, **{name: np.asarray(axis) for name, axis in law.coordinates().items()}}
     axes = [name for name, axis in lines.items() if axis.ndim]
     shape = tuple(lines[name].size for name in axes)
     data = {}
     for name, array in given.items():
         own = (dims or {}).get(name)
-        value = np.asarray(array) if own is not None else np.broadcast_to(np.asarray(array), shape)
+        if own is not None:
+            value = np.asarray(array)
+        else:
+            value = shaped(law, name, array, shape, sum(name in outer for name in axes))
+            own = axes[: value.ndim]
         long_name, symbol = OBSERVABLES.get(name, (name.replace("_", " "), ""))
-        data[name] = xr.Variable(own if own is not None else axes, value, dict(long_name=long_name, symbol=symbol))
+        data[name] = xr.Variable(own, value, dict(long_name=long_name, symbol=symbol))
     result = xr.Dataset(data, coords={**lines, **(coords or {})})
     meta = type(law).parameters()
     for coordinate in map(str, result.coords):
@@ -107,6 +112,14 @@ def package(
         result.attrs["accuracy"] = accuracy
         refuse_nan(result)
     return result
+
+
+def shaped(law: Law, observable: str, array: ArrayLike, shape: tuple[int, ...], outer: int) -> NDArray[Any]:
+    """An observable broadcast to the full shape; the first `outer` axes only, where it does not depend on coordinates."""
+    value = np.asarray(array)
+    if observable not in law.scalar_observables:
+        return np.broadcast_to(value, shape)
+    return np.broadcast_to(value, (*shape[:outer], *(1 for _ in shape[outer:]))).reshape(shape[:outer])
 
 
 def refuse_nan(result: xr.Dataset) -> None:

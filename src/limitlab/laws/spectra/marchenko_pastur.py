@@ -22,8 +22,8 @@ from pydantic import model_validator
 
 from limitlab.laws.base import Law, Status, checked_size
 from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
-from limitlab.laws.spectra.measurements import OBSERVABLES, RATES, measure, packaged, points
+from limitlab.laws.results import Values, package
+from limitlab.laws.spectra.measurements import OBSERVABLES, RATES, SINGLE, measure, points
 from limitlab.models.designs import Entries, draw_design
 from limitlab.models.wishart import sample_eigenvalues
 from limitlab.numerics.spectra import marchenko_pastur as numerics
@@ -87,6 +87,7 @@ class MarchenkoPastur(Law):
     )
     claims: ClassVar[tuple[str, ...]] = ("J5", "J6", "J7")
     observables: ClassVar[tuple[str, ...]] = OBSERVABLES
+    scalar_observables: ClassVar[tuple[str, ...]] = SINGLE
     array_parameters: ClassVar[tuple[str, ...]] = ("ratio", "variance", "shift")
     size_meaning: ClassVar[str] = "dimension p"
     finite_size_rate: ClassVar[dict[str, float]] = RATES
@@ -146,10 +147,6 @@ class MarchenkoPastur(Law):
         given = {name: value for name, value in grid.items() if value is not None}
         return limit(**{**own, **given}, positions=self.positions)
 
-    def theory(self) -> xr.Dataset:
-        """The limit: `cdf` over the positions, the other observables as numbers."""
-        return packaged(self, self.evaluate(), kind="theory")
-
     # -- the experiment -----------------------------------------------------------------------------------------------
 
     def samples(self, size: int) -> int:
@@ -173,7 +170,7 @@ class MarchenkoPastur(Law):
         """One drawn matrix: the observables and the raw `eigenvalues`."""
         eigenvalues = self.sample_eigenvalues(checked_size(size), seed)
         values = {**self._measured(eigenvalues), "eigenvalues": eigenvalues}
-        return packaged(self, values, kind="simulation", size=int(size), seed=int(seed))
+        return package(self, values, kind="simulation", dims={"eigenvalues": ("index",)}, size=int(size), seed=int(seed))
 
     def _measured(self, eigenvalues: Array) -> dict[str, ArrayLike]:
         size = len(eigenvalues)

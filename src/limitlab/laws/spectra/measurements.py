@@ -1,4 +1,4 @@
-"""What the laws of spectra compare with a drawn matrix: their shared observables, measured and packaged.
+"""What the laws of spectra compare with a drawn matrix: their shared observables, and how they are measured.
 
 Positions are fractions of the way from the lowest to the highest edge, so that one list of them fits every law; the
 distribution function is read there. The other observables are single numbers.
@@ -7,14 +7,9 @@ distribution function is read there. The other observables are single numbers.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-
-from limitlab.laws.base import Law
-from limitlab.laws.results import Values, package
 
 Array = NDArray[np.float64]
 
@@ -53,12 +48,3 @@ def measure(eigenvalues: Array, rank: int, at: Array, shift: float) -> dict[str,
         smallest_eigenvalue=eigenvalues[size - rank],
         largest_eigenvalue=eigenvalues[-1],
     )
-
-
-def packaged(law: Law, values: Values, **options: Any) -> xr.Dataset:
-    """A Dataset in which only `cdf` depends on the position, with the raw eigenvalues where there are any."""
-    shaped = {name: np.reshape(value, ()) if name in SINGLE else value for name, value in values.items()}
-    dims: dict[str, tuple[str, ...]] = dict.fromkeys(SINGLE, ())
-    if "eigenvalues" in shaped:
-        dims["eigenvalues"] = ("index",)
-    return package(law, shaped, dims=dims, **options)

@@ -25,8 +25,8 @@ from pydantic import model_validator
 
 from limitlab.laws.base import Law, Status, checked_size
 from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
-from limitlab.laws.spectra.measurements import OBSERVABLES, RATES, measure, packaged, points
+from limitlab.laws.results import Values, package
+from limitlab.laws.spectra.measurements import OBSERVABLES, RATES, SINGLE, measure, points
 from limitlab.models.designs import Entries, apportion, draw_design
 from limitlab.models.wishart import sample_eigenvalues
 from limitlab.numerics.spectra import SampleSpectrum
@@ -82,6 +82,7 @@ class SampleCovariance(Law):
     )
     claims: ClassVar[tuple[str, ...]] = ("J5", "J7")
     observables: ClassVar[tuple[str, ...]] = OBSERVABLES
+    scalar_observables: ClassVar[tuple[str, ...]] = SINGLE
     size_meaning: ClassVar[str] = "dimension p"
     finite_size_rate: ClassVar[dict[str, float]] = RATES
     default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
@@ -174,10 +175,6 @@ class SampleCovariance(Law):
             accuracy=ACCURACY,
         )
 
-    def theory(self) -> xr.Dataset:
-        """The limit: `cdf` over the positions, the other observables as numbers."""
-        return packaged(self, self.evaluate(), kind="theory")
-
     def _points(self) -> Array:
         bulks = self.support()
         return points(self.positions, bulks[0][0], bulks[-1][1])
@@ -213,7 +210,7 @@ class SampleCovariance(Law):
         """One drawn matrix: the observables and the raw `eigenvalues`."""
         eigenvalues = self.sample_eigenvalues(checked_size(size), seed)
         values = {**self._measured(eigenvalues), "eigenvalues": eigenvalues}
-        return packaged(self, values, kind="simulation", size=int(size), seed=int(seed))
+        return package(self, values, kind="simulation", dims={"eigenvalues": ("index",)}, size=int(size), seed=int(seed))
 
     def _measured(self, eigenvalues: Array) -> dict[str, ArrayLike]:
         size = len(eigenvalues)
