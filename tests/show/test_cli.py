@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from limitlab.lab.claims import Claim, Outcome
 from limitlab.lab.registry import all_laws
 from limitlab.laws import Law, NearestNeighbours, Ridge, parameter
 from limitlab.show.cli import app
+from markdown_blocks import ROOT, blocks
 
 COMMANDS = [
     "laws",
@@ -530,6 +532,23 @@ def test_a_solver_that_stops_short_is_exit_code_1(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Coin, "theory", short)
     assert "the residual is still 0.1" in refused(run("predict", "coin"), code=1)
+
+
+# -- the page that explains it all ---------------------------------------------------------------------------------------
+
+PAGE = ROOT / "docs" / "howto" / "cli.md"
+
+
+GUIDE = [line for block in blocks(PAGE, "bash") for line in block.text.splitlines() if line]
+
+
+@pytest.mark.parametrize("command", [line for line in GUIDE if " report " not in line])  # test_report.py writes reports
+def test_commands_of_the_guide_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    program, *args = shlex.split(command)
+    assert program == "limitlab"
+    result = run(*args)
+    assert result.exit_code == 0, result.output
 
 
 # -- real processes ------------------------------------------------------------------------------------------------------

@@ -59,8 +59,8 @@ def allowed(law: type[Law], name: str) -> str:
     """What a parameter may be, in words: the choices of a name, the range of a number.
 
     >>> from limitlab.laws import Ridge
-    >>> allowed(Ridge, "ratio")
-    'above 0'
+    >>> allowed(Ridge, "noise")
+    'at least 0'
     """
     annotation = law.model_fields[name].annotation
     if typing.get_origin(annotation) is typing.Literal:
