@@ -103,7 +103,7 @@ def test_closed_forms_with_nothing_declared(name):
     assert error <= 2e-12 * max(abs(exact), 1)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(place=st.floats(-4, 4), second=st.floats(-4, 4), jump=st.booleans())
 def test_error_estimate_is_honest_at_unknown_kinks_and_jumps(place, second, jump):
     """Two kinks or jumps anywhere: the true error is below the estimate, and the estimate below the tolerance."""
@@ -339,7 +339,7 @@ def test_stein_and_inner_product():
 # -- kinks ---------------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(place=st.floats(-4, 4), jump=st.booleans())
 def test_kinks_are_found_where_they_are(place, jump):
     def f(x):
