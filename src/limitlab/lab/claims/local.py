@@ -38,7 +38,7 @@ def check_neighbours(quick: bool) -> Outcome:
         theory, runs = law.theory(), law.simulate_batch(sets, range(seeds))
         for name in law.observables:
             error = float(runs[name].std("seed", ddof=1)) / np.sqrt(seeds)
-            worst = max(worst, abs(float(runs[name].mean() - theory[name])) / error)
+            worst = max(worst, abs(float(runs[name].mean() - theory[name])) / float(error))
         if law.neighbours == 8:
             scale = law.noise**2 / law.neighbours
             variance_ratio = float(runs["variance"].mean()) / scale
@@ -101,7 +101,7 @@ def check_interpolating_smoother(quick: bool) -> Outcome:
         passed &= bool(abs(slopes[-1] + target) < EXACT_SLOPE)
     gap = 0.0
     for dimension, smoothness, singularity, octaves in TORUS_CASES[: 1 if quick else None]:
-        slopes, errors, training_gap = torus_slopes(dimension, smoothness, singularity, octaves, seeds=6 if quick else 24)
+        slopes, errors, training_gap = torus_slopes(dimension, smoothness, singularity, octaves, seeds=6 if quick else 16)
         target = 2 * smoothness / (2 * smoothness + dimension)
         label = f"d{dimension}_beta{smoothness:g}"
         measured[f"measured_{label}_target"] = -target

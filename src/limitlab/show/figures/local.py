@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 def nearest_neighbours_risk(quick: bool = True) -> Figure:
     """Test error of k nearest neighbours against k: from 2 tau^2 at one neighbour through a minimum to the global mean."""
-    seeds, sets = (6, 150) if quick else (30, 1000)
+    seeds, sets = (6, 150) if quick else (20, 400)
     figure, (left, right) = new_figure(columns=2)
     for index, samples in enumerate((30, 300, 3000)):
         law = NearestNeighbours(samples=samples, neighbours=1, dimension=2, noise=0.5)
