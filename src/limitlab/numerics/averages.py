@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
-from limitlab.numerics.panels import EPSILON, Integers, integrate
+from limitlab.numerics.panels import EPSILON, SMALLEST, Integers, integrate
 
 Array = NDArray[np.float64]
 Function = Callable[..., Any]
@@ -140,7 +140,7 @@ def values_at(f: Function, *points: Array) -> Array:
 
 def checked(value: Array, error: Array, scale: Array, tolerance: float, with_error: bool) -> Array | tuple[Array, Array]:
     """The value (and its error) if the tolerance is met, else a ConvergenceError that carries both."""
-    if np.any(error > (tolerance + 8 * EPSILON) * scale):
+    if np.any(error > (tolerance + 8 * EPSILON) * scale + 2 * SMALLEST):
         raise ConvergenceError(
             f"Gaussian expectation: error estimate {float(np.max(error)):.2g} is above {tolerance:.2g} x E|f|; "
             "declare the kinks, or accept a larger tolerance",

@@ -23,6 +23,7 @@ Integrand = Callable[[Integers, Array], tuple[Array, Array, Array | float]]
 """(which expectation, points), both flat -> values, their magnitudes and their own errors, of shape (components, points)."""
 
 EPSILON = float(np.finfo(np.float64).eps)
+SMALLEST = 1e-290  # an average below this is 0: its digits are those of subnormal numbers
 REACHES = (14.0, 26.0, 38.0)  # standard deviations: a weight of 1e-43, 1e-148, and the end of the floating-point numbers
 PANEL = 2.0  # width of the first panels, in standard deviations
 NODES = 24  # per panel
@@ -95,7 +96,7 @@ def _refined(
     """Halve the panels that matter until every expectation has its accuracy, or halving no longer helps."""
     panels = _measured(f, mean, std, *_first_panels(mean, std, kinks, reach))
     for _ in range(MOST_ROUNDS):
-        allowed = tolerance * panels.total(panels.size, mean.size)
+        allowed = tolerance * panels.total(panels.size, mean.size) + SMALLEST
         wanting = np.any(panels.total(panels.error, mean.size) > allowed, axis=0)
         if not wanting.any():
             break
