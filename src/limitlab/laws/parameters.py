@@ -146,4 +146,4 @@ def refusal(meta: Parameter, value: Any, reason: str = "") -> PydanticCustomErro
     shown = repr(value) if len(repr(value)) < 80 else repr(value)[:77] + "..."
     symbol = f", symbol {meta.symbol}" if meta.symbol else ""
     text = f"{meta.name} = {shown} is not allowed: {reason or 'must be ' + meta.allowed} ({meta.description}{symbol})"
-    return PydanticCustomError("parameter", text.replace("{", "{{").replace("}", "}}"))  # type: ignore[arg-type]
+    return PydanticCustomError("parameter", text)  # type: ignore[arg-type]
