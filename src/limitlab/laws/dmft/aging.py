@@ -1,0 +1,126 @@
+"""The aging equations of random Gaussian equations on a sphere: threshold of interpolation, plateau below it, slow growth.
+
+A network with frozen second layer a_j = gamma sqrt(m) that is trained on pure noise becomes, for large m, a system of alpha d random
+equations for one unit vector with covariance htilde(q) = h(q) - h(0) - h'(0) q. Only h0, h1, h2 = htilde(1), htilde'(1), htilde''(1)
+enter its long-time limit, if ageing has one effective temperature (weak ergodicity breaking): with the fast response chi, the
+slope xhat of the slow part, S = gamma^2 h1 chi and CA the mean squared residual,
+
+    CA = tau^2 / (1 + S + xhat gamma^2 h0)^2 + gamma^2 h0 / [(1 + S)(1 + S + xhat gamma^2 h0)]                         (13a)
+    xhat = 1 / (chi alpha gamma^2 CA h1) - chi                                                                           (13b)
+    1 = alpha S^2 / (1 + S)^2 + alpha gamma^2 CA h2 chi^2                                                              (13c)
+
+Equation numbers of docs/theory/two_layer_dynamics.md. The ansatz is a conjecture: supported by the numerical solution of the two-time
+equations for pure powers, an approximation (low by a few per cent, near the threshold by about 20 %) for mixed kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.errors import ConvergenceError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """htilde(1), htilde'(1), htilde''(1) of a kernel without its constant and linear parts.
+
+    >>> Reduced.of((0.3, 0.5, 0, 1.0))
+    Reduced(h0=1.0, h1=3.0, h2=6.0)
+    """
+
+    h0: float
+    h1: float
+    h2: float
+
+    @classmethod
+    def of(cls, kernel: Sequence[float]) -> Reduced:
+        """From the coefficients of h, from degree 0."""
+        c = np.array(kernel, dtype=float)
+        k = np.arange(c.size)
+        c[:2] = 0.0
+        return cls(float(c.sum()), float(k @ c), float((k * (k - 1)) @ c))
+
+    @property
+    def threshold_energy(self) -> float:
+        """E_th of the spherical model with covariance d htilde; the slope of gamma at the start is tau sqrt(alpha) E_th (16).
+
+        >>> round(float(Reduced.of((0, 0, 1.0)).threshold_energy), 6)
+        1.414214
+        """
+        return (self.h1 + self.h0 * (self.h2 / self.h1 - 1)) / np.sqrt(self.h2)
+
+
+def threshold(ratio: ArrayLike, noise: ArrayLike, h0: ArrayLike, h1: ArrayLike, h2: ArrayLike) -> Floats:
+    """gamma_GF (14): the scale of the second layer above which gradient flow fits pure noise; inf for ratio >= 1. Broadcasts.
+
+    >>> round(float(threshold(0.3, 1.0, 1.0, 2.0, 2.0)) ** 2, 9), round(0.3 / (2 - 0.3), 9)  # htilde = q^2, tau = 1
+    (0.176470588, 0.176470588)
+    """
+    alpha, tau, h0, h1, h2 = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (ratio, noise, h0, h1, h2)))
+    below = alpha < 1
+    safe = np.where(below, alpha, 0.5)
+    b = h1 + (h2 / ((1 - safe) * h1) - 1) * h0
+    square = tau**2 / (b**2 * ((1 - safe) / (safe * h2) - h0 / (h1 * b)))
+    return np.where(below, np.sqrt(square), np.inf)
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """The long-time state at a fixed second layer: response chi, slope xhat, mean squared residual, speed of the second layer."""
+
+    response: float
+    slope: float
+    residual: float
+    growth: float
+
+
+def plateau(gamma: float, ratio: float, noise: float, reduced: Reduced) -> Plateau:
+    """The root of (13) below the threshold; above it the residual is 0.
+
+    >>> state = plateau(0.252050415, 0.3, 1.0, Reduced.of((0, 0, 1.0)))
+    >>> round(state.response, 5), round(state.residual / 2, 7)
+    (12.66925, 0.0723948)
+    """
+    limit = float(threshold(ratio, noise, reduced.h0, reduced.h1, reduced.h2))
+    if gamma >= limit:
+        return Plateau(np.inf, np.inf, 0.0, 0.0)
+    if gamma == 0:
+        return Plateau(np.inf, 0.0, noise**2, 0.0)
+    from scipy.optimize import brentq
+
+    def mismatch(log_chi: float) -> float:
+        state = _state(np.exp(log_chi), gamma, ratio, reduced)
+        if state is None:
+            return np.nan
+        residual, slope = state
+        weak = 1 + gamma**2 * reduced.h1 * np.exp(log_chi)
+        full = weak + slope * gamma**2 * reduced.h0
+        return noise**2 / full**2 + gamma**2 * reduced.h0 / (weak * full) - residual
+
+    grid = np.linspace(-8.0, 24.0, 641)
+    values = np.array([mismatch(x) for x in grid])
+    signs = np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0)
+    roots = [float(brentq(mismatch, grid[i], grid[i + 1], xtol=1e-14, rtol=1e-14)) for i in signs]
+    roots = [root for root in roots if abs(mismatch(root)) < 1e-6 * noise**2]  # a pole is no root
+    if not roots:
+        raise ConvergenceError(
+            f"the aging equations have no root at gamma = {gamma:g} (threshold {limit:g}), ratio = {ratio:g}"
+        )
+    chi = float(np.exp(roots[0]))
+    residual, slope = _state(chi, gamma, ratio, reduced)  # type: ignore[misc]
+    weak = 1 + gamma**2 * reduced.h1 * chi
+    growth = ratio * gamma * (residual * (reduced.h1 * chi + slope * reduced.h0) - reduced.h0 / weak)
+    return Plateau(chi, slope, residual, growth)
+
+
+def _state(chi: float, gamma: float, ratio: float, reduced: Reduced) -> tuple[float, float] | None:
+    """The residual from (13c) and the slope from (13b); None where the residual would not be positive."""
+    s = gamma**2 * reduced.h1 * chi
+    residual = (1 - ratio * (s / (1 + s)) ** 2) / (ratio * gamma**2 * reduced.h2 * chi**2)
+    return (residual, 1 / (chi * ratio * gamma**2 * residual * reduced.h1) - chi) if residual > 0 else None

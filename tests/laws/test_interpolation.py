@@ -1,0 +1,121 @@
+"""Interpolation of pure noise: closed forms, the located threshold, the large-width limit, adiabatic growth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limitlab.laws.dmft.interpolation import (
+    AdiabaticGrowth,
+    InterpolationTransition,
+    locate_threshold,
+    relaxation_rate,
+)
+from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+from limitlab.testing import check_law
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "dmft.json").read_text())
+CASES = [entry for entry in REFERENCE if entry["law"] == "pure_noise_threshold"]
+
+
+@pytest.mark.parametrize("entry", CASES, ids=lambda entry: str(entry["inputs"]["h"]))
+def test_reference_values(entry: dict[str, Any]) -> None:
+    inputs, outputs = entry["inputs"], entry["outputs"]
+    common: dict[str, Any] = dict(ratio=inputs["alpha"], noise=inputs["tau"], kernel=inputs["h"])
+    law, growth = InterpolationTransition(**common), AdiabaticGrowth(**common)
+    np.testing.assert_allclose(law.threshold(), outputs["gamma_GF"], rtol=1e-8)
+    np.testing.assert_allclose(float(law.theory().threshold), outputs["gamma_GF"], rtol=1e-8)
+    np.testing.assert_allclose(law.reduced().threshold_energy, outputs["E_th"], rtol=1e-8)
+    np.testing.assert_allclose(growth.initial_slope(), outputs["gamma_star"], rtol=1e-8)
+    for k, share in enumerate(inputs["gamma_over_gammaGF"]):
+        state = law.plateau(share * law.threshold())
+        found = (state.response, state.residual / 2, state.slope, state.growth)
+        wanted = tuple(outputs[name][k] for name in ("chi", "e_inf", "xhat", "dgamma_ds"))
+        np.testing.assert_allclose(found, wanted, rtol=1e-8)
+
+
+@given(power=st.integers(2, 6), scale=st.floats(0.1, 3.0), ratio=st.floats(0.02, 0.95), noise=st.floats(0.1, 3.0))
+def test_pure_powers_have_a_short_formula(power: int, scale: float, ratio: float, noise: float) -> None:
+    law = InterpolationTransition(ratio=ratio, noise=noise, kernel=(0.0,) * power + (scale,))
+    wanted = noise * np.sqrt(ratio * power / (2 * (power - 1) * scale * (2 - ratio)))
+    np.testing.assert_allclose(law.threshold(), wanted, rtol=1e-10)
+
+
+@given(kernel=st.tuples(st.just(0.0), *[st.floats(0.05, 1.0)] * 3), ratio=st.floats(0.05, 0.85))
+def test_threshold_grows_with_the_samples_and_the_residual_falls_with_gamma(kernel: Any, ratio: float) -> None:
+    law = InterpolationTransition(ratio=ratio, kernel=kernel)
+    assert law.replace(ratio=ratio + 0.05).threshold() > law.threshold()
+    residuals = [law.residual(share * law.threshold()) for share in (0.0, 0.2, 0.5, 0.9)]
+    assert all(np.diff(residuals) < 0)
+    assert residuals[0] == law.noise**2
+    assert law.residual(law.threshold()) == 0
+
+
+def test_edges() -> None:
+    assert InterpolationTransition(ratio=1.5).threshold() == np.inf
+    assert InterpolationTransition(noise=0.0).threshold() == 0
+    with pytest.raises(ValueError, match="below 1"):
+        InterpolationTransition(ratio=1.5).residual(0.1)
+    with pytest.raises(ValueError, match="h\\(0\\) must be 0"):
+        InterpolationTransition(kernel=(0.1, 0, 1.0))
+    with pytest.raises(ValueError, match="no transition"):
+        InterpolationTransition(kernel=(0, 1.0))
+    with pytest.raises(ValueError, match="at least 0"):
+        InterpolationTransition(kernel=(0, 0, -1.0))
+
+
+def test_wide_networks_converge_to_the_limit_like_one_over_width() -> None:
+    kernel = (0, 0.5, 0.3, 0.2)
+    limit = InterpolationTransition(ratio=0.5, kernel=kernel, second_layer=0.5, times=8.0).theory().train_error
+    gaps = []
+    for width in (10, 20, 40):
+        law = TwoLayerDynamics(
+            width=width,
+            sample_ratio=0.5 * width,
+            noise=1.0,
+            kernel=kernel,
+            start_second_layer=0.5 * np.sqrt(width),
+            start_overlap=0.0,
+            frozen=True,
+            times=8.0,
+            steps=320,
+        )
+        gaps.append(float(limit - law.theory().train_error))
+    slopes = np.diff(np.log(gaps)) / np.log(2)
+    assert np.all(np.array(gaps) > 0)
+    assert -1.15 < slopes[-1] < -0.7, (gaps, slopes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", [(0, 0, 1.0), (0, 0, 0, 1.0)])
+def test_located_threshold_of_pure_powers(kernel: tuple[float, ...]) -> None:
+    law = InterpolationTransition(ratio=0.3, kernel=kernel)
+    found = locate_threshold(law, end=80.0, steps=640)
+    assert abs(found.value / law.threshold() - 1) < 0.05
+    assert abs(found.value - law.threshold()) < 3 * found.error
+
+
+def test_the_train_error_decays_exponentially_only_above_the_threshold() -> None:
+    law = InterpolationTransition(ratio=0.3, kernel=(0, 0, 0, 1.0))
+    above, drift = relaxation_rate(law, 1.8 * law.threshold(), end=24.0, steps=240)
+    assert abs(above - 0.371) < 0.03, above  # measured independently on a finer grid
+    below, _ = relaxation_rate(law, 0.6 * law.threshold(), end=24.0, steps=240)
+    assert below < 0.05 < above
+    assert drift < 0.1 * above
+
+
+def test_adiabatic_growth_is_linear_at_first_and_stops_at_the_threshold() -> None:
+    law = AdiabaticGrowth(ratio=0.5, kernel=(0, 0.5, 0, 0.5), times=(1e-3, 2e-3, 60.0))
+    gamma = law.theory().second_layer.values
+    np.testing.assert_allclose(gamma[:2] / np.array([1e-3, 2e-3]), law.initial_slope(), rtol=0.01)
+    assert 0.99 < gamma[2] / law.saturation() <= 1
+
+
+def test_contract() -> None:
+    check_law(InterpolationTransition(times=(0.0, 1.0, 2.0), steps=100), sizes=[15, 30, 60], seeds=16)
