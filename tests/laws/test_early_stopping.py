@@ -96,6 +96,15 @@ def test_long_times_reach_the_least_norm_solution(found, ratio):
         np.testing.assert_allclose(late[name], end[name], rtol=1e-8, atol=1e-8, err_msg=name)
 
 
+@pytest.mark.parametrize("ratio", [0.5, 2.0, 100.0])
+def test_very_long_times_keep_their_digits(ratio):
+    """The null space gives the trace of the resolvent a pole at zero; it must not cost digits as the time grows."""
+    late, end = (risk(t, ratio, 0.5, **GROUPS) for t in (1e12, np.inf))
+    for name in EarlyStopping.observables:
+        np.testing.assert_allclose(late[name], end[name], rtol=1e-11, atol=1e-12, err_msg=name)
+    assert late["accuracy"] < 1e-10
+
+
 def test_short_times_grow_like_the_gradient():
     """To first order in t the estimator is t X'y / n: variance tau^2 t^2 tr(Sigma^2) / n, train error down by 2t |Sigma beta|^2..."""
     s, w, b = (np.array(GROUPS[name]) for name in ("eigenvalues", "weights", "signal"))

@@ -227,6 +227,16 @@ def test_no_penalty_beats_the_best_one(found, log_ratio, noise):
     assert np.all(np.asarray(law.evaluate(ridge=rivals)["test_error"]) >= value * (1 - 1e-12))
 
 
+@pytest.mark.parametrize("ratio", [1e-7, 1.0, 1 + 1e-12, 1e6])
+def test_best_penalty_of_extreme_spectra(ratio):
+    """Eigenvalues over twelve decades and ratios where the test error is flat to rounding: the derivative still has a zero."""
+    s, w, b = (1e-6, 1.0, 1e6), (1.0, 2.0, 1.0), (0.1, 0.0, 1.0)
+    best = best_ridge(ratio, 0.5, s, w, b)
+    rivals = best * np.geomspace(0.3, 3, 21) if best > 0 else np.abs(best) * np.geomspace(0.1, 10, 21)
+    value = float(risk(ratio, best, 0.5, s, w, b)["test_error"])
+    assert np.all(risk(ratio, rivals, 0.5, s, w, b)["test_error"] >= value * (1 - 1e-12))
+
+
 @pytest.mark.parametrize("ratio", [0.3, 1.0, 4.0])
 def test_even_prior_has_the_closed_form(ratio):
     """Any covariance with the signal spread evenly over the directions: lambda = gamma tau^2 / |beta|^2."""

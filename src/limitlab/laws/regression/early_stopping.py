@@ -4,15 +4,15 @@ Setting.  The linear model of `Ridge`; the estimator follows db/dt = -(1/n) X'(X
           loss |y - Xb|^2 / n without the factor 1/2 runs twice as fast.) With `step` > 0 it takes t / step steps of descent.
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`); t fixed.
 Result.   The estimator leaves a share g(x) = e^{-tx}, or (1 - step x)^(t / step), of every eigendirection of S = X'X/n. With
-          R(z) = (S - z)^-1, the effective ridge kappa(z) of z = -kappa (1 - df1), and u_k(z) = kappa / (s_k + kappa)
+          R(z) = (S - z)^-1, the effective ridge kappa(z) of z = -kappa (1 - df1), u_k(z) = kappa / (s_k + kappa), a_k = 1 - u_k
           (docs/theory/early_stopping.md):
 
-              beta' R(z) Sigma R(z') beta -> sum b_k s_k u_k u'_k / (z z' D),  D = 1 - sum m_k (1 - u_k)(1 - u'_k),  (1)
-              tr Sigma R(z) / n           -> -sum m_k s_k u_k / z,                                                   (2)
+              beta' R(z) Sigma R(z') beta -> sum b_k s_k u_k u'_k / (z z' D),  D(z, z') = 1 - sum m_k a_k a'_k,      (1)
+              tr Sigma R(z) / n           -> sum m_k a_k a0_k / D(z, 0) - kappa(0) / z,                              (2)
               z beta' R(z) beta           -> -sum b_k u_k,          tr (XX'/n - z)^-1 / n -> 1 / kappa(z).           (3)
 
           Contour integrals of (1), (2), (3) against g(z) g(z'), (1 - g)^2 / z and g^2 are the bias, the variance and the
-          train error. The quadrature has 32 nodes whatever the spectrum and the time.
+          train error; the pole kappa(0) / z of (2) does not contribute. 32 nodes suffice whatever the spectrum and the time.
 Status.   Theorem: the filter is fixed and analytic, and (1)-(3) are limits of resolvents (for Sigma = 1 see Ali, Kolter and
           Tibshirani 2019).
 """
@@ -35,7 +35,7 @@ from limitlab.laws.regression.linear_model import REFERENCES, LinearModel, spect
 from limitlab.laws.results import ROUNDING, Values
 from limitlab.models.designs import descent_filter, flow_filter
 from limitlab.numerics.contours import CIRCLE_NODES, PARABOLA_NODES, Contour, circle, descent_parabola, parabola
-from limitlab.numerics.equivalents import rank_gap, resolvent_ridge, right_edge, unlearned
+from limitlab.numerics.equivalents import effective_ridge, learned, rank_gap, resolvent_ridge, right_edge, unlearned
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -83,7 +83,8 @@ def risk(
     Returns
     -------
     dict
-        The observables, and "accuracy": an estimate of the numerical error relative to the error at time 0.
+        The observables, and "accuracy": an estimate of the numerical error, relative to the error at time 0 or, for a
+        large variance, to the variance.
 
     Examples
     --------
@@ -137,7 +138,7 @@ def _parts(t: Array, loads: Array, wide: NDArray[np.bool_], s: Array, b2: Array,
             raise ValueError(f"step = {step:g} is not allowed: must be {bound}")
         for chosen, parts, error in _integrals(t[inside], loads[inside], edge, s, b2, step):
             found[:, inside[chosen]] = parts
-            accuracy = max(accuracy, error / energy if energy else error)
+            accuracy = max(accuracy, error)
     return Parts(*found), accuracy
 
 
@@ -152,7 +153,8 @@ def _ridgeless(loads: Array, s: Array, b2: Array) -> Array:
 def _integrals(
     t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: float
 ) -> Iterator[tuple[NDArray[np.int64], Array, float]]:
-    """The parts at finite times in chunks: which elements, their parts, and an absolute error from fewer nodes."""
+    """The parts at finite times in chunks: which elements, their parts, and their error (from fewer nodes) over their scale."""
+    energy = float(np.dot(s, b2)) or 1.0
     short = t * edge <= SHORT_TIME
     if step:
         short |= t <= (FEW_STEPS + 0.5) * step
@@ -165,9 +167,9 @@ def _integrals(
                     family(t[chosen], loads[chosen], edge[chosen], s, b2, step, count)
                     for count in (nodes, 4 * round(COARSER * nodes / 4))
                 )
-                size = np.maximum(np.abs(fine), 1.0)  # the variance has no natural unit: relative where it is large
-                error = float(np.max(np.abs(fine - coarse) / size))
-                if error > WORST_ACCURACY * max(1.0, float(np.dot(s, b2))):
+                scale = np.stack(np.broadcast_arrays(energy, np.maximum(fine[1], 1.0), energy, 1.0))
+                error = float(np.max(np.abs(fine - coarse) / scale))
+                if error > WORST_ACCURACY:
                     raise ConvergenceError("the contour integrals of early stopping did not converge", fine, error)
                 yield chosen, np.maximum(fine, 0.0), error
 
@@ -232,9 +234,11 @@ class _Points:
         return value
 
     def variance(self, values: Complex) -> Array:
-        """The integral of (2)."""
-        trace = (self.loads[:, None, :] * self.s * self.u).sum(axis=-1)
-        return np.asarray(-2 * (self.weight * values * trace / self.z).sum(axis=-1).real)
+        """The integral of (2) without its pole, which would grow with the time and cancel."""
+        fitted = self.loads * learned(effective_ridge(0.0, self.s, self.loads), self.s)  # m a0, at z = 0
+        learned_share = learned(self.kappa, self.s) @ fitted[:, :, None]
+        difference = np.maximum(self.free, 0.0)[:, None] + (self.u @ fitted[:, :, None])[..., 0]  # D(z, 0)
+        return np.asarray(2 * (self.weight * values * learned_share[..., 0] / difference).sum(axis=-1).real)
 
     def train_signal(self, values: Complex) -> Array:
         """The integral of (3), left."""

@@ -40,6 +40,8 @@ from limitlab.numerics.roots import bracketed_root
 
 Array = NDArray[np.float64]
 
+SCAN_POINTS = 4000  # of the search for the best penalty, geometric in kappa
+
 
 def risk(
     ratio: ArrayLike,
@@ -182,13 +184,13 @@ def best_ridge(
 
 
 def _best_kappa(lowest: float, tau2: float, s: Array, load: Array, b2: Array, free: float) -> float:
-    """Minimum over kappa >= lowest of (tau^2 + sum b s u^2) / (1 - df2): a scan, then the zero of the derivative."""
-
-    def gap2(u: Array) -> Array:
-        return np.asarray(free + (load * u * (2 - u)).sum(axis=-1))
+    """Minimum over kappa >= lowest of the test error (docs/theory/ridge.md, eq. 11): the best zero of its derivative."""
 
     def energy(u: Array) -> Array:
         return np.asarray(tau2 + (b2 * s * u**2).sum(axis=-1))
+
+    def gap2(u: Array) -> Array:
+        return np.asarray(free + (load * u * (2 - u)).sum(axis=-1))
 
     def slope(kappa: Any) -> Any:  # half the derivative, times (1 - df2)^2
         u, a = unlearned(kappa, s), learned(kappa, s)
@@ -196,12 +198,12 @@ def _best_kappa(lowest: float, tau2: float, s: Array, load: Array, b2: Array, fr
         return (b2 * u * a**2).sum(axis=-1) * gap2(u) - energy(u) * growth
 
     far = (tau2 + b2 @ s) * (load @ s**2) / (b2 @ s**2)  # where the optimum is when the signal is weak
-    kappa = lowest + np.geomspace(1e-10 * s.min(), 100 * (s.max() + load @ s + far), 4000)
-    u = unlearned(kappa, s)
-    i = int(np.argmin(energy(u) / gap2(u)))
-    if i == 0 and slope(lowest) >= 0:
-        return lowest
-    return float(bracketed_root(slope, kappa[i - 1] if i else lowest, kappa[i + 1]))
+    kappa = np.r_[lowest, lowest + np.geomspace(1e-10 * s.min(), 100 * (s.max() + load @ s + far), SCAN_POINTS)]
+    rising = slope(kappa) > 0
+    turns = np.flatnonzero(~rising[:-1] & rising[1:])
+    minima = np.asarray(bracketed_root(slope, kappa[turns], kappa[turns + 1]))
+    candidates = np.r_[lowest, minima] if rising[0] else minima
+    return float(candidates[np.argmin(energy(unlearned(candidates, s)) / gap2(unlearned(candidates, s)))])
 
 
 # -- the law ----------------------------------------------------------------------------------------------------------
