@@ -1,0 +1,166 @@
+"""Ridge regression on random features (claims T4, T5, T6).
+
+Setting.  x uniform on the sphere of radius sqrt(d); y = F0 + <beta, x> + f_NL(x) + noise of standard deviation tau, where
+          |beta| = F1 and f_NL, of norm F*, has no constant or linear part. Features s(<w_j, x>), j <= N, with w_j uniform on the
+          unit sphere. The coefficients minimise (1/n) |y - Za|^2 + (lambda N/d) |a|^2.
+Limit.    n, N, d -> infinity with N/d -> psi1 (`width_ratio`) and n/d -> psi2 (`sample_ratio`).
+Result.   The activation enters through mu1 = E[G s(G)] and mu*^2 = Var s(G) - mu1^2, and one unknown t > 0 decides everything
+          (docs/theory/random_features.md). With u = mu1^2 t / (1 + mu1^2 t), v = 1 - u, g = mu*^2 t + u, q = g - u^2,
+          s1 = 1 - g/psi1, s2 = 1 - g/psi2, Delta = s1 s2 + q (s1/psi2 + s2/psi1), T = tau^2 + F*^2:
+
+              lambda t = s1 s2,   0 < g < min(psi1, psi2),                                                            (4)
+              B      = v (s1 v + q/psi1) / Delta,      V = (g q/psi1 + u^2 s1) / (psi2 Delta),                        (5)
+              excess = F1^2 B + T V + F*^2,            train = s2^2 (excess + tau^2),                                 (6)
+              |a|^2  = t (F1^2 v (q/psi2 + u s2) + q T/psi2) / (psi1 Delta),   objective = s2 (F1^2 v + T).           (7)
+
+          The right side of (4) falls in t and the left side grows: the root is unique, there is no branch to choose.
+Status.   Theorem (Mei and Montanari 2022); (4)-(7) are algebraically equivalent to theirs and free of cancellation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.laws.base import Status
+from limitlab.laws.regression.random_features_model import RandomFeaturesModel
+from limitlab.laws.regression.random_features_point import coefficients, fixed_point, weighted
+from limitlab.laws.regression.random_features_tuning import best_ridge, ridgeless_width, snr_threshold
+from limitlab.laws.results import Values
+from limitlab.models.random_features import FeatureRidge, nonlinear_features
+
+Array = NDArray[np.float64]
+
+
+def risk(
+    width_ratio: ArrayLike,
+    sample_ratio: ArrayLike,
+    ridge: ArrayLike,
+    linear: ArrayLike,
+    nonlinear: ArrayLike,
+    signal: ArrayLike = 1.0,
+    nonlinear_signal: ArrayLike = 0.0,
+    noise: ArrayLike = 0.0,
+) -> dict[str, Array]:
+    """The limit of every observable; all arguments broadcast.
+
+    Parameters
+    ----------
+    width_ratio, sample_ratio
+        psi1 = N/d and psi2 = n/d; either may be infinite (both only with a positive ridge).
+    ridge
+        lambda >= 0; 0 is the limit from above, infinity predicts zero.
+    linear, nonlinear
+        mu1 and mu* of the activation.
+    signal, nonlinear_signal, noise
+        F1, F* and tau.
+
+    Examples
+    --------
+    Double descent over the width, with a ReLU; the peak at N = n is infinite:
+
+    >>> mu1, mus = 0.5, (1 / 4 - 1 / (2 * np.pi)) ** 0.5
+    >>> risk([1.0, 3.0, 9.0, np.inf], 3.0, 0.0, mu1, mus, noise=0.5)["excess_risk"].round(6).tolist()
+    [0.796859, inf, 0.305767, 0.10833]
+    """
+    f1, fs, tau = (np.asarray(given, dtype=float) ** 2 for given in (signal, nonlinear_signal, noise))
+    point = fixed_point(width_ratio, sample_ratio, ridge, linear, nonlinear)
+    t_noise = tau + fs
+    bias, variance, per_signal, per_noise = coefficients(point)
+    excess = weighted(f1, bias) + weighted(t_noise, variance) + fs  # (6)
+    shrink = point.sample_share
+    # where the fit interpolates, the train error vanishes also if the test error is infinite
+    train = np.where(shrink > 0, shrink**2 * np.where(shrink > 0, excess + tau, 0.0), 0.0)
+    limits = dict(
+        bias=bias,
+        variance=variance,
+        excess_risk=excess,
+        test_error=excess + tau,
+        train_error=train,
+        coefficient_norm=weighted(f1, per_signal) + weighted(t_noise, per_noise),
+        objective=shrink * (f1 * point.v + t_noise),
+    )
+    return dict(zip(limits, np.broadcast_arrays(*limits.values()), strict=True))
+
+
+class RandomFeaturesRidge(RandomFeaturesModel):
+    """How well does ridge regression on N random neurons generalise from n samples in dimension d?
+
+    Examples
+    --------
+    >>> law = RandomFeaturesRidge(width_ratio=2.0, sample_ratio=3.0, ridge=0.01, noise=0.5)
+    >>> result = law.theory()
+    >>> round(float(result.excess_risk), 9), round(float(result.train_error), 9)
+    (0.601240995, 0.188527675)
+    >>> round(law.replace(width_ratio=float("inf")).snr_threshold(), 9)  # mu1^2 / mu*^2 of the ReLU
+    2.751938394
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "n, N, d -> infinity with N/d and n/d fixed; far beyond (n or N of order d^2) more is learned"
+    claims: ClassVar[tuple[str, ...]] = ("T4", "T5", "T6")
+    observables: ClassVar[tuple[str, ...]] = (
+        "bias",
+        "variance",
+        "excess_risk",
+        "test_error",
+        "train_error",
+        "coefficient_norm",
+        "objective",
+    )
+    # -- the limit ----------------------------------------------------------------------------------------------------
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The limit, over a grid of ratios, penalties and sizes of the parts of the target."""
+        psi1, psi2, lam, f1, fs, f0, tau = self.arrays(grid, self.array_parameters)
+        mu = self.moments()
+        unlearned = 0.0 if self.learns_constant() else f0
+        return risk(psi1, psi2, lam, mu.linear, mu.nonlinear, f1, np.hypot(fs, unlearned), tau)
+
+    def signal_to_noise(self) -> float:
+        """rho = F1^2 / (tau^2 + F*^2), the ratio that decides which penalty is best (infinite without noise).
+
+        >>> RandomFeaturesRidge(signal=2.0, noise=0.5).signal_to_noise()
+        16.0
+        """
+        unlearned = 0.0 if self.learns_constant() else self.constant
+        noise = self.noise**2 + self.nonlinear_signal**2 + unlearned**2
+        return math.inf if noise == 0 else self.signal**2 / noise
+
+    def optimal_ridge(self) -> float:
+        """The penalty of least test error; 0 where no penalty is best, infinite without a linear signal.
+
+        >>> round(RandomFeaturesRidge(width_ratio=5.0, sample_ratio=3.0, signal=2**0.5, noise=1.0).optimal_ridge(), 6)
+        0.059877
+        """
+        mu = self.moments()
+        return float(best_ridge(self.width_ratio, self.sample_ratio, mu.linear, mu.nonlinear, self.signal_to_noise()))
+
+    def snr_threshold(self) -> float:
+        """The signal-to-noise ratio rho above which no penalty is best; infinite where a penalty always helps.
+
+        >>> RandomFeaturesRidge(width_ratio=4.0, sample_ratio=3.0).snr_threshold()
+        inf
+        """
+        mu = self.moments()
+        return float(snr_threshold(self.width_ratio, self.sample_ratio, mu.linear, mu.nonlinear))
+
+    def ridgeless_width(self) -> float:
+        """The width N/d below which a penalty helps at every signal-to-noise ratio.
+
+        >>> round(RandomFeaturesRidge(sample_ratio=3.0).ridgeless_width(), 4)
+        11.1794
+        """
+        mu = self.moments()
+        return float(ridgeless_width(self.sample_ratio, mu.linear, mu.nonlinear))
+
+    # -- the experiment -----------------------------------------------------------------------------------------------
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """One draw of weights and inputs; it serves every penalty and every size of the parts of the target."""
+        rng, weights, X, X_new = self.draw(size, seed)
+        Z, Z_new = (nonlinear_features(inputs, weights, self.activation) for inputs in (X, X_new))
+        return self.measure(FeatureRidge(Z, X, Z_new, X_new), rng, path)
