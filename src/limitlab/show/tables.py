@@ -66,6 +66,22 @@ def rows_of(result: xr.Dataset, observables: Sequence[str] | None = None) -> lis
     ]
 
 
+def long_rows(result: xr.Dataset, names: Sequence[str]) -> list[dict[str, Any]]:
+    """One row per number: its coordinates (blank where an observable does not depend on them), its name, its value.
+
+    >>> import xarray as xr
+    >>> long_rows(xr.Dataset({"mass": 1.0, "cdf": ("x", [0.0, 0.5])}, {"x": [1.0, 2.0]}), ["mass", "cdf"])[:2]
+    [{'x': '', 'observable': 'mass', 'value': 1.0}, {'x': 1.0, 'observable': 'cdf', 'value': 0.0}]
+    """
+    dims = list(dict.fromkeys(str(dim) for name in names for dim in result[name].dims))
+    rows = []
+    for name in names:
+        for row in rows_of(result, [name]):
+            place = {dim: row.get(dim, "") for dim in dims}
+            rows.append({**place, "observable": name, "value": row[name]})
+    return rows
+
+
 def table_names(result: xr.Dataset) -> list[str]:
     """The variables that share the result's grid; raw samples with a dimension of their own do not fit a table."""
     from limitlab.laws.results import OBSERVABLES

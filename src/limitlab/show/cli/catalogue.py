@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from limitlab.show.cli.app import app
-from limitlab.show.cli.output import JsonOption, print_json, stdout
+from limitlab.show.cli.output import JsonOption, print_facts, print_json, stdout
 from limitlab.show.describe import allowed, describe_law, example, kebab
 from limitlab.show.tables import number, plain_symbol
 
@@ -44,18 +44,16 @@ def show(
         return
     console = stdout()
     console.print(f"[bold]{law.__name__}[/bold]")
-    for line in (
-        law.title(),
-        "",
-        f"Status       {STATUS_WORDS[law.status]}",
-        f"Regime       {law.regime or 'see the theory page'}",
-    ):
-        console.print(line, markup=False)
-    for position, assumption in enumerate(law.assumptions):
-        console.print(f"{'Assumptions' if position == 0 else '':<12} {assumption}", markup=False)
-    console.print(f"Observables  {', '.join(law.observables)}", markup=False)
-    console.print(f"Size         {law.size_meaning} (of an experiment)", markup=False)
-    console.print(f"Claims       {', '.join(law.claims) or 'none'}\n", markup=False)
+    console.print(law.title() + "\n", markup=False)
+    facts = {
+        "Status": STATUS_WORDS[law.status],
+        "Regime": law.regime,
+        "Assumptions": "\n".join(law.assumptions),
+        "Observables": ", ".join(law.observables),
+        "Size": f"{law.size_meaning} (of an experiment)",
+        "Claims": ", ".join(law.claims),
+    }
+    print_facts({term: words for term, words in facts.items() if words})
     parameter_table(law)
     console.print(f"\nExample: {example(law)}", markup=False)
 

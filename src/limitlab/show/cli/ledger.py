@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from limitlab.lab.progress import Progress
 from limitlab.show.cli.app import FAILED, app
@@ -52,25 +53,26 @@ COLOURS = {"pass": "green", "fail": "red", "not implemented": "yellow"}
 
 
 def print_records(records: list[Record]) -> None:
-    """The ledger as a table: what is claimed, what was measured, what was asked of it."""
-    table = Table(show_lines=True)
-    for name in ("id", "claim", "status", "measured", "criterion", "seconds"):
-        table.add_column(name, overflow="fold", justify="right" if name == "seconds" else "left")
+    """The ledger: what is claimed, what was measured, what was asked of it."""
+    grid = Table.grid(padding=(0, 2))
     for record in records:
-        shown = describe_record(record)
-        measured = "\n".join(f"{name} = {number(value)}" for name, value in shown["measured"].items())
-        status = f"[{COLOURS[record.status]}]{record.status}[/]"
-        words = [record.claim.id, record.claim.statement, status, measured or shown["error"], shown["criterion"]]
-        seconds = f"{shown['seconds']:.1f}" if record.outcome else ""
-        table.add_row(*[word if position == 2 else escape(word) for position, word in enumerate(words)], seconds)
-    stdout().print(table)
+        grid.add_row(
+            Text(record.status, style=COLOURS[record.status]), Text(record.claim.id, style="bold"), words_of(record)
+        )
+    stdout().print(grid)
 
 
-def escape(text: str) -> str:
-    """Text whose brackets Rich takes as text."""
-    from rich.markup import escape as markup_escape
-
-    return markup_escape(text)
+def words_of(record: Record) -> Text:
+    """The statement of a claim, then the numbers, the criterion and the note of its check."""
+    words = Text(record.claim.statement)
+    if record.outcome:
+        outcome = record.outcome
+        measured = ", ".join(f"{name} = {number(value)}" for name, value in outcome.measured.items())
+        words.append(f"\n{measured}", style="cyan")
+        words.append(f"\nCriterion: {outcome.criterion} ({outcome.seconds:.1f} s)", style="dim")
+        words.append(f"\nNote: {outcome.note}" if outcome.note else "", style="dim")
+    words.append(f"\n{record.error}" if record.error else "", style="red")
+    return words
 
 
 def describe_record(record: Record) -> dict[str, Any]:

@@ -55,22 +55,53 @@ def say(line: str) -> None:
 
 
 def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 60) -> None:
-    """Rows as a table; of a long one the first and the last, with the number left out."""
+    """Rows as a table; of a long one the first and the last, of a wide one the columns that fit, and what was left out."""
+    console = stdout()
+    if title:
+        console.print(title, markup=False)
+    names = fitting_columns(rows, console.width)
     table = Table()
-    for name in rows[0] if rows else ():
+    for name in names:
         textual = isinstance(rows[0][name], str)
-        table.add_column(name.replace("_", " "), justify="left" if textual else "right", overflow="fold")
+        least = None if textual else max(len(number(row[name])) for row in rows)  # a number is never folded, its name may be
+        table.add_column(name.replace("_", " "), justify="left" if textual else "right", overflow="fold", min_width=least)
     shown: list[Mapping[str, Any] | None] = list(rows)
     if len(rows) > most:
         shown = [*rows[: most // 2], None, *rows[-(most // 2) :]]
     for row in shown:
-        table.add_row(*([number(value) for value in row.values()] if row is not None else ["..."] * len(rows[0])))
-    console = stdout()
-    if title:
-        console.print(title, markup=False)
+        table.add_row(*("..." if row is None else number(row[name]) for name in names))
     console.print(table, markup=False)
     if len(rows) > most:
         console.print(f"{len(rows)} rows; all of them with --out or --json", markup=False)
+    left = [name for name in (rows[0] if rows else ()) if name not in names]
+    if left:
+        console.print(f"no room for {', '.join(left)}: widen the terminal, or --out or --json", markup=False)
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    """Terms and what is said of them, side by side."""
+    grid = Table.grid(padding=(0, 2))
+    for term, words in facts.items():
+        grid.add_row(term, words)
+    stdout().print(grid, markup=False)
+
+
+def fitting_columns(rows: Sequence[Mapping[str, Any]], width: int) -> list[str]:
+    """The columns that fit side by side, from the left; texts may be folded, numbers may not.
+
+    >>> fitting_columns([{"observable": "test_error", "theory": 0.123456, "simulation": 0.123457}], 30)
+    ['observable', 'theory']
+    """
+    kept: list[str] = []
+    room = width - 1
+    for name in rows[0] if rows else ():
+        longest_word = max(map(len, name.split("_")))
+        longest_cell = max(len(number(row[name])) for row in rows)
+        room -= max(longest_word, min(longest_cell, 30) if isinstance(rows[0][name], str) else longest_cell) + 3
+        if room < 0 and len(kept) > 1:
+            break
+        kept.append(name)
+    return kept
 
 
 # -- JSON -----------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from limitlab.show.cli.output import (
     save_result,
 )
 from limitlab.show.cli.progress import working
-from limitlab.show.tables import number, rows_of, table_names
+from limitlab.show.tables import long_rows, number, rows_of, table_names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -81,13 +81,13 @@ def predicted(asked: Asked) -> xr.Dataset:
 def print_prediction(asked: Asked, result: xr.Dataset) -> None:
     """A prediction as a table: an observable per row, or a grid point per row."""
     names, title = table_names(result), title_of(asked.law, asked.over)
-    if any(result[name].ndim for name in names):
+    if len({result[name].dims for name in names}) > 1:
+        print_table(long_rows(result, names), title=title)
+    elif result[names[0]].ndim:
         print_table(rows_of(result, names), title=title)
     else:
-        rows = [
-            {"observable": name, "value": result[name].item(), "meaning": result[name].attrs.get("long_name", "")}
-            for name in names
-        ]
+        meanings = [result[name].attrs.get("long_name", "") for name in names]
+        rows = [{**row, "meaning": words} for row, words in zip(long_rows(result, names), meanings, strict=True)]
         print_table(rows, title=title)
     typer.echo(f"status: {asked.law.status}; estimated relative accuracy {float(result.attrs['accuracy']):.1g}")
 
@@ -143,18 +143,19 @@ def simulated(asked: Asked, size: int, seed: int, draws: int) -> xr.Dataset:
 def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dataset) -> None:
     """Mean over the draws, its standard error, and the limit, one row per observable and grid point."""
     import numpy as np
+    import xarray as xr
 
     names = [name for name in table_names(result) if name in theory]
     draws = result.sizes["seed"]
-    mean = rows_of(result[names].mean("seed"), names)
-    spread = rows_of(result[names].std("seed", ddof=1) / np.sqrt(draws), names) if draws > 1 else None
-    limit = rows_of(theory[names], names)
+    averages = result[names].mean("seed")
+    mean = long_rows(averages, names)
+    limit = long_rows(xr.Dataset({name: theory[name].transpose(*averages[name].dims) for name in names}), names)
+    spread = long_rows(result[names].std("seed", ddof=1) / np.sqrt(draws), names) if draws > 1 else [{}] * len(mean)
     rows = []
-    for index, row in enumerate(mean):
-        place = {key: value for key, value in row.items() if key not in names}
-        for name in names:
-            error = {"standard_error": short(spread[index][name])} if spread else {}
-            rows.append({**place, "observable": name, "simulation": row[name], **error, "limit": limit[index][name]})
+    for place, error, goal in zip(mean, spread, limit, strict=True):
+        value = place.pop("value")
+        uncertainty = {"standard_error": short(error["value"])} if error else {}
+        rows.append({**place, "simulation": value, **uncertainty, "limit": goal["value"]})
     draw_words = f"{draws} draws" if draws > 1 else "1 draw"
     print_table(rows, title=f"{title_of(asked.law, asked.over)}, size {size} ({asked.law.size_meaning}), {draw_words}")
 
@@ -212,7 +213,7 @@ def describe_comparison(result: Comparison) -> dict[str, Any]:
     }
 
 
-BUDGET = ("theory", "simulation", "gap", "standard_error", "numerical_error", "finite_size_allowance", "z", "verdict")
+BUDGET = ("verdict", "theory", "simulation", "gap", "standard_error", "finite_size_allowance", "z", "numerical_error")
 
 
 def print_comparison(result: Comparison) -> None:
@@ -239,8 +240,16 @@ def title_of(law: Law, swept: Iterable[str] = ()) -> str:
     """A law with the parameters that differ from their defaults; swept ones stand in the table instead."""
     defaults = {name: meta.default for name, meta in type(law).parameters().items() if name not in set(swept)}
     changed = {name: getattr(law, name) for name, default in defaults.items() if getattr(law, name) != default}
-    inside = ", ".join(f"{name}={number(value)}" for name, value in changed.items())
+    inside = ", ".join(f"{name}={_brief(value)}" for name, value in changed.items())
     return f"{type(law).__name__}({inside})"
+
+
+def _brief(value: Any) -> str:
+    """A value for a title: of a long list its ends."""
+    if not isinstance(value, (tuple, list)):
+        return number(value)
+    shown = [number(item) for item in value]
+    return f"({', '.join(shown if len(shown) <= 4 else [shown[0], '...', shown[-1]])})"
 
 
 def chosen(law: Law, observables: str | None) -> list[str] | None:
