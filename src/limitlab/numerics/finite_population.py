@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.numerics.equivalents import effective_ridge, learned, unlearned
+from limitlab.numerics.equivalents import effective_ridge, gaps, learned, unlearned
 from limitlab.numerics.roots import bracketed_root
 
 Array = NDArray[np.float64]
@@ -48,7 +48,12 @@ class LearningCurve(NamedTuple):
 
 
 def learning_curve(
-    samples: ArrayLike, ridge: ArrayLike, eigenvalues: ArrayLike, energies: ArrayLike, population: ArrayLike = np.inf
+    samples: ArrayLike,
+    ridge: ArrayLike,
+    eigenvalues: ArrayLike,
+    energies: ArrayLike,
+    population: ArrayLike = np.inf,
+    multiplicities: ArrayLike = 1.0,
 ) -> LearningCurve:
     """Errors of ridge regression on `samples` points of a population with this spectrum and these target energies.
 
@@ -62,6 +67,8 @@ def learning_curve(
         s_k and c_k, one-dimensional. Energy at s_k = 0 is noise that no fit explains.
     population
         N; infinity means independent draws from the population.
+    multiplicities
+        How many eigenvectors share each eigenvalue (their energies added up); they add up to at most N.
 
     Returns
     -------
@@ -77,48 +84,52 @@ def learning_curve(
     >>> learning_curve(15, 0.01, s, c).test_error.round(6)
     np.float64(0.496162)
     """
-    n, lam, total, s, c = _checked(samples, ridge, eigenvalues, energies, population)
-    kappa = _effective_ridge(n, lam, total, s)
-    positive = s > 0
-    rank = int(positive.sum())
+    n, lam, total, s, c, m = _checked(samples, ridge, eigenvalues, energies, population, multiplicities)
+    kappa = _effective_ridge(n, lam, total, s, m)
+    positive = np.where(s > 0, m, 0.0)
+    rank = positive.sum()
     u, a = unlearned(kappa, s), learned(kappa, s)
     # 1 - df1/n and 1 - df1/N: at kappa = 0, and in the finite population, from the rank; otherwise from (1) itself
     gap_all = (1 - rank / total) + (u * positive).sum(axis=-1) / total
     with np.errstate(invalid="ignore", divide="ignore"):
         shrink = np.where(kappa > 0, lam / kappa, 1 - rank / n)
     gap_drawn = np.where(kappa > 0, shrink * gap_all, shrink)
-    mixed = (u * a).sum(axis=-1)  # df1 - df2
+    mixed = (m * u * a).sum(axis=-1)  # df1 - df2
     # the denominator of (3) without cancellation; at kappa = 0 it is 1 - rank/n, since mixed = 0
     slope = gap_drawn + mixed * (1 / n - np.where(kappa > 0, shrink, 0.0) / total)
     energy = (c * u**2).sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         test = np.where(energy == 0, 0.0, energy / (gap_all * slope))
         train = np.where(gap_drawn > 0, gap_drawn**2 * test, 0.0)
-    return LearningCurve(test[()], train[()], a.sum(axis=-1) / n, kappa[()])
+    return LearningCurve(test[()], train[()], (m * a).sum(axis=-1) / n, kappa[()])
 
 
-def _effective_ridge(n: Array, lam: Array, total: Array, s: Array) -> Any:
+def _effective_ridge(n: Array, lam: Array, total: Array, s: Array, m: Array) -> Any:
     """kappa of (1). Between its ridgeless value (or the value of a full fit) and lambda + tr/n there is one root."""
-    positive = s > 0
-    rank = int(positive.sum())
-    ones = np.ones(s.size)
-    low = np.asarray(effective_ridge(0.0, s, ones / n[..., None]))
+    positive = np.where(s > 0, m, 0.0)
+    rank = positive.sum()
+    low = np.asarray(effective_ridge(0.0, s, m / n[..., None]))
     if (np.isinf(total) | (lam == 0)).all():
-        return np.asarray(effective_ridge(lam, s, ones / n[..., None]))
+        return np.asarray(effective_ridge(lam, s, m / n[..., None]))
     low = np.where(rank > n, low, lam * np.maximum(1 - rank / total, 0.0))
-    high = lam + s.sum() / n
+    high = lam + (m * s).sum() / n
 
     def excess(kappa: Any) -> Any:
         left = (unlearned(kappa, s) * positive).sum(axis=-1)
-        return kappa * ((1 - rank / n) + left / n) - lam * ((1 - rank / total) + left / total)
+        return kappa * gaps(kappa, s, ones / n[..., None])[0] - lam * ((1 - rank / total) + left / total)
 
     slack = 1e-12
     return np.where(lam > 0, bracketed_root(excess, low * (1 - slack), high * (1 + slack)), np.where(rank > n, low, 0.0))
 
 
 def _checked(
-    samples: ArrayLike, ridge: ArrayLike, eigenvalues: ArrayLike, energies: ArrayLike, population: ArrayLike
-) -> tuple[Array, Array, Array, Array, Array]:
+    samples: ArrayLike,
+    ridge: ArrayLike,
+    eigenvalues: ArrayLike,
+    energies: ArrayLike,
+    population: ArrayLike,
+    multiplicities: ArrayLike,
+) -> tuple[Array, Array, Array, Array, Array, Array]:
     n, lam, total = np.broadcast_arrays(*(np.asarray(given, dtype=float) for given in (samples, ridge, population)))
     s, c = np.asarray(eigenvalues, dtype=float), np.asarray(energies, dtype=float)
     if not (n > 0).all() or np.isinf(n).any():
@@ -137,6 +148,9 @@ def _checked(
         raise ValueError(f"energies is not allowed: must have one entry per eigenvalue, got shapes {c.shape} and {s.shape}")
     if not (c >= 0).all() or not np.isfinite(c).all():
         raise ValueError("energies is not allowed: must be finite and at least 0")
-    if s.size > total.min():
-        raise ValueError(f"eigenvalues is not allowed: {s.size} of them in a population of {total.min():g} points")
-    return n, lam, total, s, c
+    m = np.broadcast_to(np.asarray(multiplicities, dtype=float), s.shape)
+    if not (m >= 0).all() or not np.isfinite(m).all():
+        raise ValueError("multiplicities is not allowed: must be finite and at least 0, one per eigenvalue")
+    if m.sum() > total.min():
+        raise ValueError(f"eigenvalues is not allowed: {m.sum():g} of them in a population of {total.min():g} points")
+    return n, lam, total, s, c, m
