@@ -115,6 +115,16 @@ def rank_gap(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
     return np.where(np.abs(gap) < RANK_ROUNDING, 0.0, gap)
 
 
+def gaps(kappa: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> tuple[Any, Any]:
+    """1 - df1 and 1 - df2 at any kappa, summed so that few digits cancel.
+
+    >>> [float(gap) for gap in gaps(1.0, [1.0, 3.0], [0.5, 1.0])]
+    [0.0, 0.3125]
+    """
+    first, second, _ = _gaps(np.asarray(kappa), np.asarray(eigenvalues, dtype=float), np.asarray(load, dtype=float))
+    return first[()], second[()]
+
+
 # -- the effective ridge --------------------------------------------------------------------------------------------------
 
 
@@ -154,7 +164,7 @@ def effective_ridge(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -
     target = np.where(finite, lam, 1.0)
     kappa = _mean_root(target, s, m, free)
     if (s > 0).sum() > 1:
-        kappa = _newton_from_above(kappa, target, s, m, free)
+        kappa = _newton_from_above(kappa, target, s, m)
     return np.where(finite, kappa, np.inf)[()]
 
 
@@ -189,7 +199,7 @@ def negative_ridge_limit(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
     0.0
     """
     kappa = np.asarray(edge_kappa(eigenvalues, load))
-    lowest = kappa * (1 - df1(kappa, eigenvalues, load))  # stationary there: errors of kappa do not matter
+    lowest = kappa * gaps(kappa, eigenvalues, load)[0]  # stationary there: errors of kappa do not matter
     return np.where(kappa > 0, np.minimum(lowest, 0.0), 0.0)[()]
 
 
@@ -320,42 +330,48 @@ def _mean_root(lam: Any, s: Array, m: Array, free: Array) -> Any:
     return np.where(adds, (linear + root) / 2, other)
 
 
-def _newton_from_above(kappa: Array, lam: Array, s: Array, m: Array, free: Array) -> Array:
+def _newton_from_above(kappa: Array, lam: Array, s: Array, m: Array) -> Array:
     """Newton's method for a convex increasing function from above its root, for all elements until none moves."""
-    positive = m * (s > 0)
     for _ in range(MOST_NEWTON_STEPS):
-        u = unlearned(kappa, s)
-        linear = (positive * u).sum(axis=-1)
-        slope = free + (positive * u * (2 - u)).sum(axis=-1)
-        excess = kappa * (free + linear) - lam
-        noise = EPSILON * (kappa * (np.abs(free) + linear) + np.abs(lam))
+        gap1, gap2, size = _gaps(kappa, s, m)
+        excess = kappa * gap1 - lam
+        noise = EPSILON * (kappa * size + np.abs(lam))
         with np.errstate(invalid="ignore", divide="ignore"):
-            step = np.where(excess > 2 * noise, excess / slope, 0.0)
+            step = np.where(excess > 2 * noise, excess / gap2, 0.0)
         step = np.where(step > EPSILON * kappa, step, 0.0)
         if not step.any():
             return kappa
         kappa = kappa - step
-    raise ConvergenceError(
-        "Newton's method for the effective ridge did not stop", estimate=kappa, accuracy=float(step.max())
-    )
+    raise ConvergenceError("the effective ridge did not converge", estimate=kappa, accuracy=float(step.max()))
 
 
 def _continued(lam: Complex, s: Array, m: Array, free: Array, steps: int) -> tuple[Complex, NDArray[np.bool_]]:
     """Continuation of kappa from large |lambda| to lambda in geometric steps; says where the result is certainly right."""
-    positive = m * (s > 0)
     far = np.maximum(1.0, 30 * (m * s).sum(axis=-1) / np.abs(lam))
     kappa = _mean_root(lam * (far if steps > 1 else 1.0), s, m, free)
     small = np.zeros(lam.shape, dtype=bool)
     for stage in range(steps):
         target = lam * far ** (1 - (stage + 1) / steps)
         for _ in range(NEWTON_STEPS_PER_STAGE):
-            u = unlearned(kappa, s)
-            linear = (positive * u).sum(axis=-1)
-            residual = kappa * (free + linear) - target
-            noise = EPSILON * (np.abs(kappa) * (np.abs(free) + np.abs(positive * u).sum(axis=-1)) + np.abs(target))
-            small = np.abs(residual) <= 8 * noise
+            gap1, gap2, size = _gaps(kappa, s, m)
+            residual = kappa * gap1 - target
+            small = np.abs(residual) <= 8 * EPSILON * (np.abs(kappa) * size + np.abs(target))
             if small.all():
                 break
             with np.errstate(all="ignore"):
-                kappa = np.where(small, kappa, kappa - residual / (free + (positive * u * (2 - u)).sum(axis=-1)))
+                kappa = np.where(small, kappa, kappa - residual / gap2)
     return kappa, small & (kappa.imag * lam.imag > 0)
+
+
+def _gaps(kappa: Any, s: Array, m: Array) -> tuple[Any, Any, Array]:
+    """1 - df1 and 1 - df2 with the least cancellation, and the size of the terms of the first (its rounding error)."""
+    free = rank_gap(s, m)
+    many = free < 0
+    u, a = unlearned(kappa, s), learned(kappa, s)
+    positive = m * (s > 0)
+    # With at most as many directions as samples the terms are all positive; with more, those of df1 stay of order one.
+    share = np.where(many[..., None], a, u)
+    first, second = (positive * share).sum(axis=-1), (positive * np.where(many[..., None], a * a, u * (2 - u))).sum(axis=-1)
+    start, sign = np.where(many, 1.0, free), np.where(many, -1.0, 1.0)
+    size = start + (positive * np.abs(share)).sum(axis=-1)
+    return start + sign * first, start + sign * second, size

@@ -116,7 +116,7 @@ def _effective_ridge(n: Array, lam: Array, total: Array, s: Array, m: Array) -> 
 
     def excess(kappa: Any) -> Any:
         left = (unlearned(kappa, s) * positive).sum(axis=-1)
-        return kappa * gaps(kappa, s, ones / n[..., None])[0] - lam * ((1 - rank / total) + left / total)
+        return kappa * gaps(kappa, s, m / n[..., None])[0] - lam * ((1 - rank / total) + left / total)
 
     slack = 1e-12
     return np.where(lam > 0, bracketed_root(excess, low * (1 - slack), high * (1 + slack)), np.where(rank > n, low, 0.0))

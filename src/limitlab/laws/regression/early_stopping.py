@@ -221,17 +221,22 @@ class _Points:
         self.u = unlearned(self.kappa, s)  # (elements, nodes, groups)
 
     def bias(self, values: Complex) -> Array:
-        """The double integral of (1); D is summed from the unlearned shares, so that it keeps its digits at p = n."""
+        """The double integral of (1): nodes j in the upper half plane with k in the upper, then in the lower one."""
         charge = self.weight * values / self.z
-        load = (self.loads * (self.s > 0))[:, None, :]
-        total = (load * self.u).sum(axis=-1)
         value = np.zeros(len(self.z))
-        for other, charges, totals in ((self.u, charge, total), (self.u.conj(), charge.conj(), total.conj())):
-            turned = np.swapaxes(other, 1, 2)
-            top = (self.u * (self.s * self.b2)) @ turned
-            bottom = self.free[:, None, None] + total[:, :, None] + totals[:, None, :] - (self.u * load) @ turned
-            value += 2 * (charge[:, :, None] * charges[:, None, :] * top / bottom).sum(axis=(1, 2)).real
+        for other, charges in ((self.u, charge), (self.u.conj(), charge.conj())):
+            top = (self.u * (self.s * self.b2)) @ np.swapaxes(other, 1, 2)
+            product = charge[:, :, None] * charges[:, None, :] * top / self._difference(other)
+            value += 2 * product.sum(axis=(1, 2)).real
         return value
+
+    def _difference(self, other: Complex) -> Complex:
+        """D of (1), from unlearned shares with p <= n (no digit is lost at p = n) and from learned ones with p > n."""
+        many, load = (self.free < 0)[:, None, None], (self.loads * (self.s > 0))[:, None, :]
+        mine, yours = (np.where(many, 1 - share, share) for share in (self.u, other))
+        sums = (load * mine).sum(axis=-1)[:, :, None] + (load * yours).sum(axis=-1)[:, None, :]
+        start = np.where(many, 1.0, self.free[:, None, None] + sums)
+        return np.asarray(start - (mine * load) @ np.swapaxes(yours, 1, 2), dtype=np.complex128)
 
     def variance(self, values: Complex) -> Array:
         """The integral of (2) without its pole, which would grow with the time and cancel."""

@@ -31,6 +31,7 @@ from limitlab.models.designs import Filter, ridge_filter
 from limitlab.numerics.equivalents import (
     edge_kappa,
     effective_ridge,
+    gaps,
     learned,
     negative_ridge_limit,
     ridge_equivalent,
@@ -175,27 +176,23 @@ def best_ridge(
     density = b2 / load
     if np.allclose(density, density[0], rtol=1e-14, atol=0):
         return float(load.sum() * noise**2 / b2.sum())
-    free = float(1 - load.sum())
     lowest = float(edge_kappa(s, load) if allow_negative else effective_ridge(0.0, s, load))
-    kappa = _best_kappa(lowest, noise**2, s, load, b2, free)
+    kappa = _best_kappa(lowest, noise**2, s, load, b2)
     if kappa == lowest:  # only ever the value without a penalty: at the negative limit the test error is infinite
         return 0.0
-    return float(kappa * (free + (load * unlearned(kappa, s)).sum()))
+    return float(kappa * gaps(kappa, s, load)[0])
 
 
-def _best_kappa(lowest: float, tau2: float, s: Array, load: Array, b2: Array, free: float) -> float:
+def _best_kappa(lowest: float, tau2: float, s: Array, load: Array, b2: Array) -> float:
     """Minimum over kappa >= lowest of the test error (docs/theory/ridge.md, eq. 11): the best zero of its derivative."""
 
     def energy(u: Array) -> Array:
         return np.asarray(tau2 + (b2 * s * u**2).sum(axis=-1))
 
-    def gap2(u: Array) -> Array:
-        return np.asarray(free + (load * u * (2 - u)).sum(axis=-1))
-
     def slope(kappa: Any) -> Any:  # half the derivative, times (1 - df2)^2
         u, a = unlearned(kappa, s), learned(kappa, s)
         growth = (load * a**2 / (s + np.asarray(kappa)[..., None])).sum(axis=-1)
-        return (b2 * u * a**2).sum(axis=-1) * gap2(u) - energy(u) * growth
+        return (b2 * u * a**2).sum(axis=-1) * gaps(kappa, s, load)[1] - energy(u) * growth
 
     far = (tau2 + b2 @ s) * (load @ s**2) / (b2 @ s**2)  # where the optimum is when the signal is weak
     kappa = np.r_[lowest, lowest + np.geomspace(1e-10 * s.min(), 100 * (s.max() + load @ s + far), SCAN_POINTS)]
@@ -203,7 +200,7 @@ def _best_kappa(lowest: float, tau2: float, s: Array, load: Array, b2: Array, fr
     turns = np.flatnonzero(~rising[:-1] & rising[1:])
     minima = np.asarray(bracketed_root(slope, kappa[turns], kappa[turns + 1]))
     candidates = np.r_[lowest, minima] if rising[0] else minima
-    return float(candidates[np.argmin(energy(unlearned(candidates, s)) / gap2(unlearned(candidates, s)))])
+    return float(candidates[np.argmin(energy(unlearned(candidates, s)) / gaps(candidates, s, load)[1])])
 
 
 # -- the law ----------------------------------------------------------------------------------------------------------
