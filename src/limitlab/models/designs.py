@@ -66,7 +66,7 @@ def descent_filter(values: Array, steps: ArrayLike, step: float) -> Filter:
     with np.errstate(invalid="ignore", over="ignore"):
         power = (1 - step * values) ** count
         logarithm = np.where(values == 0, 0.0, count * np.log1p(-np.where(slow, step * values, 0.0)))
-    return Filter(np.where(slow, -np.expm1(logarithm), 1 - power), np.where(slow, np.exp(logarithm), power))
+    return Filter(np.where(slow, 0.0 - np.expm1(logarithm), 1 - power), np.where(slow, np.exp(logarithm), power))
 
 
 class Design:
