@@ -85,6 +85,12 @@ def test_power_a_gap_of_the_stated_half_width_is_noticed():
     assert np.mean(caught) > 0.8
 
 
+def test_few_draws_of_a_discrete_observable_raise_no_false_alarm():
+    law = ll.laws.MarchenkoPastur()
+    verdicts = {ll.compare(law, sizes=[20, 40], seeds=3, base_seed=seed).verdict for seed in range(8)}
+    assert verdicts == {"underpowered"}
+
+
 def test_infinite_limits_are_named_not_compared():
     result = ll.compare(Toy(level=math.inf), sizes=[50, 100], seeds=5)
     assert "test_error" in result.explanation

@@ -218,7 +218,7 @@ def _entries(law: Law, data: xr.Dataset, name: str, accuracy: float, draws: int)
     if not finite.any():
         return []
     scale = float(np.abs(theory[:, finite]).max()) or _overall_scale(data)
-    error = np.maximum(error, FLOOR * scale)
+    error = statistics.steadied(error, FLOOR * scale)
     with np.errstate(invalid="ignore"):
         gaps = mean - theory
     fit = statistics.extrapolate(sizes, gaps[:, finite], error[:, finite], draws, law.rate(name))

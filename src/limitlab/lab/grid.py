@@ -190,7 +190,7 @@ def _written(value: Any) -> str:
         return "(" + ", ".join(_written(item) for item in value) + ")"
     if isinstance(value, float):
         return f"{value:.17g}" if float(f"{value:.6g}") != value else f"{value:g}"
-    return str(getattr(value, "__name__", value))
+    return str(getattr(value, "name", getattr(value, "__name__", value)))
 
 
 def _folded(law: Law, axis: Axis) -> Law:

@@ -45,15 +45,32 @@ def extrapolate(sizes: Array, gaps: Array, errors: Array, draws: int, rate: floa
         correction = np.zeros(gaps.shape[1])
     else:
         x = (sizes / sizes[-1]) ** -rate  # equals 1 at the largest size, so b is the correction there
-        s0, s1, s2 = (np.einsum("i,ij->j", x**k, weight) for k in (0, 1, 2))
-        determinant = s0 * s2 - s1**2
-        hat = weight * (s2 - x[:, None] * s1) / determinant
-        slope = weight * (x[:, None] * s0 - s1) / determinant
+        apart = x[:, None] - x[None, :]  # differences, not sums of squares: nothing cancels when one weight dominates
+        determinant = np.einsum("ij,ie,je->e", apart**2, weight, weight) / 2
+        hat = weight * np.einsum("ij,je->ie", -apart * x[None, :], weight) / determinant
+        slope = weight * np.einsum("ij,je->ie", apart, weight) / determinant
         correction = (slope * gaps).sum(axis=0)
     variances = (hat * errors) ** 2
     total = variances.sum(axis=0)
     freedom = total**2 / np.maximum((variances**2 / max(draws - 1, 1)).sum(axis=0), np.finfo(float).tiny)
     return Extrapolation((hat * gaps).sum(axis=0), np.sqrt(total), freedom, correction)
+
+
+def steadied(errors: Array, floor: float) -> Array:
+    """Standard errors without accidental zeros: a few draws of a discrete observable may coincide at one size.
+
+    An error below a third of what is typical for its entry (geometric mean over the sizes) is raised to that; an entry whose
+    errors all vanish, while those of other entries do not, takes their median for typical.
+
+    >>> steadied(np.array([[0.02], [0.0], [0.005]]), floor=1e-12).round(4).ravel().tolist()
+    [0.02, 0.0033, 0.005]
+    """
+    counted = np.where(errors > floor, errors, np.nan)
+    some = ~np.isnan(counted).all(axis=0)
+    typical = np.zeros(errors.shape[1])
+    typical[some] = np.exp(np.nanmean(np.log(counted[:, some]), axis=0))
+    typical[~some] = np.median(typical[some]) if some.any() else 0.0
+    return np.maximum(errors, np.maximum(typical / 3, floor))
 
 
 def fitted_rate(sizes: Array, gaps: Array, errors: Array) -> tuple[float, float]:
