@@ -63,6 +63,13 @@ def test_whole_number_parameters_are_chosen_among_whole_numbers():
     assert all(float(value).is_integer() for value in enough.solutions)
 
 
+def test_default_range_stops_where_another_parameter_says():
+    law = ll.laws.NearestNeighbours(samples=300, neighbours=3)
+    best = ll.optimal(law, over="neighbours", minimise="excess_risk")
+    risks = [float(law.replace(neighbours=k).theory().excess_risk) for k in range(1, 301)]
+    assert int(best.neighbours) == 1 + int(np.argmin(risks))
+
+
 def test_optimal_ridge_of_the_isotropic_model_is_the_closed_form():
     for ratio, signal, variance in [(0.5, 1.0, 0.5), (2.0, 4.0, 1.0), (1.0, 1.0, 0.25)]:
         law = ll.laws.Ridge(ratio=ratio, noise=variance**0.5, signal=(signal,))

@@ -51,6 +51,8 @@ class Line:
         if self.whole is False and not _is_number(type(law), parameter):
             raise ValueError(f"{parameter!r} of {type(law).__name__} is not a single number: choose another parameter")
         self.bounds = _checked_bounds(self.meta, bounds)
+        if bounds is None:  # some parameters are tied to others, such as neighbours to samples
+            self.bounds = (self._allowed(self.bounds[0]), self._allowed(self.bounds[1]))
         if observable not in law.observables:
             hint = did_you_mean(observable, law.observables)
             raise ValueError(f"{type(law).__name__} has no observable {observable!r}: {hint}")
@@ -83,6 +85,25 @@ class Line:
                 raise ValueError(_not_scalar(self.observable, found.shape[1:]))
             return np.broadcast_to(found, values.shape)
         return np.array([self._one(value) for value in values])
+
+    def _allowed(self, end: float) -> float:
+        """This end of the range, or the value nearest to it (by bisection from the present one) that the law accepts."""
+        present = getattr(self.law, self.parameter)
+        if not isinstance(present, (int, float)) or self._accepts(end):
+            return end
+        inside, outside = float(present), end
+        for _ in range(60):
+            middle = (inside + outside) / 2
+            middle = round(middle) if self.whole else middle
+            inside, outside = (middle, outside) if self._accepts(middle) else (inside, middle)
+        return inside
+
+    def _accepts(self, value: float) -> bool:
+        try:
+            self.law.replace(**{self.parameter: int(value) if self.whole else float(value)})
+        except ValueError:
+            return False
+        return True
 
     def _one(self, value: float) -> float:
         found = self.law.replace(**{self.parameter: int(value) if self.whole else float(value)}).theory()[self.observable]
