@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge
 from limitlab.models.least_squares import RidgePath, minimum_norm
 
 RIDGES = np.geomspace(1e-6, 1e3, 12)
-SHAPES = [(40, 25), (25, 40), (30, 30)]
+SHAPES = [(40, 25), (25, 40), (30, 30), (6, 1), (1, 6)]
 
 
 def problem(n, p, targets=None, seed=0):
@@ -73,7 +73,7 @@ def test_errors_and_degrees_of_freedom(n, p):
         np.testing.assert_allclose(path.gcv(ridges)[index], gcv, rtol=1e-8)
     assert path.coefficients(ridges).shape == (2, 2, p)
     assert path.coefficients(0.1).shape == (p,)
-    assert path.predict(X[:3], ridges).shape == (2, 2, 3)
+    assert path.predict(np.ones((3, p)), ridges).shape == (2, 2, 3)
 
 
 def test_gcv_refuses_interpolation():

@@ -19,12 +19,48 @@ REFINED_ABOVE = 1e-13  # relative error of a solution from the Gram matrix above
 SVD_ABOVE = 1e-6  # and above which a singular value decomposition takes its place
 
 
+class _Tridiagonal:
+    """A symmetric matrix as Q T Q' with T tridiagonal: half of an eigendecomposition, and enough to solve for every shift."""
+
+    def __init__(self, matrix: Array):
+        from scipy.linalg import lapack
+
+        size = len(matrix)
+        work = int(lapack.dsytrd_lwork(size, lower=1)[0])
+        reduced, self.diagonal, self.off, self._scales, _ = lapack.dsytrd(matrix.T, lower=1, lwork=work, overwrite_a=1)
+        self._reflectors = np.asfortranarray(reduced[1:, :-1])
+        self.values = lapack.dsterf(self.diagonal, self.off)[0] if size > 1 else self.diagonal
+
+    def solve(self, right: Array, shifts: Array) -> Array:
+        """(matrix + shift)^-1 right for every shift; `right` is (size, shifts or 1, columns), the result (size, shifts, columns)."""
+        from scipy.linalg import lapack
+
+        size, columns = right.shape[0], right.shape[2]
+        if size == 1:
+            return np.asarray(right / (self.diagonal + shifts)[:, None])
+        turned = np.broadcast_to(self._rotate(right, "T"), (size, shifts.size, columns))
+        found = np.empty((size, shifts.size, columns))
+        for i, shift in enumerate(shifts):
+            found[:, i] = lapack.dgtsv(self.off, self.diagonal + shift, self.off, turned[:, i])[3]
+        return self._rotate(found, "N")
+
+    def _rotate(self, block: Array, transpose: str) -> Array:
+        """Q block, or Q' block; Q leaves the first coordinate alone."""
+        from scipy.linalg import lapack
+
+        rotated = block.reshape(len(block), -1).copy(order="F")
+        work = 64 * rotated.shape[1]
+        rotated[1:] = lapack.dormqr("L", transpose, self._reflectors, self._scales, rotated[1:], lwork=work)[0]
+        return rotated.reshape(block.shape)
+
+
 class RidgePath:
     """Least squares with a ridge penalty, for all penalties from one factorisation.
 
-    The eigenvectors of the smaller Gram matrix give every solution at the price of a product. Where the penalty leaves that
-    matrix ill conditioned, one step of refinement with the residuals of the data themselves restores the digits that forming
-    it has cost; where it is singular in double precision, a singular value decomposition is computed, once.
+    Orthogonal transformations bring the smaller Gram matrix to tridiagonal form, in which every penalty costs no more than a
+    product. Where the penalty leaves that matrix ill conditioned, one step of refinement with the residuals of the data
+    themselves restores the digits that forming it has cost; where it is singular in double precision, a singular value
+    decomposition is computed, once.
 
     Parameters
     ----------
@@ -91,7 +127,7 @@ class RidgePath:
     def degrees_of_freedom(self, ridge: ArrayLike) -> Array:
         """Trace of the hat matrix over n, for every penalty."""
         lam = np.asarray(ridge, dtype=float)
-        flat, values = lam.ravel()[:, None], self._gram[0]
+        flat, values = lam.ravel()[:, None], self._gram.values
         if (self._gram_error(lam.ravel()) > SVD_ABOVE).any():
             values = self._svd[1] ** 2 / len(self.X)
         return (values * _inverse(values + flat)).sum(axis=-1).reshape(lam.shape) / len(self.X)
@@ -107,27 +143,22 @@ class RidgePath:
 
     def _gram_error(self, ridges: Array) -> Array:
         """Relative error to expect of a solution from the Gram matrix, for every penalty."""
-        values = self._gram[0]
+        values = self._gram.values
         with np.errstate(divide="ignore"):
             return np.asarray(EPSILON * values.max() / np.abs(values + ridges[:, None]).min(axis=1))
 
     def _from_gram(self, ridges: Array, refine: bool = False) -> Array:
-        """Coefficients (ridges, p, targets) from the eigenvectors of X'X/n, or of XX'/n when that is smaller."""
-        X, n, (values, vectors) = self.X, len(self.X), self._gram
-        inverse = 1 / (values[:, None, None] + ridges[:, None])  # (r, ridges, 1)
-        labels = np.repeat(self._columns[:, None, :], ridges.size, axis=1)  # (n, ridges, targets)
-
-        def solve(right: Array) -> Array:
-            return _times(vectors, inverse * _times(vectors.T, right))
-
+        """Coefficients (ridges, p, targets) from X'X/n, or from XX'/n when that is smaller."""
+        X, n, gram = self.X, len(self.X), self._gram
+        labels, penalties = self._columns[:, None, :], ridges[:, None]
         if X.shape[1] <= n:
-            found = solve(_times(X.T, self._columns[:, None, :]) / n)
+            found = gram.solve(_times(X.T, labels) / n, ridges)
             if refine:
-                found += solve(_times(X.T, labels - _times(X, found)) / n - ridges[:, None] * found)
+                found += gram.solve(_times(X.T, labels - _times(X, found)) / n - penalties * found, ridges)
             return np.moveaxis(found, 0, 1)
-        dual = solve(self._columns[:, None, :])
+        dual = gram.solve(labels, ridges)
         if refine:
-            dual += solve(labels - _times(X, _times(X.T, dual)) / n - ridges[:, None] * dual)
+            dual += gram.solve(labels - _times(X, _times(X.T, dual)) / n - penalties * dual, ridges)
         return np.moveaxis(_times(X.T, dual) / n, 0, 1)
 
     def _from_svd(self, ridges: Array) -> Array:
@@ -138,14 +169,10 @@ class RidgePath:
         return np.moveaxis(_times(right.T, shrunk[:, :, None] * labels[:, None, :]), 0, 1)
 
     @cached_property
-    def _gram(self) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of the smaller of X'X/n and XX'/n."""
-        from scipy.linalg import eigh
-
+    def _gram(self) -> _Tridiagonal:
+        """The smaller of X'X/n and XX'/n."""
         X = self.X
-        gram = (X.T @ X if X.shape[1] <= len(X) else X @ X.T) / len(X)
-        values, vectors = eigh(gram, driver="evd", overwrite_a=True, check_finite=False)
-        return values, vectors
+        return _Tridiagonal((X.T @ X if X.shape[1] <= len(X) else X @ X.T) / len(X))
 
     @cached_property
     def _svd(self) -> tuple[Array, Array, Array]:
