@@ -1,0 +1,269 @@
+"""How deep until n tokens in high dimension collapse: the equiangular law (claims J24, J26, J27).
+
+Setting.  n tokens on the unit sphere under self-attention with Q = K = V = I and inverse temperature beta; time counts layers.
+Limit.    d -> infinity at fixed n: random tokens are equiangular, <x_i, x_j> = g0 for all i != j, and stay so.
+Result.   The common overlap g solves (docs/theory/attention.md, eqs. 7-10)
+
+              softmax:      g' = 2 (1 - g)((n-1) g + 1) / (e^{beta (1 - g)} + n - 1),
+              unnormalised: g' = (2/n) e^{beta g} (1 - g)((n-1) g + 1),
+
+          and the time to reach 1 - eps is closed: with u = 1 - g0, c = n/(n-1), s = log(u/eps), l = log((c - eps)/(c - u)),
+
+              X = Ei(beta u) - Ei(beta eps) + e^{beta c} [E1(beta (c - u)) - E1(beta (c - eps))],
+              softmax:      t = [(n-1)(s + l) + X] / 2n,
+              unnormalised: t = e^{-beta} X / 2.
+
+          The trajectory is its inverse: since t >= s/2 (softmax), the root is bracketed and no ODE is solved.
+Status.   Theorem for equiangular starts (any d where they exist; every start if n = 2); for random tokens the gap is of order d^-1/2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.errors import UnreachableTarget
+from limitlab.laws.base import Law, Status
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+from limitlab.numerics.exponential_integrals import entire_part, scaled_exp1
+from limitlab.numerics.roots import bracketed_root
+
+Array = NDArray[np.float64]
+
+LARGEST_EXPONENT = 700.0
+SMALL_BETA = 1.0  # up to beta c = 1 the logarithms of Ei and E1 are taken out by hand, so that beta -> 0 loses no digits
+
+GESHKOVSKI = """@article{geshkovski2025mathematical,
+  title={A mathematical perspective on transformers},
+  author={Geshkovski, Borjan and Letrouit, Cyril and Polyanskiy, Yury and Rigollet, Philippe},
+  journal={Bulletin of the American Mathematical Society}, volume={62}, number={3}, pages={427--479}, year={2025}
+}"""
+
+
+def velocity(overlap: ArrayLike, tokens: ArrayLike, beta: ArrayLike, normalised: bool = True) -> Array:
+    """The right side of the equation for g; arguments broadcast.
+
+    >>> velocity([0.0, 1.0], 32, 1.0).round(6).tolist()
+    [0.059315, 0.0]
+    """
+    g, n, b = np.asarray(overlap, dtype=float), np.asarray(tokens, dtype=float), np.asarray(beta, dtype=float)
+    pull = 2 * (1 - g) * ((n - 1) * g + 1)
+    return np.asarray(pull / (np.exp(b * (1 - g)) + n - 1) if normalised else pull * np.exp(b * g) / n)
+
+
+def collapse_time(
+    distance: ArrayLike, tokens: ArrayLike, beta: ArrayLike, start_overlap: ArrayLike = 0.0, normalised: bool = True
+) -> Array:
+    """Time at which the common overlap reaches 1 - distance; all arguments but `normalised` broadcast.
+
+    Parameters
+    ----------
+    distance
+        eps, between 0 and 1 - start_overlap.
+    tokens, beta, start_overlap
+        n, inverse temperature, overlap at time 0 (above -1/(n-1)).
+    normalised
+        Softmax attention, or exp(score) / n.
+
+    Examples
+    --------
+    >>> collapse_time(1e-3, 32, [0.0, 1.0, 5.0]).round(9).tolist()
+    [5.186260981, 5.270283908, 9.544329204]
+    """
+    eps, n, b, g0 = np.broadcast_arrays(*(np.asarray(a, dtype=float) for a in (distance, tokens, beta, start_overlap)))
+    _check(n, b, g0)
+    if not np.all((eps > 0) & (eps < 1 - g0)):
+        raise ValueError(f"distance = {distance!r} is not allowed: must be above 0 and below 1 - start_overlap")
+    return time_to_shrink(np.log((1 - g0) / eps), n, b, g0, normalised)
+
+
+def time_to_shrink(log_factor: ArrayLike, tokens: ArrayLike, beta: ArrayLike, start_overlap: ArrayLike, normalised: bool) -> Array:
+    """Time in which 1 - g shrinks by a factor e^s, s = `log_factor` >= 0; increasing in s, and exact where e^-s underflows.
+
+    >>> time_to_shrink([0.0, 1e4], 2, 0.0, 0.0, True).round(6).tolist()
+    [0.0, 5000.346574]
+    """
+    s, n, beta, g0 = (np.asarray(a, dtype=float) for a in (log_factor, tokens, beta, start_overlap))
+    u, c = 1 - g0, n / (n - 1)
+    eps = u * np.exp(-s)
+    log_ratio = np.log1p((u - eps) / (c - u))
+    x = _integral(s, beta, u, eps, c, log_ratio)
+    return np.asarray(((n - 1) * (s + log_ratio) + x) / (2 * n) if normalised else np.exp(-beta) * x / 2)[()]
+
+
+def _integral(s: Array, beta: Array, u: Array, eps: Array, c: Array, log_ratio: Array) -> Array:
+    """X: the integral of n e^{beta y} / (y (n - (n-1) y)) over 1 - g = y from eps to u."""
+    growth = entire_part(beta * u) - entire_part(beta * eps) + s  # Ei(beta u) - Ei(beta eps)
+    small = beta * c <= SMALL_BETA
+    few, many = np.where(small, beta, 0.0), np.where(small, 1.0, beta)
+    near = np.exp(few * c) * (log_ratio - entire_part(-few * (c - u)) + entire_part(-few * (c - eps)))
+    # e^{beta c} E1(beta (c - y)) = e^{beta y} [e^z E1(z)], z = beta (c - y)
+    far = np.exp(many * u) * scaled_exp1(many * (c - u)) - np.exp(many * eps) * scaled_exp1(many * (c - eps))
+    return np.asarray(growth + np.where(small, near, far))
+
+
+def overlap(
+    time: ArrayLike, tokens: ArrayLike, beta: ArrayLike, start_overlap: ArrayLike = 0.0, normalised: bool = True
+) -> Array:
+    """The common overlap g at a time: the inverse of `collapse_time`; all arguments but `normalised` broadcast.
+
+    >>> overlap(3.0, 32, [0.0, 1.0, 5.0]).round(9).tolist()
+    [0.926340057, 0.914207012, 0.067086357]
+    """
+    t, n, beta, g0 = np.broadcast_arrays(*(np.asarray(a, dtype=float) for a in (time, tokens, beta, start_overlap)))
+    _check(n, beta, g0)
+    if not np.all((t >= 0) & np.isfinite(t)):
+        raise ValueError(f"time = {time!r} is not allowed: must be finite and at least 0")
+    # dt/ds >= 1/2 with softmax and >= e^-beta/2 without: t is reached before this s
+    most = 2 * t * (1.0 if normalised else np.exp(beta)) * (1 + 1e-12) + 1e-300
+    s = bracketed_root(lambda s: time_to_shrink(s, n, beta, g0, normalised) - t, np.zeros_like(t), most)
+    return np.asarray(g0 - (1 - g0) * np.expm1(-np.where(t > 0, s, 0.0)))[()]
+
+
+def largest_beta(time: float, distance: float, tokens: int, start_overlap: float = 0.0) -> float:
+    """The largest inverse temperature at which softmax attention collapses the tokens to 1 - distance within a time.
+
+    >>> round(largest_beta(9.544329203520165, 1e-3, 32), 9)
+    5.0
+    """
+    soonest = float(collapse_time(distance, tokens, 0.0, start_overlap))
+    if not time >= soonest:
+        raise UnreachableTarget(
+            f"time = {time:g} is not allowed: even beta = 0 takes {soonest:.6g} to come within {distance:g}; allow more layers",
+            best=soonest,
+            at=0.0,
+        )
+    most = LARGEST_EXPONENT / max(1.0, 1 - start_overlap)
+    if time >= collapse_time(distance, tokens, most, start_overlap):
+        return most
+    return float(bracketed_root(lambda beta: collapse_time(distance, tokens, beta, start_overlap) - time, 0.0, most))
+
+
+def _check(n: Array, beta: Array, g0: Array) -> None:
+    if not np.all(n >= 2):
+        raise ValueError(f"tokens = {np.min(n):g} is not allowed: must be at least 2")
+    if not np.all(beta >= 0):
+        raise ValueError(f"beta = {np.min(beta):g} is not allowed: must be at least 0")
+    if not np.all((g0 > -1 / (n - 1)) & (g0 < 1)):
+        raise ValueError("start_overlap is not allowed: must be above -1/(tokens - 1) and below 1; no equiangular start exists")
+    if not np.all(beta * np.maximum(1.0, 1 - g0) <= LARGEST_EXPONENT):
+        raise ValueError(f"beta = {np.max(beta):g} is not allowed: must be at most {LARGEST_EXPONENT:g} / max(1, 1 - start_overlap)")
+
+
+# -- the law ----------------------------------------------------------------------------------------------------------
+
+
+class EquiangularTokens(Law):
+    """How many layers until n tokens in high dimension collapse to one?
+
+    Examples
+    --------
+    >>> law = EquiangularTokens(tokens=32, beta=5.0, times=(2.0, 8.0, 12.0))
+    >>> law.theory().overlap.values.round(6)
+    array([0.034262, 0.978559, 0.999993])
+    >>> round(law.collapse_time(1e-3), 6)
+    9.544329
+    >>> round(law.largest_beta(time=30.0), 4)
+    6.9204
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "d -> infinity at a fixed number of tokens and a fixed temperature; exact for equiangular starts"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "Q = K = V = I, no feed-forward layer, layer normalisation as a projection on the sphere",
+        "all pairs of tokens start with the same overlap (random tokens: overlap 0 up to d^-1/2)",
+    )
+    references: ClassVar[tuple[str, ...]] = (GESHKOVSKI,)
+    claims: ClassVar[tuple[str, ...]] = ("J24", "J26", "J27")
+    observables: ClassVar[tuple[str, ...]] = ("overlap",)
+    array_parameters: ClassVar[tuple[str, ...]] = ("tokens", "beta", "start_overlap")
+    path_parameters: ClassVar[tuple[str, ...]] = ("beta",)
+    size_meaning: ClassVar[str] = "dimension d of the tokens"
+    finite_size_rate: ClassVar[float] = 1.0
+    default_sizes: ClassVar[tuple[int, ...]] = (64, 128, 256)
+    default_seeds: ClassVar[int] = 40
+
+    tokens: int = parameter(16, "number of tokens", symbol="n", least=2)
+    beta: float = parameter(1.0, "inverse temperature of the attention", symbol=r"\beta", least=0, most=LARGEST_EXPONENT)
+    start_overlap: float = parameter(0.0, "overlap of every two tokens at the start", symbol="g_0", above=-1, below=1)
+    normalised: bool = parameter(True, "softmax attention (SA); otherwise exp(score)/n (USA)")
+    times: float | tuple[float, ...] = parameter((1.0, 2.0, 3.0, 5.0), "time, in layers (one number or several)", symbol="t", least=0)
+
+    @model_validator(mode="after")
+    def _possible_start(self) -> Self:
+        lowest = -1 / (self.tokens - 1)
+        if not self.start_overlap > lowest:
+            raise ValueError(
+                f"start_overlap = {self.start_overlap:g} is not allowed: must be above -1/(tokens - 1) = {lowest:.6g} and below 1; "
+                "no equiangular configuration exists"
+            )
+        most = LARGEST_EXPONENT / max(1.0, 1 - self.start_overlap)
+        if self.beta > most:
+            raise ValueError(f"beta = {self.beta:g} is not allowed with start_overlap = {self.start_overlap:g}: must be at most {most:g}")
+        check_increasing(self.times)
+        return self
+
+    def coordinates(self) -> dict[str, Any]:
+        """The times at which the overlap is given."""
+        return {"time": self.times}
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The limit at every time, over a grid of token numbers, temperatures and starts."""
+        n, beta, g0 = chosen_arrays(self, grid, "tokens", "beta", "start_overlap")
+        if np.ndim(self.times):
+            n, beta, g0 = n[..., None], beta[..., None], g0[..., None]
+        return {"overlap": overlap(np.asarray(self.times), n, beta, g0, self.normalised)}
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """One draw of tokens in `size` dimensions with mean overlap g0; the mean overlap of all pairs over time."""
+        from limitlab.models.attention.clusters import mean_overlap
+        from limitlab.models.attention.engines import correlated_tokens, gram_path
+
+        (beta,) = chosen_arrays(self, path, "beta")
+        x = correlated_tokens(self.rng(size, seed), self.tokens, size, self.start_overlap)
+        systems = np.broadcast_to(x, (beta.size, *x.shape))
+        grams = gram_path(systems, beta.ravel(), np.atleast_1d(self.times), normalised=self.normalised)
+        found = mean_overlap(grams).T.reshape(*beta.shape, -1)
+        return {"overlap": found if np.ndim(self.times) else found[..., 0]}
+
+    def collapse_time(self, distance: ArrayLike) -> Any:
+        """Time at which the overlap reaches 1 - distance: a number, or an array for several distances."""
+        found = collapse_time(distance, self.tokens, self.beta, self.start_overlap, self.normalised)
+        return found if np.ndim(distance) else float(found)
+
+    def layers(self, distance: float = 1e-3, step: float = 1.0) -> int:
+        """Number of layers of a given step after which the tokens are within `distance` of each other.
+
+        >>> EquiangularTokens(tokens=32, beta=1.0).layers(1e-3, step=0.1)
+        53
+        """
+        if not step > 0:
+            raise ValueError(f"step = {step!r} is not allowed: must be above 0")
+        return math.ceil(self.collapse_time(distance) / step)
+
+    def largest_beta(self, time: float, distance: float = 1e-3) -> float:
+        """The largest inverse temperature at which the tokens collapse within a time; softmax attention only."""
+        if not self.normalised:
+            raise ValueError("normalised = False is not allowed here: without softmax the time is not monotone in beta")
+        return largest_beta(time, distance, self.tokens, self.start_overlap)
+
+
+def chosen_arrays(law: Law, given: Mapping[str, Any], *names: str) -> list[Array]:
+    """Parameters as arrays: the given ones, and the law's own value of the others."""
+    unknown = sorted(name for name, value in given.items() if value is not None and name not in names)
+    if unknown:
+        raise TypeError(f"{type(law).__name__} does not broadcast over {unknown}")
+    values = [given[name] if given.get(name) is not None else getattr(law, name) for name in names]
+    return [np.asarray(value, dtype=float) for value in values]
+
+
+def check_increasing(times: float | tuple[float, ...]) -> None:
+    """Refuse an empty or decreasing sequence of times."""
+    if np.ndim(times) and (not np.size(times) or np.any(np.diff(np.asarray(times)) < 0)):
+        raise ValueError(f"times = {times!r} is not allowed: must hold at least one number, in increasing order")

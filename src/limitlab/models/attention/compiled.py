@@ -1,0 +1,191 @@
+"""Compiled flows of many small systems with Q = K = V = I: one adaptive Runge-Kutta integration per system, no Python inside.
+
+A system is a matrix y: either n tokens in rows (`gram` False) or their Gram matrix G (`gram` True). With E = exp(beta (G - 1)) and
+Z = E 1 the velocities are (docs/theory/attention.md, eqs. 3 and 11)
+
+    tokens:  x' = a - diag(a x^T) x,  a = E x / Z;          Gram:  G' = H + H^T,  H = E G / Z - diag(E G / Z) G.
+
+Without normalisation Z is n e^-beta. Steps are Dormand and Prince's 5(4) with their continuous extension of order 4, so that many
+output times cost no further steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+DONE, NOT_FINITE, OUTSIDE, TOO_MANY_STEPS = 0, 1, 2, 3
+"""What `integrate` returns for each system."""
+
+OVERLAP_SLACK = 1e-8  # an overlap further outside [-1, 1] is a failure, not rounding
+FASTMATH = {"reassoc", "contract", "arcp", "nsz"}  # sums may be reordered; NaN must still be seen
+
+# Dormand and Prince (1980); the last row is the solution of order 5, ERROR its difference from the one of order 4.
+STAGES = np.array(
+    [
+        [1 / 5, 0, 0, 0, 0, 0],
+        [3 / 40, 9 / 40, 0, 0, 0, 0],
+        [44 / 45, -56 / 15, 32 / 9, 0, 0, 0],
+        [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0],
+        [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0],
+        [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84],
+    ]
+)
+ERROR = np.array([71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40])
+# Coefficients of theta, ..., theta^4 of the continuous extension (Shampine 1986, as in SciPy's RK45).
+EXTENSION = np.array(
+    [
+        [1, -8048581381 / 2820520608, 8663915743 / 2820520608, -12715105075 / 11282082432],
+        [0, 0, 0, 0],
+        [0, 131558114200 / 32700410799, -68118460800 / 10900136933, 87487479700 / 32700410799],
+        [0, -1754552775 / 470086768, 14199869525 / 1410260304, -10690763975 / 1880347072],
+        [0, 127303824393 / 49829197408, -318862633887 / 49829197408, 701980252875 / 199316789632],
+        [0, -282668133 / 205662961, 2019193451 / 616988883, -1453857185 / 822651844],
+        [0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423],
+    ]
+)
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)
+def velocity(gram: bool, normalised: bool, beta: float, y: Array, out: Array, weights: Array) -> None:
+    """The time derivative of one system, written into `out`; `weights` is room for an n x n matrix."""
+    n, m = y.shape
+    if gram:
+        for i in range(n):
+            for j in range(i + 1):
+                weights[i, j] = np.exp(beta * (y[i, j] - 1))
+                weights[j, i] = weights[i, j]
+    else:
+        np.dot(y, y.T, weights)
+        for i in range(n):
+            for j in range(i + 1):
+                weights[i, j] = np.exp(beta * (weights[i, j] - 1))
+                weights[j, i] = weights[i, j]
+    pulled = np.dot(weights, y)
+    for i in range(n):
+        mass = n * np.exp(-beta)
+        if normalised:
+            mass = 0.0
+            for j in range(n):
+                mass += weights[i, j]
+        for k in range(m):
+            pulled[i, k] /= mass
+    if gram:
+        for i in range(n):
+            for j in range(i + 1):
+                slope = pulled[i, j] + pulled[j, i] - (pulled[i, i] + pulled[j, j]) * y[i, j]
+                out[i, j] = slope
+                out[j, i] = slope
+    else:
+        for i in range(n):
+            radial = 0.0
+            for k in range(m):
+                radial += pulled[i, k] * y[i, k]
+            for k in range(m):
+                out[i, k] = pulled[i, k] - radial * y[i, k]
+
+
+@numba.njit(cache=True, nogil=True)
+def _bad(gram: bool, y: Array) -> int:
+    """Whether a state is not finite, or a Gram matrix not one of unit vectors."""
+    for i in range(y.shape[0]):
+        for k in range(y.shape[1]):
+            if not np.isfinite(y[i, k]):
+                return NOT_FINITE
+            if gram and abs(y[i, k]) > 1 + OVERLAP_SLACK:
+                return OUTSIDE
+    return DONE
+
+
+@numba.njit(cache=True, nogil=True)
+def _renormalise(y: Array) -> None:
+    for i in range(y.shape[0]):
+        length = 0.0
+        for k in range(y.shape[1]):
+            length += y[i, k] ** 2
+        length = np.sqrt(length)
+        for k in range(y.shape[1]):
+            y[i, k] /= length
+
+
+@numba.njit(cache=True, nogil=True)
+def _one_system(
+    gram: bool, normalised: bool, beta: float, start: Array, times: Array, tolerance: float, most_steps: int, out: Array
+) -> int:
+    """Integrate one system and write its states at `times` (increasing) into `out`."""
+    n, m = start.shape
+    y, trial = start.copy(), start.copy()
+    slopes = np.empty((7, n, m))
+    weights = np.empty((n, n))
+    now, index, steps = 0.0, 0, 0
+    while index < times.size and times[index] <= 0:
+        out[index] = y
+        index += 1
+    h = 0.05 if normalised else 0.05 * np.exp(-beta)
+    velocity(gram, normalised, beta, y, slopes[0], weights)
+    while index < times.size:
+        for stage in range(6):
+            trial[:] = y
+            for past in range(stage + 1):
+                factor = h * STAGES[stage, past]
+                if factor != 0:
+                    trial += factor * slopes[past]
+            velocity(gram, normalised, beta, trial, slopes[stage + 1], weights)
+        worst = 0.0
+        for i in range(n):
+            for k in range(m):
+                error = 0.0
+                for stage in range(7):
+                    error += ERROR[stage] * slopes[stage, i, k]
+                if not abs(error) <= worst:  # also true for NaN
+                    worst = abs(error)
+        worst *= h / tolerance
+        if worst <= 1:
+            status = _bad(gram, trial)
+            if status != DONE:
+                return status
+            while index < times.size and times[index] <= now + h:
+                theta = (times[index] - now) / h
+                out[index] = y
+                for stage in range(7):
+                    power, weight = theta, 0.0
+                    for p in range(4):
+                        weight += EXTENSION[stage, p] * power
+                        power *= theta
+                    if weight != 0:
+                        out[index] += h * weight * slopes[stage]
+                if not gram:
+                    _renormalise(out[index])
+                index += 1
+            now += h
+            y[:] = trial
+            slopes[0] = slopes[6]
+            if not gram:
+                _renormalise(y)
+        elif not np.isfinite(worst):
+            if h < 1e-8:
+                return NOT_FINITE
+            worst = 1e6
+        h *= min(5.0, max(0.2, 0.9 * max(worst, 1e-10) ** -0.2))
+        steps += 1
+        if steps > most_steps:
+            return TOO_MANY_STEPS
+    return DONE
+
+
+@numba.njit(cache=True, nogil=True)
+def integrate(
+    gram: bool, normalised: bool, beta: Array, start: Array, times: Array, tolerance: float, most_steps: int, out: Array
+) -> Array:
+    """Integrate systems (S, n, m), each with its own beta, into `out` of shape (S, times, n, m); their status codes."""
+    status = np.empty(start.shape[0], dtype=np.int64)
+    for system in range(start.shape[0]):
+        status[system] = _one_system(
+            gram, normalised, beta[system], start[system], times, tolerance, most_steps, out[system]
+        )
+    return status

@@ -1,0 +1,172 @@
+"""Many small systems with Q = K = V = I: tokens or their Gram matrices over time, by compiled adaptive integration.
+
+The Gram matrix of the tokens moves by itself, so for d >= n the cost does not depend on d (`gram_flow`). For d < n the Gram
+equation is unstable (rounding makes an eigenvalue negative, and an overlap pushed below -1 runs away): it is refused, and
+`gram_path` integrates the vectors instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.errors import ConvergenceError
+from limitlab.models.attention.fields import LARGEST_EXPONENT
+from limitlab.models.attention.token_flow import checked_tokens
+from limitlab.models.data import sphere
+from limitlab.numerics.sphere_flow import checked_times, normalise
+
+Array = NDArray[Any]
+
+INDEPENDENT = 1e-10
+"""Smallest eigenvalue of a Gram matrix that counts as positive."""
+
+MOST_STEPS = 200_000
+
+
+def gram_flow(
+    gram: ArrayLike, beta: ArrayLike, times: ArrayLike, *, normalised: bool = True, tolerance: float = 1e-9
+) -> Array:
+    """Gram matrices over time, from the Gram matrices of linearly independent tokens (d >= n).
+
+    Parameters
+    ----------
+    gram
+        Overlaps at time 0: (n, n), or (systems, n, n).
+    beta
+        Inverse temperature: one number, or one per system.
+    times
+        One time, or increasing times.
+    normalised
+        Softmax attention, or exp(score) / n.
+    tolerance
+        Absolute error allowed in each step.
+
+    Returns
+    -------
+    ndarray
+        Shape (times, systems, n, n), without the axes that were not given.
+
+    Examples
+    --------
+    >>> gram_flow(np.eye(3), 1.0, 2.0)[0].round(6)
+    array([1.      , 0.894766, 0.894766])
+    """
+    given = np.asarray(gram, dtype=float)
+    if given.ndim not in (2, 3) or given.shape[-1] != given.shape[-2] or given.shape[-1] < 2:
+        raise ValueError(f"gram of shape {given.shape} is not allowed: must be (n, n) or (systems, n, n) with n at least 2")
+    if not np.allclose(np.diagonal(given, axis1=-2, axis2=-1), 1, atol=1e-8, rtol=0):
+        raise ValueError("gram is not allowed: its diagonal must be 1 (tokens of unit length)")
+    if not np.linalg.eigvalsh(given).min() > INDEPENDENT:
+        raise ValueError(
+            "gram is not allowed: the tokens are linearly dependent (d < n, or equal tokens), where the Gram equation is "
+            "unstable; integrate the vectors (token_paths or flow)"
+        )
+    start = given.reshape(-1, *given.shape[-2:]).copy()
+    diagonal = np.arange(start.shape[-1])
+    start[:, diagonal, diagonal] = 1.0
+    return _shaped(_run(True, start, beta, times, normalised, tolerance), given.ndim == 3, times)
+
+
+def token_paths(
+    x0: ArrayLike, beta: ArrayLike, times: ArrayLike, *, normalised: bool = True, tolerance: float = 1e-9
+) -> Array:
+    """Tokens over time for many small systems: like `flow` with Q = K = V = I, compiled, one adaptive step size per system.
+
+    >>> x = token_paths(np.eye(3), 1.0, 2.0)
+    >>> round(float(x[0] @ x[1]), 6)
+    0.894766
+    """
+    x = checked_tokens(x0, dtype=np.float64)
+    start = np.ascontiguousarray(x.reshape(-1, *x.shape[-2:]))
+    return _shaped(_run(False, start, beta, times, normalised, tolerance), x.ndim > 2, times, x.shape[:-2])
+
+
+def gram_path(
+    x0: ArrayLike, beta: ArrayLike, times: ArrayLike, *, normalised: bool = True, tolerance: float = 1e-9
+) -> Array:
+    """Gram matrices over time, from tokens, by whichever engine is stable: Gram for d >= n, vectors for d < n.
+
+    >>> gram_path(np.eye(3), 1.0, [0.0, 2.0])[:, 0, 1].round(6)
+    array([0.      , 0.894766])
+    """
+    x = checked_tokens(x0, dtype=np.float64)
+    gram = x @ np.swapaxes(x, -1, -2)
+    if x.shape[-1] >= x.shape[-2] and np.linalg.eigvalsh(gram).min() > INDEPENDENT:
+        return gram_flow(gram, beta, times, normalised=normalised, tolerance=tolerance)
+    paths = token_paths(x, beta, times, normalised=normalised, tolerance=tolerance)
+    return np.asarray(paths @ np.swapaxes(paths, -1, -2))
+
+
+def _run(gram: bool, start: Array, beta: ArrayLike, times: ArrayLike, normalised: bool, tolerance: float) -> Array:
+    from limitlab.models.attention import compiled
+
+    grid = checked_times(times)
+    betas = np.asarray(beta, dtype=float)
+    if not np.all(np.isfinite(betas) & (betas >= 0) & (betas <= LARGEST_EXPONENT)):
+        raise ValueError(f"beta = {beta!r} is not allowed: must be at least 0 and at most {LARGEST_EXPONENT:g}")
+    if betas.size not in (1, len(start)):
+        raise ValueError(f"beta of shape {betas.shape} is not allowed: must be a number or one per system, {len(start)}")
+    betas = np.ascontiguousarray(np.broadcast_to(betas.ravel(), len(start)))
+    out = np.empty((len(start), grid.size, *start.shape[1:]))
+    status = compiled.integrate(gram, normalised, betas, start, grid, tolerance, MOST_STEPS, out)
+    if status.any():
+        worst = int(np.flatnonzero(status)[0])
+        reason = {
+            compiled.NOT_FINITE: "is not finite",
+            compiled.OUTSIDE: "has an overlap outside [-1, 1]",
+            compiled.TOO_MANY_STEPS: f"needs more than {MOST_STEPS} steps",
+        }[int(status[worst])]
+        raise ConvergenceError(f"system {worst} with beta = {betas[worst]:g} {reason}; use a smaller tolerance than {tolerance:g}", out)
+    return out
+
+
+def _shaped(out: Array, several: bool, times: ArrayLike, systems: tuple[int, ...] = ()) -> Array:
+    """(systems, times, ...) as (times, *systems, ...), without the axes that were not asked for."""
+    moved = np.moveaxis(out, 1, 0)
+    if not several:
+        moved = moved[:, 0]
+    elif systems:
+        moved = moved.reshape(len(moved), *systems, *out.shape[2:])
+    return moved if np.ndim(times) else np.asarray(moved[0])
+
+
+# -- starts -----------------------------------------------------------------------------------------------------------
+
+
+def random_tokens(rng: np.random.Generator, systems: int, tokens: int, dimension: int) -> Array:
+    """Independent uniform tokens on the sphere, shape (systems, tokens, dimension).
+
+    >>> random_tokens(np.random.default_rng(0), 2, 3, 4).shape
+    (2, 3, 4)
+    """
+    return sphere(rng, systems * tokens, dimension).reshape(systems, tokens, dimension)
+
+
+def random_grams(rng: np.random.Generator, systems: int, tokens: int, dimension: int) -> Array:
+    """Gram matrices of uniform tokens, at a cost that does not depend on the dimension (Bartlett's decomposition); d >= n.
+
+    >>> random_grams(np.random.default_rng(0), 1, 2, 10**6)[0, 0, 1].round(4)
+    np.float64(0.0006)
+    """
+    if dimension < tokens:
+        raise ValueError(f"dimension = {dimension} is not allowed: must be at least the {tokens} tokens; draw random_tokens")
+    lower = np.tril(rng.standard_normal((systems, tokens, tokens)), -1)
+    diagonal = np.arange(tokens)
+    lower[:, diagonal, diagonal] = np.sqrt(rng.chisquare(dimension - diagonal, size=(systems, tokens)))
+    x = normalise(lower)
+    return np.asarray(x @ np.swapaxes(x, -1, -2))
+
+
+def correlated_tokens(rng: np.random.Generator, tokens: int, dimension: int, overlap: float) -> Array:
+    """Random tokens whose overlaps tend to a common value as the dimension grows, shape (tokens, dimension).
+
+    >>> x = correlated_tokens(np.random.default_rng(0), 3, 100_000, 0.5)
+    >>> (x @ x.T)[0].round(2)
+    array([1. , 0.5, 0.5])
+    """
+    target = np.full((tokens, tokens), overlap)
+    np.fill_diagonal(target, 1.0)
+    return normalise(np.linalg.cholesky(target) @ sphere(rng, tokens, dimension))

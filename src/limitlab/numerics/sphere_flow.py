@@ -1,0 +1,204 @@
+"""Flows on spheres: points x with unit rows that move with dx/dt = P_x F(t, x), P_x y = y - <x, y> x.
+
+States are arrays whose last axis has unit length; leading axes (points, systems) are integrated together. A `Drift` F is given
+without the projection. The methods and their orders (measured in tests/numerics/test_sphere_flow.py):
+
+- "rk4": classical Runge-Kutta on the projected field, renormalised after every step; order 4;
+- "exponential": x moves along the great circle of its velocity, h at a time; order 1;
+- "projected": normalise(x + h P_x F); order 1;
+- "layers": normalise(x + h F), the map that a layer of a network with layer normalisation applies; order 1, with a clock that is
+  slow by 1 + h <x, F> (`layer_clock`); with the corrected step h / (1 - h <x, F>) it is exactly "projected";
+- "adaptive": an explicit Runge-Kutta method of order 8 with error control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.errors import ConvergenceError
+
+Array = NDArray[Any]
+Drift = Callable[[float, Array], Array]
+Step = Callable[[Drift, float, Array, float], Array]
+Method = Literal["rk4", "exponential", "projected", "layers", "adaptive"]
+
+NORM_DRIFT = 1e-6
+"""Largest departure from unit length at which an adaptive solution is still put back on the sphere."""
+
+
+def normalise(x: Array) -> Array:
+    """Rows of unit length.
+
+    >>> normalise(np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    """
+    length = np.linalg.norm(x, axis=-1, keepdims=True)
+    if not np.all(length > 0):
+        raise ValueError("a row of length 0 is not allowed: it has no direction; remove it or move it slightly")
+    return np.asarray(x / length)
+
+
+def tangent(x: Array, y: Array) -> Array:
+    """P_x y: the part of y orthogonal to x, row by row.
+
+    >>> tangent(np.array([1.0, 0.0]), np.array([2.0, 3.0]))
+    array([0., 3.])
+    """
+    return np.asarray(y - np.einsum("...d,...d->...", x, y)[..., None] * x)
+
+
+def exponential_map(x: Array, v: Array) -> Array:
+    """The point reached from x along the great circle with initial velocity v (tangent at x) after unit time.
+
+    >>> exponential_map(np.array([1.0, 0.0]), np.array([0.0, np.pi / 2])).round(12)
+    array([0., 1.])
+    """
+    speed = np.linalg.norm(v, axis=-1, keepdims=True)
+    return np.asarray(np.cos(speed) * x + np.sinc(speed / np.pi) * v)
+
+
+def layer_clock(x: Array, drift: Array, step: float) -> Array:
+    """Time of the flow that one map x -> normalise(x + step * drift) advances, token by token, to first order.
+
+    Near consensus <x, F> is close to 1 and a layer of step 0.1 only advances 0.1 / 1.1:
+
+    >>> layer_clock(np.array([1.0, 0.0]), np.array([1.0, 0.2]), 0.1).round(6)
+    np.float64(0.090909)
+    """
+    return np.asarray(step / (1 + step * np.einsum("...d,...d->...", x, drift)))[()]
+
+
+def corrected_step(x: Array, drift: Array, step: float) -> Array:
+    """The layer's step, token by token, whose clock advances by `step`.
+
+    >>> x, f = np.array([1.0, 0.0]), np.array([1.0, 0.2])
+    >>> bool(np.isclose(layer_clock(x, f, corrected_step(x, f, 0.1)), 0.1))
+    True
+    """
+    slowed = 1 - step * np.einsum("...d,...d->...", x, drift)
+    if not np.all(slowed > 0):
+        raise ValueError(f"step = {step:g} is not allowed: must be below 1 / <x, F> = {step / (1 - np.min(slowed)):g}")
+    return np.asarray(step / slowed)[()]
+
+
+def _rk4(field: Drift, t: float, x: Array, h: float) -> Array:
+    def velocity(time: float, y: Array) -> Array:
+        return tangent(y, field(time, y))
+
+    k1 = velocity(t, x)
+    k2 = velocity(t + h / 2, x + h / 2 * k1)
+    k3 = velocity(t + h / 2, x + h / 2 * k2)
+    k4 = velocity(t + h, x + h * k3)
+    return normalise(x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4))
+
+
+def _exponential(field: Drift, t: float, x: Array, h: float) -> Array:
+    return normalise(exponential_map(x, h * tangent(x, field(t, x))))  # normalised against the slow growth of rounding
+
+
+def _projected(field: Drift, t: float, x: Array, h: float) -> Array:
+    return normalise(x + h * tangent(x, field(t, x)))
+
+
+def _layers(field: Drift, t: float, x: Array, h: float) -> Array:
+    return normalise(x + h * field(t, x))
+
+
+STEPS: dict[str, Step] = {"rk4": _rk4, "exponential": _exponential, "projected": _projected, "layers": _layers}
+
+
+def flow_on_spheres(
+    field: Drift,
+    start: Array,
+    times: ArrayLike,
+    *,
+    method: Method = "rk4",
+    step: float = 0.05,
+    tolerance: float = 1e-11,
+) -> Array:
+    """States at the given times of dx/dt = P_x field(t, x), with x = start at time 0.
+
+    Parameters
+    ----------
+    field
+        F(t, x), not projected; it has the shape of x.
+    start
+        Array whose last axis has unit length.
+    times
+        One time, or increasing times, all at least 0.
+    method, step
+        See the module's docstring; each interval between two times is cut into equal steps of at most `step`.
+    tolerance
+        Relative tolerance of "adaptive".
+
+    Returns
+    -------
+    ndarray
+        Shape (times, *start.shape), or start.shape for a single time.
+
+    Examples
+    --------
+    One point that is pulled to the pole meets it exponentially: tan(angle / 2) = e^-t tan(angle(0) / 2).
+
+    >>> pole = np.array([0.0, 1.0])
+    >>> x = flow_on_spheres(lambda t, x: pole, np.array([1.0, 0.0]), 1.0, method="adaptive")
+    >>> bool(abs(np.tan(np.arccos(x[1]) / 2) - np.exp(-1)) < 1e-10)
+    True
+    """
+    known = (*STEPS, "adaptive")
+    if method not in known:
+        raise ValueError(f"method = {method!r} is not allowed: must be one of {', '.join(known)}")
+    if not (np.isfinite(step) and step > 0):
+        raise ValueError(f"step = {step!r} is not allowed: must be above 0 and finite")
+    grid = checked_times(times)
+    if method == "adaptive":
+        states = _adaptive(field, start, grid, tolerance)
+    else:
+        states = _fixed(STEPS[method], field, start, grid, step)
+    return states if np.ndim(times) else np.asarray(states[0])
+
+
+def checked_times(times: ArrayLike) -> NDArray[np.float64]:
+    """Times as a one-dimensional increasing array of numbers of at least 0."""
+    grid = np.atleast_1d(np.asarray(times, dtype=float))
+    if grid.ndim != 1 or not grid.size or not np.all(np.isfinite(grid)) or grid[0] < 0 or np.any(np.diff(grid) < 0):
+        raise ValueError(f"times = {times!r} is not allowed: must be one number or increasing numbers, finite, of at least 0")
+    return grid
+
+
+def _fixed(advance: Step, field: Drift, start: Array, grid: NDArray[np.float64], step: float) -> Array:
+    states = np.empty((grid.size, *start.shape), dtype=start.dtype)
+    x, now = start, 0.0
+    for index, target in enumerate(grid):
+        count = int(np.ceil((target - now) / step - 1e-9))
+        h = (target - now) / max(count, 1)
+        for k in range(count):
+            x = advance(field, now + k * h, x, h).astype(start.dtype, copy=False)
+        states[index], now = x, float(target)
+        if not np.isfinite(x).all():
+            raise ConvergenceError(f"the flow is not finite at time {target:g}: use a smaller step than {step:g}", states[:index])
+    return states
+
+
+def _adaptive(field: Drift, start: Array, grid: NDArray[np.float64], tolerance: float) -> Array:
+    from scipy.integrate import solve_ivp
+
+    def velocity(t: float, flat: Array) -> Array:
+        x = flat.reshape(start.shape)
+        return tangent(x, field(t, x)).ravel()
+
+    if grid[-1] == 0:
+        return np.tile(start, (grid.size, *(1,) * start.ndim))
+    first = np.asarray(start, dtype=np.float64).ravel()
+    found = solve_ivp(velocity, (0.0, grid[-1]), first, "DOP853", grid, rtol=max(tolerance, 3e-14), atol=tolerance)
+    if not found.success:
+        raise ConvergenceError(f"the flow stopped before time {grid[-1]:g}: {found.message}", found.y)
+    states = found.y.T.reshape(grid.size, *start.shape)
+    drift = float(np.abs(np.linalg.norm(states, axis=-1) - 1).max())
+    if not drift < NORM_DRIFT:
+        raise ConvergenceError(f"the flow left the sphere by {drift:.1e}: use a smaller tolerance", states, drift)
+    return normalise(states)
