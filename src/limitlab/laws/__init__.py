@@ -3,7 +3,9 @@
 from limitlab.laws.base import Law as Law
 from limitlab.laws.parameters import parameter as parameter
 from limitlab.laws.regression.early_stopping import EarlyStopping as EarlyStopping
+from limitlab.laws.regression.gaussian_equivalence import GaussianEquivalence as GaussianEquivalence
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours as NearestNeighbours
+from limitlab.laws.regression.random_features import RandomFeaturesRidge as RandomFeaturesRidge
 from limitlab.laws.regression.ridge import Ridge as Ridge
 from limitlab.laws.regression.singular_kernel import SingularKernelSmoother as SingularKernelSmoother
 from limitlab.laws.spectra.marchenko_pastur import MarchenkoPastur as MarchenkoPastur
@@ -11,9 +13,11 @@ from limitlab.laws.spectra.sample_covariance import SampleCovariance as SampleCo
 
 __all__ = [
     "EarlyStopping",
+    "GaussianEquivalence",
     "Law",
     "MarchenkoPastur",
     "NearestNeighbours",
+    "RandomFeaturesRidge",
     "Ridge",
     "SampleCovariance",
     "SingularKernelSmoother",

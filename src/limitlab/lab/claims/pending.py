@@ -170,17 +170,5 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim("T2", _APPROXIMATION, "One-pass SGD on the quadratic network reaches the optimum."),
     Claim("T3", _APPROXIMATION, "ReLU networks show the same ordering of random features, tangent features and networks."),
-    Claim("T4", _FEATURES, "Test and train error of ridge regression on random features have an explicit limit."),
-    Claim(
-        "T5",
-        _FEATURES,
-        "Double descent: peak at N = n as lambda falls to 0; at the optimal lambda the error falls monotonically with width.",
-    ),
-    Claim(
-        "T6",
-        _FEATURES,
-        "Wide limit: above a signal-to-noise threshold no ridge is best, below it a positive one; narrow models always want one.",
-    ),
-    Claim("T7", _FEATURES, "Nonlinear random features behave like noisy linear ones."),
     Claim("T8", _FEATURES, "Max-margin classification on random features: margin and error have explicit limits."),
 )

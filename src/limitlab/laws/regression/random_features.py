@@ -20,6 +20,7 @@ Status.   Theorem (Mei and Montanari 2022); (4)-(7) are algebraically equivalent
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,6 +87,17 @@ def risk(
     return dict(zip(limits, np.broadcast_arrays(*limits.values()), strict=True))
 
 
+def limit_of(model: RandomFeaturesModel, grid: Mapping[str, Any]) -> dict[str, Array]:
+    """`risk` at the parameters of a model, or over a grid of some of them.
+
+    A constant that the features cannot carry counts as part of the nonlinear signal.
+    """
+    psi1, psi2, lam, f1, fs, f0, tau = model.arrays(grid, model.array_parameters)
+    mu = model.moments()
+    unlearned = 0.0 if model.learns_constant() else f0
+    return risk(psi1, psi2, lam, mu.linear, mu.nonlinear, f1, np.hypot(fs, unlearned), tau)
+
+
 class RandomFeaturesRidge(RandomFeaturesModel):
     """How well does ridge regression on N random neurons generalise from n samples in dimension d?
 
@@ -111,14 +123,12 @@ class RandomFeaturesRidge(RandomFeaturesModel):
         "coefficient_norm",
         "objective",
     )
+
     # -- the limit ----------------------------------------------------------------------------------------------------
 
     def evaluate(self, **grid: Any) -> Values:
         """The limit, over a grid of ratios, penalties and sizes of the parts of the target."""
-        psi1, psi2, lam, f1, fs, f0, tau = self.arrays(grid, self.array_parameters)
-        mu = self.moments()
-        unlearned = 0.0 if self.learns_constant() else f0
-        return risk(psi1, psi2, lam, mu.linear, mu.nonlinear, f1, np.hypot(fs, unlearned), tau)
+        return limit_of(self, grid)
 
     def signal_to_noise(self) -> float:
         """rho = F1^2 / (tau^2 + F*^2), the ratio that decides which penalty is best (infinite without noise).

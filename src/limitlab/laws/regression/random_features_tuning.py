@@ -27,7 +27,7 @@ WIDEST = 1e12
 def best_ridge(
     width_ratio: ArrayLike, sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLike, signal_to_noise: ArrayLike
 ) -> Array:
-    """The ridge of least risk; all arguments broadcast. Infinite at rho = 0; 0 where no ridge is best.
+    """The ridge of least risk; all arguments broadcast. 0 where no ridge is best, infinite where nothing can be learned.
 
     The risk is scanned along lambda, then the zero of its derivative is found to rounding.
 
@@ -58,32 +58,42 @@ def best_ridge(
     both_infinite = np.isinf(psi1) & np.isinf(psi2)  # there 0 is no value, but the least of the scan is as good
     first = np.where(both_infinite, positive[..., 0], 0.0)
     grid = np.concatenate([first[..., None], positive], axis=-1)
-    values = _risk(
-        psi1[..., None], psi2[..., None], grid, mu1[..., None], mus[..., None], signal[..., None], noise[..., None]
-    )
-    at = np.argmin(values, axis=-1)[..., None]
-    low, high = (np.take_along_axis(grid, np.clip(at + side, 0, SCAN), axis=-1)[..., 0] for side in (-1, 1))
+    wide = tuple(given[..., None] for given in (psi1, psi2, mu1, mus, signal, noise))
+    rising = _rises(grid, *wide)
+    start = _least(_risk(grid, *wide), rising)[..., None]
+    low, high = (np.take_along_axis(grid, np.maximum(start + side, 0), axis=-1)[..., 0] for side in (0, 1))
+    endless = (rising < 0).all(axis=-1) | (rho == 0)  # nothing to learn: the more ridge, the better
+    known = (start[..., 0] < 0) | endless
 
-    def rising(lam: Array) -> Array:  # the sign of the risk's derivative in lambda
-        return -_slope(psi1, psi2, lam, mu1, mus, signal, noise)
+    def rises(lam: Array) -> Array:  # where the answer is known, an equation that any bracket solves
+        return np.where(known, lam - low, _rises(np.where(known, high, lam), psi1, psi2, mu1, mus, signal, noise))
 
-    ends = rising(low), rising(high)
-    inside = (ends[0] < 0) & (ends[1] > 0) & (rho > 0)
-    found = bracketed_root(lambda lam: np.where(inside, rising(np.where(inside, lam, low)), lam - low), low, high)
-    none = np.where(both_infinite, 0.0, low)  # the minimum is at the lower end
-    return np.asarray(np.where(rho == 0, np.inf, np.where(inside, found, none)))
+    found = np.where(known, 0.0, bracketed_root(rises, low, high))
+    return np.asarray(np.where(endless, np.inf, found))
 
 
-def _risk(psi1: Array, psi2: Array, lam: Array, mu1: Array, mus: Array, signal: Array, noise: Array) -> Array:
+def _least(values: Array, rises: Array) -> NDArray[np.intp]:
+    """Where along the last axis the least local minimum is: between i and i + 1, or at the very start (i = -1).
+
+    Minima are found by the sign of the derivative, because near a flat one rounding decides which value is least.
+    """
+    falls = rises < 0
+    turns = falls[..., :-1] & ~falls[..., 1:]
+    inside = np.where(turns, np.minimum(values[..., :-1], values[..., 1:]), np.inf)
+    first = np.where(falls[..., :1], np.inf, values[..., :1])
+    return np.asarray(np.argmin(np.concatenate([first, inside], axis=-1), axis=-1) - 1)
+
+
+def _risk(lam: Array, psi1: Array, psi2: Array, mu1: Array, mus: Array, signal: Array, noise: Array) -> Array:
     """signal * B + noise * V."""
     bias, variance, *_ = coefficients(fixed_point(psi1, psi2, lam, mu1, mus))
     return weighted(signal, bias) + weighted(noise, variance)
 
 
-def _slope(psi1: Array, psi2: Array, lam: Array, mu1: Array, mus: Array, signal: Array, noise: Array) -> Array:
-    """The sign of d(signal * B + noise * V)/dt."""
+def _rises(lam: Array, psi1: Array, psi2: Array, mu1: Array, mus: Array, signal: Array, noise: Array) -> Array:
+    """The derivative of the risk in lambda, up to a positive factor."""
     dbias, dvariance = slopes(fixed_point(psi1, psi2, lam, mu1, mus), mu1, mus)
-    return np.asarray(signal * dbias + noise * dvariance)
+    return np.asarray(-signal * dbias - noise * dvariance)
 
 
 def snr_threshold(width_ratio: ArrayLike, sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLike) -> Array:

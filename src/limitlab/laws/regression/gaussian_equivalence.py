@@ -1,0 +1,112 @@
+"""Gaussian equivalence of random features (claim T7).
+
+Setting.  The regression of `RandomFeaturesRidge`, done twice with the same weights w_j, inputs x_i and labels: on the features
+          s(<w_j, x_i>), and on the noisy linear features mu0 + mu1 <w_j, x_i> + mu* z_ij with independent normal z_ij, drawn
+          afresh for new inputs.
+Limit.    n, N, d -> infinity with N/d -> psi1 (`width_ratio`) and n/d -> psi2 (`sample_ratio`).
+Result.   Both have the same limit, that of `random_features.risk`, and the gap between them vanishes like 1/d
+          (docs/theory/random_features.md, section 6). The higher-order part of the activation acts as noise on the features.
+Status.   Theorem for ridge regression (Mei and Montanari 2022), and for smooth convex losses (Hu and Lu 2023). The regime matters:
+          once n or N is of order d^2, the quadratic part of the activation is learned and the two part ways.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.laws.base import Status
+from limitlab.laws.regression.random_features import limit_of
+from limitlab.laws.regression.random_features_model import REFERENCES, RandomFeaturesModel
+from limitlab.laws.results import Values
+from limitlab.models.random_features import FeatureRidge, linear_features, nonlinear_features
+
+Array = NDArray[np.float64]
+
+COMPARED = ("bias", "variance", "train_error", "coefficient_norm")
+"""What is measured on both kinds of features."""
+QUADRATIC_SHARE = 0.2
+"""A rule of thumb: with N or n above this multiple of d^2 the quadratic part of the activation starts to be learned."""
+
+
+class GaussianEquivalence(RandomFeaturesModel):
+    """Do nonlinear random features behave like linear ones with noise?
+
+    Observables without prefix belong to the nonlinear features, `linear_...` to the noisy linear ones, and `..._gap` is their
+    difference.
+
+    Examples
+    --------
+    >>> law = GaussianEquivalence(activation="tanh", width_ratio=1.0, sample_ratio=2.0, ridge=0.1)
+    >>> prediction = law.theory()
+    >>> bool(prediction.bias == prediction.linear_bias), float(prediction.bias_gap)
+    (True, 0.0)
+    >>> run = law.simulate(size=100, seed=0)
+    >>> abs(float(run.variance_gap)) < 0.05 * float(run.variance)
+    True
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "n, N, d -> infinity with N/d and n/d fixed; it fails when n or N is of order d^2"
+    references: ClassVar[tuple[str, ...]] = (
+        *REFERENCES,
+        """@article{hu2023universality,
+  title={Universality laws for high-dimensional learning with random features},
+  author={Hu, Hong and Lu, Yue M.},
+  journal={IEEE Transactions on Information Theory}, volume={69}, number={3}, pages={1932--1964}, year={2023}
+}""",
+    )
+    claims: ClassVar[tuple[str, ...]] = ("T7",)
+    observables: ClassVar[tuple[str, ...]] = (
+        *COMPARED,
+        *(f"linear_{name}" for name in COMPARED),
+        *(f"{name}_gap" for name in COMPARED),
+    )
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The common limit of both, and gaps of 0."""
+        limit = limit_of(self, grid)
+        return _side_by_side(limit, limit)
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """Both regressions on the same weights, inputs and labels; warns when the size leaves the proportional regime."""
+        if not self.is_proportional(size):
+            width, samples = self.counts(size)
+            warnings.warn(
+                f"size = {size} with N = {width} and n = {samples} is outside the proportional regime: more than "
+                f"{QUADRATIC_SHARE:g} d^2 = {QUADRATIC_SHARE * size**2:g} features or samples start to learn quadratic parts; "
+                "use a larger size",
+                stacklevel=2,
+            )
+        rng, weights, X, X_new = self.draw(size, seed)
+        nonlinear = [nonlinear_features(inputs, weights, self.activation) for inputs in (X, X_new)]
+        linear = [linear_features(rng, inputs, weights, self.moments()) for inputs in (X, X_new)]
+        labels = rng.bit_generator.random_raw()  # the seed of the labels, which both regressions share
+        runs = (
+            self.measure(FeatureRidge(Z, X, Z_new, X_new), np.random.default_rng(labels), path)
+            for Z, Z_new in (nonlinear, linear)
+        )
+        return _side_by_side(*runs)
+
+    def is_proportional(self, size: int) -> bool:
+        """Whether N and n are well below d^2 at this size (a rule of thumb).
+
+        >>> law = GaussianEquivalence(width_ratio=8.0, sample_ratio=3.0)
+        >>> law.is_proportional(30), law.is_proportional(100)
+        (False, True)
+        """
+        return max(self.counts(size)) <= QUADRATIC_SHARE * size**2
+
+
+def _side_by_side(nonlinear: Values, linear: Values) -> dict[str, Array]:
+    """The observables of both, and nonlinear minus linear (0 where both are infinite)."""
+    pairs = {name: (np.asarray(nonlinear[name]), np.asarray(linear[name])) for name in COMPARED}
+    gaps = {name: np.where(a == b, 0.0, a - np.where(a == b, 0.0, b)) for name, (a, b) in pairs.items()}
+    return {
+        **{name: a for name, (a, _) in pairs.items()},
+        **{f"linear_{name}": b for name, (_, b) in pairs.items()},
+        **{f"{name}_gap": gap for name, gap in gaps.items()},
+    }
