@@ -1,0 +1,122 @@
+"""What the limit of a linear classifier needs to know of its features: a load, a correlation, and six spectral averages.
+
+Setting.  Centred Gaussian features u in R^N with covariance Sigma; the label sees them through a direction: of the standard
+          Gaussian score behind the label, a part of correlation rho is a function of u. With n samples the *load* is N/n.
+Result.   A penalty gam |a|^2 enters through averages over the spectrum of Sigma (E) and over the direction of the label (W):
+
+              E1 = E Sigma/(Sigma + gam),   E12 = E Sigma/(Sigma + gam)^2,   E2 = E Sigma^2/(Sigma + gam)^2,            (1)
+
+          and W1, W12, W2 the same, weighted by the label's direction and divided by their value at gam = 0.
+          See docs/theory/margins.md, section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+class Averages(NamedTuple):
+    """The six averages at one penalty (or an array of them)."""
+
+    E1: Array
+    E12: Array
+    E2: Array
+    W1: Array
+    W12: Array
+    W2: Array
+
+
+@dataclass(frozen=True)
+class Isotropic:
+    """Independent standard Gaussian features that contain the label's score.
+
+    >>> Isotropic(load=0.5).averages(1.0).E12
+    np.float64(0.25)
+    """
+
+    load: float  # p/n
+    correlation: float = 1.0
+    rank: float = 1.0
+
+    def averages(self, penalty: ArrayLike) -> Averages:
+        """Equation (1) for Sigma = 1."""
+        share = 1 / (1 + np.asarray(penalty, dtype=float))
+        return Averages(share, share**2, share**2, share, share**2, share**2)
+
+    def penalty(self, first: float) -> float:
+        """The penalty at which E1 takes a value below `rank`."""
+        return 1 / first - 1
+
+
+@dataclass(frozen=True)
+class RandomFeatures:
+    """Random features in their Gaussian equivalent: Sigma = mu1^2 W W' + mu*^2, W with `width` rows per column, of unit length.
+
+    >>> population = RandomFeatures(width=2.0, samples=2.0, linear=0.5, nonlinear=0.0908450569081047**0.5)
+    >>> round(population.correlation, 10)
+    0.8784646848
+    """
+
+    width: float  # N/d
+    samples: float  # n/d
+    linear: float  # mu1
+    nonlinear: float  # mu*
+
+    @property
+    def load(self) -> float:
+        """Features per sample, N/n."""
+        return self.width / self.samples
+
+    @property
+    def correlation(self) -> float:
+        """rho: how well the features could tell the score behind the label."""
+        return float(np.sqrt(min(self.width * self.linear**2 * float(self._signal(0.0)), 1.0)))
+
+    @property
+    def rank(self) -> float:
+        """Share of directions with some variance: all, unless the activation is linear and there are more neurons than inputs."""
+        return 1.0 if self.nonlinear > 0 else min(1.0, 1 / self.width)
+
+    def _roots(self, penalty: ArrayLike) -> tuple[Array, Array]:
+        """1/E[1/(Sigma + gam)], and the root R of the Marchenko-Pastur equation (docs/theory/margins.md, eq. 3)."""
+        c, mu1 = self.width, self.linear**2
+        a = self.nonlinear**2 + np.asarray(penalty, dtype=float)
+        h = mu1 * (1 - c) + a
+        root = np.sqrt(h**2 + 4 * c * a * mu1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            inverse = np.where(h >= 0, (h + root) / 2, 2 * c * a * mu1 / (root - h))  # no cancellation on either side
+        return inverse, root
+
+    def _signal(self, penalty: ArrayLike) -> Array:
+        """E s/(mu1^2 s + mu*^2 + gam) over eigenvalues s of W W'."""
+        return np.asarray(1 / (self._roots(penalty)[0] + self.width * self.linear**2))
+
+    def averages(self, penalty: ArrayLike) -> Averages:
+        """Equation (1) from the Stieltjes transform of W W' and its derivative."""
+        gam = np.asarray(penalty, dtype=float)
+        c, mu1, mus = self.width, self.linear**2, self.nonlinear**2
+        inverse, root = self._roots(gam)
+        grown = inverse + c * mu1
+        # With G = 1/inverse: E 1/(Sigma + gam)^2 = G (1 + c mu1^2 G)/R and E s/(.)^2 = that over (1 + c mu1^2 G)^2.
+        signal, signal2 = 1 / grown, 1 / (root * grown)
+        rest, rest2 = (mus / inverse, mus * grown / (root * inverse**2)) if mus > 0 else (0.0, 0.0)
+        E1, E12 = mu1 * signal + rest, mu1 * signal2 + rest2
+        start = self._signal(0.0)
+        W1, W12 = signal / start, signal2 / start
+        return Averages(E1, E12, E1 - gam * E12, W1, W12, W1 - gam * W12)
+
+    def penalty(self, first: float) -> float:
+        """The penalty at which E1 takes a value below `rank`."""
+        from limitlab.numerics.roots import increasing_root_log
+
+        scale = self.width * self.linear**2 + self.nonlinear**2
+        return float(increasing_root_log(lambda gam: first - self.averages(gam).E1, start=scale, unbounded=True))
+
+
+Population = Isotropic | RandomFeatures
