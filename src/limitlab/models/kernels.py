@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -202,25 +203,42 @@ def make_kernel(
     if callable(kernel):
         return Kernel(kernel, None, intercept)
     if kernel == "linear":
-        return Kernel(lambda A, B: A @ B.T, lambda A: A, intercept)
+        return Kernel(_inner, _unchanged, intercept)
     if kernel == "rbf":
         if gamma is not None and not (np.isfinite(gamma) and gamma > 0):
             raise ValueError(f"gamma = {gamma!r} is not allowed: must be above 0, or None for one over the total variance")
         rate = default_gamma(X) if gamma is None else gamma
-        return Kernel(lambda A, B: gaussian(A, B, rate), None, intercept)
+        return Kernel(partial(gaussian, gamma=rate), None, intercept)
     if kernel == "relu-nngp":
         if not isinstance(depth, (int, np.integer)) or depth < 1:
             raise ValueError(f"depth = {depth!r} is not allowed: must be a whole number of at least 1")
-        return Kernel(lambda A, B: arc_cosine(A, B, depth), None, intercept)
+        return Kernel(partial(arc_cosine, depth=depth), None, intercept)
     if kernel == "random-features":
         return _from_features(RandomFeatures(width, activation, seed).fit(X).transform, intercept)
     hint = did_you_mean(kernel, NAMES) if isinstance(kernel, str) else f"known names: {', '.join(NAMES)}"
     raise ValueError(f"kernel = {kernel!r} is not allowed: give a name, a function of two tables or a feature map; {hint}")
 
 
-def _from_features(transform: Callable[[Array], Any], intercept: float) -> Kernel:
-    def features(A: Array) -> Array:
-        found = transform(A)
-        return np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+# Functions of the module rather than closures: a fitted kernel can be pickled.
 
-    return Kernel(lambda A, B: features(A) @ features(B).T, features, intercept)
+
+def _from_features(transform: Callable[[Array], Any], intercept: float) -> Kernel:
+    features = partial(_dense, transform)
+    return Kernel(partial(_inner_features, features), features, intercept)
+
+
+def _dense(transform: Callable[[Array], Any], X: Array) -> Array:
+    found = transform(X)
+    return np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+
+
+def _inner_features(features: Callable[[Array], Array], X: Array, Y: Array) -> Array:
+    return _inner(features(X), features(Y))
+
+
+def _inner(X: Array, Y: Array) -> Array:
+    return X @ Y.T
+
+
+def _unchanged(X: Array) -> Array:
+    return X

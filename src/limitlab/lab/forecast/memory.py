@@ -1,0 +1,82 @@
+"""How much memory a decomposition takes, how much there is, and a refusal with a remedy before the work starts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+GIB = 1024**3
+
+
+def available_memory() -> float:
+    """Bytes that this process may still use: the machine's free memory, a container's limit and the shell's limit.
+
+    >>> available_memory() > 0
+    True
+    """
+    return min(_machine(), _container(), _process())
+
+
+def exact_bytes(points: int, itemsize: int = 8) -> float:
+    """Peak of an exact decomposition of a Gram matrix: the matrix, which becomes its eigenvectors, and LAPACK's work space.
+
+    >>> round(exact_bytes(20_000) / 1e9, 1)
+    9.6
+    """
+    return 3.0 * points**2 * itemsize
+
+
+def factor_bytes(points: int, columns: int, itemsize: int = 8) -> float:
+    """Peak of a decomposition through a table of features: the table, its singular vectors, and work space.
+
+    >>> round(factor_bytes(100_000, 1000) / 1e9, 1)
+    2.4
+    """
+    return 3.0 * points * columns * itemsize
+
+
+def require_memory(needed: float, limit: float | None, what: str, remedy: str) -> None:
+    """Refuse a computation that will not fit, in one line that says what would.
+
+    >>> require_memory(1e10, 8e9, "an exact decomposition of 20000 points", "use dtype='float32'")
+    Traceback (most recent call last):
+    ...
+    ValueError: an exact decomposition of 20000 points needs about 10.0 GB of memory and 8.0 GB may be used: use dtype='float32'
+    """
+    bound = available_memory() if limit is None else limit
+    if needed > bound:
+        raise ValueError(
+            f"{what} needs about {needed / 1e9:.1f} GB of memory and {bound / 1e9:.1f} GB may be used: {remedy}"
+        )
+
+
+def _machine() -> float:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return float(next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))) * 1024
+    except (OSError, StopIteration, ValueError):
+        pass
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2  # half of it, where nobody says what is free
+    except (AttributeError, ValueError, OSError):
+        return 4.0 * GIB
+
+
+def _container() -> float:
+    folder = Path("/sys/fs/cgroup")
+    try:
+        limit = (folder / "memory.max").read_text(encoding="ascii").strip()
+        used = (folder / "memory.current").read_text(encoding="ascii").strip()
+        return float("inf") if limit == "max" else max(float(limit) - float(used), 0.0)
+    except (OSError, ValueError):
+        return float("inf")
+
+
+def _process() -> float:
+    try:
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        return float("inf") if soft == resource.RLIM_INFINITY else float(soft)
+    except (ImportError, ValueError, OSError):
+        return float("inf")
