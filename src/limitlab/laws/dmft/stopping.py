@@ -1,0 +1,131 @@
+"""When to stop training a two-layer network: the minimum of the test error along a trajectory, and the window around it (D6, D8).
+
+Learning takes a time of order 1, overfitting a time of order m (docs/theory/two_layer_dynamics.md, section "Timeline"): between them lies
+a window in which the test error is within a given share of its least value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StoppingPlan:
+    """When to stop, and how much it matters.
+
+    Attributes
+    ----------
+    time, test_error, train_error, overlap
+        The best time and the state there.
+    learned, overfit
+        First and last time at which the test error is within `slack` of the best one (`overfit` is inf if it never leaves).
+    final_test_error, final_train_error
+        At the end of the trajectory: the price of not stopping.
+    accuracy
+        Estimated relative error of the trajectory.
+    """
+
+    time: float
+    test_error: float
+    train_error: float
+    overlap: float
+    learned: float
+    overfit: float
+    final_test_error: float
+    final_train_error: float
+    accuracy: float
+
+
+def plan_stopping(law: TwoLayerDynamics, end: float | None = None, slack: float = 0.05, points: int = 400) -> StoppingPlan:
+    """The best stopping time of a network, from its trajectory up to `end` (default 4 times the width, at least 20).
+
+    Parameters
+    ----------
+    law
+        The network and its data; its own times are not used.
+    end
+        Last time to look at.
+    slack
+        The window holds the times whose test error is at most (1 + slack) times the best.
+    points
+        Times at which the trajectory is read.
+
+    Examples
+    --------
+    >>> plan = plan_stopping(TwoLayerDynamics(width=4, sample_ratio=2, steps=200), end=20.0)
+    >>> plan.learned < plan.time < plan.overfit
+    True
+    """
+    if not slack > 0:
+        raise ValueError(f"slack = {slack} is not allowed: must be above 0")
+    last = max(20.0, 4.0 * law.width) if end is None else float(end)
+    times = np.concatenate([[0.0], np.geomspace(last / 1000, last, points)])
+    result = law.replace(times=tuple(times)).theory()
+    test = result.test_error.values
+    best = int(np.argmin(test))
+    inside = test <= (1 + slack) * test[best]
+    later = np.flatnonzero(~inside[best:])
+    earlier = np.flatnonzero(~inside[: best + 1])
+    return StoppingPlan(
+        time=_vertex(times, test, best),
+        test_error=float(test[best]),
+        train_error=float(result.train_error[best]),
+        overlap=float(result.overlap[best]),
+        learned=float(times[earlier[-1] + 1]) if earlier.size else 0.0,
+        overfit=float(times[best + later[0] - 1]) if later.size else np.inf,
+        final_test_error=float(test[-1]),
+        final_train_error=float(result.train_error[-1]),
+        accuracy=float(result.attrs["accuracy"]),
+    )
+
+
+def _vertex(times: Floats, values: Floats, best: int) -> float:
+    """Minimum of the parabola through the least value and its neighbours."""
+    if best in (0, values.size - 1):
+        return float(times[best])
+    curve = np.polyfit(times[best - 1 : best + 2], values[best - 1 : best + 2], 2)
+    return float(-curve[1] / (2 * curve[0]))
+
+
+def stopping_table(law: TwoLayerDynamics, over: str, values: list[Any], **options: Any) -> list[StoppingPlan]:
+    """Plans for several values of one parameter (the scale a0 of the start, the width, the noise, ...).
+
+    >>> plans = stopping_table(TwoLayerDynamics(width=4, sample_ratio=2, steps=200), "start_second_layer", [0.5, 2.0], end=10.0)
+    >>> plans[0].test_error < plans[1].test_error  # a small start generalises better
+    True
+    """
+    return [plan_stopping(law.replace(**{over: value}), **options) for value in values]
+
+
+def bound_diagnostics(law: TwoLayerDynamics) -> dict[str, Floats]:
+    """The growth laws of claim D9 along a trajectory, with their unknown constants set to 1, and the ratios to them.
+
+    Keys: `time` (population time that = n t / (m d)), `gap` (test minus train error), `growth_bound` = a0 + a1 that with
+    a1 = tau + a0, `growth_ratio` = a / growth_bound, `gap_bound` = growth_bound^2 sqrt(d/n) and `gap_ratio`.
+
+    >>> bounds = bound_diagnostics(TwoLayerDynamics(times=(0.0, 1.0, 4.0), steps=100))
+    >>> bool(bounds["growth_ratio"].max() <= 1)
+    True
+    """
+    result = law.theory()
+    that = np.atleast_1d(np.asarray(law.times, dtype=float)) * law.sample_ratio / law.width
+    a0 = abs(law.start_second_layer)
+    growth = a0 + (law.noise + a0) * that
+    gap = np.atleast_1d(result.test_error.values - result.train_error.values)
+    bound = growth**2 / np.sqrt(law.sample_ratio)
+    return {
+        "time": that,
+        "gap": gap,
+        "growth_bound": growth,
+        "growth_ratio": np.abs(np.atleast_1d(result.second_layer.values)) / growth,
+        "gap_bound": bound,
+        "gap_ratio": gap / bound,
+    }

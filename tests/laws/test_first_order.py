@@ -1,0 +1,112 @@
+"""General dynamical mean-field theory of gradient descent: exact least-squares case, tanh reference, simulations, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limitlab.errors import ConvergenceError
+from limitlab.laws.dmft import losses
+from limitlab.laws.dmft.first_order import FirstOrderDynamics, descent_correlations
+from limitlab.testing import check_law
+
+REFERENCE = {
+    entry["law"]: entry for entry in json.loads((Path(__file__).parents[1] / "reference" / "dmft.json").read_text())
+}
+
+
+def test_least_squares_reference() -> None:
+    entry = REFERENCE["least_squares_gd"]
+    inputs, outputs = entry["inputs"], entry["outputs"]
+    law = FirstOrderDynamics(
+        loss="square",
+        sample_ratio=inputs["delta"],
+        noise=inputs["tau"],
+        signal=inputs["rho"],
+        start_norm=inputs["q0"],
+        start_overlap=inputs["m0"],
+        step=inputs["eta"],
+        steps=max(inputs["steps"]),
+    )
+    result = law.theory().isel(time=inputs["steps"])
+    np.testing.assert_allclose(result.overlap, outputs["overlap"], atol=1e-8)
+    np.testing.assert_allclose(result.train_error / 2, outputs["train_loss"], atol=1e-8)
+    np.testing.assert_allclose(result.norm - 2 * result.overlap + inputs["rho"], outputs["param_error"], atol=1e-8)
+
+
+def marchenko_pastur_descent(delta: float, noise: float, step: float, steps: int) -> tuple[float, float]:
+    """|theta - theta_*|^2 and the overlap from theta_0 = 0, |theta_*| = 1, by quadrature over the Marchenko-Pastur law of X'X/n."""
+    ratio = 1 / delta
+    low, high = (1 - np.sqrt(ratio)) ** 2, (1 + np.sqrt(ratio)) ** 2
+    angle = (np.arange(4000) + 0.5) * np.pi / 4000
+    x = 0.5 * (low + high) + 0.5 * (high - low) * np.cos(angle)
+    weight = (0.5 * (high - low) * np.sin(angle)) ** 2 / (2 * np.pi * ratio * x) * np.pi / 4000
+    p, atom = (1 - step * x) ** steps, max(0.0, 1 - delta)
+    error = weight @ p**2 + atom + noise**2 / delta * (weight @ ((1 - p) ** 2 / x))
+    return float(error), float(1 - weight @ p - atom)
+
+
+@given(delta=st.floats(0.3, 4.0), noise=st.floats(0.0, 1.0), steps=st.integers(1, 25))
+@settings(max_examples=15)
+def test_least_squares_is_exact(delta: float, noise: float, steps: int) -> None:
+    step = 0.5 / (1 + np.sqrt(1 / delta)) ** 2
+    result = descent_correlations(losses.square(noise), delta, step, steps, paths=2 * steps + 20)
+    error, overlap = marchenko_pastur_descent(delta, noise, step, steps)
+    assert abs(result.overlap[-1] - overlap) < 1e-6
+    assert abs(result.correlation[-1, -1] - 2 * result.overlap[-1] + 1 - error) < 1e-6
+    assert result.stein_gap < 1e-6
+
+
+def test_tanh_reference() -> None:
+    entry = REFERENCE["general_dmft_tanh_gd"]
+    law = FirstOrderDynamics(sample_ratio=2, noise=0.3, signal=2.0, step=0.5, steps=20, paths=20000)
+    result = law.theory().isel(time=entry["inputs"]["steps"])
+    for name, ours in (("train_loss", result.train_error / 2), ("q", result.norm), ("overlap", result.overlap)):
+        want = np.array(entry["outputs"][name])
+        assert np.all(np.abs(ours.values - want) <= entry["tolerance"] * np.maximum(1, want)), name
+
+
+def test_stein_lemma_agrees_with_differentiation() -> None:
+    """Two estimates of the response to the truth, one by differentiating paths and one by Stein's lemma, within sampling error."""
+    gaps = [
+        descent_correlations(losses.tanh(0.3), 2.0, 0.5, 8, signal=2.0, paths=n, seed=3).stein_gap for n in (1000, 64000)
+    ]
+    assert gaps[1] < 0.01
+    assert gaps[1] < gaps[0]
+
+
+def test_a_loss_of_the_user_is_differentiated() -> None:
+    import jax.numpy as jnp
+
+    own = losses.from_function(lambda r, w, e: 0.5 * (jnp.tanh(w) + 0.3 * e - jnp.tanh(r)) ** 2)
+    ours = descent_correlations(losses.tanh(0.3), 2.0, 0.5, 6, signal=2.0, paths=400)
+    theirs = descent_correlations(own, 2.0, 0.5, 6, signal=2.0, paths=400)
+    np.testing.assert_allclose(theirs.correlation, ours.correlation, atol=1e-12)
+    np.testing.assert_allclose(2 * theirs.train_error, ours.train_error, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["tanh", "logistic"])
+def test_gradient_descent_agrees(loss: Any) -> None:
+    law = FirstOrderDynamics(loss=loss, steps=8, paths=20000)
+    theory, runs = law.theory(), law.simulate_batch(400, range(12))
+    for name in law.observables:
+        error = runs[name].std("seed", ddof=1) / np.sqrt(12) + theory.attrs["accuracy"] * np.abs(theory[name]).max()
+        gap = np.abs(runs[name].mean("seed") - theory[name])
+        assert np.all(gap < 5 * error + 4.0 / 400), (name, gap.values)
+
+
+def test_contract() -> None:
+    check_law(FirstOrderDynamics(steps=5), sizes=[40, 80, 160], seeds=16)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="start_overlap = 1"):
+        FirstOrderDynamics(start_overlap=1.0)
+    with pytest.raises(ConvergenceError, match="diverges"):
+        FirstOrderDynamics(loss="square", step=5.0, steps=40).theory()

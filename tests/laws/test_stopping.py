@@ -1,0 +1,54 @@
+"""Early-stopping planner: the time line of learning and overfitting, and the growth laws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from limitlab.laws.dmft.stopping import bound_diagnostics, plan_stopping, stopping_table
+from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+
+SINGLE_INDEX: dict[str, Any] = dict(
+    kernel=(0, 0.5, 0.3, 0.2), target=(0, 0.5, 0.3), target_norm=1.0, noise=0.5, start_second_layer=1.0, start_overlap=0.1
+)
+
+
+@pytest.mark.parametrize(("width", "time", "error"), [(10, 6.2, 0.3615), (20, 6.7, 0.3076)])
+def test_the_minimum_of_the_test_error(width: int, time: float, error: float) -> None:
+    """Against values measured with another solver (halves of ours)."""
+    law = TwoLayerDynamics(width=width, sample_ratio=0.5 * width, steps=480, **SINGLE_INDEX)
+    plan = plan_stopping(law, end=20.0)
+    assert abs(plan.time - time) < 0.1
+    assert abs(plan.test_error / 2 - error) < 2e-4
+    assert plan.learned < plan.time < plan.overfit
+    assert plan.final_test_error > plan.test_error
+    assert plan.final_train_error < plan.train_error
+
+
+def test_a_lazy_start_overfits() -> None:
+    law = TwoLayerDynamics(width=10, sample_ratio=5, steps=400, **SINGLE_INDEX)
+    plans = stopping_table(law, "start_second_layer", [0.5, 1.0, 3.0], end=20.0)
+    best = [plan.test_error for plan in plans]
+    assert best[0] < best[2]
+    assert best[1] < best[2]
+
+
+def test_a_trajectory_that_never_overfits_has_no_end_of_the_window() -> None:
+    law = TwoLayerDynamics(width=2, sample_ratio=60, steps=200, **SINGLE_INDEX)
+    assert plan_stopping(law, end=2.0, slack=0.5).overfit == np.inf
+    with pytest.raises(ValueError, match="slack = 0"):
+        plan_stopping(law, slack=0)
+
+
+def test_growth_laws_hold_with_bounded_ratios() -> None:
+    ratios = []
+    for width in (5, 10, 20):
+        law = TwoLayerDynamics(
+            width=width, sample_ratio=0.5 * width, times=tuple(np.linspace(0, 8, 9)), steps=160, **SINGLE_INDEX
+        )
+        bounds = bound_diagnostics(law)
+        assert bounds["growth_ratio"].max() <= 1 + 1e-12
+        ratios.append(bounds["gap_ratio"].max())
+    assert ratios[2] < ratios[0] * 1.2
