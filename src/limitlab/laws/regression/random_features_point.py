@@ -66,9 +66,9 @@ def fixed_point(
     )
     _check(psi1, psi2, lam, mu1, mus)
     low, high = np.minimum(psi1, psi2), np.maximum(psi1, psi2)
-    bounded = np.where(np.isinf(high), 1.0, high)
-    ratio = np.where(np.isinf(high), 0.0, low / bounded)
-    gap = np.where(np.isinf(high), 1.0, (high - low) / bounded)
+    one_sided = np.isinf(high)
+    part, whole = np.where(one_sided, 0.0, low), np.where(one_sided, 1.0, high)
+    ratio, gap = part / whole, (whole - part) / whole
     linear_limit = (lam == 0) & (mus == 0) & (low >= 1)  # no finite root: u reaches 1 first
     plain = ~linear_limit & np.isfinite(lam)
     t = _root(low, ratio, gap, np.where(plain, lam, 1.0), mu1**2, mus**2)
@@ -153,10 +153,11 @@ def coefficients(point: FixedPoint) -> tuple[Array, Array, Array, Array]:
     # A linear activation without a ridge, when the smaller ratio is exactly 1: numerators vanish with det, at the rate of v.
     edge = (det == 0) & (v == 0)
     if edge.any():
-        both, samples = edge & (per1 == per2), edge & (per2 == 1)
+        both, samples, finite = edge & (per1 == per2), edge & (per2 == 1), edge & (per2 < 1)
         bias = np.where(edge, np.where(both, 1 / 3, 0.0), bias)
-        variance = np.where(edge, np.where(samples, np.inf, per2 / np.where(samples, 1.0, 1 - per2)), variance)
-        per_signal, per_noise = (np.where(edge, np.inf, value) for value in (per_signal, per_noise))
+        variance = np.where(samples, np.inf, np.where(finite, per2 / np.where(finite, 1 - per2, 1.0), variance))
+        per_signal = np.where(edge, np.where(per1 > 0, np.inf, 0.0), per_signal)
+        per_noise = np.where(edge, np.where(per1 * per2 > 0, np.inf, 0.0), per_noise)
     return bias, variance, per_signal, per_noise
 
 
