@@ -51,9 +51,9 @@ class Parameter:
             )
             if bound is not None
         ]
-        if self.infinite:
-            words.append("inf allowed")
-        return ", ".join(words) if words else "any finite number"
+        if not words:
+            return "any number, inf included" if self.infinite else "any finite number"
+        return ", ".join([*words, "inf allowed"] if self.infinite else words)
 
     def allows(self, number: float) -> bool:
         """Whether a number respects the bounds; NaN never does, infinity only where the law has that limit."""
