@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-DENSE_STEPS = 1000
+DENSE_STEPS = 2400
 """Up to this many steps the whole history is visited; beyond, the multi-resolution memory is faster."""
+
+POINTS = 20
+"""Points per octave beyond. Fewer are faster, but their errors grow once the train error has collapsed (docs, section Numerics)."""
 
 CAVEAT = "exact for the Gaussian model; for a real network the error does not vanish with d, it shrinks with the width"
 
@@ -78,7 +81,7 @@ class TwoLayerDynamics(TwoLayerStart):
     frozen: bool = parameter(False, "whether the second layer keeps its start")
     steps: int = parameter(400, "time steps of the finest of the three grids that are extrapolated", symbol="N", least=8)
     memory_points: int | None = parameter(
-        None, "points per octave of the remembered history; 0: all of it, None: all of it up to 1000 steps, else 12", least=0
+        None, "points per octave of the remembered history; 0: all of it, None: all of it up to 2400 steps, else 20", least=0
     )
     experiment_model: Literal["gaussian", "network", "sgd"] = parameter(
         "gaussian", "what is simulated: the Gaussian model, a network by gradient flow, a network by stochastic descent"
@@ -125,7 +128,7 @@ class TwoLayerDynamics(TwoLayerStart):
         from limitlab.numerics.two_time import march
 
         last = float(np.max(self.times)) if end is None else end
-        points = self.memory_points if self.memory_points is not None else (12 if self.steps > DENSE_STEPS else 0)
+        points = self.memory_points if self.memory_points is not None else (POINTS if steps > DENSE_STEPS else 0)
         return march(self.system(), last or 1.0, steps, per_octave=points or None, progress=progress, **options)
 
     def solve(self, names: tuple[str, ...] | None = None, levels: int = 3) -> Extrapolated:
