@@ -52,7 +52,7 @@ def advise(forecast: Forecast, ridge: Any) -> str:
         better = found["ridge"]
         tune = f"a better ridge ({found['best_ridge']:.2g} instead of {float(ridge):.2g}) {_cut(better)}"
     if max(found["data"], better) < WORTHWHILE:
-        return f"neither more data nor another ridge helps much ({data}; {tune}): try other features or another kernel"
+        return f"neither more data nor another ridge helps much, so try other features or another kernel: {data}; {tune}"
     return f"{data}; {tune}" if found["data"] >= better else f"{tune}; {data}"
 
 
