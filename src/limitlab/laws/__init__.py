@@ -1,5 +1,10 @@
 """The laws: one file each, parameters, equations and experiment in that order."""
 
+from limitlab.laws.attention.circle import CircleMeanField as CircleMeanField
+from limitlab.laws.attention.clustering import TokenClustering as TokenClustering
+from limitlab.laws.attention.equiangular import EquiangularTokens as EquiangularTokens
+from limitlab.laws.attention.residual import ResidualFlow as ResidualFlow
+from limitlab.laws.attention.single_cluster import SingleCluster as SingleCluster
 from limitlab.laws.base import Law as Law
 from limitlab.laws.parameters import parameter as parameter
 from limitlab.laws.regression.early_stopping import EarlyStopping as EarlyStopping
@@ -12,14 +17,19 @@ from limitlab.laws.spectra.marchenko_pastur import MarchenkoPastur as MarchenkoP
 from limitlab.laws.spectra.sample_covariance import SampleCovariance as SampleCovariance
 
 __all__ = [
+    "CircleMeanField",
     "EarlyStopping",
+    "EquiangularTokens",
     "GaussianEquivalence",
     "Law",
     "MarchenkoPastur",
     "NearestNeighbours",
     "RandomFeaturesRidge",
+    "ResidualFlow",
     "Ridge",
     "SampleCovariance",
+    "SingleCluster",
     "SingularKernelSmoother",
+    "TokenClustering",
     "parameter",
 ]

@@ -1,7 +1,7 @@
 """Differences and scaled forms of the exponential integrals Ei and E1 that neither overflow nor cancel.
 
-    Ei(x) = gamma + log x + Ein(x),     Ein(x) = integral_0^x (e^t - 1)/t dt  (entire, increasing),
-    E1(x) = -gamma - log x - Ein(-x).
+Ei(x) = gamma + log x + Ein(x),     Ein(x) = integral_0^x (e^t - 1)/t dt  (entire, increasing),
+E1(x) = -gamma - log x - Ein(-x).
 """
 
 from __future__ import annotations

@@ -166,7 +166,9 @@ def checked_times(times: ArrayLike) -> NDArray[np.float64]:
     """Times as a one-dimensional increasing array of numbers of at least 0."""
     grid = np.atleast_1d(np.asarray(times, dtype=float))
     if grid.ndim != 1 or not grid.size or not np.all(np.isfinite(grid)) or grid[0] < 0 or np.any(np.diff(grid) < 0):
-        raise ValueError(f"times = {times!r} is not allowed: must be one number or increasing numbers, finite, of at least 0")
+        raise ValueError(
+            f"times = {times!r} is not allowed: must be one number or increasing numbers, finite, of at least 0"
+        )
     return grid
 
 
@@ -180,7 +182,9 @@ def _fixed(advance: Step, field: Drift, start: Array, grid: NDArray[np.float64],
             x = advance(field, now + k * h, x, h).astype(start.dtype, copy=False)
         states[index], now = x, float(target)
         if not np.isfinite(x).all():
-            raise ConvergenceError(f"the flow is not finite at time {target:g}: use a smaller step than {step:g}", states[:index])
+            raise ConvergenceError(
+                f"the flow is not finite at time {target:g}: use a smaller step than {step:g}", states[:index]
+            )
     return states
 
 

@@ -83,7 +83,9 @@ def collapse_time(
     return time_to_shrink(np.log((1 - g0) / eps), n, b, g0, normalised)
 
 
-def time_to_shrink(log_factor: ArrayLike, tokens: ArrayLike, beta: ArrayLike, start_overlap: ArrayLike, normalised: bool) -> Array:
+def time_to_shrink(
+    log_factor: ArrayLike, tokens: ArrayLike, beta: ArrayLike, start_overlap: ArrayLike, normalised: bool
+) -> Array:
     """Time in which 1 - g shrinks by a factor e^s, s = `log_factor` >= 0; increasing in s, and exact where e^-s underflows.
 
     >>> time_to_shrink([0.0, 1e4], 2, 0.0, 0.0, True).round(6).tolist()
@@ -151,9 +153,13 @@ def _check(n: Array, beta: Array, g0: Array) -> None:
     if not np.all(beta >= 0):
         raise ValueError(f"beta = {np.min(beta):g} is not allowed: must be at least 0")
     if not np.all((g0 > -1 / (n - 1)) & (g0 < 1)):
-        raise ValueError("start_overlap is not allowed: must be above -1/(tokens - 1) and below 1; no equiangular start exists")
+        raise ValueError(
+            "start_overlap is not allowed: must be above -1/(tokens - 1) and below 1; no equiangular start exists"
+        )
     if not np.all(beta * np.maximum(1.0, 1 - g0) <= LARGEST_EXPONENT):
-        raise ValueError(f"beta = {np.max(beta):g} is not allowed: must be at most {LARGEST_EXPONENT:g} / max(1, 1 - start_overlap)")
+        raise ValueError(
+            f"beta = {np.max(beta):g} is not allowed: must be at most {LARGEST_EXPONENT:g} / max(1, 1 - start_overlap)"
+        )
 
 
 # -- the law ----------------------------------------------------------------------------------------------------------
@@ -170,7 +176,7 @@ class EquiangularTokens(Law):
     >>> round(law.collapse_time(1e-3), 6)
     9.544329
     >>> round(law.largest_beta(time=30.0), 4)
-    6.9204
+    6.9065
     """
 
     status: ClassVar[Status] = "theorem"
@@ -193,7 +199,9 @@ class EquiangularTokens(Law):
     beta: float = parameter(1.0, "inverse temperature of the attention", symbol=r"\beta", least=0, most=LARGEST_EXPONENT)
     start_overlap: float = parameter(0.0, "overlap of every two tokens at the start", symbol="g_0", above=-1, below=1)
     normalised: bool = parameter(True, "softmax attention (SA); otherwise exp(score)/n (USA)")
-    times: float | tuple[float, ...] = parameter((1.0, 2.0, 3.0, 5.0), "time, in layers (one number or several)", symbol="t", least=0)
+    times: float | tuple[float, ...] = parameter(
+        (1.0, 2.0, 3.0, 5.0), "time, in layers (one number or several)", symbol="t", least=0
+    )
 
     @model_validator(mode="after")
     def _possible_start(self) -> Self:
@@ -205,7 +213,9 @@ class EquiangularTokens(Law):
             )
         most = LARGEST_EXPONENT / max(1.0, 1 - self.start_overlap)
         if self.beta > most:
-            raise ValueError(f"beta = {self.beta:g} is not allowed with start_overlap = {self.start_overlap:g}: must be at most {most:g}")
+            raise ValueError(
+                f"beta = {self.beta:g} is not allowed with start_overlap = {self.start_overlap:g}: must be at most {most:g}"
+            )
         check_increasing(self.times)
         return self
 

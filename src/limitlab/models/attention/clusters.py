@@ -65,15 +65,22 @@ def cluster_count(gram: ArrayLike, closeness: float = 1e-3) -> Array:
     return np.asarray(counts).reshape(g.shape[:-2])[()]
 
 
-def circle_clusters(angles: ArrayLike, closeness: float = 1e-3) -> int:
-    """Number of clusters of tokens on the circle: gaps between neighbours wider than arccos(1 - closeness).
+def circle_clusters(angles: ArrayLike, closeness: float = 1e-3, least_share: float = 0.01) -> int:
+    """Number of clusters of tokens on the circle: chains of neighbours closer than arccos(1 - closeness).
+
+    Tokens that are still on their way from one cluster to another form short chains: those with less than `least_share` of all
+    tokens do not count.
 
     >>> circle_clusters([0.0, 0.01, 3.0, 6.28])
     2
     """
-    sorted_angles = np.sort(np.mod(np.asarray(angles, dtype=float), 2 * np.pi))
-    gaps = np.diff(np.r_[sorted_angles, sorted_angles[0] + 2 * np.pi])
-    return max(1, int((gaps > np.arccos(1 - closeness)).sum()))
+    theta = np.sort(np.mod(np.asarray(angles, dtype=float), 2 * np.pi))
+    gaps = np.diff(np.r_[theta, theta[0] + 2 * np.pi])
+    ends = np.flatnonzero(gaps > np.arccos(1 - closeness))
+    if not ends.size:
+        return 1
+    sizes = np.diff(np.r_[ends, ends[0] + theta.size])
+    return int((sizes >= least_share * theta.size).sum())
 
 
 def token_energy(gram: ArrayLike, beta: ArrayLike) -> Array:

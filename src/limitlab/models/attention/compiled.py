@@ -189,3 +189,31 @@ def integrate(
             gram, normalised, beta[system], start[system], times, tolerance, most_steps, out[system]
         )
     return status
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)
+def circle_velocity(angles: Array, even: Array, odd: Array, normalised: bool, factor: float, out: Array) -> None:
+    """Angular velocities from the kernels' Fourier coefficients: two passes over the tokens, O(n K), nothing stored but K moments.
+
+    Powers e^{ik theta} come from the recurrence z^{k+1} = z z^k.
+    """
+    n, top = angles.size, even.size - 1
+    real, imaginary = np.zeros(top + 1), np.zeros(top + 1)
+    for i in range(n):
+        c, s = np.cos(angles[i]), np.sin(angles[i])
+        a, b = 1.0, 0.0
+        for k in range(1, top + 1):
+            a, b = a * c - b * s, a * s + b * c
+            real[k] += a
+            imaginary[k] += b
+    real /= n
+    imaginary /= n
+    for i in range(n):
+        c, s = np.cos(angles[i]), np.sin(angles[i])
+        a, b = 1.0, 0.0
+        mass, pull = even[0], 0.0
+        for k in range(1, top + 1):
+            a, b = a * c - b * s, a * s + b * c
+            mass += 2 * even[k] * (a * real[k] + b * imaginary[k])
+            pull -= 2 * odd[k] * (b * real[k] - a * imaginary[k])
+        out[i] = pull / mass if normalised else factor * pull

@@ -119,7 +119,9 @@ def _run(gram: bool, start: Array, beta: ArrayLike, times: ArrayLike, normalised
             compiled.OUTSIDE: "has an overlap outside [-1, 1]",
             compiled.TOO_MANY_STEPS: f"needs more than {MOST_STEPS} steps",
         }[int(status[worst])]
-        raise ConvergenceError(f"system {worst} with beta = {betas[worst]:g} {reason}; use a smaller tolerance than {tolerance:g}", out)
+        raise ConvergenceError(
+            f"system {worst} with beta = {betas[worst]:g} {reason}; use a smaller tolerance than {tolerance:g}", out
+        )
     return out
 
 

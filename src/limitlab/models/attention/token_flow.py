@@ -91,7 +91,9 @@ def flow(
         block=block,
     )
     if np.ndim(beta) and np.shape(beta) != x.shape[:-2]:
-        raise ValueError(f"beta of shape {np.shape(beta)} is not allowed: must be a number or one per system, {x.shape[:-2]}")
+        raise ValueError(
+            f"beta of shape {np.shape(beta)} is not allowed: must be a number or one per system, {x.shape[:-2]}"
+        )
     if method == "adaptive" and x.dtype != np.float64:
         raise ValueError("dtype = float32 is not allowed with method = 'adaptive': choose 'rk4' or float64")
     _warn_of_antipodes(x)
@@ -135,7 +137,9 @@ def checked_heads(
     elif isinstance(heads, (int, np.integer)):
         stacks = [None if m is None else np.asarray(m) for m in (Q, K, V)]
         if heads < 1 or any(m is not None and (m.ndim < 3 or len(m) != heads) for m in stacks):
-            raise ValueError(f"heads = {heads} is not allowed: Q, K and V must hold that many matrices along their first axis")
+            raise ValueError(
+                f"heads = {heads} is not allowed: Q, K and V must hold that many matrices along their first axis"
+            )
         found = [Head(*(None if m is None else m[h] for m in stacks)) for h in range(heads)]
     else:
         if not all(m is None for m in (Q, K, V)):

@@ -1,0 +1,210 @@
+"""Very many tokens: the mean-field equation, and how the uniform law breaks into clusters (claim J28).
+
+Setting.  n tokens on the unit sphere of R^d under self-attention with Q = K = V = I, drawn from a density at time 0.
+Limit.    n -> infinity at fixed d: the empirical law tends to mu_t with d_t mu + div(mu X[mu]) = 0.
+Result.   On the circle (d = 2) the density is solved for (docs/theory/attention.md, eqs. 14-15). Around the uniform law on any
+          sphere a harmonic of degree k grows at the rate (nu = d/2 - 1)
+
+              sigma_k = k (k + d - 2) I_{k + nu}(beta) / (beta I_nu(beta)),                                              (16)
+
+          times Gamma(nu + 1) (2/beta)^nu I_nu(beta) for unnormalised attention. At beta = 0 only k = 1 grows, at (d - 1)/d. The
+          largest sigma_k sits near k = sqrt(2 beta) on the circle and gives the number of early clusters to within two.
+Status.   Theorem for the limit equation on bounded times; rates derived and checked; the cluster count is a rule of thumb.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.laws.attention.equiangular import GESHKOVSKI, check_increasing
+from limitlab.laws.base import Law, Status
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+
+Array = NDArray[np.float64]
+Solver = Literal["fourier", "volumes", "particles"]
+
+CELLS = 1600  # finite volumes; half of them give the error estimate
+QUANTILES = 1024  # deterministic particles, likewise
+
+
+def growth_rates(k: ArrayLike, beta: ArrayLike, dimension: int = 2, normalised: bool = True) -> Array:
+    """Growth rate sigma_k of a degree-k harmonic around the uniform law, eq. (16); `k` and `beta` broadcast.
+
+    >>> growth_rates([1, 2, 3, 4], 5.0).round(6).tolist()
+    [0.178677, 0.514117, 0.682678, 0.600089]
+    >>> growth_rates([1, 2], 0.0, dimension=3).round(6).tolist()
+    [0.666667, 0.0]
+    """
+    from scipy.special import gammaln, ive
+
+    k, beta = np.broadcast_arrays(np.asarray(k, dtype=float), np.asarray(beta, dtype=float))
+    if not np.all((k >= 1) & (k == np.round(k))):
+        raise ValueError("k is not allowed: must be whole numbers of at least 1")
+    if not np.all(np.isfinite(beta) & (beta >= 0)):
+        raise ValueError(f"beta = {np.min(beta):g} is not allowed: must be finite and at least 0")
+    if dimension < 2:
+        raise ValueError(f"dimension = {dimension} is not allowed: must be at least 2")
+    nu = dimension / 2 - 1
+    warm = np.where(beta > 1e-8, beta, 1.0)
+    rate = k * (k + dimension - 2) * ive(k + nu, warm) / (warm * ive(nu, warm))
+    if not normalised:
+        rate = rate * np.exp(gammaln(nu + 1) + nu * np.log(2 / warm) + warm) * ive(nu, warm)
+    cold = np.where(k == 1, (dimension - 1) / dimension, 0.0)  # I_{1+nu}(b) / (b I_nu(b)) -> 1 / d
+    return np.asarray(np.where(beta > 1e-8, rate, cold))[()]
+
+
+def most_unstable(beta: float, dimension: int = 2) -> int:
+    """The degree with the largest growth rate: the predicted number of early clusters on the circle.
+
+    >>> [most_unstable(beta) for beta in (1.0, 5.0, 25.0, 50.0)]
+    [1, 3, 7, 10]
+    """
+    k = np.arange(1, 20 + int(4 * np.sqrt(beta)))
+    return int(k[np.argmax(growth_rates(k, beta, dimension))])
+
+
+def escape_time(beta: float, tokens: int, dimension: int = 2) -> float:
+    """Time scale log(sqrt(n)) / sigma_max in which the noise of n random tokens grows to order one.
+
+    >>> round(escape_time(5.0, 5000), 3)
+    6.238
+    """
+    return float(0.5 * np.log(tokens) / growth_rates(most_unstable(beta, dimension), beta, dimension))
+
+
+def poisson_radius(start: ArrayLike, time: ArrayLike) -> Array:
+    """Order parameter at beta = 0 on the circle from a wrapped Cauchy start: r^2 / (1 - r^2) grows like e^t.
+
+    >>> round(float(poisson_radius(0.3, 3.0)), 12)
+    0.815572088437
+    """
+    r2 = np.asarray(start, dtype=float) ** 2
+    if not np.all((r2 >= 0) & (r2 < 1)):
+        raise ValueError(f"start = {start!r} is not allowed: must be at least 0 and below 1")
+    odds = np.exp(np.asarray(time, dtype=float)) * r2 / (1 - r2)
+    return np.asarray(np.sqrt(odds / (1 + odds)))[()]
+
+
+class CircleMeanField(Law):
+    """How does the density of very many tokens on a circle evolve, and into how many clusters does it break?
+
+    Examples
+    --------
+    >>> law = CircleMeanField(beta=4.0, density=((0.5, 0.0), (0.0, 0.3)), times=(1.0, 3.0))
+    >>> law.theory().cos1.values.round(9)
+    array([0.30734572, 0.42395658])
+    >>> law.growth_rates([1, 2, 3]).round(4).tolist()
+    [0.2159, 0.5682, 0.6644]
+    >>> law.predicted_clusters()
+    3
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "n -> infinity at fixed dimension and temperature, on bounded times"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "Q = K = V = I, no feed-forward layer",
+        "tokens start as draws from a density (independent, or one in each of n strata of equal mass)",
+        "densities are solved for on the circle (dimension 2); growth rates hold on every sphere",
+    )
+    references: ClassVar[tuple[str, ...]] = (
+        GESHKOVSKI,
+        """@inproceedings{sander2022sinkformers,
+  title={Sinkformers: Transformers with doubly stochastic attention},
+  author={Sander, Michael E. and Ablin, Pierre and Blondel, Mathieu and Peyr{\\'e}, Gabriel},
+  booktitle={International Conference on Artificial Intelligence and Statistics}, pages={3515--3530}, year={2022}
+}""",
+    )
+    claims: ClassVar[tuple[str, ...]] = ("J28",)
+    observables: ClassVar[tuple[str, ...]] = ("cos1", "sin1", "cos2")
+    size_meaning: ClassVar[str] = "number of tokens n"
+    finite_size_rate: ClassVar[float] = 1.0
+    default_sizes: ClassVar[tuple[int, ...]] = (100, 200, 400)
+    default_seeds: ClassVar[int] = 40
+
+    beta: float = parameter(4.0, "inverse temperature of the attention", symbol=r"\beta", least=0, most=700)
+    dimension: int = parameter(2, "dimension of the tokens (densities: 2 only)", symbol="d", least=2)
+    density: tuple[tuple[float, float], ...] = parameter(
+        ((0.5, 0.2), (0.2, 0.3)),
+        "start: 2 pi rho = 1 + sum_k a_k cos(k theta) + b_k sin(k theta), as pairs (a_k, b_k)",
+        symbol=r"\rho_0",
+    )
+    normalised: bool = parameter(True, "softmax attention (SA); otherwise exp(score)/n (USA)")
+    stratified: bool = parameter(True, "simulated tokens: one in each stratum of equal mass; otherwise independent")
+    solver: Solver = parameter("fourier", "numerical method: fourier, volumes or particles")
+    times: float | tuple[float, ...] = parameter((1.0, 2.0), "time, in layers (one number or several)", symbol="t", least=0)
+
+    @model_validator(mode="after")
+    def _possible_density(self) -> Self:
+        from limitlab.models.attention.circle import density_values
+
+        check_increasing(self.times)
+        lowest = float(2 * np.pi * density_values(self.density, np.linspace(0, 2 * np.pi, 4097)).min())
+        if lowest < -1e-12:
+            raise ValueError(
+                f"density = {self.density} is not allowed: it falls to {lowest:.3g} / 2 pi; make the coefficients smaller"
+            )
+        return self
+
+    def coordinates(self) -> dict[str, Any]:
+        """The times at which the moments are given."""
+        return {"time": self.times}
+
+    def evaluate(self, **grid: Any) -> Values:
+        """Moments of the density by the chosen solver; the accuracy is the Fourier tail, or the change from half the resolution."""
+        from limitlab.models.attention import circle
+
+        self._on_the_circle()
+        times = np.atleast_1d(np.asarray(self.times, dtype=float))
+        if self.solver == "fourier":
+            rho, tail = circle.spectral_density(self.density, self.beta, times, normalised=self.normalised)
+            return self._packed(circle.moments(rho), max(tail, 1e-11))
+        size = CELLS if self.solver == "volumes" else QUANTILES
+        fine, coarse = self._resolved(times, size), self._resolved(times, size // 2)
+        change = max(float(np.abs(fine[name] - coarse[name]).max()) for name in fine)
+        scale = max(float(np.abs(values).max()) for values in fine.values())
+        return self._packed(fine, max(change / max(scale, 1e-3), 1e-7))  # the steps in time add less than 1e-8
+
+    def _resolved(self, times: Array, size: int) -> dict[str, Any]:
+        from limitlab.models.attention import circle
+
+        if self.solver == "volumes":
+            rho = circle.volume_density(self.density, self.beta, times, normalised=self.normalised, cells=size)
+            return circle.moments(rho, offset=0.5)
+        start = circle.density_quantiles(self.density, (np.arange(size) + 0.5) / size)
+        return circle.angle_moments(circle.circle_flow(start, self.beta, times, normalised=self.normalised))
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """`size` tokens from the density, moved by their own attention."""
+        from limitlab.models.attention import circle
+
+        self._on_the_circle()
+        levels = self.rng(size, seed).random(size)
+        if self.stratified:
+            levels = (np.arange(size) + levels) / size
+        start = circle.density_quantiles(self.density, levels)
+        angles = circle.circle_flow(start, self.beta, np.atleast_1d(self.times), normalised=self.normalised, step=0.1)
+        return self._packed(circle.angle_moments(angles))
+
+    def _packed(self, values: dict[str, Any], accuracy: float | None = None) -> dict[str, Any]:
+        out = {name: np.asarray(array) if np.ndim(self.times) else float(array[0]) for name, array in values.items()}
+        return out if accuracy is None else {**out, "accuracy": accuracy}
+
+    def _on_the_circle(self) -> None:
+        if self.dimension != 2:
+            raise ValueError(
+                f"dimension = {self.dimension} is not allowed here: the density is solved for on the circle, dimension = 2; "
+                "growth_rates and predicted_clusters hold in every dimension"
+            )
+
+    def growth_rates(self, k: ArrayLike) -> Array:
+        """Growth rates of harmonics of degree k around the uniform law, eq. (16)."""
+        return growth_rates(k, self.beta, self.dimension, self.normalised)
+
+    def predicted_clusters(self) -> int:
+        """The degree that grows fastest: the number of early clusters on the circle, to within two."""
+        return most_unstable(self.beta, self.dimension)

@@ -1,0 +1,140 @@
+"""A deep residual network is a differential equation (claim J29).
+
+Setting.  x_{k+1} = x_k + (T/L) w_k tanh(a_k x_k + b_k), k = 0, ..., L - 1, in R^d; the layers' weights follow smooth paths w(t), a(t),
+          b(t) at t = kT/L, and w_k is off its path by independent normal entries of standard deviation tau / sqrt(d).
+Limit.    L -> infinity at fixed horizon T.
+Result.   x_L tends to x(T), where (docs/theory/attention.md, eq. 17)
+
+              x' = w(t) tanh(a(t) x + b(t)).
+
+          Without noise the gap is of order 1/L (Euler's method); with it the fluctuations are of order L^{-1/2} and the means of
+          smooth observables are still off by order 1/L. Without the factor T/L there is no such limit.
+Status.   Theorem (classical; Haber and Ruthotto 2017, Chen et al. 2018 for networks).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.errors import ConvergenceError
+from limitlab.laws.base import Law, Status
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+
+Array = NDArray[np.float64]
+
+
+def smooth_layer(time: float, dimension: int) -> tuple[Array, Array, Array]:
+    """The built-in smooth path of weights w(t), a(t), b(t): entries of size 1/sqrt(d) that turn with time.
+
+    >>> [part.shape for part in smooth_layer(0.0, 3)]
+    [(3, 3), (3, 3), (3,)]
+    """
+    i = np.arange(dimension)
+    phase = 1.3 * i[:, None] + 0.7 * (i * i)[None, :]
+    return np.cos(time + phase) / np.sqrt(dimension), np.sin(2 * time + phase) / np.sqrt(dimension), 0.3 * np.cos(time + i)
+
+
+def residual_output(
+    start: Array, depth: int, horizon: float, noise: float = 0.0, rng: np.random.Generator | None = None
+) -> Array:
+    """Output of the network of `depth` layers.
+
+    >>> residual_output(np.ones(2), 4, 0.0)
+    array([1., 1.])
+    """
+    x, d, h = np.array(start, dtype=float), len(start), horizon / depth
+    for k in range(depth):
+        w, a, b = smooth_layer(k * h, d)
+        if rng is not None and noise:
+            w = w + noise / np.sqrt(d) * rng.standard_normal((d, d))
+        x = x + h * w @ np.tanh(a @ x + b)
+    return x
+
+
+def ode_output(start: Array, horizon: float, tolerance: float = 1e-12) -> Array:
+    """Solution x(T) of the limiting equation.
+
+    >>> ode_output(np.ones(2), 0.0)
+    array([1., 1.])
+    """
+    from scipy.integrate import solve_ivp
+
+    if horizon == 0:
+        return np.array(start, dtype=float)
+
+    def slope(t: float, x: Array) -> Array:
+        w, a, b = smooth_layer(t, len(x))
+        return np.asarray(w @ np.tanh(a @ x + b))
+
+    found = solve_ivp(slope, (0.0, horizon), np.asarray(start, dtype=float), "DOP853", rtol=tolerance, atol=tolerance)
+    if not found.success:
+        raise ConvergenceError(f"the equation stopped before time {horizon:g}: {found.message}", found.y)
+    return np.asarray(found.y[:, -1])
+
+
+class ResidualFlow(Law):
+    """What does a residual network with very many layers compute?
+
+    Examples
+    --------
+    >>> law = ResidualFlow(dimension=4, horizon=2.0)
+    >>> law.depth_errors([20, 40, 80]).round(4).tolist()
+    [0.0268, 0.0134, 0.0067]
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "depth L -> infinity with steps T/L, weights close to a smooth path in depth"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "steps are scaled by T/L",
+        "weights follow a smooth path in depth, up to independent noise of bounded variance",
+    )
+    references: ClassVar[tuple[str, ...]] = (
+        """@inproceedings{chen2018neural,
+  title={Neural ordinary differential equations},
+  author={Chen, Ricky T. Q. and Rubanova, Yulia and Bettencourt, Jesse and Duvenaud, David},
+  booktitle={Advances in Neural Information Processing Systems}, volume={31}, year={2018}
+}""",
+        """@article{haber2017stable,
+  title={Stable architectures for deep neural networks},
+  author={Haber, Eldad and Ruthotto, Lars}, journal={Inverse Problems}, volume={34}, number={1}, pages={014004}, year={2017}
+}""",
+    )
+    claims: ClassVar[tuple[str, ...]] = ("J29",)
+    observables: ClassVar[tuple[str, ...]] = ("output_norm", "displacement")
+    size_meaning: ClassVar[str] = "number of layers L"
+    finite_size_rate: ClassVar[float] = 1.0
+    default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
+    default_seeds: ClassVar[int] = 80
+
+    dimension: int = parameter(4, "width of the layers", symbol="d", least=1)
+    horizon: float = parameter(2.0, "depth in units of time", symbol="T", least=0)
+    noise: float = parameter(
+        0.5, "standard deviation of the layers' weights around their path, times sqrt(d)", symbol=r"\tau", least=0
+    )
+
+    def start(self) -> Array:
+        """The input: a fixed vector with entries of order one."""
+        return np.cos(1.0 + np.arange(self.dimension))
+
+    def evaluate(self, **grid: Any) -> Values:
+        """Observables of the differential equation."""
+        return {**self._observables(ode_output(self.start(), self.horizon)), "accuracy": 1e-10}
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """A network of `size` layers with one draw of the noise in its weights."""
+        return self._observables(residual_output(self.start(), size, self.horizon, self.noise, self.rng(size, seed)))
+
+    def _observables(self, x: Array) -> dict[str, float]:
+        moved = x - self.start()
+        return {"output_norm": float(x @ x) / self.dimension, "displacement": float(moved @ moved) / self.dimension}
+
+    def depth_errors(self, depths: Any) -> Array:
+        """Largest gap between the output of the noiseless network of each depth and the differential equation."""
+        limit = ode_output(self.start(), self.horizon)
+        return np.array(
+            [np.abs(residual_output(self.start(), int(L), self.horizon) - limit).max() for L in np.ravel(depths)]
+        )

@@ -1,0 +1,80 @@
+"""At infinite temperature almost every start ends in one cluster (claim J25).
+
+Setting.  n tokens on the unit sphere of R^d with beta = 0: each is pulled to their mean, x_i' = P_{x_i} m, m = (x_1 + ... + x_n)/n.
+Limit.    t -> infinity at fixed n and d, from almost every start (here: independent uniform tokens).
+Result.   All tokens converge to one point: every overlap tends to 1, in the end like 1 - <x_i, x_j> ~ e^{-2t}
+          (docs/theory/attention.md, eq. 6: the flow climbs |m|^2 / 2, whose other critical points are saddles).
+Status.   Theorem (Geshkovski, Letrouit, Polyanskiy, Rigollet); the time it takes depends on the start.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limitlab.laws.attention.equiangular import GESHKOVSKI
+from limitlab.laws.base import Law, Status
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+
+
+class SingleCluster(Law):
+    """Do all tokens end in one cluster when every token attends to all alike?
+
+    Examples
+    --------
+    >>> law = SingleCluster(tokens=6, dimension=3)
+    >>> float(law.theory().smallest_overlap)
+    1.0
+    >>> law.simulate(size=30, seed=0).smallest_overlap.round(9).item()
+    1.0
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "t -> infinity at fixed numbers of tokens and dimensions, beta = 0"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "Q = K = V = I and beta = 0: every token is pulled to the mean of all",
+        "the start is not one of the exceptional ones, which have probability 0",
+    )
+    references: ClassVar[tuple[str, ...]] = (GESHKOVSKI,)
+    claims: ClassVar[tuple[str, ...]] = ("J25",)
+    observables: ClassVar[tuple[str, ...]] = ("smallest_overlap", "mean_overlap")
+    size_meaning: ClassVar[str] = "time t at which the overlaps are measured"
+    finite_size_rate: ClassVar[float] = 6.0  # faster than every power: what is left falls like e^{-2t}
+    default_sizes: ClassVar[tuple[int, ...]] = (8, 16, 32)
+    default_seeds: ClassVar[int] = 40
+
+    tokens: int = parameter(6, "number of tokens", symbol="n", least=2)
+    dimension: int = parameter(4, "dimension of the tokens", symbol="d", least=2)
+
+    def evaluate(self, **grid: Any) -> Values:
+        """Every overlap is 1."""
+        return {"smallest_overlap": 1.0, "mean_overlap": 1.0}
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """The overlaps of one random start at time `size`."""
+        from limitlab.models.attention.clusters import mean_overlap, smallest_overlap
+
+        gram = self._gram(size, [seed])[0]
+        return {"smallest_overlap": float(smallest_overlap(gram)), "mean_overlap": float(mean_overlap(gram))}
+
+    def _gram(self, time: float, seeds: list[int]) -> np.ndarray:
+        from limitlab.models.attention.engines import random_tokens, token_paths
+
+        # the start is the same at every time: it is drawn from the seed alone
+        start = [random_tokens(self.rng(0, seed), 1, self.tokens, self.dimension)[0] for seed in seeds]
+        x = token_paths(np.stack(start), 0.0, float(time))
+        return np.asarray(x @ np.swapaxes(x, -1, -2))
+
+    def collapsed(self, time: float, seeds: int, distance: float = 1e-6) -> float:
+        """Share of random starts whose overlaps are all above 1 - distance at a time.
+
+        >>> SingleCluster(tokens=6, dimension=3).collapsed(40.0, seeds=20)
+        1.0
+        """
+        return float(np.mean(self._smallest(time, seeds) > 1 - distance))
+
+    def _smallest(self, time: float, seeds: int) -> ArrayLike:
+        return np.asarray(self._gram(time, list(range(seeds))).min(axis=(-2, -1)))
