@@ -31,6 +31,7 @@ NAMES = ("sign", "probit", "logit", "flip")
 
 SAME = 1e-9  # how well f(t) + f(-t) = 1 has to hold for a link to count as symmetric
 GROWTH = 2.5  # of the panels away from a place where something varies fast
+INNER_REACH, INNER_PANEL = 10.0, 2.0  # of the noise that blurs a link
 REACH, PANEL = 13.0, 2.0  # end of the rules, in standard deviations, and width of their widest panels
 
 
@@ -190,6 +191,60 @@ class Labels:
         return t, w * (self.probability(t) + 1 - self.probability(-t))
 
 
+    def oriented(self) -> Labels:
+        """These labels, or those of the score with the other sign, so that E[y L] is not negative.
+
+        >>> Labels(Link(lambda t: 1.0 * (t < 0))).oriented().correlation > 0
+        True
+        """
+        if self.correlation >= 0:
+            return self
+        return Labels(Link(lambda t: self.probability(-np.asarray(t))))
+
+    def seen(self, alignment: float, x: Array, order: int = 16) -> tuple[Array, Array]:
+        """The labels as seen through a standard Gaussian U of this correlation q with the score: two functions of x.
+
+        With f_q(x) = E f(q x + sqrt(1 - q^2) G), they are g = f_q(x) + 1 - f_q(-x), the density of y U over phi, and
+        the average slope f_q'(x)/q + f_q'(-x)/q.
+
+        >>> g, slope = Labels(Link("sign")).seen(0.6, np.array([0.0, 1.0]))
+        >>> (g.round(6) + 0.0).tolist(), slope.round(6).tolist()
+        ([1.0, 1.546745], [0.997356, 0.752844])
+        """
+        from scipy.special import ndtr
+
+        spread2 = (1 - alignment) * (1 + alignment)
+        form = self.normal_form
+        if form is not None:
+            floor, steepness = form
+            if steepness == 0:
+                return np.ones_like(x), np.zeros_like(x)
+            width = np.sqrt(steepness**-2 + spread2)
+            z = alignment * x / width
+            bell = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+            return 1 + (1 - 2 * floor) * (2 * ndtr(z) - 1), (1 - 2 * floor) * 2 * bell / width
+        up = self._smoothed(alignment, x, order)
+        if self.symmetric:
+            return 2 * up[0], 2 * up[1]
+        down = self._smoothed(alignment, -x, order)
+        return up[0] + 1 - down[0], up[1] + down[1]
+
+    def _smoothed(self, alignment: float, x: Array, order: int) -> tuple[Array, Array]:
+        """E f(q x + s G) and E G f(q x + s G) / s, by panels in G that have the link's layers as edges."""
+        spread = np.sqrt((1 - alignment) * (1 + alignment))
+        edges = np.repeat(np.arange(-INNER_REACH, INNER_REACH + 1, INNER_PANEL)[None], len(x), axis=0)
+        for place, width in self.layers:
+            for offset in (0.0, *(np.outer((-1, 1), width * GROWTH ** np.arange(0, 4)).ravel() if width else ())):
+                edges = np.hstack([edges, ((place + offset - alignment * x) / spread)[:, None]])
+        edges = np.sort(np.clip(edges, -INNER_REACH, INNER_REACH), axis=1)
+        points, weights = _legendre(order)
+        width = np.diff(edges, axis=1)[..., None]
+        g = (edges[:, :-1, None] + width * points).reshape(len(x), -1)
+        weight = (width * weights).reshape(g.shape) * np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi)
+        f = self.probability((alignment * x[:, None] + spread * g).ravel()).reshape(g.shape)
+        return (weight * f).sum(axis=1), (weight * g * f).sum(axis=1) / spread
+
+
 def graded_rule(layers: Sequence[tuple[float, float]], order: int = 24) -> tuple[Array, Array]:
     """A rule for Gaussian averages whose panels shrink geometrically towards every (place, width) of fast variation.
 
@@ -203,7 +258,7 @@ def graded_rule(layers: Sequence[tuple[float, float]], order: int = 24) -> tuple
         if abs(place) < REACH:
             edges.add(place)
             step = width
-            while 0 < step < 2 * REACH:
+            while 0 < step < PANEL:
                 edges.update((place - step, place + step))
                 step *= GROWTH
     corners = np.array(sorted(edge for edge in edges if abs(edge) <= REACH))

@@ -102,14 +102,15 @@ class RandomFeatures:
         gam = np.asarray(penalty, dtype=float)
         c, mu1, mus = self.width, self.linear**2, self.nonlinear**2
         inverse, root = self._roots(gam)
-        grown = inverse + c * mu1
-        # With G = 1/inverse: E 1/(Sigma + gam)^2 = G (1 + c mu1^2 G)/R and E s/(.)^2 = that over (1 + c mu1^2 G)^2.
+        grown, above = inverse + c * mu1, mus + gam
+        # Averages of s/(.), s/(.)^2, s^2/(.)^2 over the spectrum of W W', (.) = mu1^2 s + mu*^2 + gam: no differences anywhere.
         signal, signal2 = 1 / grown, 1 / (root * grown)
-        rest, rest2 = (mus / inverse, mus * grown / (root * inverse**2)) if mus > 0 else (0.0, 0.0)
-        E1, E12 = mu1 * signal + rest, mu1 * signal2 + rest2
+        signal22 = signal * (2 * above * (1 + c) + mu1 * (1 - c) ** 2) / ((root + above) * root)
+        rest, rest2 = (1 / inverse, grown / (root * inverse**2)) if mus > 0 else (0.0, 0.0)  # of 1/(.), 1/(.)^2
+        E1, E12 = mu1 * signal + mus * rest, mu1 * signal2 + mus * rest2
+        E2 = mu1**2 * signal22 + 2 * mu1 * mus * signal2 + mus**2 * rest2
         start = self._signal(0.0)
-        W1, W12 = signal / start, signal2 / start
-        return Averages(E1, E12, E1 - gam * E12, W1, W12, W1 - gam * W12)
+        return Averages(E1, E12, E2, signal / start, signal2 / start, (mu1 * signal22 + mus * signal2) / start)
 
     def penalty(self, first: float) -> float:
         """The penalty at which E1 takes a value below `rank`."""

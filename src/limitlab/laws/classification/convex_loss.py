@@ -1,0 +1,238 @@
+"""Classifiers on random features trained with a convex loss and a ridge penalty (claim T8 in the limit of small ridge).
+
+Setting.  Features, labels and limit as in `random_features_margin`. The classifier minimises
+          (1/n) sum_i loss(y_i <a, u_i>) + (ridge/2) |a|^2, with loss(m) = (1-m)^2/2 (square), (1-m)_+^2/2 (squared hinge), (1-m)_+
+          (hinge), log(1 + e^-m) (logistic). `train_loss` is the mean loss without the penalty.
+Result.   A sample's margin before its own influence is w = c1 T + c2 Z; with the proximal map p(w) of scale V and its force
+          F = (p - w)/V, put v = -E F', q = E F^2, m = E[dF/dT]-type average (docs/theory/margins.md, section 5). Then
+
+              gam = ridge/v,  V = (N/n) E1/v,  c1 = (m/v) W1,  c1^2 + c2^2 = (m/v)^2 W2 + (q/v^2)(N/n) E2,               (8)
+              |a|^2 = (m/v)^2 W12 + (q/v^2)(N/n) E12,   train loss = E loss(p).                                          (9)
+
+          For the square loss this is ridge regression on random features with lambda = ridge/psi1 (docs/theory/margins.md, eq. 10).
+Status.   Derived (replica method, Gordon's inequality: Gerace et al. 2020, Dhifallah and Lu 2020; universality: Hu and Lu 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.errors import ConvergenceError
+from limitlab.laws.base import Status
+from limitlab.laws.classification.populations import Averages, Population
+from limitlab.laws.classification.random_features_margin import FeatureClassifier
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+from limitlab.models.links import Labels, graded_rule, misclassification
+from limitlab.models.losses import Loss, LossName, fit, loss
+
+Array = NDArray[np.float64]
+
+DAMPING = 0.7
+ROUNDS = (10, 60, 400, 3000)  # damped steps before each attempt of the root finder
+RESIDUAL = 1e-11
+FINER = 32  # nodes per panel for the estimate of the quadrature's error
+LARGEST_LOG = 60.0
+SMALLEST = 1e-30  # stiffness, where no sample is near a kink of the loss
+WORST_ACCURACY = 1e-6
+
+
+class ForceMoments(NamedTuple):
+    """Averages of the force with which the loss pulls at a sample."""
+
+    stiffness: float  # v
+    square: float  # q
+    slope: float  # m
+    train_loss: float
+
+
+class LossPoint(NamedTuple):
+    """The solution of (8) and the observables (9)."""
+
+    error: float
+    train_loss: float
+    norm: float
+    accuracy: float
+
+
+def force_moments(chosen: Loss, labels: Labels, rho: float, c1: float, c2: float, scale: float, order: int = 24) -> ForceMoments:
+    """v, q, m and E loss(p) by one integral over x = w/S, S^2 = c1^2 + c2^2 (docs/theory/margins.md, eq. 11)."""
+    size = float(np.hypot(c1, c2))
+    alignment = rho * c1 / size
+    kinks = [(kink / size, 0.0) for kink in chosen.kinks(scale)]
+    width = float(np.sqrt((1 - alignment) * (1 + alignment))) / max(alignment, 1e-3)
+    blurred = [(sign * place / max(alignment, 1e-3), width + wide) for place, wide in labels.layers for sign in (-1, 1)]
+    x, weight = graded_rule([*kinks, *blurred, (0.0, 1 / size), (-scale / size, 1 / size)], order)
+    density, slope = labels.seen(alignment, x, order)
+    found = chosen.proximal(size * x, scale)
+    mass = weight * density
+    return ForceMoments(
+        stiffness=float(mass @ found.stiffness),
+        square=float(mass @ found.force**2),
+        slope=rho * float((weight * slope) @ found.force),
+        train_loss=float(mass @ chosen.value(found.point)),
+    )
+
+
+def solve_loss(chosen: Loss, labels: Labels, population: Population, ridge: float) -> LossPoint:
+    """The limit of a classifier trained with a convex loss and a ridge penalty.
+
+    Examples
+    --------
+    >>> from limitlab.laws.classification.populations import RandomFeatures
+    >>> from limitlab.models.links import Link
+    >>> population = RandomFeatures(1.5, 2.0, 0.5, 0.0908450569081047**0.5)
+    >>> point = solve_loss(loss("hinge"), Labels(Link("probit"), 2.0), population, 0.05)
+    >>> round(point.error, 9), round(point.train_loss, 9), round(point.norm, 9)
+    (0.347394782, 0.169328026, 5.401550699)
+    """
+    from scipy.optimize import root
+
+    equations = _Equations(chosen, labels, population, ridge)
+    worst = np.inf
+    for start in equations.starts():
+        found = root(equations.residual, start, method="hybr", options=dict(xtol=1e-14))
+        worst = float(np.abs(equations.residual(found.x)).max())
+        if worst < RESIDUAL:
+            point = equations.point(found.x)
+            if point.accuracy > WORST_ACCURACY:
+                break
+            return point
+    raise ConvergenceError(f"the equations of the {chosen.name} loss did not converge at ridge {ridge:.3g}", None, worst)
+
+
+class _Equations:
+    """Equations (8) in the unknowns (log c1/c2, log c2, log V); without the first where labels are unrelated to features."""
+
+    def __init__(self, chosen: Loss, labels: Labels, population: Population, ridge: float):
+        self.chosen, self.labels, self.population, self.ridge = chosen, labels, population, ridge
+        self.rho = population.correlation
+        self.informative = self.rho > 0 and labels.correlation > 1e-14
+
+    def starts(self) -> Iterator[Array]:
+        """Points along a damped iteration."""
+        c1, c2, scale = float(self.informative), 1.0, 1.0
+        for steps in ROUNDS:
+            for _ in range(steps):
+                found = self.moments(c1, c2, scale)
+                new1, size, new_scale = self._map(found, self._averages(found))
+                new2 = float(np.sqrt(max(size - new1**2, 1e-6 * size)))
+                c1, c2, scale = (
+                    old + DAMPING * (new - old) for old, new in ((c1, new1), (c2, new2), (scale, new_scale))
+                )
+            last = [np.log(c2), np.log(scale)]
+            yield np.array([np.log(c1 / c2), *last] if self.informative else last)
+
+    def residual(self, unknowns: Array, order: int = 24) -> Array:
+        """How far (8) is from holding, relative to the size of each equation."""
+        c1, c2, scale = self.read(unknowns)
+        found = self.moments(c1, c2, scale, order)
+        new1, size, new_scale = self._map(found, self._averages(found))
+        total = c1**2 + c2**2
+        last = [1 - size / total, new_scale / scale - 1]
+        return np.array([(c1 - new1) / np.sqrt(total), *last] if self.informative else last)
+
+    def point(self, unknowns: Array) -> LossPoint:
+        """The observables (9)."""
+        c1, c2, scale = self.read(unknowns)
+        found = self.moments(c1, c2, scale)
+        average = self._averages(found)
+        signal, noise = self._parts(found)
+        error = misclassification(self.labels, self.rho * c1 / float(np.hypot(c1, c2)))
+        accuracy = max(1e-13, *(float(np.abs(self.residual(unknowns, order)).max()) for order in (24, FINER)))
+        return LossPoint(error, found.train_loss, float(signal**2 * average.W12 + noise * average.E12), accuracy)
+
+    def moments(self, c1: float, c2: float, scale: float, order: int = 24) -> ForceMoments:
+        """v, q, m at one point."""
+        return force_moments(self.chosen, self.labels, self.rho, c1, c2, scale, order)
+
+    def read(self, unknowns: Array) -> tuple[float, float, float]:
+        """(c1, c2, V) from the unknowns; trial points stay clear of overflow."""
+        values = np.exp(np.clip(unknowns, -LARGEST_LOG, LARGEST_LOG))
+        c2, scale = float(values[-2]), float(values[-1])
+        return (float(values[0]) * c2 if self.informative else 0.0), c2, scale
+
+    def _averages(self, found: ForceMoments) -> Averages:
+        return self.population.averages(self.ridge / max(found.stiffness, SMALLEST))
+
+    def _parts(self, found: ForceMoments) -> tuple[float, float]:
+        """m/v and (q/v^2) N/n."""
+        stiffness = max(found.stiffness, SMALLEST)
+        return found.slope / stiffness, found.square / stiffness**2 * self.population.load
+
+    def _map(self, found: ForceMoments, average: Averages) -> tuple[float, float, float]:
+        """The right sides of (8)."""
+        signal, noise = self._parts(found)
+        scale = self.population.load * average.E1 / max(found.stiffness, SMALLEST)
+        return float(signal * average.W1), float(signal**2 * average.W2 + noise * average.E2), float(scale)
+
+
+class ConvexLoss(FeatureClassifier):
+    """How well does a classifier on random neurons predict, when it is trained with this loss and this penalty?
+
+    Examples
+    --------
+    >>> law = ConvexLoss(loss="logistic", ridge=0.01, link="probit", link_strength=2.0)
+    >>> result = law.theory()
+    >>> round(float(result.classification_error), 9), round(float(result.train_loss), 9)
+    (0.341527999, 0.190267193)
+    """
+
+    status: ClassVar[Status] = "derived"
+    regime: ClassVar[str] = "n, N, d -> infinity with N/d and n/d fixed; ridge above 0"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "inputs are standard Gaussian vectors, weights uniform on the unit sphere and not trained",
+        "the label depends on the input through one direction",
+        "no intercept; a link with f(-t) = 1 - f(t), unless the activation has mean 0",
+        "nonlinear features behave like Gaussian ones of the same covariance",
+    )
+    references: ClassVar[tuple[str, ...]] = (
+        """@inproceedings{gerace2020generalisation,
+  title={Generalisation error in learning with random features and the hidden manifold model},
+  author={Gerace, Federica and Loureiro, Bruno and Krzakala, Florent and M{\\'e}zard, Marc and Zdeborov{\\'a}, Lenka},
+  booktitle={International Conference on Machine Learning}, pages={3452--3462}, year={2020}
+}""",
+        """@article{dhifallah2020precise,
+  title={A precise performance analysis of learning with random features},
+  author={Dhifallah, Oussama and Lu, Yue M.}, journal={arXiv:2008.11904}, year={2020}
+}""",
+        """@article{hu2022universality,
+  title={Universality laws for high-dimensional learning with random features},
+  author={Hu, Hong and Lu, Yue M.},
+  journal={IEEE Transactions on Information Theory}, volume={69}, number={3}, pages={1932--1964}, year={2022}
+}""",
+    )
+    claims: ClassVar[tuple[str, ...]] = ("T8",)
+    observables: ClassVar[tuple[str, ...]] = ("classification_error", "train_loss", "coefficient_norm")
+    path_parameters: ClassVar[tuple[str, ...]] = ()
+    default_sizes: ClassVar[tuple[int, ...]] = (30, 60, 120)
+    default_seeds: ClassVar[int] = 30
+
+    width_ratio: float = parameter(1.5, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log")
+    loss: LossName = parameter("logistic", "loss of the margin: square, logistic, hinge or squared_hinge")
+    ridge: float = parameter(0.05, "ridge penalty", symbol=r"\lambda", above=0, scale="log")
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The limit at the law's own parameters."""
+        point = solve_loss(loss(self.loss), self.labels.oriented(), self.population, self.ridge)
+        return dict(
+            classification_error=point.error,
+            train_loss=point.train_loss,
+            coefficient_norm=point.norm,
+            accuracy=point.accuracy,
+        )
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """One draw of neurons, inputs and labels, and the minimiser."""
+        draw = self.draw(size, seed)
+        vectors = draw.y[:, None] * draw.features
+        a = fit(self.loss, vectors, self.ridge)
+        return dict(
+            classification_error=draw.error(a),
+            train_loss=float(loss(self.loss).value(vectors @ a).mean()),
+            coefficient_norm=float(a @ a),
+        )

@@ -1,0 +1,56 @@
+"""The parameters that all laws of classification share: how labels depend on a Gaussian score."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import model_validator
+
+from limitlab.laws.base import Law
+from limitlab.laws.parameters import parameter
+from limitlab.models.links import Labels, Link
+
+GARDNER = """@article{gardner1988space,
+  title={The space of interactions in neural network models},
+  author={Gardner, Elizabeth},
+  journal={Journal of Physics A}, volume={21}, number={1}, pages={257--270}, year={1988}
+}"""
+MONTANARI = """@article{montanari2019generalization,
+  title={The generalization error of max-margin linear classifiers: Benign overfitting and high dimensional asymptotics in the
+         overparametrized regime},
+  author={Montanari, Andrea and Ruan, Feng and Sohn, Youngtak and Yan, Jun},
+  journal={arXiv:1911.01544}, year={2019}
+}"""
+CANDES = """@article{candes2020phase,
+  title={The phase transition for the existence of the maximum likelihood estimate in high-dimensional logistic regression},
+  author={Cand{\\`e}s, Emmanuel J. and Sur, Pragya},
+  journal={Annals of Statistics}, volume={48}, number={1}, pages={27--42}, year={2020}
+}"""
+
+
+class LabelledLaw(Law):
+    """Labels y = -1, +1 with P(y = +1 | x) = f(<beta, x>), |beta| = 1."""
+
+    link: Link = parameter(
+        "sign", "how the label depends on the score: sign, probit, logit, flip, or a function f(t) in [0, 1]", symbol="f"
+    )
+    link_strength: float = parameter(
+        1.0,
+        "slope b of probit, logit and functions f(b t); probability of a wrong label for flip; not used by sign",
+        symbol="b",
+        least=0,
+    )
+
+    @model_validator(mode="after")
+    def _flip_at_most_half(self) -> Self:
+        if self.link == Link("flip") and self.link_strength > 0.5:
+            raise ValueError(
+                f"link_strength = {self.link_strength:g} is not allowed with link = 'flip': must be at least 0, at most 0.5 "
+                "(the probability of a wrong label)"
+            )
+        return self
+
+    @property
+    def labels(self) -> Labels:
+        """Link and strength together."""
+        return Labels(self.link, self.link_strength)

@@ -1,0 +1,110 @@
+"""The largest margin of a linear classifier in high dimension (claim T8).
+
+Setting.  n samples x ~ N(0, 1_p) with labels P(y = +1 | x) = f(<beta, x>), |beta| = 1; kappa = max_{|a| <= 1} min_i y_i <a, x_i>,
+          without an intercept.
+Limit.    n, p -> infinity with p/n -> `ratio`.
+Result.   The data can be separated exactly when p/n > min_c E(Z - c T)_+^2, T = y <beta, x>; then margin, classification error and the
+          share of support vectors solve three equations (`margin_system`, docs/theory/margins.md, eqs. 5-7, with Sigma = 1).
+          Below the threshold there is no classifier: `separable` and `margin` are 0, the other two observables are infinite.
+Status.   Theorem (Gordon's inequality; Montanari, Ruan, Sohn and Yan 2019; for pure noise Gardner 1988, threshold Cover 1965).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.laws.base import Status
+from limitlab.laws.classification.labelled import CANDES, GARDNER, MONTANARI, LabelledLaw
+from limitlab.laws.classification.margin_system import MarginPoint, separability_threshold, solve_margin
+from limitlab.laws.classification.populations import Isotropic
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+from limitlab.models.links import misclassification
+from limitlab.numerics.margin import HardMargin, hard_margin
+
+Array = NDArray[np.float64]
+
+NO_CLASSIFIER = 1.0
+"""Error and support share of a draw that cannot be separated: the maximiser is a = 0, which is wrong on every sample."""
+
+
+def limits(point: MarginPoint) -> dict[str, float]:
+    """The solution of the margin equations under the names of the observables."""
+    return dict(
+        separable=float(point.separable),
+        margin=point.margin,
+        classification_error=point.error,
+        support_fraction=point.support,
+        accuracy=point.accuracy,
+    )
+
+
+def measured(found: HardMargin, error: float) -> dict[str, float]:
+    """The same observables of one data set."""
+    return dict(
+        separable=float(found.separable),
+        margin=found.margin,
+        classification_error=error if found.separable else NO_CLASSIFIER,
+        support_fraction=found.support.size / found.weights.size if found.separable else NO_CLASSIFIER,
+    )
+
+
+class MaxMargin(LabelledLaw):
+    """Can a linear classifier separate n labelled points in p dimensions, by what margin, and how well does it predict?
+
+    Examples
+    --------
+    >>> result = MaxMargin(ratio=1.0, link="probit", link_strength=2.0).theory()
+    >>> round(float(result.margin), 9), round(float(result.classification_error), 9)
+    (0.701470518, 0.328987068)
+    >>> round(MaxMargin(link="probit", link_strength=2.0).separability_ratio(), 9)
+    0.241695144
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "n, p -> infinity with p/n fixed"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "inputs are standard Gaussian vectors",
+        "the label depends on the input through one direction",
+        "no intercept",
+    )
+    references: ClassVar[tuple[str, ...]] = (MONTANARI, GARDNER, CANDES)
+    claims: ClassVar[tuple[str, ...]] = ("T8",)
+    observables: ClassVar[tuple[str, ...]] = ("separable", "margin", "classification_error", "support_fraction")
+    size_meaning: ClassVar[str] = "number of features p"
+    default_sizes: ClassVar[tuple[int, ...]] = (40, 80, 160)
+    default_seeds: ClassVar[int] = 40
+
+    ratio: float = parameter(1.0, "features per sample", symbol="p/n", above=0, scale="log")
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The limit at the law's own parameters."""
+        return limits(solve_margin(self.labels.oriented(), Isotropic(self.ratio)))
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """One draw; the error of its classifier is exact, from its angle with the label's direction."""
+        rng = self.rng(size, seed)
+        X = rng.standard_normal((self.samples(size), size))
+        y = self.labels.draw(rng, X[:, 0])  # any direction is as good as the first
+        found = hard_margin(y[:, None] * X)
+        error = misclassification(self.labels, float(found.direction[0])) if found.separable else NO_CLASSIFIER
+        return measured(found, error)
+
+    def samples(self, size: int) -> int:
+        """Number of samples that go with `size` features."""
+        return max(1, round(size / self.ratio))
+
+    def realised(self, size: int) -> Self:
+        """The law with the ratio that `size` features give."""
+        return self.replace(ratio=size / self.samples(size))
+
+    def separability_ratio(self) -> float:
+        """The least p/n at which the data can be separated; 0 when labels are a function of the score's sign.
+
+        >>> MaxMargin(link="flip", link_strength=0.5).separability_ratio()       # labels by coin flips
+        0.5
+        """
+        return separability_threshold(self.labels.oriented(), 1.0)

@@ -1,0 +1,188 @@
+"""The largest margin of a classifier on random features (claim T8).
+
+Setting.  x ~ N(0, 1_d); labels P(y = +1 | x) = f(<beta, x>), |beta| = 1; features u_j = sigma(<w_j, x>), j <= N, with w_j uniform on the
+          unit sphere; kappa = max_{|a| <= 1} min_i y_i <a, u_i> over n samples, without an intercept.
+Limit.    n, N, d -> infinity with N/d -> psi1 (`width_ratio`) and n/d -> psi2 (`sample_ratio`).
+Result.   The features act like mu1 <w_j, x> + mu* z_j with independent noise z, so like Gaussian ones of covariance
+          Sigma = mu1^2 W W' + mu*^2; the margin equations hold with its spectral averages (docs/theory/margins.md, eqs. 3-7).
+          Below the separability threshold `separable` and `margin` are 0 and the other two observables are infinite.
+Status.   For the Gaussian features a theorem; that nonlinear features behave like them is a conjecture for the largest margin
+          (Montanari, Ruan, Sohn and Yan 2019), supported by the experiments here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from limitlab.laws.base import Status
+from limitlab.laws.classification.labelled import CANDES, MONTANARI, LabelledLaw
+from limitlab.laws.classification.margin_system import separability_threshold, solve_margin
+from limitlab.laws.classification.max_margin import NO_CLASSIFIER, limits, measured
+from limitlab.laws.classification.populations import RandomFeatures
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+from limitlab.models.activations import Activation, Moments, moments
+from limitlab.models.links import misclassification
+from limitlab.models.random_features import draw_weights, linear_features, nonlinear_features
+from limitlab.numerics.margin import hard_margin
+from limitlab.numerics.roots import bracketed_root
+
+Array = NDArray[np.float64]
+
+TEST_ROWS, TEST_PER_SAMPLE = 2000, 10  # fresh inputs on which a classifier is tested: at least so many
+SMALLEST_WIDTH, LARGEST_WIDTH = 1e-8, 1e12  # of the search for the threshold
+CENTRED = 1e-12  # activations with a relatively smaller mean have none
+
+
+class FeatureClassifier(LabelledLaw):
+    """Classification on random features: parameters, checks and draws that the margin and the convex losses share."""
+
+    width_ratio: float = parameter(2.0, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log")
+    sample_ratio: float = parameter(2.0, "samples per input dimension", symbol=r"\psi_2 = n/d", above=0, scale="log")
+    activation: Activation = parameter("relu", "activation of the random neurons", symbol=r"\sigma")
+    features: Literal["nonlinear", "linear"] = parameter(
+        "nonlinear", "features in a simulation: nonlinear, or their Gaussian equivalent (linear plus noise)"
+    )
+
+    @model_validator(mode="after")
+    def _usable_features(self) -> Self:
+        mu = self.moments
+        if mu.linear == 0 and mu.nonlinear == 0:
+            raise ValueError(f"activation = {self.activation!r} is not allowed: it is constant, so that there are no features")
+        if abs(mu.mean) > CENTRED * max(abs(mu.linear), mu.nonlinear) and not self.labels.symmetric:
+            raise ValueError(
+                f"link = {self.link.name!r} is not allowed with an activation of mean {mu.mean:.6g}: the mean acts as a free "
+                "intercept, which this law covers only for f(-t) = 1 - f(t); use such a link or a centred activation (tanh)"
+            )
+        return self
+
+    @property
+    def moments(self) -> Moments:
+        """mu0, mu1, mu* of the activation."""
+        return moments(self.activation)
+
+    @property
+    def population(self) -> RandomFeatures:
+        """The covariance of the Gaussian equivalent."""
+        mu = self.moments
+        return RandomFeatures(self.width_ratio, self.sample_ratio, abs(mu.linear), mu.nonlinear)
+
+    def counts(self, size: int) -> tuple[int, int]:
+        """Neurons and samples that go with `size` inputs."""
+        return max(1, round(self.width_ratio * size)), max(1, round(self.sample_ratio * size))
+
+    def realised(self, size: int) -> Self:
+        """The law with the ratios that `size` inputs give."""
+        width, samples = self.counts(size)
+        return self.replace(width_ratio=width / size, sample_ratio=samples / size)
+
+    def draw(self, size: int, seed: int) -> Draw:
+        """Weights, training features and labels of one experiment."""
+        return Draw(self, size, self.rng(size, seed))
+
+
+class Draw:
+    """One experiment: neurons, features of the training samples, labels, and how to test a classifier."""
+
+    def __init__(self, law: FeatureClassifier, size: int, rng: np.random.Generator):
+        self.law, self.rng = law, rng
+        width, samples = law.counts(size)
+        self.weights = draw_weights(rng, width, size)
+        X = rng.standard_normal((samples, size))
+        self.features = self._features(X)
+        self.y = law.labels.draw(rng, X[:, 0])  # any direction is as good as the first
+
+    def _features(self, X: Array) -> Array:
+        if self.law.features == "linear":
+            return linear_features(self.rng, X, self.weights, self.law.moments)
+        return nonlinear_features(X, self.weights, self.law.activation)
+
+    def error(self, a: Array) -> float:
+        """P(y <a, u> <= 0): exact for the Gaussian equivalent, else on fresh inputs, averaged over their labels."""
+        labels, mu = self.law.labels, self.law.moments
+        if self.law.features == "linear":
+            seen = mu.linear * (a @ self.weights)  # <a, u> = mu0 sum a + <seen, x> + mu* <a, z>
+            size = float(np.sqrt(seen @ seen + mu.nonlinear**2 * (a @ a)))
+            return misclassification(labels, float(seen[0]) / size, mu.mean * float(a.sum()) / size)
+        rows = max(TEST_ROWS, TEST_PER_SAMPLE * len(self.y))
+        X = self.rng.standard_normal((rows, self.weights.shape[1]))
+        score, p = self._features(X) @ a, labels.probability(X[:, 0])
+        return float(np.mean(p * (score <= 0) + (1 - p) * (score >= 0)))
+
+    def latent_correlation(self) -> float:
+        """How well the best linear function of these features tells the score (equation 3 before the limit)."""
+        mu = self.law.moments
+        s, vectors = np.linalg.eigh(self.weights.T @ self.weights)
+        signal = mu.linear**2 * np.maximum(s, 0.0)
+        total = signal + mu.nonlinear**2
+        share = np.divide(signal, total, out=np.zeros_like(s), where=total > 1e-12 * total.max())
+        return float(np.sqrt(share @ vectors[0] ** 2))
+
+
+class RandomFeaturesMargin(FeatureClassifier):
+    """Can N random neurons separate n labelled points, by what margin, and how well does the max-margin classifier predict?
+
+    Examples
+    --------
+    >>> law = RandomFeaturesMargin(width_ratio=2.0, sample_ratio=2.0, activation="relu")
+    >>> result = law.theory()
+    >>> round(float(result.margin), 9), round(float(result.classification_error), 9)
+    (0.348657899, 0.298199389)
+    >>> round(law.separability_width(), 8)
+    0.76843356
+    >>> float(law.replace(width_ratio=0.5).theory().classification_error)       # no classifier separates the data
+    inf
+    """
+
+    status: ClassVar[Status] = "conjecture"
+    regime: ClassVar[str] = "n, N, d -> infinity with N/d and n/d fixed"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "inputs are standard Gaussian vectors, weights uniform on the unit sphere and not trained",
+        "the label depends on the input through one direction",
+        "no intercept; a link with f(-t) = 1 - f(t), unless the activation has mean 0",
+        "nonlinear features behave like Gaussian ones of the same covariance",
+    )
+    references: ClassVar[tuple[str, ...]] = (MONTANARI, CANDES)
+    claims: ClassVar[tuple[str, ...]] = ("T8",)
+    observables: ClassVar[tuple[str, ...]] = (
+        "separable",
+        "margin",
+        "classification_error",
+        "support_fraction",
+        "latent_correlation",
+    )
+    default_sizes: ClassVar[tuple[int, ...]] = (30, 60, 120)
+    default_seeds: ClassVar[int] = 30
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The limit at the law's own parameters."""
+        population = self.population
+        found = limits(solve_margin(self.labels.oriented(), population))
+        return {**found, "latent_correlation": population.correlation}
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """One draw of neurons, inputs and labels."""
+        draw = self.draw(size, seed)
+        found = hard_margin(draw.y[:, None] * draw.features)
+        error = draw.error(found.direction) if found.separable else NO_CLASSIFIER
+        return {**measured(found, error), "latent_correlation": draw.latent_correlation()}
+
+    def separability_width(self) -> float:
+        """The least `width_ratio` at which the data can be separated; infinite when no width suffices (linear neurons)."""
+        labels, population = self.labels.oriented(), self.population
+
+        def excess(width: float) -> float:
+            there = RandomFeatures(width, population.samples, population.linear, population.nonlinear)
+            return there.load * there.rank - separability_threshold(labels, there.correlation)
+
+        if excess(LARGEST_WIDTH) <= 0:
+            return float("inf")
+        if excess(SMALLEST_WIDTH) > 0:
+            return 0.0
+        each = np.vectorize(lambda log_width: excess(float(np.exp(log_width))))
+        # Increasing in the width: more neurons per sample, and features that know more of the label.
+        return float(np.exp(bracketed_root(each, np.log(SMALLEST_WIDTH), np.log(LARGEST_WIDTH))))

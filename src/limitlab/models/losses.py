@@ -1,0 +1,214 @@
+"""Losses of binary classifiers as functions of the margin m = y <a, u>, their proximal maps, and their minimisers.
+
+    square          (1 - m)^2 / 2          hinge      (1 - m)_+
+    squared_hinge   (1 - m)_+^2 / 2        logistic   log(1 + e^-m)
+
+`fit` minimises (1/n) sum_i loss(y_i <a, u_i>) + (ridge/2) |a|^2 over a.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.errors import ConvergenceError, did_you_mean
+
+Array = NDArray[np.float64]
+LossName = Literal["square", "logistic", "hinge", "squared_hinge"]
+
+NEWTON_STEPS = 100
+GRADIENT = 1e-10  # of a fitted objective, relative to its size at a = 0
+SVM_TOLERANCE, SVM_STEPS = 1e-9, 1_000_000
+
+
+class Proximal(NamedTuple):
+    """The proximal map p(w) = argmin loss(p) + (p - w)^2 / (2 V), with force (p - w)/V and minus the slope of the force."""
+
+    point: Array
+    force: Array
+    stiffness: Array
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A convex loss of the margin."""
+
+    name: str
+    value: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+    curvature: Callable[[Array], Array]
+    proximal: Callable[[Array, float], Proximal]
+    kinks: Callable[[float], tuple[float, ...]]
+    """Margins w at which the proximal map of scale V has a kink."""
+
+
+def loss(name: str) -> Loss:
+    """A loss by name.
+
+    >>> loss("hinge").value(np.array([-1.0, 0.5, 2.0])).tolist()
+    [2.0, 0.5, 0.0]
+    >>> loss("hinge").proximal(np.array([-1.0, 0.5, 2.0]), 1.0).point.tolist()
+    [0.0, 1.0, 2.0]
+    """
+    if name not in LOSSES:
+        raise ValueError(f"loss = {name!r} is not allowed: {did_you_mean(name, LOSSES)}")
+    return LOSSES[name]
+
+
+def _sigmoid(m: Array) -> Array:
+    from scipy.special import expit
+
+    return np.asarray(expit(m))
+
+
+def _square_proximal(w: Array, scale: float) -> Proximal:
+    force = (1 - w) / (1 + scale)
+    return Proximal(w + scale * force, force, np.full_like(w, 1 / (1 + scale)))
+
+
+def _squared_hinge_proximal(w: Array, scale: float) -> Proximal:
+    force = np.maximum(1 - w, 0.0) / (1 + scale)
+    return Proximal(w + scale * force, force, (w < 1) / (1 + scale))
+
+
+def _hinge_proximal(w: Array, scale: float) -> Proximal:
+    force = np.clip((1 - w) / scale, 0.0, 1.0)
+    return Proximal(w + scale * force, force, ((w < 1) & (w > 1 - scale)) / scale)
+
+
+def _logistic_proximal(w: Array, scale: float) -> Proximal:
+    """The root of p = w + V / (1 + e^p), by Newton's method kept inside its bracket [w, w + V]."""
+    low, high = w.copy(), w + scale
+    p = w + scale * _sigmoid(-w - scale / 2)
+    for _ in range(NEWTON_STEPS):
+        share = _sigmoid(-p)
+        excess = p - w - scale * share
+        low, high = np.where(excess < 0, p, low), np.where(excess > 0, p, high)
+        new = p - excess / (1 + scale * share * (1 - share))
+        done = np.abs(new - p) <= 1e-15 * (1 + np.abs(w) + scale)  # rounding, which may also leave the bracket
+        p = np.where(((new <= low) | (new >= high)) & ~done, (low + high) / 2, new)
+        if done.all():
+            break
+    else:
+        raise ConvergenceError("the proximal map of the logistic loss did not converge", p, float(np.abs(excess).max()))
+    share = _sigmoid(-p)
+    bend = share * (1 - share)
+    return Proximal(p, share, bend / (1 + scale * bend))
+
+
+LOSSES: dict[str, Loss] = {
+    "square": Loss(
+        "square", lambda m: (1 - m) ** 2 / 2, lambda m: m - 1, lambda m: np.ones_like(m), _square_proximal, lambda v: ()
+    ),
+    "logistic": Loss(
+        "logistic",
+        lambda m: np.logaddexp(0.0, -m),
+        lambda m: -_sigmoid(-m),
+        lambda m: _sigmoid(m) * _sigmoid(-m),
+        _logistic_proximal,
+        lambda v: (),
+    ),
+    "hinge": Loss(
+        "hinge",
+        lambda m: np.maximum(1 - m, 0.0),
+        lambda m: -1.0 * (m < 1),
+        np.zeros_like,
+        _hinge_proximal,
+        lambda v: (1 - v, 1.0),
+    ),
+    "squared_hinge": Loss(
+        "squared_hinge",
+        lambda m: np.maximum(1 - m, 0.0) ** 2 / 2,
+        lambda m: -np.maximum(1 - m, 0.0),
+        lambda m: 1.0 * (m < 1),
+        _squared_hinge_proximal,
+        lambda v: (1.0,),
+    ),
+}
+
+
+def fit(name: str, vectors: ArrayLike, ridge: float) -> Array:
+    """The minimiser a of (1/n) sum_i loss(<a, v_i>) + (ridge/2) |a|^2 for rows v_i = y_i u_i.
+
+    Parameters
+    ----------
+    name
+        The loss.
+    vectors
+        y_i u_i, one row per sample.
+    ridge
+        Penalty, above 0.
+
+    Raises
+    ------
+    ConvergenceError
+        When the gradient did not become small.
+
+    Examples
+    --------
+    >>> fit("square", [[1.0, 0.0], [0.0, 1.0]], ridge=0.5).tolist()
+    [0.5, 0.5]
+    """
+    V = np.asarray(vectors, dtype=float)
+    if not ridge > 0:
+        raise ValueError(f"ridge = {ridge!r} is not allowed: must be above 0, so that there is one minimiser")
+    chosen = loss(name)
+    if name == "hinge":
+        return _support_vector_machine(V, ridge)
+    if len(V) < V.shape[1]:  # the minimiser lies in the span of the rows
+        basis, triangle = np.linalg.qr(V.T)
+        return np.asarray(basis @ _newton(chosen, triangle.T, ridge))
+    return _newton(chosen, V, ridge)
+
+
+def _newton(chosen: Loss, V: Array, ridge: float) -> Array:
+    """Newton's method with halving of steps that do not lower the objective."""
+    n, p = V.shape
+    a = np.zeros(p)
+
+    def objective(a: Array) -> float:
+        return float(chosen.value(V @ a).mean() + ridge / 2 * (a @ a))
+
+    scale = float(np.linalg.norm(chosen.slope(np.zeros(n)) @ V / n)) or 1.0
+    for _ in range(NEWTON_STEPS):
+        m = V @ a
+        gradient = chosen.slope(m) @ V / n + ridge * a
+        if np.linalg.norm(gradient) <= GRADIENT * scale:
+            return a
+        hessian = (V * (chosen.curvature(m) / n)[:, None]).T @ V
+        hessian[np.diag_indices(p)] += ridge
+        direction, now, step = np.linalg.solve(hessian, gradient), objective(a), 1.0
+        while objective(a - step * direction) > now + 1e-12 * abs(now) and step > 1e-6:
+            step /= 2
+        a = a - step * direction
+    raise ConvergenceError(f"Newton's method for the {chosen.name} loss did not converge", a, float(np.linalg.norm(gradient)))
+
+
+def _support_vector_machine(V: Array, ridge: float) -> Array:
+    """The hinge loss, by coordinate descent on the dual problem (liblinear, without an intercept)."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import LinearSVC
+
+    # Every sample once as it is and once mirrored would change nothing: labels +1 and -1 for half of the rows each.
+    y = np.where(np.arange(len(V)) % 2 == 0, 1, -1)
+    machine = LinearSVC(
+        loss="hinge",
+        C=1 / (len(V) * ridge),
+        fit_intercept=False,
+        tol=SVM_TOLERANCE,
+        max_iter=SVM_STEPS,
+        dual=True,
+        random_state=0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        try:
+            machine.fit(V * y[:, None], y)
+        except ConvergenceWarning as error:
+            raise ConvergenceError("coordinate descent for the hinge loss did not converge") from error
+    return np.asarray(machine.coef_[0], dtype=float)
