@@ -7,7 +7,6 @@ _DYNAMICS = "Two-layer dynamics"
 _BIAS = "Implicit bias, interpolation, spectra"
 _KERNELS = "Kernels and lazy training"
 _ONLINE = "Online SGD"
-_ATTENTION = "Transformers"
 _MEAN_FIELD = "Mean field"
 _APPROXIMATION = "Approximation"
 _FEATURES = "Random features and margins"
@@ -129,16 +128,6 @@ CLAIMS: tuple[Claim, ...] = (
         _ONLINE,
         "In the XOR mixture the same alignment holds layer by layer; rank-deficient runs show fewer outliers.",
     ),
-    Claim("J24", _ATTENTION, "Self-attention is an interacting particle system on the sphere with monotone energies."),
-    Claim("J25", _ATTENTION, "At beta = 0 almost every start collapses to a single cluster."),
-    Claim(
-        "J26",
-        _ATTENTION,
-        "Tokens cluster over the layers through metastable plateaus of length exp(beta), with final rate 2.",
-    ),
-    Claim("J27", _ATTENTION, "Phase diagrams of clustering for Q = K = V = I and four random ensembles."),
-    Claim("J28", _ATTENTION, "With many tokens the density on the circle solves a continuity equation."),
-    Claim("J29", _ATTENTION, "A residual network is the Euler scheme of a neural ODE."),
     Claim(
         "M1",
         _MEAN_FIELD,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from limitlab.laws.attention.equiangular import GESHKOVSKI
 from limitlab.laws.base import Law, Status
@@ -60,7 +60,7 @@ class SingleCluster(Law):
         gram = self._gram(size, [seed])[0]
         return {"smallest_overlap": float(smallest_overlap(gram)), "mean_overlap": float(mean_overlap(gram))}
 
-    def _gram(self, time: float, seeds: list[int]) -> np.ndarray:
+    def _gram(self, time: float, seeds: list[int]) -> NDArray[np.float64]:
         from limitlab.models.attention.engines import random_tokens, token_paths
 
         # the start is the same at every time: it is drawn from the seed alone
@@ -74,7 +74,5 @@ class SingleCluster(Law):
         >>> SingleCluster(tokens=6, dimension=3).collapsed(40.0, seeds=20)
         1.0
         """
-        return float(np.mean(self._smallest(time, seeds) > 1 - distance))
-
-    def _smallest(self, time: float, seeds: int) -> ArrayLike:
-        return np.asarray(self._gram(time, list(range(seeds))).min(axis=(-2, -1)))
+        smallest = self._gram(time, list(range(seeds))).min(axis=(-2, -1))
+        return float(np.mean(smallest > 1 - distance))

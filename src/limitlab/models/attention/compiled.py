@@ -51,7 +51,7 @@ EXTENSION = np.array(
 )
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)
+@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)  # type: ignore[untyped-decorator]
 def velocity(gram: bool, normalised: bool, beta: float, y: Array, out: Array, weights: Array) -> None:
     """The time derivative of one system, written into `out`; `weights` is room for an n x n matrix."""
     n, m = y.shape
@@ -90,7 +90,7 @@ def velocity(gram: bool, normalised: bool, beta: float, y: Array, out: Array, we
                 out[i, k] = pulled[i, k] - radial * y[i, k]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _bad(gram: bool, y: Array) -> int:
     """Whether a state is not finite, or a Gram matrix not one of unit vectors."""
     for i in range(y.shape[0]):
@@ -102,7 +102,7 @@ def _bad(gram: bool, y: Array) -> int:
     return DONE
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _renormalise(y: Array) -> None:
     for i in range(y.shape[0]):
         length = 0.0
@@ -113,7 +113,7 @@ def _renormalise(y: Array) -> None:
             y[i, k] /= length
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _one_system(
     gram: bool, normalised: bool, beta: float, start: Array, times: Array, tolerance: float, most_steps: int, out: Array
 ) -> int:
@@ -178,7 +178,7 @@ def _one_system(
     return DONE
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def integrate(
     gram: bool, normalised: bool, beta: Array, start: Array, times: Array, tolerance: float, most_steps: int, out: Array
 ) -> Array:
@@ -191,7 +191,7 @@ def integrate(
     return status
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)
+@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)  # type: ignore[untyped-decorator]
 def circle_velocity(angles: Array, even: Array, odd: Array, normalised: bool, factor: float, out: Array) -> None:
     """Angular velocities from the kernels' Fourier coefficients: two passes over the tokens, O(n K), nothing stored but K moments.
 

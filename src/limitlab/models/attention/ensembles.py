@@ -172,7 +172,7 @@ def phase_diagram(
 
     with ThreadPoolExecutor(workers) as pool:
         found = list(pool.map(one, betas))
-    table = np.asarray(found)  # (betas, statistics, times, systems)
+    table: Array = np.asarray(found)  # (betas, statistics, times, systems)
     mean = table.mean(axis=-1)
     spread = table[:, 0].std(axis=-1, ddof=min(1, systems - 1))
     return ClusterStatistics(betas, grid, mean[:, 0], spread, mean[:, 1], mean[:, 2], mean[:, 3])

@@ -64,6 +64,7 @@ class FeedForward:
     activation: Callable[[Array], Array] = np.tanh
 
     def __call__(self, time: float, x: Array) -> Array:
+        """The layer's output for tokens x at a time."""
         w, a, b = (m(time) if callable(m) else np.asarray(m) for m in (self.w, self.a, self.b))
         return np.asarray(self.activation(x @ np.swapaxes(a, -1, -2) + b) @ np.swapaxes(w, -1, -2), dtype=x.dtype)
 

@@ -1,0 +1,315 @@
+"""Claims about transformers: attention as particles (J24), one cluster (J25), plateaus and rates (J26), phase diagrams (J27)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.lab.claims.core import Claim, Number, Outcome
+from limitlab.lab.claims.mean_field_tokens import check_mean_field, check_residual
+from limitlab.laws.attention.clustering import critical_beta, plateau_time
+from limitlab.laws.attention.equiangular import collapse_time
+from limitlab.laws.attention.single_cluster import SingleCluster
+from limitlab.models.attention.clusters import energy_rate, pair_fraction, token_energy
+from limitlab.models.attention.engines import gram_flow, random_tokens, token_paths
+from limitlab.models.attention.ensembles import Ensemble, ensemble_paths, phase_diagram
+from limitlab.models.attention.fields import Attention, FeedForward, Head
+from limitlab.models.attention.token_flow import flow
+from limitlab.numerics.sphere_flow import flow_on_spheres, tangent
+
+Array = NDArray[Any]
+
+AREA = "Transformers"
+SIGMAS = 5.0
+
+
+# -- J24: attention as particles ------------------------------------------------------------------------------------------
+
+
+def check_particles(quick: bool) -> Outcome:
+    """Energy laws, symmetries and orders of the integrators, for the full model with heads and a feed-forward layer."""
+    systems = 3 if quick else 20
+    gaps = [energy_gap(seed, beta, kind) for seed in range(systems) for beta in (0.5, 3.0) for kind in (True, False)]
+    order = integrator_orders(160 if quick else 320)
+    measured: dict[str, Number] = dict(
+        energy_identity=max(gaps),
+        energy_never_decreases=all(energy_increases(seed, kind) for seed in range(systems) for kind in (True, False)),
+        rotation=rotation_gap(),
+        permutation=permutation_gap(),
+        rescaling=rescaling_gap(),
+        gram_against_vectors=gram_gap(),
+        **{f"order_{name}": value for name, value in order.items()},
+    )
+    exact = all(float(measured[name]) < 1e-8 for name in ("energy_identity", "rotation", "permutation", "rescaling"))
+    orders = abs(order["rk4"] - 4) < 0.3 and all(
+        abs(order[name] - 1) < 0.2 for name in ("exponential", "projected", "layers")
+    )
+    return Outcome(
+        passed=bool(
+            exact and orders and measured["energy_never_decreases"] and float(measured["gram_against_vectors"]) < 1e-7
+        ),
+        criterion=(
+            "dE/dt equals its formula and the flow commutes with rotations, permutations and rescalings to 1e-8; the energy never "
+            "decreases; the Gram equation gives the overlaps of the vectors to 1e-7; orders 4 and 1, 1, 1 within 0.3 and 0.2"
+        ),
+        measured=measured,
+        note="For softmax attention dE/dt carries the weights Z_i/n: it climbs the energy, but in another metric.",
+    )
+
+
+def energy_gap(seed: int, beta: float, normalised: bool) -> float:
+    """Relative gap between dE/dt along the flow (differences of order 4) and its formula."""
+    x = random_tokens(np.random.default_rng(seed), 1, 10, 4)[0]
+    field = Attention(beta, normalised=normalised)
+    velocity = tangent(x, field.drift(0.0, x))
+    h = 1e-2 if normalised else 1e-2 * math.exp(-beta)
+    forward = flow(x, beta, [h, 2 * h], normalised=normalised, tolerance=1e-14)
+    backward = flow_on_spheres(lambda t, y: -field.drift(t, y), x, [h, 2 * h], method="adaptive", tolerance=1e-14)
+    near, far = (
+        float(token_energy(forward[k] @ forward[k].T, beta) - token_energy(backward[k] @ backward[k].T, beta))
+        for k in (0, 1)
+    )
+    expected = energy_rate(x, velocity, beta, normalised)
+    return abs((8 * near - far) / (12 * h) / expected - 1)
+
+
+def energy_increases(seed: int, normalised: bool, beta: float = 4.0) -> bool:
+    """Whether the energy is non-decreasing along a path, up to the error of the integration."""
+    x = random_tokens(np.random.default_rng(seed), 1, 12, 3)[0]
+    paths = token_paths(x, beta, np.linspace(0, 20 if normalised else 1, 80), normalised=normalised, tolerance=1e-10)
+    energy = token_energy(paths @ np.swapaxes(paths, -1, -2), beta)
+    return bool(np.all(np.diff(energy) > -1e-8 * energy.max()))
+
+
+def _full_model(seed: int, d: int) -> tuple[list[Head], FeedForward]:
+    rng = np.random.default_rng(seed)
+    q, k, v = rng.standard_normal((3, 2, d, d)) / np.sqrt(d)
+    w, a = rng.standard_normal((2, d, d)) / np.sqrt(d)
+    return [Head(q[h], k[h], v[h]) for h in range(2)], FeedForward(w, a, 0.1 * rng.standard_normal(d))
+
+
+def _rotated(matrix: Any, turn: Array) -> Array:
+    return np.asarray(turn @ matrix @ turn.T)
+
+
+def rotation_gap() -> float:
+    """Turning the tokens and all matrices turns the path; the activation acts on the hidden units, so a keeps its left side."""
+    heads, layer = _full_model(0, 4)
+    rng = np.random.default_rng(1)
+    x, turn = random_tokens(rng, 1, 6, 4)[0], np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    turned = [Head(_rotated(h.Q, turn), _rotated(h.K, turn), _rotated(h.V, turn)) for h in heads]
+    moved = FeedForward(turn @ np.asarray(layer.w), np.asarray(layer.a) @ turn.T, layer.b)
+    one = flow(x, 1.5, 2.0, heads=heads, feed_forward=layer) @ turn.T
+    return float(np.abs(one - flow(x @ turn.T, 1.5, 2.0, heads=turned, feed_forward=moved)).max())
+
+
+def permutation_gap() -> float:
+    """Permuting the tokens permutes the path."""
+    heads, layer = _full_model(0, 4)
+    x, order = random_tokens(np.random.default_rng(2), 1, 6, 4)[0], np.array([3, 1, 0, 5, 4, 2])
+    one = flow(x, 1.5, 2.0, heads=heads, feed_forward=layer)[order]
+    return float(np.abs(one - flow(x[order], 1.5, 2.0, heads=heads, feed_forward=layer)).max())
+
+
+def rescaling_gap(scale: float = 1.7) -> float:
+    """Q = K = scale I is beta times scale^2; V = scale I is time times scale."""
+    x, eye = random_tokens(np.random.default_rng(3), 1, 6, 4)[0], scale * np.eye(4)
+    hotter = flow(x, 1.2, 2.0, Q=eye, K=eye) - flow(x, 1.2 * scale**2, 2.0)
+    faster = flow(x, 1.2, 2.0, V=eye) - flow(x, 1.2, 2.0 * scale)
+    return float(max(np.abs(hotter).max(), np.abs(faster).max()))
+
+
+def gram_gap() -> float:
+    """Largest difference between the Gram engine and the overlaps of the vectors, d >= n."""
+    gaps = []
+    for d, beta in ((8, 1.0), (64, 5.0)):
+        x = random_tokens(np.random.default_rng(d), 1, 8, d)[0]
+        paths = flow(x, beta, [1.0, 4.0, 9.0])
+        gaps.append(
+            np.abs(gram_flow(x @ x.T, beta, [1.0, 4.0, 9.0], tolerance=1e-10) - paths @ np.swapaxes(paths, -1, -2)).max()
+        )
+    return float(max(gaps))
+
+
+def integrator_orders(finest: int, beta: float = 3.0, horizon: float = 4.0) -> dict[str, float]:
+    """Order of each method, from the errors with `finest` / 2 and `finest` steps."""
+    x = random_tokens(np.random.default_rng(4), 1, 12, 5)[0]
+    exact = flow(x, beta, horizon, tolerance=1e-13)
+
+    def error(method: Any, steps: int) -> float:
+        return float(np.abs(flow(x, beta, horizon, method=method, step=horizon / steps) - exact).max())
+
+    methods = ("rk4", "exponential", "projected", "layers")
+    return {name: math.log2(error(name, finest // 2) / error(name, finest)) for name in methods}
+
+
+# -- J25: one cluster at beta = 0 -----------------------------------------------------------------------------------------
+
+
+def check_single_cluster(quick: bool) -> Outcome:
+    """Every random start has collapsed by t = 60."""
+    cases = ((2, 2), (2, 8), (3, 16), (10, 32)) if quick else ((2, 2), (2, 8), (2, 64), (3, 64), (10, 32))
+    seeds, time = (20, 60.0) if quick else (200, 60.0)
+    shares = {(d, n): SingleCluster(tokens=n, dimension=d).collapsed(time, seeds) for d, n in cases}
+    return Outcome(
+        passed=all(share == 1.0 for share in shares.values()),
+        criterion=f"from each of {seeds} random starts all overlaps are above 1 - 1e-6 at t = {time:g}, for every (d, n)",
+        measured={f"collapsed_d{d}_n{n}": share for (d, n), share in shares.items()},
+    )
+
+
+# -- J26: plateaus and rates ----------------------------------------------------------------------------------------------
+
+
+def check_plateaus(quick: bool) -> Outcome:
+    """Final rate 2 at every beta, plateaus of length e^beta, and fewer clusters over the layers."""
+    rates = {beta: final_rate(beta) for beta in (0.0, 1.0, 4.0)}
+    betas = np.array([9.0, 12.0, 15.0])
+    exact = np.asarray(collapse_time(1e-3, 2000, betas))
+    growth = float(np.polyfit(betas, np.log(exact), 1)[0])
+    ratio = float(plateau_time(15.0, 2000) / exact[-1])
+    systems = 10 if quick else 60
+    found = phase_diagram(32, 2, [7.0], [0.0, 2.0, 10.0, 30.0], systems=systems, count=True)
+    clusters, share = found.clusters[0], float(found.pair_probability[0, -1])
+    measured: dict[str, Number] = {f"final_rate_beta_{beta:g}": rate for beta, rate in rates.items()}
+    measured.update(
+        log_time_per_beta=growth,
+        plateau_formula_over_exact=ratio,
+        clusters_at_start=float(clusters[0]),
+        clusters_at_10=float(clusters[2]),
+        clusters_at_30=float(clusters[3]),
+        pair_probability_at_30=share,
+    )
+    steady = all(abs(rate - 2) < 1e-3 for rate in rates.values())
+    metastable = bool(clusters[0] > clusters[1] > clusters[2] >= clusters[3] > 1.5 and share < 0.7)
+    return Outcome(
+        passed=bool(steady and 0.85 < growth < 1.05 and abs(ratio - 1) < 0.02 and metastable),
+        criterion=(
+            "1 - <x_i, x_j> falls at rate 2 within 1e-3 at beta = 0, 1, 4; log t* grows by 0.85 to 1.05 per unit of beta at n = 2000 and "
+            "the plateau formula is within 2% at beta = 15; on the circle at beta = 7 clusters become fewer and several are left at t = 30"
+        ),
+        measured=measured,
+        note="The slowness at large beta is the plateau, of order e^beta; the final rate is 2, not of order e^-beta.",
+    )
+
+
+def final_rate(beta: float) -> float:
+    """Exponential rate at which random tokens approach each other at the end, measured on particles."""
+    x = random_tokens(np.random.default_rng(5), 1, 8, 12)[0]
+    late = float(collapse_time(1e-3, 8, beta)) + np.array([1.0, 3.0])
+    gaps = []
+    for paths in flow(x, beta, late, tolerance=1e-13):
+        differences = paths[:, None] - paths[None, :]  # 1 - <x, y> = |x - y|^2 / 2 keeps its digits
+        gaps.append(float((differences**2).sum(axis=-1).max()) / 2)
+    return math.log(gaps[0] / gaps[1]) / float(late[1] - late[0])
+
+
+# -- J27: phase diagrams --------------------------------------------------------------------------------------------------
+
+HALF_TIMES = {128: {1.0: 5.28, 3.0: 5.92, 5.0: 9.14}, 1024: {1.0: 5.26, 3.0: 5.91, 5.0: 9.50}}
+"""Times at which half of 32 tokens' pairs are close, from 64 systems of an independent program."""
+
+ENSEMBLE_CASES: tuple[tuple[Ensemble, float], ...] = (
+    ("A", 0.5), ("A", 2.0), ("B", 0.5), ("B", 2.0), ("C", 2.0), ("C", 5.0), ("D", 2.0), ("D", 5.0),
+)  # fmt: skip
+"""Ensembles and temperatures of the full check."""
+
+
+def check_phase_diagrams(quick: bool) -> Outcome:
+    """Q = K = V = I: the boundary is the closed form; random matrices: C and D stay metastable, A and B collapse."""
+    measured: dict[str, Number] = {}
+    systems = 24 if quick else 64
+    worst = worst_limit = 0.0
+    for d, table in HALF_TIMES.items():
+        times = np.arange(4.0, 12.0, 0.05)
+        halves = phase_diagram(32, d, list(table), times, systems=systems).half_time()
+        for (beta, expected), half in zip(table.items(), halves, strict=True):
+            measured[f"half_time_d{d}_beta{beta:g}"] = float(half)
+            worst = max(worst, abs(half / expected - 1))
+            worst_limit = max(worst_limit, abs(half / float(collapse_time(1e-3, 32, beta)) - 1))
+    boundary = critical_beta(np.array([10.0, 30.0]), 32)
+    measured.update(largest_gap_from_table=worst, largest_gap_from_limit=worst_limit, critical_beta_30=float(boundary[1]))
+    draws = 2 if quick else 50
+    cases = (("A", 2.0), ("B", 2.0), ("C", 5.0), ("D", 5.0)) if quick else ENSEMBLE_CASES
+    shares = {f"{name}_beta{beta:g}": ensemble_share(name, beta, draws, 0.2 if quick else 0.1) for name, beta in cases}
+    measured.update({f"pair_probability_{name}": share for name, share in shares.items()})
+    collapse = min(share for name, share in shares.items() if name[0] in "AB")
+    groups = max(share for name, share in shares.items() if name[0] in "CD")
+    return Outcome(
+        passed=bool(worst < (0.06 if quick else 0.03) and worst_limit < 0.07 and collapse > 0.95 and groups < 0.6),
+        criterion=(
+            f"half-collapse times at d = 128, 1024 within {6 if quick else 3}% of an independent table and 7% of the closed form; "
+            f"at t = 30 and d = 128 the mean pair share of {draws} systems is above 0.95 for ensembles A and B (beta at most 2) "
+            "and below 0.6 for C and D (beta at least 2)"
+        ),
+        measured=measured,
+        note="Ensemble B has V = G G^T / d: a symmetric Gaussian matrix is never positive semidefinite at this size.",
+    )
+
+
+def ensemble_share(name: Ensemble, beta: float, draws: int, step: float) -> float:
+    """Mean share of close pairs at t = 30 over systems with random matrices, d = 128 and n = 32."""
+    shares = []
+    for draw in range(draws):
+        x = ensemble_paths(np.random.default_rng([draw, ord(name)]), name, 32, 128, beta, 30.0, step=step)
+        shares.append(float(pair_fraction(x @ x.T)))
+    return float(np.mean(shares))
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "J24",
+        AREA,
+        "Self-attention with any heads, matrices and feed-forward layer is an interacting particle system on the sphere; with "
+        "Q = K = V = I it climbs the energy sum exp(beta <x_i, x_j>) / (2 beta n^2), and layer normalisation is a "
+        "first-order integrator with a slow clock.",
+        laws=("EquiangularTokens",),
+        check=check_particles,
+        figure="token-collapse",
+    ),
+    Claim(
+        "J25",
+        AREA,
+        "At beta = 0 almost every start collapses to a single cluster, for all n and d of at least 2.",
+        laws=("SingleCluster",),
+        check=check_single_cluster,
+    ),
+    Claim(
+        "J26",
+        AREA,
+        "Tokens cluster over the layers through metastable plateaus whose length grows like exp(beta); the final approach is "
+        "e^(-2t) at every beta.",
+        laws=("EquiangularTokens", "TokenClustering"),
+        check=check_plateaus,
+        figure="overlap-histograms",
+    ),
+    Claim(
+        "J27",
+        AREA,
+        "Phase diagrams of clustering: for Q = K = V = I in high dimension the boundary is the closed-form collapse time; of four random "
+        "ensembles two collapse and two, with V proportional to Q^T K, stay in several groups.",
+        laws=("EquiangularTokens", "TokenClustering"),
+        check=check_phase_diagrams,
+        figure="attention-phase-diagram",
+    ),
+    Claim(
+        "J28",
+        AREA,
+        "With many tokens the density on the circle solves a continuity equation; the uniform law breaks into about "
+        "argmax sigma_k clusters.",
+        laws=("CircleMeanField",),
+        check=check_mean_field,
+        figure="instability-spectrum",
+    ),
+    Claim(
+        "J29",
+        AREA,
+        "A residual network with steps T/L is the Euler scheme of a neural ODE, with error of order 1/L.",
+        laws=("ResidualFlow",),
+        check=check_residual,
+        figure="residual-depth",
+    ),
+)
