@@ -41,7 +41,13 @@ def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
             lines[index] = protect(line)
 
 
+def skip(app: Any, what: str, name: str, obj: Any, skipped: bool, options: Any) -> bool | None:
+    """Leave out the methods that scikit-learn adds to every estimator (`set_fit_request`, ...): they are its own, not ours."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Run before napoleon reads the sections (priority below its default of 500)."""
     app.connect("autodoc-process-docstring", process, priority=400)
+    app.connect("autodoc-skip-member", skip)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
