@@ -6,6 +6,12 @@ from limitlab.laws.attention.equiangular import EquiangularTokens as Equiangular
 from limitlab.laws.attention.residual import ResidualFlow as ResidualFlow
 from limitlab.laws.attention.single_cluster import SingleCluster as SingleCluster
 from limitlab.laws.base import Law as Law
+from limitlab.laws.classification.margin_equivalence import MarginEquivalence as MarginEquivalence
+from limitlab.laws.dmft.first_order import FirstOrderDynamics as FirstOrderDynamics
+from limitlab.laws.dmft.interpolation import InterpolationTransition as InterpolationTransition
+from limitlab.laws.dmft.population import MeanFieldSingleIndex as MeanFieldSingleIndex
+from limitlab.laws.dmft.population import PopulationFlow as PopulationFlow
+from limitlab.laws.dmft.two_layer import TwoLayerDynamics as TwoLayerDynamics
 from limitlab.laws.parameters import parameter as parameter
 from limitlab.laws.regression.early_stopping import EarlyStopping as EarlyStopping
 from limitlab.laws.regression.gaussian_equivalence import GaussianEquivalence as GaussianEquivalence
@@ -20,10 +26,15 @@ __all__ = [
     "CircleMeanField",
     "EarlyStopping",
     "EquiangularTokens",
+    "FirstOrderDynamics",
     "GaussianEquivalence",
+    "InterpolationTransition",
     "Law",
     "MarchenkoPastur",
+    "MarginEquivalence",
+    "MeanFieldSingleIndex",
     "NearestNeighbours",
+    "PopulationFlow",
     "RandomFeaturesRidge",
     "ResidualFlow",
     "Ridge",
@@ -31,5 +42,6 @@ __all__ = [
     "SingleCluster",
     "SingularKernelSmoother",
     "TokenClustering",
+    "TwoLayerDynamics",
     "parameter",
 ]

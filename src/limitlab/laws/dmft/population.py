@@ -133,7 +133,7 @@ class _Population(TwoLayerStart):
     claims: ClassVar = ("D10",)
     observables: ClassVar[tuple[str, ...]] = ("test_error", "second_layer", "overlap")
     size_meaning: ClassVar = "dimension d of the inputs"
-    default_sizes: ClassVar = (40, 80, 160)
+    default_sizes: ClassVar = (10, 20, 40)
     default_seeds: ClassVar = 10
 
     noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
@@ -224,7 +224,7 @@ class MeanFieldSingleIndex(_Population):
         "all neurons start with the same overlap, otherwise at random",
     )
     size_meaning: ClassVar = "number of neurons m (the inputs have 4 m dimensions)"
-    default_sizes: ClassVar = (8, 16, 32)
+    default_sizes: ClassVar = (5, 10, 20)
 
     def evaluate(self, **grid: Any) -> Values:
         """Equation (11) integrated."""

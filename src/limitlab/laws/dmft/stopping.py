@@ -67,7 +67,8 @@ def plan_stopping(law: TwoLayerDynamics, end: float | None = None, slack: float 
     if not slack > 0:
         raise ValueError(f"slack = {slack} is not allowed: must be above 0")
     last = max(20.0, 4.0 * law.width) if end is None else float(end)
-    times = np.concatenate([[0.0], np.geomspace(last / 1000, last, points)])
+    first = min(8.0 * last / law.steps, 0.1 * last)  # times that even the coarsest of the three grids resolves
+    times = np.concatenate([[0.0], np.geomspace(first, last, points)])
     result = law.replace(times=tuple(times)).theory()
     test = result.test_error.values
     best = int(np.argmin(test))

@@ -65,8 +65,8 @@ class TwoLayerDynamics(TwoLayerStart):
     claims: ClassVar = ("D2", "D6", "D7", "D8", "D9")
     observables: ClassVar = ("train_error", "test_error", "second_layer", "overlap", "correlation")
     finite_size_rate: ClassVar = 1.0
-    default_sizes: ClassVar = (20, 40, 80)
-    default_seeds: ClassVar = 40
+    default_sizes: ClassVar = (15, 30, 60)
+    default_seeds: ClassVar = 30
 
     width: int = parameter(2, "number of neurons", symbol="m", least=1)
     sample_ratio: float = parameter(1.5, "samples per dimension", symbol=r"\bar\alpha = n/d", above=0, scale="log")
