@@ -384,7 +384,8 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             inside = np.minimum(samples, spectrum.population - 1)
             pair = (Population(one).errors(inside, lam, corrected=False).test_error for one in (spectrum, spectrum.coarse))
             fine, coarse = pair
-            attrs["approximation_error"] = float(np.max(np.abs(coarse / fine - 1)))
+            # the difference to half the rank, twice: a bound if the error falls faster than one over the root of the rank
+            attrs["approximation_error"] = float(2 * np.max(np.abs(coarse / fine - 1)))
         return attrs
 
     def __sklearn_tags__(self) -> Any:

@@ -6,7 +6,7 @@ a Nystrom approximation (Williams and Seeger 2001), K ~ K_M (K_MM)^-1 K_M' for `
 
 What an approximation misses is positive semi-definite and its trace is known, so it is not thrown away: it stands in the law
 as one eigenvalue of high multiplicity, with the energy of the targets that no kept direction explains. The error of doing so
-is estimated by doing it a second time, with half of the points M.
+is stated as twice the difference to half of the points M, which holds if it falls faster than one over the root of their number.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def decompose(
 
 
 def symmetric_gram(kernel: Kernel, X: Array, dtype: Any) -> Array:
-    """The Gram matrix of data, made exactly symmetric; refuses a function that is no kernel."""
+    """The Gram matrix of data; refuses a function that is no kernel."""
     return checked_gram(kernel(X, X, dtype), "kernel")
 
 

@@ -62,7 +62,7 @@ def forecast(
     error: Annotated[
         float | None, typer.Option("--error", help="Also say how many rows reach this test error.")
     ] = None,
-    splits: Annotated[int, typer.Option("--splits", help="Real fits at each of a few n, as a check; 0 for none.")] = 3,
+    splits: Annotated[int, typer.Option("--splits", help="Real fits at each of a few n, as a check; 0 for none.")] = 5,
     rows: Annotated[int | None, typer.Option("--rows", help="Use so many rows, chosen at random.")] = None,
     float32: Annotated[bool, typer.Option("--float32", help="Half the memory, six digits.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="Of everything random.")] = 0,
@@ -262,13 +262,14 @@ def run_self_test(quick: bool, as_json: bool) -> None:
     """Predicted against measured test errors on real data: a summary, and every case that is off by more than 10 %."""
     from dataclasses import asdict
 
-    from limitlab.lab.forecast.accuracy import accuracy, summary
+    from limitlab.lab.forecast.accuracy import accuracy, hidden_tail, summary
 
     sets = ("diabetes", "digits") if quick else ("diabetes", "digits", "mnist")
     with working("forecasting and measuring") as tell:
         found = accuracy(sets, quick=quick, report=tell)
+        tails = [] if quick else hidden_tail(report=tell)
     if as_json:
-        print_json({"summary": summary(found), "cases": [asdict(row) for row in found]})
+        print_json({"summary": summary(found), "cases": [asdict(row) for row in found], "tails": [asdict(row) for row in tails]})
         return
     print_table(summary(found), title="|predicted / measured - 1| of the test error (the law; with the leverage of each point)")
     poor = [row for row in found if max(abs(row.law_gap), abs(row.corrected_gap)) > 0.1]
@@ -282,3 +283,12 @@ def run_self_test(quick: bool, as_json: bool) -> None:
             for row in poor
         ]  # fmt: skip
         print_table(listed, title="Cases that either is wrong about by more than 10%")
+    if tails:
+        beyond = [
+            {
+                "kernel": row.kernel, "ridge": row.ridge, "extrapolated": short(row.predicted),
+                "band": f"{short(row.low)} to {short(row.high)}", "measured": short(row.measured), "inside": row.inside,
+            }
+            for row in tails
+        ]  # fmt: skip
+        print_table(beyond, title="MNIST, fitted on 1,000 images and extrapolated to 4,000")

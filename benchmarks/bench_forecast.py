@@ -1,0 +1,80 @@
+"""A 20 x 20 table of test errors over points and ridges on 4,000 images of MNIST: one forecast, against fitting models.
+
+Run `python benchmarks/bench_forecast.py`. Two rivals, both with 5 random splits and a Gaussian kernel:
+
+- scikit-learn's `learning_curve` on `KernelRidge`, a fit for every number of points, ridge and split;
+- a careful user, who reuses one eigendecomposition for all ridges of a split.
+
+Both are timed on a part of the table (every number of points with one ridge and one split; every fifth number of points with
+all ridges and one split) and scaled to all of it. The forecast is timed whole: kernel matrix, decomposition, 400 errors.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported: ratios of algorithms, not of thread counts
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import time
+import warnings
+
+import numpy as np
+
+from limitlab.lab.forecast import Forecast, compare_with_sklearn
+from limitlab.models.datasets import prepared
+
+SAMPLES, RIDGES, SPLITS = np.linspace(180, 3600, 20).round().astype(int), np.geomspace(1e-3, 1.0, 20), 5
+EVERY = 5
+FLOOR = 30.0
+
+
+def ratios() -> dict[str, float]:
+    """How many times faster the forecast is; fails if it differs from the sampled fits by more than 20 %."""
+    X, y = prepared("mnist")
+    warm = Forecast("rbf").fit(X[:200], y[:200])
+    warm.predict_error([50], [0.1], corrected=True)  # imports and first calls are not part of the comparison
+    compare_with_sklearn(X[:200], y[:200], [50], [0.1], splits=1), warm.measure([50], [0.1], splits=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seconds, (forecast, table) = clock(forecast_table, X, y)
+    middle = RIDGES[len(RIDGES) // 2]
+    fits, sampled = clock(compare_with_sklearn, X, y, SAMPLES, [middle], "rbf", None, 1)
+    fits *= RIDGES.size * SPLITS
+    careful, _ = clock(forecast.measure, SAMPLES[EVERY - 1 :: EVERY], RIDGES, 1)
+    careful *= EVERY * SPLITS
+    gap = np.abs(table.corrected_test_error.sel(ridge=middle).values / sampled.test_error.values[:, 0] - 1).max()
+    if not gap < 0.2:
+        raise AssertionError(f"forecast and one real split differ by {gap:.2g}, more than 0.2")
+    print(
+        f"MNIST, N = {len(X)}, {SAMPLES.size} x {RIDGES.size} table: forecast {seconds:.1f} s; scikit-learn {fits:.0f} s and a careful "
+        f"user {careful:.0f} s, both scaled up from a part; largest difference to one real split {gap:.1%}"
+    )
+    return {
+        f"fitting scikit-learn's KernelRidge for {SAMPLES.size} x {RIDGES.size} points and ridges, {SPLITS} splits (scaled)": fits / seconds,
+        "a careful user with one eigendecomposition per split (scaled)": careful / seconds,
+    }
+
+
+def forecast_table(X: np.ndarray, y: np.ndarray):
+    """The whole table from nothing, with the correction for leverages."""
+    forecast = Forecast("rbf").fit(X, y)
+    return forecast, forecast.predict_error(SAMPLES, RIDGES, corrected=True)
+
+
+def clock(function, *arguments):
+    """Seconds and result of one call."""
+    start = time.perf_counter()
+    result = function(*arguments)
+    return time.perf_counter() - start, result
+
+
+def main() -> None:
+    """Print the table."""
+    for what, ratio in ratios().items():
+        wanted = f" (at least {FLOOR:g} wanted)" if "scikit-learn" in what else ""
+        print(f"| {what} | {ratio:.3g} times faster{wanted} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""What a forecast refuses, in one line each, and how files become numbers."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from limitlab.lab.forecast import Forecast, ForecastWarning
+from limitlab.lab.forecast.tables import read_table
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 3))
+Y = X[:, 0] + 0.1 * RNG.standard_normal(40)
+
+
+def refused(words, call):
+    """A ValueError of one line that says these words."""
+    with pytest.raises(ValueError, match=words) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def broken(table, value):
+    copy = table.copy()
+    copy[5, 1] = value
+    return copy
+
+
+CASES = {
+    "constant target": ("y is constant", lambda: Forecast().fit(X, np.ones(40))),
+    "NaN": ("X contains NaN or infinity .* row 5", lambda: Forecast().fit(broken(X, np.nan), Y)),
+    "infinity": ("X contains NaN or infinity", lambda: Forecast("rbf").fit(broken(X, np.inf), Y)),
+    "NaN in y": ("y contains NaN", lambda: Forecast().fit(X, np.where(np.arange(40) == 3, np.nan, Y))),
+    "text target": ("y holds text, such as 'a': pass classify=True", lambda: Forecast().fit(X, ["a", "b"] * 20)),
+    "one class": ("one class", lambda: Forecast(classify=True).fit(X, ["a"] * 40)),
+    "n = N": ("n = 40 is not allowed: must be below N = 40", lambda: Forecast().fit(X, Y).predict_error(40, 0.1)),
+    "n > N": ("learning_curve extrapolates", lambda: Forecast().fit(X, Y).predict_error([10, 100], 0.1)),
+    "n = 0": ("n = 0 is not allowed", lambda: Forecast().fit(X, Y).predict_error(0, 0.1)),
+    "negative ridge": ("ridge = -1 is not allowed", lambda: Forecast().fit(X, Y).predict_error(10, -1.0)),
+    "negative own ridge": ("ridge = -1 is not allowed", lambda: Forecast(ridge=-1.0).fit(X, Y)),
+    "zero Gram": ("no positive eigenvalue", lambda: Forecast("precomputed").fit(np.zeros((40, 40)), Y)),
+    "zero features": ("no positive eigenvalue", lambda: Forecast().fit(np.zeros((40, 3)) + [[0, 0, 0]], Y)),
+    "asymmetric Gram": ("not symmetric", lambda: Forecast("precomputed").fit(np.triu(X @ X.T), Y)),
+    "indefinite Gram": ("not positive semi-definite", lambda: Forecast("precomputed").fit(-np.eye(40) + 0.5, Y)),
+    "oblong Gram": ("must be square", lambda: Forecast("precomputed").fit(X, Y)),
+    "unknown kernel": ("did you mean 'rbf'", lambda: Forecast("rbff").fit(X, Y)),
+    "no kernel": ("must compare every row with every row", lambda: Forecast(lambda A, B: A.sum(axis=1)).fit(X, Y)),
+    "bad method": ("method = 'fast'", lambda: Forecast(method="fast").fit(X, Y)),
+    "bad dtype": ("dtype = 'float16'", lambda: Forecast(dtype="float16").fit(X, Y)),
+    "bad rank": ("rank = 0", lambda: Forecast(rank=0).fit(X, Y)),
+    "bad gamma": ("gamma = -1", lambda: Forecast("rbf", gamma=-1.0).fit(X, Y)),
+    "memory": ("needs about .* GB of memory", lambda: Forecast("rbf", max_memory=1e4).fit(X, Y)),
+    "memory of features": ("needs about", lambda: Forecast("linear", max_memory=10).fit(X, Y)),
+    "memory of nystrom": ("smaller rank", lambda: Forecast("rbf", method="nystrom", rank=20, max_memory=10).fit(X, Y)),
+    "negative eigenvalue": ("eigenvalues is not allowed", lambda: Forecast.from_spectrum([-1.0, 1.0], [1, 1], 5)),
+    "lengths": ("one entry per eigenvalue", lambda: Forecast.from_spectrum([1.0], [1, 1], 5)),
+    "small population": ("population = 1 is not allowed", lambda: Forecast.from_spectrum([1.0, 2.0], [1, 1], 1)),
+    "no data": ("made from a spectrum", lambda: Forecast.from_spectrum([1.0], [1], 5).diagnose(0.1)),
+    "no points to correct": ("needs data", lambda: Forecast.from_spectrum([1.0], [1], 5).predict_error(2, 0.1, corrected=True)),
+    "negative time": ("time = -1 is not allowed", lambda: Forecast().fit(X, Y).error_over_time(10, -1.0)),
+    "error of 0": ("error = 0 is not allowed", lambda: Forecast().fit(X, Y).samples_for(0)),
+    "confidence": ("confidence = 2", lambda: Forecast().fit(X, Y).learning_curve([10], confidence=2)),
+    "measured n": ("real fits need 1 <= n < 40", lambda: Forecast().fit(X, Y).measure([40])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_line(name):
+    refused(*CASES[name])
+
+
+def test_ten_gigabytes_are_refused_before_any_work(monkeypatch):
+    """21,000 points exactly take 10.6 GB; with 8 GB free the refusal comes at once, with three remedies."""
+    from limitlab.lab.forecast import memory
+
+    monkeypatch.setattr(memory, "available_memory", lambda: 8e9)
+    many = np.arange(21_000.0)[:, None]
+    refused("10.6 GB .* 8.0 GB may be used: use method='nystrom', dtype='float32'", lambda: Forecast("rbf", method="exact").fit(many, many[:, 0]))
+
+
+def test_limits_of_the_shell_and_the_machine_are_read():
+    from limitlab.lab.forecast.memory import available_memory
+
+    assert 1e6 < available_memory() < 1e15
+
+
+def test_duplicates_are_warned_about():
+    twice = np.vstack([X, X[:5]])
+    with pytest.warns(ForecastWarning, match="5 duplicate rows of 45"):
+        Forecast("rbf").fit(twice, np.r_[Y, Y[:5]])
+
+
+def test_singular_gram_is_no_problem():
+    model = Forecast("precomputed").fit(X @ X.T, Y)
+    assert model.spectrum_.rank == 3
+    assert np.isfinite(model.predict_error([10, 30], [0.0, 0.1]).test_error).all()
+
+
+def test_unequal_leverages_are_warned_about():
+    heavy = X * np.exp(2 * np.random.default_rng(3).standard_normal((40, 1)))
+    model = Forecast("linear").fit(heavy, Y)
+    with pytest.warns(ForecastWarning, match=r"off by 2% to 59%"):
+        model.predict_error([20], [1e-6])
+    assert model.diagnose([1e-6])["verdict"].item() == "doubtful"
+
+
+def test_interpolation_threshold_is_warned_about():
+    model = Forecast("linear").fit(np.random.default_rng(1).standard_normal((200, 50)), RNG.standard_normal(200))
+    with pytest.warns(ForecastWarning, match=r"-41% to \+44%"):
+        model.predict_error([60], [0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict_error([150], [1.0])
+
+
+# -- tables -------------------------------------------------------------------------------------------------------------
+
+
+def frame(rows=60):
+    rng = np.random.default_rng(0)
+    size = rng.uniform(20, 200, rows)
+    return pd.DataFrame(
+        {
+            "id": [f"row {i}" for i in range(rows)],
+            "size": size,
+            "rooms": rng.integers(1, 5, rows),
+            "city": rng.choice(["A", "B", None], rows),
+            "sold": pd.date_range("2020-01-01", periods=rows).astype(str),
+            "balcony": rng.random(rows) < 0.5,
+            "country": "X",
+            "price": 3 * size + rng.standard_normal(rows),
+        }
+    )
+
+
+def test_table_is_prepared_and_says_how(tmp_path):
+    data = frame()
+    data.loc[[1, 2], "size"] = np.nan
+    data.loc[5, "price"] = np.nan
+    data = pd.concat([data, data.iloc[10:12]])
+    data.to_csv(tmp_path / "t.csv", index=False)
+    table = read_table(tmp_path / "t.csv", "price")
+    assert table.X.shape == (59, len(table.names))
+    expected = {"size", "size (missing)", "rooms", "city=A", "city=B", "city=(missing)", "sold", "balcony"}
+    assert set(table.names) == expected
+    np.testing.assert_allclose((table.X**2).sum(axis=1).mean(), 1)
+    assert table.y.std() == pytest.approx(1)
+    notes = " | ".join(table.notes)
+    for words in ("dropped 1 rows without price", "dropped 2 rows that repeat", "median", "category with 3 levels", "dropped country", "dropped id", "dates"):  # fmt: skip
+        assert words in notes
+
+
+def test_formats_agree(tmp_path):
+    data = frame()[["size", "rooms", "price"]]
+    data.to_csv(tmp_path / "t.csv", index=False)
+    np.savez(tmp_path / "t.npz", inputs=data[["size", "rooms"]].to_numpy(), price=data["price"].to_numpy(), other=np.ones(3))
+    first, second = read_table(tmp_path / "t.csv", "price"), read_table(tmp_path / "t.npz", "price")
+    np.testing.assert_allclose(first.X, second.X, rtol=1e-9)
+    np.testing.assert_allclose(first.y, second.y, rtol=1e-9)
+
+
+def test_parquet_or_what_it_needs(tmp_path):
+    data = frame()[["size", "rooms", "price"]]
+    try:
+        data.to_parquet(tmp_path / "t.parquet")
+    except ImportError:
+        (tmp_path / "t.parquet").write_bytes(b"PAR1")
+        refused("pyarrow", lambda: read_table(tmp_path / "t.parquet", "price"))
+        return
+    assert read_table(tmp_path / "t.parquet", "price").X.shape == (60, 2)
+
+
+def test_many_levels_share_a_column(tmp_path):
+    rng = np.random.default_rng(0)
+    pd.DataFrame({"code": [f"c{i}" for i in rng.integers(0, 80, 400)], "y": rng.standard_normal(400)}).to_csv(tmp_path / "t.csv", index=False)
+    assert len(read_table(tmp_path / "t.csv", "y").names) == 31
+
+
+def test_bad_files(tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "header.csv").write_text("a,b\n")
+    (tmp_path / "ragged.csv").write_text("a,b\n1,2\n1,2,3\n")
+    (tmp_path / "text.csv").write_text("a,b\n1,cat\n2,dog\n3,cat\n4,dog\n")
+    (tmp_path / "constant.csv").write_text("a,b\n1,5\n2,5\n3,5\n")
+    (tmp_path / "only.csv").write_text("b\n5\n6\n7\n")
+    (tmp_path / "model.pkl").write_bytes(b"\x80\x04.")
+    np.savez(tmp_path / "object.npz", a=np.array([{}, {}], dtype=object), b=np.ones(2))
+    refused("the file is empty", lambda: read_table(tmp_path / "empty.csv", "b"))
+    refused("no rows", lambda: read_table(tmp_path / "header.csv", "b"))
+    refused("cannot read", lambda: read_table(tmp_path / "ragged.csv", "b"))
+    refused("b holds text, such as 'cat': use --classify", lambda: read_table(tmp_path / "text.csv", "b"))
+    refused("b is constant", lambda: read_table(tmp_path / "constant.csv", "b"))
+    refused("no usable column", lambda: read_table(tmp_path / "only.csv", "b"))
+    refused("pickles are never read", lambda: read_table(tmp_path / "model.pkl", "b"))
+    refused("never read", lambda: read_table(tmp_path / "object.npz", "b"))
+    refused("no column 'prize': did you mean", lambda: read_table(tmp_path / "text.csv", "prize"))
+    refused("no such file", lambda: read_table(tmp_path / "absent.csv", "b"))
+    assert read_table(tmp_path / "text.csv", "b", classify=True).y.tolist() == ["cat", "dog", "cat", "dog"]
