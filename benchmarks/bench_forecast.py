@@ -51,7 +51,8 @@ def ratios() -> dict[str, float]:
         f"user {careful:.0f} s, both scaled up from a part; largest difference to one real split {gap:.1%}"
     )
     return {
-        f"fitting scikit-learn's KernelRidge for {SAMPLES.size} x {RIDGES.size} points and ridges, {SPLITS} splits (scaled)": fits / seconds,
+        f"fitting scikit-learn's KernelRidge for {SAMPLES.size} x {RIDGES.size} points and ridges, {SPLITS} splits (scaled)": fits
+        / seconds,
         "a careful user with one eigendecomposition per split (scaled)": careful / seconds,
     }
 

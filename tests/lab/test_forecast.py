@@ -222,7 +222,9 @@ def test_nystrom_states_an_error_that_holds():
 def test_nystrom_of_full_rank_is_exact():
     X, y = regression(100, 4)
     exact, full = Forecast("rbf").fit(X, y), Forecast("rbf", method="nystrom", rank=100).fit(X, y)
-    np.testing.assert_allclose(full.predict_error([30], [0.1]).test_error, exact.predict_error([30], [0.1]).test_error, rtol=1e-6)
+    np.testing.assert_allclose(
+        full.predict_error([30], [0.1]).test_error, exact.predict_error([30], [0.1]).test_error, rtol=1e-6
+    )
 
 
 def test_single_precision():

@@ -35,6 +35,7 @@ COMMANDS = [
     "sweep",
     "plan",
     "optimal",
+    "forecast",
     "verify",
     "figure",
     "report",

@@ -39,7 +39,8 @@ def test_table_notes_and_sentence(data):
 
 
 def test_json_plot_and_file(data, tmp_path):
-    done = run(data, "--target", "price", "--kernel", "linear", "--n", "20,100,400", "--json", "--plot", tmp_path / "a.png", "--out", tmp_path / "a.csv", "--error", 0.3)  # fmt: skip
+    asked = ["--target", "price", "--kernel", "linear", "--n", "20,100,400", "--error", 0.3, "--json"]
+    done = run(data, *asked, "--plot", tmp_path / "a.png", "--out", tmp_path / "a.csv")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["observables"]["extrapolated"] == [False, False, True]
@@ -98,7 +99,9 @@ def test_self_test_prints_the_table(monkeypatch):
         accuracy.Row("digits", "rbf", 1200, 0.0, 0.04, 0.06, 0.06, 0.001),
     ]
     monkeypatch.setattr(accuracy, "accuracy", lambda *args, **options: rows)
-    monkeypatch.setattr(accuracy, "hidden_tail", lambda *args, **options: [accuracy.HiddenTail("rbf", 0.01, 0.4, 0.3, 0.5, 0.45)])
+    monkeypatch.setattr(
+        accuracy, "hidden_tail", lambda *args, **options: [accuracy.HiddenTail("rbf", 0.01, 0.4, 0.3, 0.5, 0.45)]
+    )
     done = run("--self-test")
     assert done.exit_code == 0, done.output
     assert "4.8%" in done.stdout
@@ -114,10 +117,3 @@ def test_checks_are_left_out_where_they_cannot_be_made():
     curve = model.learning_curve([60, 90])
     assert measured_points(model, curve, 2, 0) is None
     assert [row["n"] for row in curve_rows(curve, None, None)] == ["60 *", "90 *"]
-
-
-def test_figure_of_learning_curves_draws():
-    from limitlab.show.figures import make_figure
-
-    figure = make_figure("learning-curves")
-    assert len(figure.axes) == 2

@@ -85,13 +85,9 @@ def accuracy(
             for i, n in enumerate(SAMPLES[name]):
                 found = forecast.measure([n], RIDGES, splits=splits_for(name, n, quick))
                 for j, ridge in enumerate(RIDGES):
-                    values = (predicted.test_error, predicted.corrected_test_error)
-                    rows.append(
-                        Row(
-                            name, kernel, n, ridge, *(value.values[i, j].item() for value in values),
-                            found.test_error.values[0, j].item(), found.test_error_standard_error.values[0, j].item(),
-                        )
-                    )  # fmt: skip
+                    law, corrected = (predicted[one].values[i, j].item() for one in ("test_error", "corrected_test_error"))
+                    real, error = (found[one].values[0, j].item() for one in ("test_error", "test_error_standard_error"))
+                    rows.append(Row(name, kernel, n, ridge, law, corrected, real, error))
     return rows
 
 
@@ -149,8 +145,8 @@ def hidden_tail(
         for ridge in ridges:
             guess = across @ cho_solve(cho_factor(gram + full * ridge * np.eye(full)), y[inside])
             curve = forecast.learning_curve([full], ridge)
-            values = (curve[one].item() for one in ("test_error", "test_error_low", "test_error_high"))
-            found.append(HiddenTail(name, ridge, *values, float(np.mean((guess - y[outside]) ** 2))))
+            value, low, high = (curve[one].item() for one in ("test_error", "test_error_low", "test_error_high"))
+            found.append(HiddenTail(name, ridge, value, low, high, float(np.mean((guess - y[outside]) ** 2))))
     return found
 
 

@@ -115,10 +115,20 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("this Forecast estimator requires y to be passed, but the target y is None")
         labels = np.asarray(y) if self.classify else as_numbers(y)
         X, labels = validate_data(
-            self, X, labels, multi_output=True, y_numeric=False, dtype=self.dtype, ensure_min_samples=2, ensure_all_finite=False
+            self,
+            X,
+            labels,
+            multi_output=True,
+            y_numeric=False,
+            dtype=self.dtype,
+            ensure_min_samples=2,
+            ensure_all_finite=False,
         )
         require_finite(X, "X")
-        self.classes_, targets = one_hot(labels) if self.classify else (None, np.asarray(labels, dtype=float))
+        self.classes_: Array | None = None
+        targets = np.asarray(labels) if self.classify else np.asarray(labels, dtype=float)
+        if self.classify:
+            self.classes_, targets = one_hot(labels)
         require_finite(targets, "y")
         self._flat_target = targets.ndim == 1
         targets = targets.reshape(len(targets), -1)
@@ -133,7 +143,7 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, X, dtype=self.dtype, reset=False, ensure_all_finite=False)
         require_finite(X, "X")
         values = self._design(X) @ self.coefficients_
-        if self.classify:
+        if self.classes_ is not None:
             return np.asarray(self.classes_[values.argmax(axis=1)])
         return np.asarray(values[:, 0] if self._flat_target else values, dtype=float)
 
@@ -232,7 +242,12 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         samples = results.counts(n)
         lam, at_bound = self._population.best_ridge(samples)
         values = self._population.errors(samples, lam)
-        variables = {"ridge": lam, "test_error": values.test_error, "effective_ridge": values.effective_ridge, "at_bound": at_bound}
+        variables = {
+            "ridge": lam,
+            "test_error": values.test_error,
+            "effective_ridge": values.effective_ridge,
+            "at_bound": at_bound,
+        }
         return results.dataset({name: ("n", value) for name, value in variables.items()}, {"n": samples})
 
     def error_over_time(self, n: Any, time: Any) -> xr.Dataset:
@@ -246,7 +261,10 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             flow_curve(one, times, spectrum.eigenvalues, spectrum.energies, spectrum.population, spectrum.multiplicities)
             for one in samples
         ]
-        values = {name: (("n", "time"), np.array([getattr(piece, name) for piece in pieces])) for name in ("test_error", "train_error")}
+        values = {
+            name: (("n", "time"), np.array([getattr(piece, name) for piece in pieces]))
+            for name in ("test_error", "train_error")
+        }
         result = results.dataset(values, {"n": samples, "time": times})
         return result.assign_attrs(accuracy=max(piece.accuracy for piece in pieces))
 
@@ -277,7 +295,12 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         variation = diagnostics.leverage_variation(spectrum, lam)
         gcv, left_out = diagnostics.left_out_error(spectrum, lam)
         words = [diagnostics.verdict(value) for value in variation]
-        values = {"leverage_variation": variation, "gcv": gcv, "leave_one_out": left_out, "verdict": np.array(words, dtype=object)}
+        values = {
+            "leverage_variation": variation,
+            "gcv": gcv,
+            "leave_one_out": left_out,
+            "verdict": np.array(words, dtype=object),
+        }
         return results.dataset({name: ("ridge", value) for name, value in values.items()}, {"ridge": lam})
 
     def check_tail(self, ridge: Any = None, confidence: float = 0.95) -> xr.Dataset:
@@ -292,6 +315,7 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         source = self.kernel_ if self.kernel_ is not None else self.X_fit_
         lam = self.ridge if ridge is None else ridge
         targets = self.spectrum_.targets
+        assert targets is not None
         return measured(source, self.X_fit_, targets, np.round(results.counts(n)), lam, splits, seed, classes=self.classify)
 
     def advice(self, ridge: Any = None) -> str:

@@ -66,7 +66,9 @@ def measured(
     n, lam = np.atleast_1d(np.asarray(samples, dtype=int)), np.atleast_1d(np.asarray(ridge, dtype=float))
     total = len(targets)
     if (n < 1).any() or (n >= total).any():
-        raise ValueError(f"n = {n[(n < 1) | (n >= total)][0]} is not allowed: real fits need 1 <= n < {total}, to leave points to test")
+        raise ValueError(
+            f"n = {n[(n < 1) | (n >= total)][0]} is not allowed: real fits need 1 <= n < {total}, to leave points to test"
+        )
     if splits < 1:
         raise ValueError(f"splits = {splits} is not allowed: must be at least 1")
     names = ("test_error", "train_error", *(("classification_error",) if classes else ()))
@@ -113,7 +115,9 @@ def _dual_path(gram: Array, across: Array, y: Array, lam: Array) -> tuple[Array,
     values, vectors = eigh(gram / n, driver="evd", check_finite=False)
     values = np.where(values > ROUNDING * values[-1], values, 0.0)
     with np.errstate(divide="ignore"):
-        inverse = np.where(values[:, None] > 0, 1 / (values[:, None] + lam), np.where(lam > 0, 1 / np.where(lam > 0, lam, 1), 0.0))
+        inverse = np.where(
+            values[:, None] > 0, 1 / (values[:, None] + lam), np.where(lam > 0, 1 / np.where(lam > 0, lam, 1), 0.0)
+        )
     scaled = (vectors.T @ y)[:, None, :] * inverse[:, :, None]  # (n, ridges, outputs)
     flat = scaled.reshape(n, -1)
     guess = ((across @ vectors) @ flat / n).reshape(len(across), lam.size, -1)
@@ -122,7 +126,14 @@ def _dual_path(gram: Array, across: Array, y: Array, lam: Array) -> tuple[Array,
 
 
 def compare_with_sklearn(
-    X: Array, y: Array, samples: Any, ridge: Any, kernel: str = "rbf", gamma: float | None = None, splits: int = 5, seed: int = 0
+    X: Array,
+    y: Array,
+    samples: Any,
+    ridge: Any,
+    kernel: str = "rbf",
+    gamma: float | None = None,
+    splits: int = 5,
+    seed: int = 0,
 ) -> xr.Dataset:
     """The curve by `sklearn.model_selection.learning_curve` on `KernelRidge`: a fit for every size, ridge and split.
 
@@ -161,5 +172,6 @@ def compare_with_sklearn(
             train[i, j], test[i, j] = -own[0], -other[0]
     axes = ("n", "ridge")
     spread = test.std(axis=2, ddof=1) / np.sqrt(splits) if splits > 1 else np.full(test.shape[:2], np.inf)
-    variables = {"test_error": (axes, test.mean(axis=2)), "train_error": (axes, train.mean(axis=2)), "test_error_standard_error": (axes, spread)}  # fmt: skip
+    means = {"test_error": test.mean(axis=2), "train_error": train.mean(axis=2), "test_error_standard_error": spread}
+    variables = {name: (axes, value) for name, value in means.items()}
     return xr.Dataset(variables, {"n": n, "ridge": lam}, {"splits": splits, "seed": seed, "kind": "scikit-learn"})

@@ -57,7 +57,9 @@ def _machine() -> float:
     except (OSError, StopIteration, ValueError):
         pass
     try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2  # half of it, where nobody says what is free
+        return (
+            float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2
+        )  # half of it, where nobody says what is free
     except (AttributeError, ValueError, OSError):
         return 4.0 * GIB
 

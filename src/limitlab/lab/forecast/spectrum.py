@@ -250,11 +250,12 @@ def checked_gram(gram: Array, name: str) -> Array:
 
 def _asymmetry(gram: Array, block: int = 1024) -> float:
     """Largest difference to the transpose, without a second matrix."""
-    starts = range(0, len(gram), block)
-    return max(
-        (float(np.abs(gram[i : i + block, j : j + block] - gram[j : j + block, i : i + block].T).max()) for i in starts for j in starts if j <= i),
-        default=0.0,
-    )  # fmt: skip
+    largest = 0.0
+    for i in range(0, len(gram), block):
+        for j in range(0, i + 1, block):
+            gap = gram[i : i + block, j : j + block] - gram[j : j + block, i : i + block].T
+            largest = max(largest, float(np.abs(gap).max()))
+    return largest
 
 
 def _projected(values: Array, vectors: Array, targets: Array) -> Spectrum:

@@ -88,10 +88,14 @@ def read_table(path: str | Path, target: str, classify: bool = False, most_rows:
     y, scale = _target(frame[target], target, classify, notes)
     X, names = columns(frame.drop(columns=[target]), notes)
     if not names:
-        raise ValueError(f"{file.name} has no usable column besides {target!r}: give columns that vary and describe the rows")
+        raise ValueError(
+            f"{file.name} has no usable column besides {target!r}: give columns that vary and describe the rows"
+        )
     mean, spread = X.mean(axis=0), X.std(axis=0)
     X = (X - mean) / spread / np.sqrt(X.shape[1])
-    notes.append(f"standardised {X.shape[1]} input columns and divided them by {np.sqrt(X.shape[1]):.3g} (rows of norm about 1)")
+    notes.append(
+        f"standardised {X.shape[1]} input columns and divided them by {np.sqrt(X.shape[1]):.3g} (rows of norm about 1)"
+    )
     return Table(X, y, names, notes, scale)
 
 
@@ -132,7 +136,7 @@ def _from_npz(file: Path, target: str) -> Any:
     if loaded[target].ndim != 1:
         raise ValueError(f"the array {target!r} has shape {loaded[target].shape}: a target must be one-dimensional")
     rows = len(loaded[target])
-    parts = {}
+    parts: dict[str, Array] = {}
     for name, array in loaded.items():
         if array.ndim == 0 or len(array) != rows:
             continue
@@ -152,7 +156,9 @@ def clean_rows(frame: Any, target: str, notes: list[str]) -> Any:
         frame = frame[frame[target].notna()]
     repeated = frame.duplicated()
     if repeated.any():
-        notes.append(f"dropped {int(repeated.sum())} rows that repeat another row entirely (they would be tested on their own copy)")
+        notes.append(
+            f"dropped {int(repeated.sum())} rows that repeat another row entirely (they would be tested on their own copy)"
+        )
         frame = frame[~repeated]
     return frame
 
@@ -166,7 +172,9 @@ def _target(values: Any, name: str, classify: bool, notes: list[str]) -> tuple[A
         if classes < 2:
             raise ValueError(f"{name} holds one class only: there is nothing to learn")
         if classes > max(20, len(labels) // 5):
-            raise ValueError(f"{name} has {classes} classes in {len(labels)} rows: forecast it as a number, without --classify")
+            raise ValueError(
+                f"{name} has {classes} classes in {len(labels)} rows: forecast it as a number, without --classify"
+            )
         notes.append(f"{name}: {classes} classes, one target of 0 and 1 for each")
         return labels, 1.0
     numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float)
@@ -176,7 +184,9 @@ def _target(values: Any, name: str, classify: bool, notes: list[str]) -> tuple[A
     spread = float(numbers.std())
     if spread == 0:
         raise ValueError(f"{name} is constant (every value is {numbers[0]:g}): there is nothing to learn")
-    notes.append(f"{name}: centred at {numbers.mean():.4g} and divided by its standard deviation {spread:.4g} (error 1 is no skill)")
+    notes.append(
+        f"{name}: centred at {numbers.mean():.4g} and divided by its standard deviation {spread:.4g} (error 1 is no skill)"
+    )
     return (numbers - numbers.mean()) / spread, spread
 
 
@@ -233,7 +243,9 @@ def _filled(values: Any, label: str, notes: list[str]) -> dict[str, Array]:
         notes.append(f"dropped {label}: no finite value")
         return {}
     middle = float(np.median(numbers[~absent]))
-    notes.append(f"{label}: {int(absent.sum())} missing values replaced by the median {middle:.4g}, and marked in a column of their own")
+    notes.append(
+        f"{label}: {int(absent.sum())} missing values replaced by the median {middle:.4g}, and marked in a column of their own"
+    )
     return {label: np.where(absent, middle, numbers), f"{label} (missing)": absent.astype(float)}
 
 

@@ -59,9 +59,7 @@ def forecast(
     gamma: Annotated[float | None, typer.Option("--gamma", help="Of the kernel exp(-gamma |x-y|^2).")] = None,
     width: Annotated[int, typer.Option("--width", help="Number of random features.")] = 1000,
     activation: Annotated[str, typer.Option("--activation", help="Of the random features.")] = "relu",
-    error: Annotated[
-        float | None, typer.Option("--error", help="Also say how many rows reach this test error.")
-    ] = None,
+    error: Annotated[float | None, typer.Option("--error", help="Also say how many rows reach this test error.")] = None,
     splits: Annotated[int, typer.Option("--splits", help="Real fits at each of a few n, as a check; 0 for none.")] = 5,
     rows: Annotated[int | None, typer.Option("--rows", help="Use so many rows, chosen at random.")] = None,
     float32: Annotated[bool, typer.Option("--float32", help="Half the memory, six digits.")] = False,
@@ -154,7 +152,9 @@ def rows_needed(model: Forecast, error: float, lam: Any) -> dict[str, Any]:
 
 def title(data: Path, target: str, kernel: str, table: Table, model: Forecast) -> str:
     """What the table is about."""
-    unit = "mean squared error of the 0/1 targets" if model.classify else "mean squared error over the variance of the target"
+    unit = (
+        "mean squared error of the 0/1 targets" if model.classify else "mean squared error over the variance of the target"
+    )
     return f"{data.name}: {target} from {table.X.shape[1]} columns, N = {len(table.X)}, {kernel} kernel ({unit})"
 
 
@@ -170,7 +170,9 @@ def measured_points(model: Forecast, curve: xr.Dataset, splits: int, seed: int) 
         return None
     chosen = np.unique(possible[np.round(np.linspace(0, possible.size - 1, FEW)).astype(int)])
     parts = [
-        model.measure([n[i]], [curve["ridge"].values[i]], splits=splits, seed=seed).assign_coords(n=[curve.n.values[i]], ridge=[0])
+        model.measure([n[i]], [curve["ridge"].values[i]], splits=splits, seed=seed).assign_coords(
+            n=[curve.n.values[i]], ridge=[0]
+        )
         for i in chosen
     ]
     return xr.concat(parts, "n").assign_attrs(parts[0].attrs)
@@ -184,7 +186,10 @@ def curve_rows(curve: xr.Dataset, best: xr.Dataset | None, checks: xr.Dataset | 
         real = {at: [checks[name].values[i, 0] for name in names] for i, at in enumerate(checks.n.values.tolist())}
     rows = []
     for i, at in enumerate(curve.n.values.tolist()):
-        row: dict[str, Any] = {"n": f"{at:.0f}" + (" *" if curve.extrapolated.values[i] else ""), "test_error": short(curve.test_error[i])}
+        row: dict[str, Any] = {
+            "n": f"{at:.0f}" + (" *" if curve.extrapolated.values[i] else ""),
+            "test_error": short(curve.test_error[i]),
+        }
         if "test_error_low" in curve:
             row["band"] = f"{short(curve.test_error_low[i])} to {short(curve.test_error_high[i])}"
         row |= {"train_error": short(curve.train_error[i]), "degrees_of_freedom": short(curve.degrees_of_freedom[i])}
@@ -269,9 +274,13 @@ def run_self_test(quick: bool, as_json: bool) -> None:
         found = accuracy(sets, quick=quick, report=tell)
         tails = [] if quick else hidden_tail(report=tell)
     if as_json:
-        print_json({"summary": summary(found), "cases": [asdict(row) for row in found], "tails": [asdict(row) for row in tails]})
+        print_json(
+            {"summary": summary(found), "cases": [asdict(row) for row in found], "tails": [asdict(row) for row in tails]}
+        )
         return
-    print_table(summary(found), title="|predicted / measured - 1| of the test error (the law; with the leverage of each point)")
+    print_table(
+        summary(found), title="|predicted / measured - 1| of the test error (the law; with the leverage of each point)"
+    )
     poor = [row for row in found if max(abs(row.law_gap), abs(row.corrected_gap)) > 0.1]
     if poor:
         listed = [

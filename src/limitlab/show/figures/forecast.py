@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 from limitlab.show.figures.style import COLOURS, RC, finish, new_figure, simulation_points, theory_line
 
 
-def draw_curve(axes: Axes, curve: xr.Dataset, measured: xr.Dataset | None = None, index: int = 0, label: str = "forecast") -> None:
+def draw_curve(
+    axes: Axes, curve: xr.Dataset, measured: xr.Dataset | None = None, index: int = 0, label: str = "forecast"
+) -> None:
     """One learning curve: solid with its band where the data reach, dashed beyond, real fits as points."""
     n, beyond = curve.n.values, curve.extrapolated.values
     inside = ~beyond
@@ -32,7 +34,9 @@ def draw_curve(axes: Axes, curve: xr.Dataset, measured: xr.Dataset | None = None
         simulation_points(axes, measured.n, measured.test_error.values[:, 0], known, index)
 
 
-def forecast_figure(curve: xr.Dataset, best: xr.Dataset | None = None, measured: xr.Dataset | None = None, title: str = "") -> Figure:
+def forecast_figure(
+    curve: xr.Dataset, best: xr.Dataset | None = None, measured: xr.Dataset | None = None, title: str = ""
+) -> Figure:
     """A forecast with its band, the curve of the best ridge, the real fits, and the end of the data."""
     figure, (axes,) = new_figure(width=7.2)
     ridges = np.unique(curve["ridge"].values)
@@ -41,7 +45,9 @@ def forecast_figure(curve: xr.Dataset, best: xr.Dataset | None = None, measured:
     if measured is not None:
         error = measured.test_error_standard_error.values[:, 0]
         known = error if np.isfinite(error).all() else None
-        simulation_points(axes, measured.n, measured.test_error.values[:, 0], known, 0, f"real fits ({measured.attrs['splits']} splits)")
+        simulation_points(
+            axes, measured.n, measured.test_error.values[:, 0], known, 0, f"real fits ({measured.attrs['splits']} splits)"
+        )
     if best is not None:
         theory_line(axes, best.n, best.test_error, 1, "forecast, best ridge at every $n$", linewidth=1.5)
     if curve.extrapolated.values.any():
@@ -59,7 +65,12 @@ def learning_curves(quick: bool = True) -> Figure:
 
     figure, panels = new_figure(columns=2)
     splits = 4 if quick else 20
-    kernels = (("linear", "linear"), ("rbf", "Gaussian"), ("relu-nngp", "arc-cosine"), ("random-features", "random features"))
+    kernels = (
+        ("linear", "linear"),
+        ("rbf", "Gaussian"),
+        ("relu-nngp", "arc-cosine"),
+        ("random-features", "random features"),
+    )
     for axes, name, few in zip(panels, ("diabetes", "digits"), ((30, 80, 200), (50, 150, 500)), strict=True):
         X, y = prepared(name)
         if quick and name == "digits":
@@ -71,7 +82,14 @@ def learning_curves(quick: bool = True) -> Figure:
                 warnings.simplefilter("ignore", ForecastWarning)
                 draw_curve(axes, forecast.learning_curve(grid), forecast.measure(few, splits=splits), index, words)
         axes.axvline(len(X), color="grey", linewidth=1, linestyle=":")
-        finish(axes, "number of points $n$", "test error", rf"{name}, $N = {len(X)}$, $\lambda = 0.01$", xscale="log", yscale="log")
+        finish(
+            axes,
+            "number of points $n$",
+            "test error",
+            rf"{name}, $N = {len(X)}$, $\lambda = 0.01$",
+            xscale="log",
+            yscale="log",
+        )
         _readable_ticks(axes)
     return figure
 
