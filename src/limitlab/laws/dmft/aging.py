@@ -5,9 +5,9 @@ equations for one unit vector with covariance htilde(q) = h(q) - h(0) - h'(0) q.
 enter its long-time limit, if ageing has one effective temperature (weak ergodicity breaking): with the fast response chi, the
 slope xhat of the slow part, S = gamma^2 h1 chi and CA the mean squared residual,
 
-    CA = tau^2 / (1 + S + xhat gamma^2 h0)^2 + gamma^2 h0 / [(1 + S)(1 + S + xhat gamma^2 h0)]                         (13a)
-    xhat = 1 / (chi alpha gamma^2 CA h1) - chi                                                                           (13b)
-    1 = alpha S^2 / (1 + S)^2 + alpha gamma^2 CA h2 chi^2                                                              (13c)
+    CA = tau^2 / (1 + S + xhat gamma^2 h0)^2 + gamma^2 h0 / [(1 + S)(1 + S + xhat gamma^2 h0)]                         (13.1)
+    xhat = 1 / (chi alpha gamma^2 CA h1) - chi                                                                           (13.2)
+    1 = alpha S^2 / (1 + S)^2 + alpha gamma^2 CA h2 chi^2                                                              (13.3)
 
 Equation numbers of docs/theory/two_layer_dynamics.md. The ansatz is a conjecture: supported by the numerical solution of the two-time
 equations for pure powers, an approximation (low by a few per cent, near the threshold by about 20 %) for mixed kernels.
@@ -120,7 +120,7 @@ def plateau(gamma: float, ratio: float, noise: float, reduced: Reduced) -> Plate
 
 
 def _state(chi: float, gamma: float, ratio: float, reduced: Reduced) -> tuple[float, float] | None:
-    """The residual from (13c) and the slope from (13b); None where the residual would not be positive."""
+    """The residual from (13.3) and the slope from (13.2); None where the residual would not be positive."""
     s = gamma**2 * reduced.h1 * chi
     residual = (1 - ratio * (s / (1 + s)) ** 2) / (ratio * gamma**2 * reduced.h2 * chi**2)
     return (residual, 1 / (chi * ratio * gamma**2 * residual * reduced.h1) - chi) if residual > 0 else None

@@ -5,7 +5,7 @@ With sigma = sum_k c_k h_k and phi = sum_k b_k h_k in the orthonormal Hermite po
     E sigma(<w,x>) sigma(<w',x>) = h(<w,w'>),    h(q) = sum_k c_k^2 q^k,
     E sigma(<w,x>) phi(<w_*,x>) = phihat(<w,w_*>),   phihat(v) = sum_k c_k b_k v^k,      ||phi||^2 = sum_k b_k^2.
 
-Equations h.1 to h.3 of docs/theory/two_layer_dynamics.md.
+Section "Kernels" of docs/theory/two_layer_dynamics.md.
 """
 
 from __future__ import annotations
