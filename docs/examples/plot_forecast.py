@@ -1,0 +1,64 @@
+"""
+A learning curve without training
+=================================
+
+How does the test error of kernel ridge regression fall with the number of examples? Instead of fitting it a hundred times, decompose the
+Gram matrix once. Lines are forecasts, points are real fits on random subsets, dashes are beyond the data.
+"""
+
+import numpy as np
+
+from limitlab import Forecast
+from limitlab.models.datasets import mnist, prepared
+from limitlab.show.figures.forecast import draw_curve
+from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+
+# %%
+# Diabetes: 442 patients, ten measurements. All kernels do equally well, and the curves are flat: more patients would not help.
+
+figure, (left, right) = new_figure(columns=2)
+X, y = prepared("diabetes")
+for index, kernel in enumerate(("linear", "rbf", "relu-nngp")):
+    forecast = Forecast(kernel, ridge=0.01, intercept=0.3).fit(X, y)
+    draw_curve(left, forecast.learning_curve(np.geomspace(15, 1500, 40)), forecast.measure([30, 100, 300], splits=10), index, kernel)
+    print(f"{kernel}: {forecast.advice()}")
+finish(left, "number of points $n$", "test error", "diabetes", xscale="log")
+
+# %%
+# Digits, even or odd: here the kernel matters, and so does the number of examples.
+
+X, y = prepared("digits")
+X, y = X[:1000], y[:1000]
+for index, kernel in enumerate(("linear", "rbf", "relu-nngp")):
+    forecast = Forecast(kernel, ridge=0.001, intercept=0.3).fit(X, y)
+    draw_curve(right, forecast.learning_curve(np.geomspace(30, 4000, 40)), forecast.measure([50, 150, 500], splits=5), index, kernel)
+    print(f"{kernel}: {forecast.advice()}")
+finish(right, "number of points $n$", "test error", "digits, even or odd", xscale="log", yscale="log")
+
+# %%
+# MNIST with ten classes: squared errors of one-hot targets are forecast, wrong labels are measured.
+
+images, labels = mnist("train")
+images, labels = images[:1000] - images.mean(axis=0), labels[:1000]
+forecast = Forecast("rbf", ridge=0.001, classify=True).fit(images / np.sqrt((images**2).sum(axis=1).mean()), labels)
+measured = forecast.measure([100, 300, 700], splits=3)
+predicted = forecast.predict_error([100, 300, 700], corrected=True)
+for i, n in enumerate(measured.n.values):
+    print(
+        f"n = {n}: forecast {predicted.corrected_test_error.values[i, 0]:.4f}, measured {measured.test_error.values[i, 0]:.4f}, "
+        f"wrong labels {measured.classification_error.values[i, 0]:.1%}"
+    )
+
+# %%
+# The same decomposition gives the whole plane of points and ridges, and the best ridge for every number of points.
+
+ridges = np.geomspace(1e-5, 1, 60)
+figure, (axes,) = new_figure()
+for index, n in enumerate((50, 200, 800)):
+    curve = forecast.predict_error([n], ridges, corrected=True).corrected_test_error[0]
+    theory_line(axes, ridges, curve, index, f"$n = {n}$")
+    few = np.geomspace(1e-4, 1, 5)
+    simulation_points(axes, few, forecast.measure([n], few, splits=3).test_error[0], index=index)
+best = forecast.best_ridge([50, 200, 800])
+theory_line(axes, best["ridge"], best.test_error, 6, "best ridge", linestyle=":")
+finish(axes, r"ridge $\lambda$", "test error", "MNIST, ten classes, 1000 images", xscale="log")
