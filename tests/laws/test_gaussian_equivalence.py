@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import limitlab as ll
-from limitlab.laws import GaussianEquivalence, RandomFeaturesRidge
+from limitlab.laws import GaussianEquivalence, MarginEquivalence, RandomFeaturesRidge
+from limitlab.laws.classification import random_features_margin
 from limitlab.laws.regression import gaussian_equivalence
 from limitlab.laws.regression.gaussian_equivalence import COMPARED
 from limitlab.models.activations import Moments
@@ -53,7 +54,6 @@ def test_agrees(activation):
 
 def test_outside_the_proportional_regime():
     law = GaussianEquivalence(width_ratio=8.0, sample_ratio=2.0)
-    assert not law.is_proportional(30)
     with pytest.warns(UserWarning, match=r"N = 240 and n = 60 is outside the proportional regime.*180"):
         law.simulate(30, 0)
     with warnings.catch_warnings():
@@ -62,7 +62,9 @@ def test_outside_the_proportional_regime():
 
 
 @pytest.mark.parametrize(
-    "fault", [dict(mean=None), dict(nonlinear=0.0), dict(nonlinear=1.3), dict(linear=0.9)], ids=["mu0", "no noise", "mu*", "mu1"]
+    "fault",
+    [dict(mean=None), dict(nonlinear=0.0), dict(nonlinear=1.3), dict(linear=0.9)],
+    ids=["mu0", "no noise", "mu*", "mu1"],
 )
 def test_wrong_features_are_noticed(fault, monkeypatch):
     """Features without the mean, without the noise, or with a moment that is off by some per cent."""
@@ -76,3 +78,40 @@ def test_wrong_features_are_noticed(fault, monkeypatch):
     monkeypatch.setattr(gaussian_equivalence, "linear_features", wrong)
     law = GaussianEquivalence(activation="relu", width_ratio=1.5, sample_ratio=2.0, ridge=0.01, constant=1.0, noise=0.2)
     assert ll.compare(law, sizes=[25, 50, 100], seeds=16).verdict == "disagree"
+
+
+# -- the largest margin ----------------------------------------------------------------------------------------------------
+
+
+def test_margins_share_weights_inputs_and_labels():
+    """A linear activation has no noise to replace: both classifiers see the same data, also when labels are random."""
+    law = MarginEquivalence(activation="identity", width_ratio=0.8, sample_ratio=0.5, link="logit", link_strength=2.0)
+    run = law.simulate(30, 1)
+    assert float(run.margin) > 0
+    np.testing.assert_allclose(run.margin, run.linear_margin, rtol=1e-7)
+    assert abs(float(run.classification_error_gap)) < 0.05  # one is exact, the other on fresh inputs
+
+
+def test_margins_agree_with_each_other():
+    law = MarginEquivalence(activation="tanh", width_ratio=3.0, sample_ratio=2.0)
+    gaps = ["margin_gap", "classification_error_gap"]
+    assert ll.compare(law, sizes=[20, 40, 80], seeds=20, observables=gaps).verdict == "agree"
+
+
+def test_margin_without_noise_on_the_features_is_noticed(monkeypatch):
+    monkeypatch.setattr(
+        random_features_margin,
+        "linear_features",
+        lambda rng, X, weights, mu: linear_features(rng, X, weights, Moments(mu.mean, mu.linear, 0.5 * mu.nonlinear)),
+    )
+    result = ll.compare(MarginEquivalence(), sizes=[20, 40, 80], seeds=20)
+    assert result.verdict == "disagree"
+
+
+def test_margin_outside_its_range():
+    found = MarginEquivalence(width_ratio=0.5).theory()
+    assert float(found.margin) == float(found.margin_gap) == float(found.classification_error_gap) == 0
+    with pytest.warns(UserWarning, match="outside the proportional regime"):
+        MarginEquivalence(width_ratio=8.0).simulate(20, 0)
+    with pytest.raises(ValueError, match="link"):
+        MarginEquivalence(activation="relu", link=lambda t: 0.3 + 0 * t)

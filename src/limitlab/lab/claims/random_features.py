@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from limitlab.lab.claims.core import Claim, Number, Outcome
 from limitlab.lab.compare import compare
+from limitlab.laws.classification.margin_equivalence import MarginEquivalence
 from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEquivalence
 from limitlab.laws.regression.random_features import RandomFeaturesRidge, risk
 from limitlab.laws.regression.random_features_tuning import best_ridge, ridgeless_width, snr_threshold
@@ -141,7 +142,7 @@ def check_double_descent(quick: bool) -> Outcome:
             f"all curves; at lambda = 0.01, rho = 0.2 the wide risk exceeds that of predicting zero by {SIGMAS:g} standard errors"
         ),
         measured={
-            "N/n of the peak at lambda = 1e-2, 1e-4, 1e-6, 1e-8": ", ".join(f"{peak:.4f}" for peak in peaks),
+            "N/n of the peak at lambda = 1e-3, 1e-4, 1e-6, 1e-8": ", ".join(f"{peak:.4f}" for peak in peaks),
             "exponent of the peak in lambda": exponent,
             "simulated risk at N = n over its neighbours'": ratio,
             "ridgeless curves that fall beyond N = n": descending,
@@ -166,7 +167,7 @@ def peak_positions() -> tuple[Array, float]:
     """N/n of the largest risk for falling ridges, and the exponent in lambda of the risk at N = n (ReLU, n/d = 3)."""
     mu = moments("relu")
     share = 1 + np.linspace(-0.6, 0.6, 24001)
-    ridges = np.array([1e-2, 1e-4, 1e-6, 1e-8])
+    ridges = np.array([1e-3, 1e-4, 1e-6, 1e-8])
     curves = risk(3 * share, 3.0, ridges[:, None], mu.linear, mu.nonlinear, noise=0.5)["excess_risk"]
     top = risk(3.0, 3.0, [1e-12, 1e-10, 0.0], mu.linear, mu.nonlinear, noise=0.5)["excess_risk"]
     exponent = float(np.log(top[0] / top[1]) / np.log(1e-2)) if np.isinf(top[2]) else 0.0
@@ -312,9 +313,16 @@ def check_equivalence(quick: bool) -> Outcome:
         for size, gap in zip(sizes, np.abs(gaps[-len(COMPARED) :]).max(axis=0), strict=True):
             measured[f"{law.activation.name}: largest relative gap at d = {size}"] = float(gap)
     rate, rate_error = common_rate(sizes, np.stack(gaps, axis=1), np.stack(errors, axis=1))
+    margins = compare(MarginEquivalence(), (20, 40, 80) if quick else (50, 100, 200), 20 if quick else 40, resolution=0.2)
+    agreed += margins.passed
+    for row in margins.rows:
+        if row.observable.endswith("gap"):
+            measured[f"max-margin: {row.observable.replace('_', ' ')}"] = row.simulation
+            measured[f"max-margin: {row.observable.replace('_', ' ')}, standard error"] = row.standard_error
     nonlinear, linear = beyond_the_regime()
     measured.update(
         comparisons_that_agree=agreed,
+        comparisons=len(EQUIVALENT) + 1,
         rate_of_the_gaps=rate,
         rate_standard_error=rate_error,
         unlearned_quadratic_part_at_n_of_order_d_squared=nonlinear,
@@ -322,18 +330,21 @@ def check_equivalence(quick: bool) -> Outcome:
     )
     return Outcome(
         passed=bool(
-            agreed == len(EQUIVALENT)
+            agreed == len(EQUIVALENT) + 1
             and abs(rate - 1) < RATE_BAND
             and rate_error < RATE_ERROR
             and nonlinear < 0.5 < 0.9 < linear
         ),
         criterion=(
-            f"bias, variance, train error and norm agree with the limit on both kinds of features at d = {sizes}; their gaps close like "
-            f"d^-r with r within {RATE_BAND:g} of 1; with n of order d^2 the equivalence fails: a quadratic target is learned by the "
-            "nonlinear features only"
+            f"ridge: bias, variance, train error and norm agree with the limit on both kinds of features at d = {sizes}; their gaps "
+            f"close like d^-r with r within {RATE_BAND:g} of 1; largest margin: margin and error agree with one limit on both; with n "
+            "of order d^2 the equivalence fails: a quadratic target is learned by the nonlinear features only"
         ),
         measured=measured,
-        note="The linear features keep the mean mu0 of the activation; without it they could not carry a constant.",
+        note=(
+            "The linear features keep the mean mu0 of the activation; without it they could not carry a constant. For ridge regression "
+            "the equivalence is a theorem, for the largest margin a conjecture."
+        ),
     )
 
 
@@ -389,9 +400,9 @@ CLAIMS: tuple[Claim, ...] = (
         area=AREA,
         statement=(
             "Nonlinear random features and noisy linear ones, mu0 + mu1 <w, x> + mu* z, give the same errors when n and N are of the "
-            "order of d; their gap closes like 1/d."
+            "order of d; their gap closes like 1/d. The same is conjectured for the largest margin."
         ),
-        laws=("GaussianEquivalence", "RandomFeaturesRidge"),
+        laws=("GaussianEquivalence", "MarginEquivalence", "RandomFeaturesRidge"),
         check=check_equivalence,
         figure="gaussian-equivalence",
     ),

@@ -7,12 +7,14 @@ Limit.    n, N, d -> infinity with N/d -> psi1 (`width_ratio`) and n/d -> psi2 (
 Result.   Both have the same limit, that of `random_features.risk`, and the gap between them vanishes like 1/d
           (docs/theory/random_features.md, section 6). The higher-order part of the activation acts as noise on the features.
 Status.   Theorem for ridge regression (Mei and Montanari 2022), and for smooth convex losses (Hu and Lu 2023). The regime matters:
-          once n or N is of order d^2, the quadratic part of the activation is learned and the two part ways.
+          once n or N is of order d^2, the quadratic part of the activation is learned and the two part ways. For the largest
+          margin see `margin_equivalence`.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,41 +71,49 @@ class GaussianEquivalence(RandomFeaturesModel):
     def evaluate(self, **grid: Any) -> Values:
         """The common limit of both, and gaps of 0."""
         limit = limit_of(self, grid)
-        return _side_by_side(limit, limit)
+        return side_by_side(limit, limit, COMPARED)
 
     def experiment(self, size: int, seed: int, **path: Any) -> Values:
         """Both regressions on the same weights, inputs and labels; warns when the size leaves the proportional regime."""
-        if not self.is_proportional(size):
-            width, samples = self.counts(size)
-            warnings.warn(
-                f"size = {size} with N = {width} and n = {samples} is outside the proportional regime: more than "
-                f"{QUADRATIC_SHARE:g} d^2 = {QUADRATIC_SHARE * size**2:g} features or samples start to learn quadratic parts; "
-                "use a larger size",
-                stacklevel=2,
-            )
+        warn_beyond_proportional(size, *self.counts(size))
         rng, weights, X, X_new = self.draw(size, seed)
         nonlinear = [nonlinear_features(inputs, weights, self.activation) for inputs in (X, X_new)]
         linear = [linear_features(rng, inputs, weights, self.moments()) for inputs in (X, X_new)]
         labels = rng.bit_generator.random_raw()  # the seed of the labels, which both regressions share
-        runs = (
+        runs = [
             self.measure(FeatureRidge(Z, X, Z_new, X_new), np.random.default_rng(labels), path)
             for Z, Z_new in (nonlinear, linear)
+        ]
+        return side_by_side(runs[0], runs[1], COMPARED)
+
+
+def warn_beyond_proportional(size: int, width: int, samples: int) -> None:
+    """Warn when N or n is no longer small against d^2 (a rule of thumb).
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_beyond_proportional(100, 800, 300)
+    ...     warn_beyond_proportional(30, 240, 90)
+    >>> [str(warning.message).split(":")[0] for warning in caught]
+    ['size = 30 with N = 240 and n = 90 is outside the proportional regime']
+    """
+    most = QUADRATIC_SHARE * size**2
+    if max(width, samples) > most:
+        warnings.warn(
+            f"size = {size} with N = {width} and n = {samples} is outside the proportional regime: more than "
+            f"{QUADRATIC_SHARE:g} d^2 = {most:g} features or samples start to learn quadratic parts; use a larger size",
+            stacklevel=3,
         )
-        return _side_by_side(*runs)
-
-    def is_proportional(self, size: int) -> bool:
-        """Whether N and n are well below d^2 at this size (a rule of thumb).
-
-        >>> law = GaussianEquivalence(width_ratio=8.0, sample_ratio=3.0)
-        >>> law.is_proportional(30), law.is_proportional(100)
-        (False, True)
-        """
-        return max(self.counts(size)) <= QUADRATIC_SHARE * size**2
 
 
-def _side_by_side(nonlinear: Values, linear: Values) -> dict[str, Array]:
-    """The observables of both, and nonlinear minus linear (0 where both are infinite)."""
-    pairs = {name: (np.asarray(nonlinear[name]), np.asarray(linear[name])) for name in COMPARED}
+def side_by_side(nonlinear: Values, linear: Values, names: Sequence[str]) -> dict[str, Array]:
+    """The observables of both kinds of features, and nonlinear minus linear (0 where both are infinite).
+
+    >>> {name: float(value) for name, value in side_by_side({"margin": 0.5}, {"margin": 0.25}, ["margin"]).items()}
+    {'margin': 0.5, 'linear_margin': 0.25, 'margin_gap': 0.25}
+    """
+    pairs = {name: (np.asarray(nonlinear[name]), np.asarray(linear[name])) for name in names}
     gaps = {name: np.where(a == b, 0.0, a - np.where(a == b, 0.0, b)) for name, (a, b) in pairs.items()}
     return {
         **{name: a for name, (a, _) in pairs.items()},

@@ -1,0 +1,106 @@
+"""Gaussian equivalence of random features for the largest margin (claim T7).
+
+Setting.  The classifier of `RandomFeaturesMargin`, found twice with the same weights w_j, inputs x_i and labels: on the features
+          s(<w_j, x_i>), and on the noisy linear features mu0 + mu1 <w_j, x_i> + mu* z_ij with independent normal z_ij.
+Limit.    n, N, d -> infinity with N/d -> psi1 (`width_ratio`) and n/d -> psi2 (`sample_ratio`).
+Result.   Margin and classification error have the same limits for both (docs/theory/random_features.md, section 6); for the linear
+          features these are the limits of the margin equations.
+Status.   Conjecture (Montanari, Ruan, Sohn and Yan 2019): the largest margin is not a smooth function of the features, and the
+          proofs for smooth losses do not reach it. The experiments here support it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import model_validator
+
+from limitlab.laws.base import Status
+from limitlab.laws.classification.labelled import MONTANARI, LabelledLaw
+from limitlab.laws.classification.max_margin import NO_CLASSIFIER
+from limitlab.laws.classification.random_features_margin import Draw, RandomFeaturesMargin
+from limitlab.laws.parameters import parameter
+from limitlab.laws.regression.gaussian_equivalence import side_by_side, warn_beyond_proportional
+from limitlab.laws.results import Values
+from limitlab.models.activations import Activation
+from limitlab.numerics.margin import hard_margin
+
+COMPARED = ("margin", "classification_error")
+"""What is measured on both kinds of features."""
+
+
+class MarginEquivalence(LabelledLaw):
+    """Do nonlinear random features have the margin of linear ones with noise?
+
+    Observables without prefix belong to the nonlinear features, `linear_...` to the noisy linear ones, and `..._gap` is their
+    difference.
+
+    Examples
+    --------
+    >>> law = MarginEquivalence(width_ratio=4.0, sample_ratio=2.0)
+    >>> prediction = law.theory()
+    >>> round(float(prediction.margin), 6), round(float(prediction.linear_margin), 6), float(prediction.margin_gap)
+    (0.649048, 0.649048, 0.0)
+    """
+
+    status: ClassVar[Status] = "conjecture"
+    regime: ClassVar[str] = "n, N, d -> infinity with N/d and n/d fixed; it fails when n or N is of order d^2"
+    assumptions: ClassVar[tuple[str, ...]] = RandomFeaturesMargin.assumptions
+    references: ClassVar[tuple[str, ...]] = (MONTANARI,)
+    claims: ClassVar[tuple[str, ...]] = ("T7",)
+    observables: ClassVar[tuple[str, ...]] = (
+        *COMPARED,
+        *(f"linear_{name}" for name in COMPARED),
+        *(f"{name}_gap" for name in COMPARED),
+    )
+    default_sizes: ClassVar[tuple[int, ...]] = (25, 50, 100)
+    default_seeds: ClassVar[int] = 30
+
+    width_ratio: float = parameter(4.0, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log")
+    sample_ratio: float = parameter(2.0, "samples per input dimension", symbol=r"\psi_2 = n/d", above=0, scale="log")
+    activation: Activation = parameter("relu", "activation of the random neurons", symbol=r"\sigma")
+
+    @model_validator(mode="after")
+    def _both_sides_exist(self) -> Self:
+        self.side("linear")
+        return self
+
+    def side(self, features: Literal["nonlinear", "linear"]) -> RandomFeaturesMargin:
+        """The law of one of the two classifiers.
+
+        >>> MarginEquivalence().side("linear").features
+        'linear'
+        """
+        return RandomFeaturesMargin(
+            width_ratio=self.width_ratio,
+            sample_ratio=self.sample_ratio,
+            activation=self.activation,
+            link=self.link,
+            link_strength=self.link_strength,
+            features=features,
+        )
+
+    def realised(self, size: int) -> Self:
+        """The law with the ratios of whole numbers."""
+        width, samples = self.side("linear").counts(size)
+        return self.replace(width_ratio=width / size, sample_ratio=samples / size)
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The common limit of both, and gaps of 0."""
+        limit = self.side("linear").evaluate()
+        return {**side_by_side(limit, limit, COMPARED), "accuracy": limit["accuracy"]}
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """Both classifiers on the same weights, inputs and labels; warns when the size leaves the proportional regime."""
+        warn_beyond_proportional(size, *self.side("linear").counts(size))
+        nonlinear, linear = (self.side(features).draw(size, seed) for features in ("nonlinear", "linear"))  # type: ignore[arg-type]
+        linear.y = nonlinear.y  # weights and inputs come first in a draw and are the same already
+        return side_by_side(_measured(nonlinear), _measured(linear), COMPARED)
+
+
+def _measured(draw: Draw) -> dict[str, np.float64]:
+    """Margin and error of the max-margin classifier of one draw."""
+    found = hard_margin(draw.y[:, None] * draw.features)
+    error = draw.error(found.direction) if found.separable else NO_CLASSIFIER
+    return dict(margin=np.float64(found.margin), classification_error=np.float64(error))
