@@ -190,7 +190,6 @@ class Labels:
         t, w = graded_rule([*self.layers, *mirrored, *focus], order)
         return t, w * (self.probability(t) + 1 - self.probability(-t))
 
-
     def oriented(self) -> Labels:
         """These labels, or those of the score with the other sign, so that E[y L] is not negative.
 

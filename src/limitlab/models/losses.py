@@ -82,20 +82,20 @@ def _hinge_proximal(w: Array, scale: float) -> Proximal:
 
 
 def _logistic_proximal(w: Array, scale: float) -> Proximal:
-    """The root of p = w + V / (1 + e^p), by Newton's method kept inside its bracket [w, w + V]."""
-    low, high = w.copy(), w + scale
-    p = w + scale * _sigmoid(-w - scale / 2)
+    """The root of p = w + V / (1 + e^p), by Newton's method.
+
+    p - w - V / (1 + e^p) increases, is concave for p > 0 and convex for p < 0: from p = 0, or from w or w + V on the same side of
+    the root, Newton's steps approach the root from one side.
+    """
+    p = np.where(w > -scale / 2, np.maximum(w, 0.0), np.minimum(w + scale, 0.0))
     for _ in range(NEWTON_STEPS):
         share = _sigmoid(-p)
-        excess = p - w - scale * share
-        low, high = np.where(excess < 0, p, low), np.where(excess > 0, p, high)
-        new = p - excess / (1 + scale * share * (1 - share))
-        done = np.abs(new - p) <= 1e-15 * (1 + np.abs(w) + scale)  # rounding, which may also leave the bracket
-        p = np.where(((new <= low) | (new >= high)) & ~done, (low + high) / 2, new)
-        if done.all():
+        step = (p - w - scale * share) / (1 + scale * share * (1 - share))
+        p = p - step
+        if (np.abs(step) <= 1e-15 * (1 + np.abs(w) + scale)).all():
             break
     else:
-        raise ConvergenceError("the proximal map of the logistic loss did not converge", p, float(np.abs(excess).max()))
+        raise ConvergenceError("the proximal map of the logistic loss did not converge", p, float(np.abs(step).max()))
     share = _sigmoid(-p)
     bend = share * (1 - share)
     return Proximal(p, share, bend / (1 + scale * bend))
@@ -186,7 +186,9 @@ def _newton(chosen: Loss, V: Array, ridge: float) -> Array:
         while objective(a - step * direction) > now + 1e-12 * abs(now) and step > 1e-6:
             step /= 2
         a = a - step * direction
-    raise ConvergenceError(f"Newton's method for the {chosen.name} loss did not converge", a, float(np.linalg.norm(gradient)))
+    raise ConvergenceError(
+        f"Newton's method for the {chosen.name} loss did not converge", a, float(np.linalg.norm(gradient))
+    )
 
 
 def _support_vector_machine(V: Array, ridge: float) -> Array:

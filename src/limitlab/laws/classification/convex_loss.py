@@ -59,7 +59,9 @@ class LossPoint(NamedTuple):
     accuracy: float
 
 
-def force_moments(chosen: Loss, labels: Labels, rho: float, c1: float, c2: float, scale: float, order: int = 24) -> ForceMoments:
+def force_moments(
+    chosen: Loss, labels: Labels, rho: float, c1: float, c2: float, scale: float, order: int = 24
+) -> ForceMoments:
     """v, q, m and E loss(p) by one integral over x = w/S, S^2 = c1^2 + c2^2 (docs/theory/margins.md, eq. 11)."""
     size = float(np.hypot(c1, c2))
     alignment = rho * c1 / size
@@ -121,9 +123,7 @@ class _Equations:
                 found = self.moments(c1, c2, scale)
                 new1, size, new_scale = self._map(found, self._averages(found))
                 new2 = float(np.sqrt(max(size - new1**2, 1e-6 * size)))
-                c1, c2, scale = (
-                    old + DAMPING * (new - old) for old, new in ((c1, new1), (c2, new2), (scale, new_scale))
-                )
+                c1, c2, scale = (old + DAMPING * (new - old) for old, new in ((c1, new1), (c2, new2), (scale, new_scale)))
             last = [np.log(c2), np.log(scale)]
             yield np.array([np.log(c1 / c2), *last] if self.informative else last)
 

@@ -52,7 +52,9 @@ class FeatureClassifier(LabelledLaw):
     def _usable_features(self) -> Self:
         mu = self.moments
         if mu.linear == 0 and mu.nonlinear == 0:
-            raise ValueError(f"activation = {self.activation!r} is not allowed: it is constant, so that there are no features")
+            raise ValueError(
+                f"activation = {self.activation!r} is not allowed: it is constant, so that there are no features"
+            )
         if abs(mu.mean) > CENTRED * max(abs(mu.linear), mu.nonlinear) and not self.labels.symmetric:
             raise ValueError(
                 f"link = {self.link.name!r} is not allowed with an activation of mean {mu.mean:.6g}: the mean acts as a free "

@@ -1,0 +1,1 @@
+"""Where gradient descent ends up: laws of implicit bias."""

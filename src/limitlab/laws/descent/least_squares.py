@@ -1,0 +1,207 @@
+"""Gradient descent on least squares ends at the interpolant nearest to its start, at a known rate (claims J1, L5).
+
+Setting.  The loss (1/n) |X theta - y|^2 with more unknowns p than samples n; gradient descent from theta = 0 with the step
+          eta = 1/(lambda_max + lambda_min), eigenvalues of X'X/n without its zeros. Random inputs: x ~ N(0, 1_p), y = <x, beta> + noise.
+Result.   theta_k -> X^+ y, the interpolant of least norm (from theta_0: theta_0 + X^+(y - X theta_0), the nearest one). Steps below
+          1/lambda_max converge, and the best rate per step is (lambda_max - lambda_min)/(lambda_max + lambda_min). Random inputs with
+          p/n -> gamma > 1 (docs/theory/implicit_bias.md, eqs. 3-6): eigenvalues x = 1 + gamma + 2 sqrt(gamma) cos phi,
+
+              largest step = (1 + sqrt gamma)^-2,   best rate = 2 sqrt(gamma)/(1 + gamma),                                  (3)
+              |theta_k - theta_inf|^2 = int (rate cos phi)^(2k) (r^2 + tau^2 gamma/x) (2/pi) sin^2 phi dphi / x.            (4)
+
+Status.   Theorem.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.laws.base import Law, Status
+from limitlab.laws.descent.data import checked_table
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+from limitlab.models.descent import LeastSquares
+
+Array = NDArray[np.float64]
+
+POINTS = 4096  # of the trapezoidal rule for (4), which converges geometrically
+
+
+def descent_limit(ratio: ArrayLike, steps: ArrayLike, signal: ArrayLike, noise: ArrayLike) -> dict[str, Array]:
+    """Equations (3) and (4) for random inputs; all arguments broadcast.
+
+    Parameters
+    ----------
+    ratio
+        p/n, above 1.
+    steps
+        Number of steps.
+    signal, noise
+        Norm of beta, standard deviation of the noise.
+
+    Examples
+    --------
+    >>> values = descent_limit(4.0, [0, 10], 1.0, 0.5)
+    >>> values["distance"].round(6).tolist(), values["best_rate"].tolist()
+    ([1.0, 0.021083], [0.8, 0.8])
+    """
+    gamma, k, r, tau = (np.asarray(given, dtype=float) for given in (ratio, steps, signal, noise))
+    if not (gamma > 1).all():
+        raise ValueError(
+            f"ratio = {gamma[~(gamma > 1)].flat[0]:g} is not allowed: must be above 1, more unknowns than samples"
+        )
+    rate = 2 * np.sqrt(gamma) / (1 + gamma)
+    phi = np.pi * (np.arange(POINTS) + 0.5) / POINTS
+    wide = [array[..., None] for array in (gamma, k, r, tau, rate)]
+    x = 1 + wide[0] + 2 * np.sqrt(wide[0]) * np.cos(phi)
+    mass = 2 * np.sin(phi) ** 2 / (POINTS * x) * (wide[2] ** 2 + wide[3] ** 2 * wide[0] / x)
+    left = ((wide[4] * np.cos(phi)) ** (2 * wide[1]) * mass).sum(axis=-1)
+    norm = r**2 / gamma + tau**2 / (gamma - 1)
+    shape = np.broadcast_shapes(gamma.shape, left.shape)
+    values = dict(
+        largest_step=(1 + np.sqrt(gamma)) ** -2.0,
+        best_rate=rate,
+        distance=np.sqrt(left / norm),
+        coefficient_norm=norm,
+    )
+    return {name: np.broadcast_to(value, shape) for name, value in values.items()}
+
+
+class LeastSquaresDescent(Law):
+    """Which of the many interpolants does gradient descent find, and how fast?
+
+    Made from your data by `from_data(X, y)`, or with random inputs and `ratio` unknowns per sample.
+
+    Examples
+    --------
+    >>> law = LeastSquaresDescent.from_data([[1.0, 2.0, 0.0, 1.0], [0.0, 1.0, 1.0, -1.0]], [1.0, 2.0])
+    >>> law.interpolant.round(6).tolist()
+    [0.058824, 0.764706, 0.647059, -0.588235]
+    >>> round(law.largest_step, 9), round(law.best_rate, 9)
+    (0.317320513, 0.400616808)
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "any data with more unknowns than samples; random inputs: n, p -> infinity with p/n above 1"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "gradient descent on the mean squared residual (no factor 1/2) from zero, with the step 1/(lambda_max + lambda_min)",
+        "random inputs: standard Gaussian, labels linear plus noise",
+    )
+    references: ClassVar[tuple[str, ...]] = (
+        """@article{hastie2022surprises,
+  title={Surprises in high-dimensional ridgeless least squares interpolation},
+  author={Hastie, Trevor and Montanari, Andrea and Rosset, Saharon and Tibshirani, Ryan J.},
+  journal={Annals of Statistics}, volume={50}, number={2}, pages={949--986}, year={2022}
+}""",
+    )
+    claims: ClassVar[tuple[str, ...]] = ("J1", "L5")
+    observables: ClassVar[tuple[str, ...]] = ("largest_step", "best_rate", "distance", "coefficient_norm")
+    array_parameters: ClassVar[tuple[str, ...]] = ("ratio", "steps", "signal", "noise")
+    size_meaning: ClassVar[str] = "number of unknowns p"
+    finite_size_rate: ClassVar[dict[str, float]] = dict(
+        largest_step=2 / 3, best_rate=2 / 3, distance=2 / 3, coefficient_norm=1.0
+    )
+    default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
+    default_seeds: ClassVar[int] = 30
+
+    ratio: float = parameter(4.0, "unknowns per sample", symbol=r"\gamma = p/n", above=1, scale="log")
+    steps: int = parameter(10, "steps of gradient descent", symbol="k", least=0)
+    signal: float = parameter(1.0, "norm of the coefficients behind the labels", symbol="r", above=0)
+    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
+    inputs: tuple[tuple[float, ...], ...] | None = parameter(
+        None, "rows of a data set, in place of random inputs", symbol="X"
+    )
+    targets: tuple[float, ...] | None = parameter(None, "its labels", symbol="y")
+
+    @model_validator(mode="after")
+    def _consistent_data(self) -> Self:
+        checked_table(self.inputs, self.targets)
+        if self.inputs is not None and not np.any(self.inputs):
+            raise ValueError("inputs are not allowed: must not all be 0")
+        return self
+
+    @classmethod
+    def from_data(cls, X: ArrayLike, y: ArrayLike, **parameters: Any) -> Self:
+        """The law of a given data set: inputs, one row per sample, and labels."""
+        table, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+        return cls(inputs=tuple(map(tuple, table.tolist())), targets=tuple(labels.tolist()), **parameters)
+
+    # -- the data set ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def problem(self) -> LeastSquares:
+        """Least squares on the data set the law was made from."""
+        if self.inputs is None:
+            raise ValueError("this law has random inputs: make it by from_data(X, y) to ask about a data set")
+        return LeastSquares(np.asarray(self.inputs), np.asarray(self.targets))
+
+    @property
+    def interpolant(self) -> Array:
+        """Where descent from zero ends: X^+ y."""
+        return self.problem.limit()
+
+    @property
+    def largest_step(self) -> float:
+        """Steps below this converge."""
+        return float(self.evaluate()["largest_step"])  # type: ignore[arg-type]
+
+    @property
+    def best_rate(self) -> float:
+        """Factor by which every step of the best length shrinks the distance to the limit, at least."""
+        return float(self.evaluate()["best_rate"])  # type: ignore[arg-type]
+
+    # -- the law -----------------------------------------------------------------------------------------------------------
+
+    def evaluate(self, **grid: Any) -> Values:
+        """Step, rate, relative distance after `steps` steps and squared norm of the end; for a data set from its spectrum."""
+        chosen = {name: getattr(self, name) if grid.get(name) is None else grid[name] for name in self.array_parameters}
+        if self.inputs is not None:
+            return spectral(self.problem, chosen["steps"])
+        return descent_limit(**chosen)
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """Gradient descent step by step, on a fresh draw or on the data set (then size and seed are not used)."""
+        problem = self.problem if self.inputs is not None else self.draw(size, seed)
+        end = problem.limit()
+        norm = float(end @ end)
+        away = float(np.linalg.norm(problem.descend(self.steps) - end))
+        return dict(
+            largest_step=problem.largest_step,
+            best_rate=problem.best_rate,
+            distance=away / np.sqrt(norm) if norm else 0.0,
+            coefficient_norm=norm,
+        )
+
+    def draw(self, size: int, seed: int) -> LeastSquares:
+        """Random inputs and labels."""
+        rng = self.rng(size, seed)
+        X = rng.standard_normal((self.samples(size), size))
+        beta = rng.standard_normal(size)
+        beta *= self.signal / np.linalg.norm(beta)
+        return LeastSquares(X, X @ beta + self.noise * rng.standard_normal(len(X)))
+
+    def samples(self, size: int) -> int:
+        """Number of samples that go with `size` unknowns."""
+        return min(max(1, round(size / self.ratio)), size - 1)
+
+    def realised(self, size: int) -> Self:
+        """The law with the ratio that `size` unknowns give."""
+        return self if self.inputs is not None else self.replace(ratio=size / self.samples(size))
+
+
+def spectral(problem: LeastSquares, steps: ArrayLike) -> dict[str, Array]:
+    """What descent does after so many best steps on given data, from the singular values: no step is taken."""
+    k = np.asarray(steps, dtype=float)
+    _, _, right = problem._svd
+    parts = (right @ problem.limit()) ** 2
+    left = np.abs(1 - 2 * problem.best_step * problem.eigenvalues) ** (2 * k[..., None])
+    norm = float(parts.sum())
+    distance = np.sqrt((left * parts).sum(axis=-1) / norm) if norm else np.zeros(k.shape)
+    constants = (problem.largest_step, problem.best_rate, norm)
+    step, rate, size = (np.broadcast_to(value, k.shape) for value in constants)
+    return dict(largest_step=step, best_rate=rate, distance=distance, coefficient_norm=size)

@@ -1,0 +1,183 @@
+"""Gradient descent on separable data ends in the direction of the largest margin, slowly (claim J2).
+
+Setting.  w follows gradient flow from 0 on (1/n) sum_i loss(y_i <w, x_i>), loss(m) = e^-m or log(1 + e^-m); the data can be
+          separated. (Gradient descent with a small step eta does the same at t = eta k.)
+Limit.    t -> infinity: with w_hat the shortest vector of margins y_i <w, x_i> >= 1, and its multipliers alpha_i on the support vectors,
+
+              w(t) = w_hat log t + r(t),   r(t) -> r_inf,   y_i <r_inf, x_i> = -log(n alpha_i) on the support vectors,        (1)
+              |w/|w| - w_hat/|w_hat|| = C/log t + ...,   C = |part of r_inf across w_hat|/|w_hat|.                           (2)
+
+          For random inputs, then n, p -> infinity with p/n -> `ratio`: the margin of w tends to that of the law `MaxMargin`.
+Status.   Theorem (Soudry et al. 2018) for (1); equations and corrections: docs/theory/implicit_bias.md.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.laws.base import Status
+from limitlab.laws.classification.labelled import MONTANARI, LabelledLaw
+from limitlab.laws.classification.max_margin import MaxMargin
+from limitlab.laws.descent.data import checked_table
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+from limitlab.models.descent import SeparableFlow, Tail
+
+Array = NDArray[np.float64]
+
+SOUDRY = """@article{soudry2018implicit,
+  title={The implicit bias of gradient descent on separable data},
+  author={Soudry, Daniel and Hoffer, Elad and Nacson, Mor Shpigel and Gunasekar, Suriya and Srebro, Nathan},
+  journal={Journal of Machine Learning Research}, volume={19}, number={70}, pages={1--57}, year={2018}
+}"""
+
+
+class LogisticDescent(LabelledLaw):
+    """Which classifier does gradient descent on separable data tend to, and how slowly?
+
+    Made from your data by `from_data(X, y)`, or with random inputs and `ratio` features per sample.
+
+    Examples
+    --------
+    >>> X, y = [[1.0, 0.5], [0.4, 1.2], [2.0, 2.5], [-1.5, -0.3]], [1, 1, 1, -1]
+    >>> law = LogisticDescent.from_data(X, y)
+    >>> law.direction.round(9).tolist(), round(law.margin, 9), round(law.gap_constant, 9)
+    ([0.7, 0.6], 1.084652289, 1.02996322)
+    >>> round(float(law.direction_gap(50.0)), 6)
+    0.02078
+    """
+
+    status: ClassVar[Status] = "theorem"
+    regime: ClassVar[str] = "log t -> infinity; for random inputs then n, p -> infinity with p/n fixed"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "the data can be separated through the origin",
+        "the support vectors are linearly independent and all carry weight (true for almost all data)",
+        "gradient flow, or descent with a small step",
+    )
+    references: ClassVar[tuple[str, ...]] = (SOUDRY, MONTANARI)
+    claims: ClassVar[tuple[str, ...]] = ("J2",)
+    observables: ClassVar[tuple[str, ...]] = ("margin", "norm_growth", "gap_product")
+    size_meaning: ClassVar[str] = "number of features p"
+    default_sizes: ClassVar[tuple[int, ...]] = (16, 32, 64)
+    default_seeds: ClassVar[int] = 20
+
+    ratio: float = parameter(1.0, "features per sample", symbol="p/n", above=0, scale="log")
+    loss: Tail = parameter("exponential", "loss of the margin: exponential or logistic")
+    log_time: float = parameter(
+        1e6, "logarithm of the training time in a simulation", symbol=r"\log t", least=10, scale="log"
+    )
+    inputs: tuple[tuple[float, ...], ...] | None = parameter(
+        None, "rows of a data set, in place of random inputs", symbol="X"
+    )
+    targets: tuple[float, ...] | None = parameter(None, "its labels -1, +1", symbol="y")
+
+    @model_validator(mode="after")
+    def _consistent_data(self) -> Self:
+        checked_table(self.inputs, self.targets)
+        if self.targets is not None and not set(self.targets) <= {-1.0, 1.0}:
+            raise ValueError(f"targets = {sorted(set(self.targets))[:5]} are not allowed: labels must be -1 or +1")
+        if self.inputs is None:
+            threshold = MaxMargin(link=self.link, link_strength=self.link_strength).separability_ratio()
+            if self.ratio <= threshold:
+                raise ValueError(
+                    f"ratio = {self.ratio:g} is not allowed: must be above {threshold:.6g}, so that the data can be separated"
+                )
+        return self
+
+    @classmethod
+    def from_data(cls, X: ArrayLike, y: ArrayLike, **parameters: Any) -> Self:
+        """The law of a given data set: inputs, one row per sample, and labels -1, +1."""
+        table, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+        return cls(inputs=tuple(map(tuple, table.tolist())), targets=tuple(labels.tolist()), **parameters)
+
+    # -- the data set ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def flow(self) -> SeparableFlow:
+        """Gradient flow on the data set the law was made from."""
+        if self.inputs is None or self.targets is None:
+            raise ValueError("this law has random inputs: make it by from_data(X, y) to ask about a data set")
+        flow = SeparableFlow(np.asarray(self.targets)[:, None] * np.asarray(self.inputs), self.loss)
+        if flow.excess.size:  # raises where the data cannot be separated, or are degenerate
+            return flow
+        raise ValueError("inputs = () is not allowed: give at least one sample")
+
+    @property
+    def direction(self) -> Array:
+        """w_hat: the shortest vector with all margins at least 1."""
+        return self.flow.direction
+
+    @property
+    def margin(self) -> float:
+        """The largest margin of the data set, 1/|w_hat|; for random inputs its limit."""
+        return float(self.evaluate()["margin"])  # type: ignore[arg-type]
+
+    @property
+    def correction(self) -> Array:
+        """w_tilde: the part of r_inf in the span of the support vectors."""
+        return self.flow.correction
+
+    @property
+    def gap_constant(self) -> float:
+        """C of equation (2)."""
+        return self.flow.gap_constant
+
+    def direction_gap(self, log_time: ArrayLike) -> Array:
+        """|w/|w| - w_hat/|w_hat|| at one value of log t, or several increasing ones."""
+        return self.flow.direction_gap(log_time)
+
+    # -- the law -----------------------------------------------------------------------------------------------------------
+
+    def evaluate(self, **grid: Any) -> Values:
+        """Margin of w(t), |w(t)|/log t, and the direction gap times log t over C, all as t -> infinity."""
+        if self.inputs is not None:
+            margin = self.flow.hard_margin.margin
+        else:
+            limit = MaxMargin(ratio=self.ratio, link=self.link, link_strength=self.link_strength).evaluate()
+            margin = float(limit["margin"])  # type: ignore[arg-type]
+        # The simulation stops at log t: of relative order 1/log t is left.
+        return dict(margin=margin, norm_growth=1 / margin, gap_product=1.0, accuracy=100 / self.log_time)
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """Gradient flow up to `log_time`, on a fresh draw or on the data set (then size and seed are not used)."""
+        if self.inputs is not None:
+            return measured(self.flow, self.log_time)
+        rng = self.rng(size, seed)
+        for _ in range(100):  # a small draw may be inseparable by chance, and then has no law
+            X = rng.standard_normal((self.samples(size), size))
+            flow = SeparableFlow(self.labels.draw(rng, X[:, 0])[:, None] * X, self.loss)
+            try:
+                return measured(flow, self.log_time)
+            except ValueError:
+                continue
+        raise ValueError(
+            f"size = {size} is not allowed: no separable draw was found at ratio = {self.ratio:g}; use a larger one"
+        )
+
+    def samples(self, size: int) -> int:
+        """Number of samples that go with `size` features."""
+        return max(1, round(size / self.ratio))
+
+    def realised(self, size: int) -> Self:
+        """The law with the ratio that `size` features give."""
+        return self if self.inputs is not None else self.replace(ratio=size / self.samples(size))
+
+
+def measured(flow: SeparableFlow, log_time: float) -> dict[str, float]:
+    """The observables of a flow at one time."""
+    times = sorted({flow.settled, log_time})
+    found = dict(zip(times, flow.remainders(times), strict=True))
+    now, later = found[log_time], flow.completed(found[flow.settled])
+    w = now + log_time * flow.direction
+    constant = float(np.linalg.norm(flow.across(later)) * flow.hard_margin.margin)
+    gap = float(flow.gap(np.asarray(log_time), now))
+    return dict(
+        margin=float((flow.vectors @ w).min() / np.linalg.norm(w)),
+        norm_growth=float(np.linalg.norm(w) / log_time),
+        gap_product=gap * log_time / constant if constant > 0 else 1.0,
+    )
