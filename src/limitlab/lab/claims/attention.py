@@ -213,7 +213,7 @@ HALF_TIMES = {128: {1.0: 5.28, 3.0: 5.92, 5.0: 9.14}, 1024: {1.0: 5.26, 3.0: 5.9
 """Times at which half of 32 tokens' pairs are close, from 64 systems of an independent program."""
 
 ENSEMBLE_CASES: tuple[tuple[Ensemble, float], ...] = (
-    ("A", 0.5), ("A", 2.0), ("B", 0.5), ("B", 2.0), ("C", 2.0), ("C", 5.0), ("D", 2.0), ("D", 5.0),
+    ("A", 2.0), ("B", 2.0), ("C", 2.0), ("C", 5.0), ("D", 2.0), ("D", 5.0),
 )  # fmt: skip
 """Ensembles and temperatures of the full check."""
 
@@ -221,10 +221,10 @@ ENSEMBLE_CASES: tuple[tuple[Ensemble, float], ...] = (
 def check_phase_diagrams(quick: bool) -> Outcome:
     """Q = K = V = I: the boundary is the closed form; random matrices: C and D stay metastable, A and B collapse."""
     measured: dict[str, Number] = {}
-    systems = 24 if quick else 64
+    systems = 16 if quick else 64
     worst = worst_limit = 0.0
     for d, table in HALF_TIMES.items():
-        times = np.arange(4.0, 12.0, 0.05)
+        times = np.arange(4.0, 12.0, 0.1)
         halves = phase_diagram(32, d, list(table), times, systems=systems).half_time()
         for (beta, expected), half in zip(table.items(), halves, strict=True):
             measured[f"half_time_d{d}_beta{beta:g}"] = float(half)

@@ -26,6 +26,7 @@ Coefficients = Sequence[tuple[float, float]]
 TAIL = 1e-10  # largest Fourier coefficient beyond 2/3 of the band, relative to the largest of all
 SMALLEST_GRID, LARGEST_GRID = 128, 2048
 TOLERANCE = 1e-12
+COURANT = 6.0
 
 
 def harmonics(beta: float) -> int:
@@ -177,7 +178,9 @@ def _spectral(density: Coefficients, beta: float, grid: Array, normalised: bool,
     start = density_values(density, 2 * np.pi * np.arange(size) / size)
     if grid[-1] == 0:
         return np.tile(start, (grid.size, 1))
-    found = solve_ivp(slope, (0.0, grid[-1]), start, "DOP853", grid, rtol=TOLERANCE, atol=TOLERANCE)
+    # inside the stability region for the highest kept harmonic (speed at most 1, or e^beta): its rounding noise must not grow
+    longest = 3.0 * COURANT / size / (1.0 if normalised else float(np.exp(beta)))
+    found = solve_ivp(slope, (0.0, grid[-1]), start, "DOP853", grid, rtol=TOLERANCE, atol=TOLERANCE, max_step=longest)
     if not found.success:
         raise ConvergenceError(f"the density stopped before time {grid[-1]:g}: {found.message}", found.y)
     return np.asarray(found.y.T)

@@ -113,6 +113,42 @@ def _renormalise(y: Array) -> None:
             y[i, k] /= length
 
 
+@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)  # type: ignore[untyped-decorator]
+def _combine(start: Array, slopes: Array, coefficients: Array, h: float, out: Array) -> None:
+    """out = start + h sum_k coefficients[k] slopes[k]; loops, which compile fast and leave no temporaries."""
+    for i in range(start.shape[0]):
+        for k in range(start.shape[1]):
+            total = 0.0
+            for stage in range(coefficients.size):
+                total += coefficients[stage] * slopes[stage, i, k]
+            out[i, k] = start[i, k] + h * total
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _step_error(slopes: Array) -> float:
+    """Largest entry of the difference between the solutions of orders 5 and 4, over the step; NaN if there is one."""
+    worst = 0.0
+    for i in range(slopes.shape[1]):
+        for k in range(slopes.shape[2]):
+            error = 0.0
+            for stage in range(7):
+                error += ERROR[stage] * slopes[stage, i, k]
+            if not abs(error) <= worst:  # also true for NaN
+                worst = abs(error)
+    return worst
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _extend(theta: float, weights: Array) -> None:
+    """Weights of the slopes in the continuous extension at a fraction theta of the step."""
+    for stage in range(7):
+        power, total = theta, 0.0
+        for p in range(4):
+            total += EXTENSION[stage, p] * power
+            power *= theta
+        weights[stage] = total
+
+
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _one_system(
     gram: bool, normalised: bool, beta: float, start: Array, times: Array, tolerance: float, most_steps: int, out: Array
@@ -120,8 +156,7 @@ def _one_system(
     """Integrate one system and write its states at `times` (increasing) into `out`."""
     n, m = start.shape
     y, trial = start.copy(), start.copy()
-    slopes = np.empty((7, n, m))
-    weights = np.empty((n, n))
+    slopes, weights, between = np.empty((7, n, m)), np.empty((n, n)), np.empty(7)
     now, index, steps = 0.0, 0, 0
     while index < times.size and times[index] <= 0:
         out[index] = y
@@ -130,35 +165,16 @@ def _one_system(
     velocity(gram, normalised, beta, y, slopes[0], weights)
     while index < times.size:
         for stage in range(6):
-            trial[:] = y
-            for past in range(stage + 1):
-                factor = h * STAGES[stage, past]
-                if factor != 0:
-                    trial += factor * slopes[past]
+            _combine(y, slopes, STAGES[stage, : stage + 1], h, trial)
             velocity(gram, normalised, beta, trial, slopes[stage + 1], weights)
-        worst = 0.0
-        for i in range(n):
-            for k in range(m):
-                error = 0.0
-                for stage in range(7):
-                    error += ERROR[stage] * slopes[stage, i, k]
-                if not abs(error) <= worst:  # also true for NaN
-                    worst = abs(error)
-        worst *= h / tolerance
+        worst = _step_error(slopes) * h / tolerance
         if worst <= 1:
             status = _bad(gram, trial)
             if status != DONE:
                 return status
             while index < times.size and times[index] <= now + h:
-                theta = (times[index] - now) / h
-                out[index] = y
-                for stage in range(7):
-                    power, weight = theta, 0.0
-                    for p in range(4):
-                        weight += EXTENSION[stage, p] * power
-                        power *= theta
-                    if weight != 0:
-                        out[index] += h * weight * slopes[stage]
+                _extend((times[index] - now) / h, between)
+                _combine(y, slopes, between, h, out[index])
                 if not gram:
                     _renormalise(out[index])
                 index += 1

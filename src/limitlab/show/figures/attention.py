@@ -1,0 +1,288 @@
+"""Figures of transformers as particles: collapse, phase diagrams, histograms, growth rates, tokens on a sphere (claims J24-J29)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable
+from limitlab.laws.attention.clustering import critical_beta, plateau_time
+from limitlab.laws.attention.equiangular import EquiangularTokens, collapse_time, overlap
+from limitlab.laws.attention.residual import ResidualFlow
+from limitlab.models.attention import circle
+from limitlab.models.attention.clusters import circle_clusters, pair_fraction
+from limitlab.models.attention.engines import random_tokens, token_paths
+from limitlab.models.attention.ensembles import ensemble_paths, phase_diagram
+from limitlab.models.attention.overlaps import overlap_profile, random_transformer
+from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+
+Array = NDArray[Any]
+
+
+def token_collapse(quick: bool = True) -> Figure:
+    """Common overlap of 32 random tokens over the layers, and the time of their collapse: closed form and simulation."""
+    dimension, seeds = (512, 4) if quick else (2048, 24)
+    figure, (left, right) = new_figure(columns=2)
+    times, few = np.linspace(0, 14, 300), np.arange(1.0, 14.0, 1.5)
+    for index, beta in enumerate((0.0, 2.0, 4.0, 5.0)):
+        theory_line(left, times, 1 - overlap(times, 32, beta), index, rf"$\beta = {beta:g}$")
+        law = EquiangularTokens(tokens=32, beta=beta, times=tuple(few))
+        runs = 1 - np.array([law.experiment(dimension, seed)["overlap"] for seed in range(seeds)])
+        simulation_points(left, few, runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(seeds), index)
+    left.plot(times[-110:], 3e2 * np.exp(-2 * times[-110:]), color="grey", linestyle=":", label=r"slope of $e^{-2t}$")
+    finish(left, "time $t$ (layers)", r"$1 - g$", f"32 random tokens, $d = {dimension}$", yscale="log", ylim=(1e-7, 2))
+    betas, some = np.linspace(0, 12, 200), np.array([0.5, 2.0, 3.5, 5.0, 6.0])
+    for index, tokens in enumerate((8, 32, 128)):
+        theory_line(right, betas, collapse_time(1e-3, tokens, betas), index, rf"$n = {tokens}$")
+    high = np.linspace(7, 12, 60)
+    theory_line(right, high, plateau_time(high, 128), 6, "plateau formula, $n = 128$", linestyle=":", linewidth=1.5)
+    found = phase_diagram(32, dimension, some, np.arange(3.0, 25.0, 0.25), systems=2 * seeds)
+    simulation_points(right, some, found.half_time(), None, 1, "half of the pairs merged")
+    finish(
+        right, r"inverse temperature $\beta$", r"collapse time $t^*$", r"overlap $1 - 10^{-3}$", yscale="log", ylim=(3, 2e4)
+    )
+    return figure
+
+
+def attention_phase_diagram(quick: bool = True) -> Figure:
+    """Share of merged pairs in time and temperature, in the plane and in high dimension, with the closed-form boundary on top."""
+    systems, points = (6, 24) if quick else (64, 90)
+    figure, panels = new_figure(columns=3, width=5.0)
+    betas, times = np.linspace(0.1, 9, points), np.linspace(0, 30, 121)
+    edge = critical_beta(times, 32)
+    for axes, dimension in zip(panels, (2, 16, 128), strict=True):
+        found = phase_diagram(32, dimension, betas, times, systems=systems, workers=2)
+        image = axes.pcolormesh(
+            times, betas, found.pair_probability, cmap="viridis", vmin=0, vmax=1, shading="nearest", rasterized=True
+        )
+        shown = edge > 0
+        axes.plot(
+            times[shown], edge[shown], color="white", linewidth=2.5, linestyle="--", label=r"$t^*(\beta)$, $d = \infty$"
+        )
+        axes.grid(False)
+        finish(axes, "time $t$", r"inverse temperature $\beta$", f"$n = 32$, $d = {dimension}$", legend=False, ylim=(0.1, 9))
+        axes.legend(loc="upper left", labelcolor="white", frameon=False)
+    bar = figure.colorbar(image, ax=list(panels))
+    bar.set_label(r"share of merged pairs $P_{\mathrm{pair}}$", fontsize=13)
+    return figure
+
+
+def attention_ensembles(quick: bool = True) -> Figure:
+    """Share of merged pairs over time for four ensembles of random Q, K, V: two collapse, two stay in groups."""
+    draws = 2 if quick else 50
+    figure, panels = new_figure(columns=4, width=4.2)
+    times = np.linspace(1, 30, 30)
+    names = {"A": r"$V$ Ginibre", "B": r"$V$ Wishart", "C": r"$V = Q^\top K/\sqrt{d}$", "D": r"the same, symmetric"}
+    for axes, (name, title) in zip(panels, names.items(), strict=True):
+        for index, beta in enumerate((0.5, 2.0, 5.0)):
+            shares = []
+            for draw in range(draws):
+                rng = np.random.default_rng([draw, ord(name), index])
+                x = ensemble_paths(rng, name, 32, 128, beta, times, step=0.2 if quick else 0.1)  # type: ignore[arg-type]
+                shares.append(pair_fraction(x @ np.swapaxes(x, -1, -2)))
+            table = np.asarray(shares)
+            error = table.std(axis=0, ddof=1) / np.sqrt(draws)
+            simulation_points(
+                axes, times[index::3], table.mean(axis=0)[index::3], error[index::3], index, rf"$\beta = {beta:g}$"
+            )
+        finish(axes, "time $t$", r"$P_{\mathrm{pair}}$", f"{name}: {title}", ylim=(-0.05, 1.05))
+    return figure
+
+
+def overlap_histograms(quick: bool = True) -> Figure:
+    """Histograms of the overlaps of all pairs, layer by layer: a random transformer with constant parameters, and tokens in the plane."""
+    tokens = 64 if quick else 256
+    figure, (left, right) = new_figure(columns=2)
+    profile = overlap_profile(random_transformer(layers=15, tokens=tokens, dimension=128, beta=2.0, seed=1), bins=40)
+    _ridges(left, profile.histograms, profile.edges, [0, 3, 5, 7, 9, 12, 15])
+    finish(left, r"overlap $\langle x_i, x_j\rangle$", "layer", "random transformer, $d = 128$", legend=False)
+    start = random_tokens(np.random.default_rng(2), 1, tokens, 2)[0]
+    times = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0]
+    plane = overlap_profile(token_paths(start, 7.0, times), bins=40)
+    _ridges(right, plane.histograms, plane.edges, list(range(len(times))), [f"{t:g}" for t in times])
+    finish(right, r"overlap $\langle x_i, x_j\rangle$", "time $t$", r"$Q = K = V = I$, $d = 2$, $\beta = 7$", legend=False)
+    return figure
+
+
+def _ridges(axes: Any, histograms: Array, edges: Array, rows: list[int], labels: list[str] | None = None) -> None:
+    """Histograms above each other, the first at the top, each scaled to the same height."""
+    for position, row in enumerate(rows):
+        base = len(rows) - 1 - position
+        shown = histograms[row] / histograms[row].max() * 0.85
+        axes.stairs(base + shown, edges, baseline=base, fill=True, color=COLOURS[position % 6], alpha=0.8)
+    axes.set_yticks(range(len(rows)), (labels or [str(row) for row in rows])[::-1])
+
+
+def instability_spectrum(quick: bool = True) -> Figure:
+    """Growth rates of harmonics around the uniform law, and the number of early clusters on the circle against their maximum."""
+    tokens, seeds = (1500, 2) if quick else (5000, 8)
+    figure, (left, right) = new_figure(columns=2)
+    degrees = np.arange(1, 21)
+    for index, beta in enumerate((1.0, 5.0, 16.0, 50.0)):
+        theory_line(left, degrees, growth_rates(degrees, beta), index, rf"$d = 2$, $\beta = {beta:g}$", marker=".")
+    theory_line(left, degrees, growth_rates(degrees, 16.0, dimension=3), 2, r"$d = 3$, $\beta = 16$", linestyle="--")
+    left.xaxis.set_major_locator(MaxNLocator(integer=True))
+    finish(left, "degree $k$", r"growth rate $\sigma_k$", "instability of the uniform law")
+    fine = np.linspace(0.5, 52, 400)
+    theory_line(right, fine, [most_unstable(float(beta)) for beta in fine], 0, r"argmax $\sigma_k$")
+    theory_line(right, fine, np.sqrt(2 * fine), 6, r"$\sqrt{2\beta}$", linestyle=":", linewidth=1.5)
+    betas = np.array([5.0, 9.0, 16.0, 25.0, 50.0])
+    counts = np.array([[_clusters(beta, tokens, seed) for beta in betas] for seed in range(seeds)])
+    simulation_points(
+        right, betas, counts.mean(axis=0), counts.std(axis=0, ddof=1) / np.sqrt(seeds), 1, f"{tokens} tokens at $t = 10$"
+    )
+    finish(right, r"inverse temperature $\beta$", "number of clusters", "circle")
+    return figure
+
+
+def _clusters(beta: float, tokens: int, seed: int) -> int:
+    start = np.random.default_rng([seed, int(beta)]).uniform(0, 2 * np.pi, tokens)
+    return circle_clusters(circle.circle_flow(start, beta, 10.0, step=0.2))
+
+
+def circle_density(quick: bool = True) -> Figure:
+    """The density of very many tokens on the circle over time, and that of finitely many."""
+    tokens = 5_000 if quick else 100_000
+    figure, (left, right) = new_figure(columns=2)
+    density, beta, times = ((0.5, 0.0), (0.0, 0.3)), 4.0, [0.0, 1.0, 2.0, 3.0]
+    rho, _ = circle.spectral_density(density, beta, times, points=512)
+    start = circle.density_quantiles(density, np.random.default_rng(0).random(tokens))
+    angles = circle.circle_flow(start, beta, times, step=0.1)
+    theta, edges = 2 * np.pi * np.arange(512) / 512, np.linspace(0, 2 * np.pi, 41)
+    for index, time in enumerate(times):
+        theory_line(left, theta, rho[index], index, f"$t = {time:g}$")
+        counts = np.histogram(np.mod(angles[index], 2 * np.pi), edges)[0]
+        width = np.diff(edges) * tokens
+        simulation_points(left, (edges[1:] + edges[:-1]) / 2, counts / width, np.sqrt(counts) / width, index, markersize=3.5)
+    finish(left, r"angle $\theta$", r"density $\rho$", rf"$\beta = 4$, {tokens:,} tokens".replace(",", " "))
+    grid = np.linspace(0, 3, 61)
+    law = CircleMeanField(beta=beta, density=density, times=tuple(grid))
+    limit = law.theory()
+    few = law.replace(times=(0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0), stratified=False)
+    runs = [few.experiment(400, seed) for seed in range(8)]
+    for index, name in enumerate(law.observables):
+        theory_line(
+            right,
+            grid,
+            limit[name],
+            index,
+            {"cos1": r"$\cos\theta$", "sin1": r"$\sin\theta$", "cos2": r"$\cos 2\theta$"}[name],
+        )
+        table = np.array([run[name] for run in runs])
+        simulation_points(right, few.times, table.mean(axis=0), table.std(axis=0, ddof=1) / np.sqrt(len(runs)), index)
+    finish(right, "time $t$", "moment", "means over the tokens, $n = 400$")
+    return figure
+
+
+def residual_depth(quick: bool = True) -> Figure:
+    """Gap between a residual network of L layers and its differential equation: order 1/L; with noisy weights, fluctuations L^-1/2."""
+    figure, (axes,) = new_figure()
+    depths = np.array([10, 20, 40, 80, 160, 320])
+    law, seeds = ResidualFlow(noise=0.5), 20 if quick else 100
+    errors = law.depth_errors(depths)
+    simulation_points(axes, depths, errors, None, 0, "smooth weights")
+    theory_line(axes, depths, errors[-1] * depths[-1] / depths, 0, "$L^{-1}$")
+    limit = float(law.theory().output_norm)
+    gaps = np.array(
+        [[float(np.asarray(law.experiment(int(L), seed)["output_norm"])) - limit for L in depths] for seed in range(seeds)]
+    )
+    spread = gaps.std(axis=0, ddof=1)
+    simulation_points(axes, depths, spread, spread / np.sqrt(2 * (seeds - 1)), 1, r"noisy weights: spread of $|x|^2/d$")
+    theory_line(axes, depths, spread[-1] * np.sqrt(depths[-1] / depths), 1, "$L^{-1/2}$")
+    finish(axes, "layers $L$", "gap from the differential equation", "residual network, $d = 4$", xscale="log", yscale="log")
+    return figure
+
+
+def tokens_on_sphere(quick: bool = True) -> Figure:
+    """Tokens on the sphere in three dimensions at four times: they gather in a few clusters, which merge much later."""
+    tokens = 60 if quick else 200
+    times = [0.0, 2.0, 6.0, 20.0]
+    paths = sphere_paths(tokens, 9.0, times)
+    figure = Figure(figsize=(14, 4.2), layout="constrained")
+    for index, time in enumerate(times):
+        axes = figure.add_subplot(1, len(times), index + 1, projection="3d")
+        _globe(axes)
+        _scatter(axes, paths[index])
+        axes.set_title(f"$t = {time:g}$", fontsize=14)
+    figure.suptitle(rf"{tokens} tokens, $\beta = 9$, $Q = K = V = I$", fontsize=14)
+    return figure
+
+
+def sphere_paths(tokens: int, beta: float, times: Any, seed: int = 0) -> Array:
+    """Random tokens on the sphere in three dimensions over time.
+
+    >>> sphere_paths(4, 1.0, [0.0, 1.0]).shape
+    (2, 4, 3)
+    """
+    return token_paths(random_tokens(np.random.default_rng(seed), 1, tokens, 3)[0], beta, times, tolerance=1e-7)
+
+
+def sphere_animation(
+    path: str | Path, *, tokens: int = 60, beta: float = 9.0, horizon: float = 20.0, frames: int = 60, seed: int = 0
+) -> Path:
+    """Write tokens moving on the sphere as a GIF, or as a page with controls if the name ends in .html.
+
+    Parameters
+    ----------
+    path
+        Where to write, ending in .gif or .html.
+    tokens, beta, seed
+        The system: Q = K = V = I, random start.
+    horizon, frames
+        Last time, and number of pictures (evenly spaced in the square root of time: most happens early).
+    """
+    from matplotlib.animation import FuncAnimation, PillowWriter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    target = Path(path)
+    if target.suffix not in (".gif", ".html"):
+        raise ValueError(f"path = {str(path)!r} is not allowed: must end in .gif or .html")
+    times = horizon * np.linspace(0, 1, frames) ** 2
+    paths = sphere_paths(tokens, beta, times, seed)
+    figure = Figure(figsize=(4.5, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes: Any = figure.add_subplot(projection="3d")
+    _globe(axes)
+    points = _scatter(axes, paths[0])
+
+    def draw(frame: int) -> tuple[Any, ...]:
+        points._offsets3d = tuple(paths[frame].T)  # the documented way is missing in three dimensions
+        axes.set_title(rf"$\beta = {beta:g}$, $t = {times[frame]:.1f}$")
+        axes.view_init(20, 30 + 90 * frame / max(frames - 1, 1))
+        return (points,)
+
+    animation = FuncAnimation(figure, draw, frames=frames, interval=80)
+    if target.suffix == ".html":
+        target.write_text(animation.to_jshtml(fps=12), encoding="utf-8")
+    else:
+        animation.save(target, writer=PillowWriter(fps=12), dpi=80)
+    return target
+
+
+def _globe(axes: Any) -> None:
+    u, v = np.mgrid[0 : 2 * np.pi : 25j, 0 : np.pi : 13j]
+    axes.plot_wireframe(np.cos(u) * np.sin(v), np.sin(u) * np.sin(v), np.cos(v), color="grey", linewidth=0.4, alpha=0.4)
+    axes.set_box_aspect((1, 1, 1))
+    axes.set_axis_off()
+
+
+def _scatter(axes: Any, x: Array) -> Any:
+    return axes.scatter(*x.T, s=28, color=COLOURS[1], edgecolor="black", linewidth=0.4, depthshade=True)
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "token-collapse": token_collapse,
+    "attention-phase-diagram": attention_phase_diagram,
+    "attention-ensembles": attention_ensembles,
+    "overlap-histograms": overlap_histograms,
+    "instability-spectrum": instability_spectrum,
+    "circle-density": circle_density,
+    "residual-depth": residual_depth,
+    "tokens-on-sphere": tokens_on_sphere,
+}
