@@ -58,7 +58,9 @@ def test_moments_of_named_activations(entry):
     )
 
 
-@pytest.mark.parametrize("entry", entries("rf_ridge"), ids=lambda e: "-".join(f"{x:g}" for x in list(e["inputs"].values())[:4]))
+@pytest.mark.parametrize(
+    "entry", entries("rf_ridge"), ids=lambda e: "-".join(f"{x:g}" for x in list(e["inputs"].values())[:4])
+)
 def test_reference_values(entry):
     found = law_of(entry["inputs"]).theory()
     for key, name in OUTPUTS.items():

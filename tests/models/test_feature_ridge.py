@@ -62,7 +62,9 @@ def test_drawn_labels_against_scikit_learn(width, samples):
     model, r, sizes = FeatureRidge(Z, X, Z_new, X_new), 0.3, np.array([1.5, 0.5, 0.7, 0.2])
     forms = model.drawn(np.random.default_rng(7), r)
     rng = np.random.default_rng(7)
-    labels, truth = (np.stack(rows, axis=1) @ sizes for rows in zip(*(draw_part(rng, p, (X, X_new)) for p in PARTS), strict=True))
+    labels, truth = (
+        np.stack(rows, axis=1) @ sizes for rows in zip(*(draw_part(rng, p, (X, X_new)) for p in PARTS), strict=True)
+    )
     fit = Ridge(alpha=r, fit_intercept=False, tol=1e-12).fit(Z, labels)
     np.testing.assert_allclose(sizes @ forms.test @ sizes, np.mean((truth - fit.predict(Z_new)) ** 2), rtol=1e-8)
     np.testing.assert_allclose(sizes @ forms.train @ sizes, np.mean((labels - fit.predict(Z)) ** 2), rtol=1e-8)
