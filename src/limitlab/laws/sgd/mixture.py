@@ -1,0 +1,85 @@
+"""Two Gaussian clusters by online maximum likelihood (claims J15, J16; docs/theory/online_sgd.md, section 2).
+
+Setting.  Samples eps v0 + N(0, I), eps = +-1 with odds e^{2h}; loss -log cosh(<a, x> + h), spherical SGD.
+Limit.    N -> infinity at a fixed step delta; s = delta * samples / N.
+Result.   With z Gaussian: phi(m) = -E log cosh(z + eps m + h), phi'(m) = -E eps tanh(z + eps m + h), G(m) = E tanh^2(z + eps m + h),
+          V(0) = 2 E tanh^2(z + h) - phi'(0)^2. The information exponent is 1 for h != 0 and 2 for equal clusters.
+Status.   Derived, checked against the exact chain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limitlab.laws.parameters import parameter
+from limitlab.laws.sgd.information import InformationExponent
+from limitlab.laws.sgd.spherical import Array, SphericalSGD
+from limitlab.numerics.gaussian import panel_rule
+
+
+@lru_cache(maxsize=1)
+def _rule() -> tuple[Array, Array]:
+    """Nodes and weights that average functions of tanh to rounding (their poles are at a distance of pi / 2)."""
+    return panel_rule(width=2.0, reach=10.0)
+
+
+class OnlineMixture(SphericalSGD):
+    """How fast does online maximum likelihood find the axis of two Gaussian clusters?
+
+    Examples
+    --------
+    >>> law = OnlineMixture(field=0.5, step=0.8, start=0.0, times=(1.0, 2.0))
+    >>> law.theory().overlap.values.round(6).tolist()
+    [0.164121, 0.374231]
+    >>> OnlineMixture(field=0.0).information_exponent().order
+    2
+    """
+
+    field: float = parameter(0.5, "half the logarithm of the odds of the first cluster", symbol="h")
+    times: float | tuple[float, ...] = parameter(
+        (1.0, 3.0, 6.0), "rescaled time: step times samples over N (one number or several)", symbol="s", least=0
+    )
+
+    def _average(self, function: Callable[[Array], Array], m: ArrayLike, signed: bool = False) -> Array:
+        """E of function(z + eps m + h), times eps if `signed`."""
+        from scipy.special import expit
+
+        z, weight = _rule()
+        overlap = np.asarray(m, dtype=float)[..., None]
+        above, below = (function(z + side * overlap + self.field) @ weight for side in (1.0, -1.0))
+        share = float(expit(2 * self.field))
+        return np.asarray(share * above + (1 - share) * below * (-1.0 if signed else 1.0))
+
+    def population_loss(self, m: ArrayLike) -> Array:
+        """-E log cosh(z + eps m + h)."""
+        return -self._average(lambda x: np.logaddexp(x, -x) - math.log(2), m)
+
+    def population_slope(self, m: ArrayLike) -> Array:
+        """-E eps tanh(z + eps m + h)."""
+        return -self._average(np.tanh, m, signed=True)
+
+    def gradient_noise(self, m: ArrayLike) -> Array:
+        """E tanh^2(z + eps m + h)."""
+        return self._average(lambda x: np.tanh(x) ** 2, m)
+
+    def search_noise(self) -> float:
+        """V(0): <a, v0> has second moment 2 and is independent of <a, x> at m = 0."""
+        return 2 * float(self.gradient_noise(0.0)) - float(self.population_slope(0.0)) ** 2
+
+    def information_exponent(self) -> InformationExponent:
+        """1 for clusters of different weights, 2 for equal ones: phi''(0) = -E (1 - tanh^2(z))."""
+        if self.field:
+            return InformationExponent.of(1, float(self.population_slope(0.0)))
+        return InformationExponent.of(2, -float(self._average(lambda x: 1 - np.tanh(x) ** 2, 0.0)))
+
+    def model(self) -> Any:
+        """The two clusters, for the simulations."""
+        from limitlab.models.online import BinaryMixture
+
+        return BinaryMixture(self.field)

@@ -1,0 +1,61 @@
+"""Online PCA: spherical SGD that looks for the direction of largest variance (claims J15, J16; docs/theory/online_sgd.md, section 2).
+
+Setting.  Samples a ~ N(0, I + lambda v0 v0^T), loss -<a, x>^2, spherical SGD.
+Limit.    N -> infinity at a fixed step delta; s = delta * samples / N.
+Result.   phi(m) = -1 - lambda m^2, G = 4 (1 + lambda m^2), V(0) = 4 (1 + lambda); m settles at
+          m^2 = (lambda - delta)_+ / (lambda (1 + delta)).
+Status.   Derived, checked against the exact chain.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limitlab.laws.parameters import parameter
+from limitlab.laws.sgd.information import InformationExponent
+from limitlab.laws.sgd.spherical import Array, SphericalSGD
+
+
+class OnlinePCA(SphericalSGD):
+    """How fast does online PCA find a direction of larger variance, and how well does it end up aligned with it?
+
+    Examples
+    --------
+    >>> law = OnlinePCA(snr=2.0, step=0.5, start=0.1, times=(1.0, 2.0))
+    >>> law.theory().overlap.values.round(6).tolist()
+    [0.667718, 0.707]
+    >>> law.critical_step(), round(law.stable_overlap() ** 2, 9)
+    (2.0, 0.5)
+    """
+
+    snr: float = parameter(2.0, "variance in excess of 1 along the direction", symbol=r"\lambda", above=0, scale="log")
+    start: float = parameter(0.3, "overlap at the start", symbol="m_0", above=-1, below=1)
+
+    def population_loss(self, m: ArrayLike) -> Array:
+        """-1 - lambda m^2."""
+        return np.asarray(-1 - self.snr * np.asarray(m, dtype=float) ** 2)
+
+    def population_slope(self, m: ArrayLike) -> Array:
+        """-2 lambda m."""
+        return np.asarray(-2 * self.snr * np.asarray(m, dtype=float))
+
+    def gradient_noise(self, m: ArrayLike) -> Array:
+        """4 (1 + lambda m^2)."""
+        return np.asarray(4 * (1 + self.snr * np.asarray(m, dtype=float) ** 2))
+
+    def search_noise(self) -> float:
+        """4 (1 + lambda)."""
+        return 4 * (1 + self.snr)
+
+    def information_exponent(self) -> InformationExponent:
+        """Always 2: both signs of the direction are as good."""
+        return InformationExponent.of(2, -2 * self.snr)
+
+    def model(self) -> Any:
+        """The spiked covariance, for the simulations."""
+        from limitlab.models.online import SpikedCovariance
+
+        return SpikedCovariance(self.snr)

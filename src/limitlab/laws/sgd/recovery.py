@@ -1,0 +1,233 @@
+"""How many samples until a direction is found: laws of the weak recovery time (claims J16, J17; docs/theory/online_sgd.md).
+
+Setting.  Spherical online SGD in dimension N with step delta, started uniformly on the sphere: u = sqrt(N) m starts as N(0, 1). tau is
+          the first step with m > level (information exponent k odd) or |m| > level (k even); h(m) is the drift (7).
+Result.   k = 1   delta tau / N -> int_0^level dm / h(m).                                                                  (9)
+          k = 2   delta tau / N  = (log sqrt(N) - log|U|) / kappa + C + o(1), U ~ N(0, 1 + delta V0 / (2 kappa)),          (10)
+                  kappa = h'(0) = -phi''(0) - delta G0 / 2, C = log(level) / kappa + int_0^level (1/h - 1/(kappa m)) dm.
+          k >= 3  with delta = delta0 N^{-(k-2)/2}: tau = N^{k-1} T / delta0 in law, T the time at which
+                  du = (c u^{k-1} - delta0 G0 u / 2) dT + sqrt(delta0 V0) dB blows up; its mean is the double integral (12).
+Status.   k = 1 theorem; k = 2 and k >= 3 derived, checked against the exact chain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Drift = Callable[[Array], Array]
+
+EULER = 0.5772156649015329
+NODES, PANELS = 24, 8
+PANEL_NODES = 8  # of the panels of (12)
+REACH, FAR = 12.0, 5.0  # where (12) ends: at least so many units of the start, so many barriers away,
+SMALL = 1e-4  # and where b^2 / (c y^k), which orders the expansion of I, is so small
+
+
+def passage_time(drift: Drift, low: float, high: float) -> float:
+    """int dm / h(m) between two overlaps: rescaled time delta tau / N of the flow.
+
+    >>> round(passage_time(lambda m: 1 - m, 0.0, 0.5), 12) == round(math.log(2), 12)
+    True
+    """
+    m, weights = _panels(low, high)
+    values = drift(m)
+    if np.any(values <= 0):
+        stuck = float(m[np.argmax(values <= 0)])
+        raise ValueError(
+            f"level = {high:g} is not reached: the drift vanishes at m = {stuck:.6g}; use a smaller step or level"
+        )
+    return float(weights @ (1 / values))
+
+
+def _panels(low: float, high: float) -> tuple[Array, Array]:
+    """Gauss-Legendre panels between two overlaps."""
+    points, weights = np.polynomial.legendre.leggauss(NODES)
+    width = (high - low) / PANELS
+    nodes = low + width * (np.arange(PANELS)[:, None] + (1 + points) / 2).ravel()
+    return nodes, np.tile(weights * width / 2, PANELS)
+
+
+@dataclass(frozen=True)
+class BallisticRecovery:
+    """k = 1: delta tau / N is a number."""
+
+    time: float
+
+    def mean(self, size: int) -> float:
+        """Mean of delta tau / N."""
+        return self.time
+
+    def std(self, size: int) -> float:
+        """Its spread, which vanishes as N grows."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class LogarithmicRecovery:
+    """k = 2: delta tau / N grows like log N and fluctuates by order one.
+
+    >>> law = LogarithmicRecovery(kappa=3.0, spread=2**0.5, constant=-0.11552453)
+    >>> round(law.mean(1000), 6)
+    1.131971
+    """
+
+    kappa: float
+    spread: float
+    constant: float
+
+    def mean(self, size: int) -> float:
+        """E of (10): E log|U| = log s_U - (gamma + log 2) / 2."""
+        lost = math.log(self.spread) - (EULER + math.log(2)) / 2
+        return (math.log(size) / 2 - lost) / self.kappa + self.constant
+
+    def std(self, size: int) -> float:
+        """Standard deviation: that of log|U|, pi / sqrt(8), over kappa."""
+        return math.pi / math.sqrt(8) / self.kappa
+
+    def cdf(self, time: ArrayLike, size: int) -> Array:
+        """P(delta tau / N <= time) = P(|U| >= sqrt(N) e^{-kappa (time - C)}).
+
+        >>> float(LogarithmicRecovery(3.0, 1.0, 0.0).cdf(50.0, 100))
+        1.0
+        """
+        from scipy.special import ndtr
+
+        needed = np.exp(np.log(size) / 2 - self.kappa * (np.asarray(time, dtype=float) - self.constant))
+        return np.asarray(2 * ndtr(-needed / self.spread))
+
+
+@dataclass(frozen=True)
+class DiffusiveRecovery:
+    """k >= 3: tau is N^(k-1) times a random number whose mean is finite, at steps delta0 N^{-(k-2)/2}.
+
+    `push` is c, `shrink` G0, `noise` V0; `level` only matters for the leading correction at finite N.
+    """
+
+    order: int
+    push: float
+    shrink: float
+    noise: float
+    level: float
+
+    def blow_up_time(self, scaled_step: float) -> float:
+        """E[T] at delta0 = `scaled_step`, eq. (12), averaged over the start.
+
+        >>> law = DiffusiveRecovery(order=3, push=6.0, shrink=384.0, noise=456.0, level=0.5)
+        >>> round(law.blow_up_time(0.05), 6)
+        0.761372
+        """
+        return mean_blow_up(self.order, self.push, self.shrink, self.noise, scaled_step)
+
+    def mean(self, size: int, scaled_step: float | None = None) -> float:
+        """Mean of tau / N^{k-1} at dimension N: the limit less the time from u = level sqrt(N) to infinity.
+
+        >>> law = DiffusiveRecovery(order=3, push=6.0, shrink=384.0, noise=456.0, level=0.5)
+        >>> round(law.mean(10**12, 0.05), 3)
+        15.227
+        """
+        step = self.best_step() if scaled_step is None else scaled_step
+        missing = _tail(self.order, self.push, step * self.shrink / 2, self.level * math.sqrt(size))
+        return (self.blow_up_time(step) - missing) / step
+
+    def best_step(self) -> float:
+        """The delta0 that needs the fewest samples: longer steps lose what they learn, shorter ones learn slowly.
+
+        >>> round(DiffusiveRecovery(order=3, push=6.0, shrink=384.0, noise=456.0, level=0.5).best_step(), 3)
+        0.073
+        """
+        return _best_step(self.order, self.push, self.shrink, self.noise)
+
+
+@lru_cache(maxsize=256)
+def mean_blow_up(order: int, push: float, shrink: float, noise: float, scaled_step: float) -> float:
+    """E[T] of (12): int P(start < y) I(y) dy with I(y) = (2 / b^2) int_L^y e^{Psi(z) - Psi(y)} dz.
+
+    Psi' = 2 (c y^{k-1} - a y) / b^2 with a = delta0 G0 / 2 and b^2 = delta0 V0. I is carried from panel to panel by its own
+    equation, so that only differences of Psi over a panel are ever exponentiated; at the ends it is 1/d + b^2 d' / (2 d^3) + ...,
+    d the drift.
+    """
+    from scipy.special import ndtr
+
+    if not scaled_step > 0:
+        raise ValueError(f"scaled_step = {scaled_step!r} is not allowed: must be above 0")
+    a, variance, odd = scaled_step * shrink / 2, scaled_step * noise, order % 2 == 1
+    far = max(REACH, FAR * (a / push) ** (1 / (order - 2)), (variance / (SMALL * push)) ** (1 / order))
+    left = -far if odd else 0.0
+    edges = _graded(order, push, a, variance, left, far)
+
+    def psi(y: Array) -> Array:
+        return np.asarray(2 / variance * (push * y**order / order - a * y**2 / 2))
+
+    low, width = edges[:-1, None], np.diff(edges)[:, None]
+    fractions, weights = _unit_rule(PANEL_NODES)
+    y = np.concatenate([low + width * fractions, edges[1:, None]], axis=1)  # nodes of a panel, then its right end
+    z = low[:, :, None] + (y - low)[:, :, None] * fractions
+    own = 2 / variance * ((y - low)[:, :, None] * weights * np.exp(psi(z) - psi(y)[:, :, None])).sum(axis=-1)
+    inherited = np.exp(psi(low) - psi(y))
+    carried = np.empty(len(width))
+    value = _asymptotic(order, push, a, variance, left) if odd else 0.0
+    for i, (new, keep) in enumerate(zip(own[:, -1].tolist(), inherited[:, -1].tolist(), strict=True)):
+        carried[i] = value
+        value = new + keep * value
+    inside = (own + inherited * carried[:, None])[:, :-1]
+    reached = ndtr(y[:, :-1]) if odd else 2 * ndtr(y[:, :-1]) - 1
+    d = push * far ** (order - 1) - a * far
+    return float((width * weights * reached * inside).sum()) + _tail(order, push, a, far) + variance / (4 * d**2)
+
+
+def _asymptotic(order: int, push: float, a: float, variance: float, y: float) -> float:
+    """I(y) far out."""
+    d, slope = push * y ** (order - 1) - a * y, push * (order - 1) * y ** (order - 2) - a
+    return 1 / d + variance / 2 * slope / d**3
+
+
+def _graded(order: int, push: float, a: float, variance: float, left: float, right: float) -> Array:
+    """Panels over which Psi changes by at most about 2, and never wider than 1/4."""
+    y = np.linspace(left, right, 4001)
+    density = 4 + np.abs(push * y ** (order - 1) - a * y) / variance
+    total = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(y))])
+    return np.interp(np.linspace(0, total[-1], int(np.ceil(total[-1])) + 1), total, y)
+
+
+@lru_cache(maxsize=4)
+def _unit_rule(nodes: int) -> tuple[Array, Array]:
+    """Gauss-Legendre on (0, 1)."""
+    points, weights = np.polynomial.legendre.leggauss(nodes)
+    return (1 + points) / 2, weights / 2
+
+
+def _tail(order: int, push: float, a: float, beyond: float) -> float:
+    """int_beyond^inf du / (c u^{k-1} - a u), the time that the noiseless flow takes to infinity; inf below the barrier."""
+    ratio = a / push * beyond ** (2 - order)
+    if ratio >= 1:
+        return math.inf
+    return float(-np.log1p(-ratio) / (a * (order - 2)))
+
+
+@lru_cache(maxsize=64)
+def _best_step(order: int, push: float, shrink: float, noise: float) -> float:
+    from scipy.optimize import minimize_scalar
+
+    def samples(log_step: float) -> float:
+        step = math.exp(log_step)
+        return math.log(mean_blow_up(order, push, shrink, noise, step) / step)
+
+    natural = math.log(2 * push / shrink)  # the barrier is then at u = 1
+    found = minimize_scalar(samples, bounds=(natural - 4, natural + 2), method="bounded", options={"xatol": 1e-4})
+    return math.exp(found.x)
+
+
+def logarithmic_constant(drift: Drift, kappa: float, level: float) -> float:
+    """C of (10)."""
+    m, weights = _panels(0.0, level)
+    values = drift(m)
+    if np.any(values <= 0):
+        passage_time(drift, 0.0, level)
+    return math.log(level) / kappa + float(weights @ ((kappa * m - values) / (values * kappa * m)))

@@ -1,0 +1,121 @@
+"""Online SGD of one neuron on the labels of another one (claims J15, J16, J17; docs/theory/online_sgd.md, section 2).
+
+Setting.  Gaussian inputs, labels f(<a, v0>) + noise of standard deviation tau, student g(<a, x>), squared loss, spherical SGD.
+Limit.    N -> infinity at a fixed step; s = step * samples / N.
+Result.   The overlap follows dm/ds = -phi'(m) (1 - m^2) - (delta/2) m G(m), with the averages of `limitlab.laws.sgd.information`;
+          the recovery time from a random start is N, N log N, N^(k-1) for information exponents k = 1, 2, >= 3.
+Status.   Derived for a fixed step, theorem as the step falls to 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import model_validator
+
+from limitlab.errors import ConvergenceError
+from limitlab.laws.parameters import parameter
+from limitlab.laws.sgd.information import InformationExponent, PairAverages, pair_averages, teacher_student_exponent
+from limitlab.laws.sgd.spherical import Array, SphericalSGD
+from limitlab.models.activations import Activation
+from limitlab.models.tabulated import derivative_of
+from limitlab.numerics.gaussian import norm, panel_rule
+
+
+class OnlineSingleIndex(SphericalSGD):
+    """How many fresh samples does a neuron need to find its teacher's direction, and where does it settle?
+
+    Examples
+    --------
+    >>> law = OnlineSingleIndex(teacher="identity", student="identity", noise=0.5, step=0.5, start=0.0, times=(0.25, 0.5))
+    >>> law.theory().overlap.values.round(6).tolist()
+    [0.382415, 0.600309]
+    >>> round(law.stable_overlap(), 6), round(law.recovery_time(0.5), 6)
+    (0.888889, 0.367413)
+    >>> OnlineSingleIndex(teacher="square", student="square").information_exponent().order
+    2
+    """
+
+    teacher: Activation = parameter("relu", "function that makes the labels", symbol="f")
+    student: Activation = parameter("relu", "function of the student neuron", symbol="g")
+    noise: float = parameter(0.0, "standard deviation of the label noise", symbol=r"\tau", least=0)
+
+    @model_validator(mode="after")
+    def _square_integrable(self) -> Self:
+        for name in ("teacher", "student"):
+            _check_square_integrable(name, getattr(self, name))
+        z, weight = panel_rule(self.student.kinks)
+        gain = np.broadcast_to(np.asarray(derivative_of(self.student)(z)), z.shape)
+        if weight @ gain**2 < 1e-12:
+            raise ValueError(
+                f"student = {self.student.name!r} is not allowed: its derivative vanishes, so no gradient moves it"
+            )
+        return self
+
+    def averages(self) -> PairAverages:
+        """The Gaussian averages of teacher and student at every overlap."""
+        return pair_averages(self.teacher, self.student)
+
+    def population_loss(self, m: ArrayLike) -> Array:
+        """phi(m), eq. (2).
+
+        >>> float(OnlineSingleIndex(teacher="square", student="square").population_loss(0.4).round(10))
+        3.36
+        """
+        averages = self.averages()
+        return np.asarray(averages.squares[0] + averages.squares[1] + self.noise**2 - 2 * averages.kernel(m))
+
+    def population_slope(self, m: ArrayLike) -> Array:
+        """phi'(m), eq. (3)."""
+        return -2 * self.averages().slope(m)
+
+    def gradient_noise(self, m: ArrayLike) -> Array:
+        """G(m), eq. (5)."""
+        averages = self.averages()
+        return np.asarray(4 * (averages.mismatch(m) + self.noise**2 * averages.squares[2]))
+
+    def search_noise(self) -> float:
+        """V(0), eq. (6)."""
+        return self.averages().search_noise(self.noise)
+
+    def information_exponent(self) -> InformationExponent:
+        """From the Hermite coefficients of teacher and student, eq. (4)."""
+        return teacher_student_exponent(self.teacher, self.student)
+
+    def interpolation_step(self) -> float:
+        """The step below which m = 1 attracts, when teacher and student are equal and there is no noise: 4 phi'(1) / G'(1).
+
+        >>> round(OnlineSingleIndex(teacher="identity", student="identity").interpolation_step(), 6)
+        1.0
+        """
+        if self.teacher != self.student or self.noise:
+            return 0.0
+        # along m = 1 - e the drift is e (2 |phi'(1)| - (step / 2) |G'(1)|)
+        small = 1e-6
+        return 4 * abs(float(self.population_slope(1.0))) * small / float(self.gradient_noise(1.0 - small))
+
+    def model(self) -> Any:
+        """The teacher and the student, for the simulations."""
+        from limitlab.models.online import TeacherStudent
+
+        return TeacherStudent(self.teacher, self.student, self.noise)
+
+    def accuracy(self) -> float:
+        """Accuracy of the averages."""
+        return 10 * self.averages().accuracy
+
+
+def _check_square_integrable(name: str, activation: Activation) -> None:
+    """Refuse functions that a Gaussian cannot average, and those known by their moments alone."""
+    try:
+        with np.errstate(all="ignore"):
+            size = float(norm(activation, kinks=activation.kinks or None, tolerance=1e-6))
+    except (ConvergenceError, ValueError) as error:
+        raise ValueError(
+            f"{name} = {activation.name!r} is not allowed: no Gaussian average of its square ({error})"
+        ) from None
+    if not math.isfinite(size) or size == 0:
+        raise ValueError(f"{name} = {activation.name!r} is not allowed: its Gaussian norm is {size:g}")

@@ -1,0 +1,237 @@
+"""Spherical online SGD: what its three models share (claims J15 to J17; docs/theory/online_sgd.md).
+
+Setting.  x <- (x - (delta / N) grad L) / |...| with one fresh sample per step, grad the gradient on the unit sphere, E L = phi(m),
+          m = <x, v0>.
+Limit.    N -> infinity at fixed delta, in the time s = delta * steps / N.
+Result.   dm/ds = h(m) = -phi'(m) (1 - m^2) - (delta / 2) m G(m).                                                        (7)
+          The second term is what normalising away the noise of the gradient costs: as delta -> 0 the population flow remains.
+Status.   Derived for a fixed delta (theorem as delta -> 0: Ben Arous, Gheissari, Jagannath 2021), checked against the exact chain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.errors import ConvergenceError
+from limitlab.laws.base import Law, Status
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+from limitlab.laws.sgd.information import InformationExponent
+from limitlab.laws.sgd.recovery import (
+    BallisticRecovery,
+    DiffusiveRecovery,
+    LogarithmicRecovery,
+    logarithmic_constant,
+    passage_time,
+)
+
+Array = NDArray[np.float64]
+
+REFERENCES: tuple[str, ...] = (
+    """@article{benarous2021online,
+  title={Online stochastic gradient descent on non-convex losses from high-dimensional inference},
+  author={Ben Arous, Gerard and Gheissari, Reza and Jagannath, Aukosh},
+  journal={Journal of Machine Learning Research}, volume={22}, number={106}, pages={1--51}, year={2021}
+}""",
+    """@inproceedings{benarous2022high,
+  title={High-dimensional limit theorems for {SGD}: Effective dynamics and critical scaling},
+  author={Ben Arous, Gerard and Gheissari, Reza and Jagannath, Aukosh},
+  booktitle={Advances in Neural Information Processing Systems}, volume={35}, pages={25349--25362}, year={2022}
+}""",
+)
+
+SCAN = 2001  # overlaps at which the sign of the drift is looked at
+NEAR = 1e-7  # distance from an end or a start that counts as being there
+ODE_TOLERANCE = 1e-11
+
+
+class SphericalSGD(Law):
+    """What does online SGD on the sphere do with a loss whose average depends on one overlap?"""
+
+    status: ClassVar[Status] = "derived"
+    regime: ClassVar[str] = "N -> infinity at a fixed step, one fresh sample per step, time s = step * samples / N"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "samples are independent and used once",
+        "the gradient is projected and the weights are normalised after every step",
+    )
+    references: ClassVar[tuple[str, ...]] = REFERENCES
+    claims: ClassVar[tuple[str, ...]] = ("J15", "J16", "J17")
+    observables: ClassVar[tuple[str, ...]] = ("overlap",)
+    size_meaning: ClassVar[str] = "dimension N of the weights"
+    finite_size_rate: ClassVar[float] = 1.0
+    default_sizes: ClassVar[tuple[int, ...]] = (200, 400, 800)
+    default_seeds: ClassVar[int] = 40
+
+    step: float = parameter(0.3, "step size", symbol=r"\delta", above=0, scale="log")
+    start: float = parameter(0.2, "overlap at the start", symbol="m_0", above=-1, below=1)
+    times: float | tuple[float, ...] = parameter(
+        (0.5, 1.0, 2.0, 4.0), "rescaled time: step times samples over N (one number or several)", symbol="s", least=0
+    )
+
+    @model_validator(mode="after")
+    def _increasing_times(self) -> Self:
+        times = np.atleast_1d(np.asarray(self.times, dtype=float))
+        if times.size == 0 or np.any(np.diff(times) <= 0):
+            raise ValueError(f"times = {self.times!r} is not allowed: must be one number or several in increasing order")
+        return self
+
+    # -- what a model says ---------------------------------------------------------------------------------------------
+
+    def population_loss(self, m: ArrayLike) -> Array:
+        """phi(m) = E L."""
+        raise NotImplementedError
+
+    def population_slope(self, m: ArrayLike) -> Array:
+        """phi'(m)."""
+        raise NotImplementedError
+
+    def gradient_noise(self, m: ArrayLike) -> Array:
+        """G(m), the limit of E|grad L|^2 / N."""
+        raise NotImplementedError
+
+    def search_noise(self) -> float:
+        """V(0), the variance of <grad L, v0> at m = 0."""
+        raise NotImplementedError
+
+    def information_exponent(self) -> InformationExponent:
+        """The first derivative of phi at m = 0 that does not vanish."""
+        raise NotImplementedError
+
+    def model(self) -> Any:
+        """What `limitlab.models.online` simulates."""
+        raise NotImplementedError
+
+    def accuracy(self) -> float:
+        """Relative accuracy of the averages."""
+        return 1e-10
+
+    # -- what follows --------------------------------------------------------------------------------------------------
+
+    def drift(self, m: ArrayLike) -> Array:
+        """h(m) of (7)."""
+        overlap = np.asarray(m, dtype=float)
+        shrink = self.step / 2 * overlap * self.gradient_noise(overlap)
+        return np.asarray(-self.population_slope(overlap) * (1 - overlap**2) - shrink)
+
+    def descends(self) -> bool:
+        """Whether phi' < 0 on all of (0, 1), so that no other minimum stands in the way."""
+        return bool(np.all(self.population_slope(np.linspace(0, 1, SCAN)[1:-1]) < 0))
+
+    def critical_step(self) -> float:
+        """The step from which m = 0 attracts, for k = 2: -2 phi''(0) / G(0). It is inf for k = 1 and 0 for k >= 3."""
+        found = self.information_exponent()
+        if found.case != "escapes" or found.order is None:
+            return 0.0
+        if found.order == 2:
+            return 2 * found.push / float(self.gradient_noise(0.0))
+        return math.inf if found.order == 1 else 0.0
+
+    def coordinates(self) -> dict[str, Any]:
+        """The rescaled times at which the overlap is given."""
+        return {"time": self.times}
+
+    def evaluate(self, **grid: Any) -> Values:
+        """Equation (7) integrated."""
+        from scipy.integrate import solve_ivp
+
+        times = np.atleast_1d(np.asarray(self.times, dtype=float))
+        path = np.full(times.size, self.start)
+        if times[-1] > 0:
+            solution = solve_ivp(
+                lambda _, m: self.drift(m), (0.0, times[-1]), [self.start], "DOP853", times, rtol=ODE_TOLERANCE, atol=1e-13
+            )
+            if not solution.success:
+                raise ConvergenceError(f"the overlap was not followed to the end: {solution.message}", solution.y)
+            path = solution.y[0]
+        return dict(overlap=path if np.ndim(self.times) else path[0], accuracy=max(10 * ODE_TOLERANCE, self.accuracy()))
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """One run of the exact chain of the overlap, from `start`."""
+        from limitlab.models.online import checked_dimension, overlap_path
+
+        counts = np.atleast_1d(self.samples(size))
+        rng = self.rng(checked_dimension(size), seed)
+        track = overlap_path(rng, self.model().compiled(), self.start, size, self.step, counts)
+        return dict(overlap=track if np.ndim(self.times) else track[0])
+
+    def full_experiment(self, size: int, seeds: Sequence[int]) -> Array:
+        """Overlaps (seeds, times) of SGD with full vectors; the same law as that of the chain, and a check of it."""
+        from limitlab.models.online import checked_dimension, full_overlap_paths
+
+        rngs = [self.rng(checked_dimension(size), seed) for seed in seeds]
+        counts = np.atleast_1d(self.samples(size)).tolist()
+        return full_overlap_paths(rngs, self.model(), self.start, size, self.step, counts)
+
+    def samples(self, size: int) -> NDArray[np.int64]:
+        """Number of steps at each of the times, in dimension `size`."""
+        return np.round(np.asarray(self.times, dtype=float) * size / self.step).astype(np.int64)
+
+    def stable_overlap(self) -> float:
+        """Where the flow from `start` ends (from just above it, if the start is an unstable point of rest)."""
+        here = float(self.drift(self.start))
+        if abs(here) < 1e-9:
+            here = float(self.drift(self.start + 1e-4))
+            if here <= 0:
+                return self.start
+        side = 1.0 if here > 0 else -1.0
+        m = self.start + (side - self.start) * np.linspace(0, 1, SCAN)[1:]
+        values = self.drift(m) * side
+        values[-1] = -float(self.gradient_noise(side)) * self.step / 2
+        turned = np.flatnonzero(values[:-1] < 0)
+        if turned.size == 0 and values[-1] > -NEAR * float(self.gradient_noise(0.0)) * self.step:
+            return side
+        from scipy.optimize import brentq
+
+        last = int(turned[0]) if turned.size else SCAN - 2
+        low = m[last - 1] if last else self.start + side * 1e-4
+        return float(brentq(lambda x: float(self.drift(x)), low, m[last], xtol=1e-14, rtol=1e-14))
+
+    def recovery(self, level: float) -> BallisticRecovery | LogarithmicRecovery | DiffusiveRecovery:
+        """The law of the first step at which the overlap exceeds a level, from a uniform start."""
+        if not 0 < level < 1:
+            raise ValueError(f"level = {level!r} is not allowed: must be between 0 and 1 (an overlap)")
+        found = self.information_exponent()
+        if found.order is None or found.case != "escapes":
+            raise ValueError(
+                f"no recovery from m > 0: the information exponent is {found.order} ({found.case}); change the student"
+            )
+        if found.order == 1:
+            return BallisticRecovery(passage_time(self.drift, 0.0, level))
+        shrink, noise = float(self.gradient_noise(0.0)), self.search_noise()
+        if found.order == 2:
+            kappa = found.push - self.step * shrink / 2
+            if kappa <= 0:
+                raise ValueError(
+                    f"step = {self.step:g} is not allowed here: m = 0 attracts from step {self.critical_step():.6g} on; "
+                    "use a smaller step"
+                )
+            spread = math.sqrt(1 + self.step * noise / (2 * kappa))
+            return LogarithmicRecovery(kappa, spread, logarithmic_constant(self.drift, kappa, level))
+        return DiffusiveRecovery(found.order, found.push, shrink, noise, level)
+
+    def recovery_time(self, level: float, size: int | None = None) -> float:
+        """Mean of the rescaled recovery time, step * samples / N; for k >= 2 it depends on the dimension N = `size`.
+
+        For k >= 3 the step is read as delta0 N^{-(k-2)/2} at this N.
+        """
+        law = self.recovery(level)
+        if isinstance(law, BallisticRecovery):
+            return law.time
+        if size is None:
+            raise ValueError("size = None is not allowed here: for information exponents above 1 the time grows with N")
+        if isinstance(law, LogarithmicRecovery):
+            return law.mean(size)
+        scale = size ** ((law.order - 2) / 2)
+        return self.step * law.mean(size, self.step * scale) * float(size) ** (law.order - 2)
+
+    def descent_time(self, level: float) -> float:
+        """Rescaled time from overlap `level` to 1 - `level`: a descent takes of order N / step samples, whatever k is."""
+        if not 0 < level < 0.5:
+            raise ValueError(f"level = {level!r} is not allowed: must be between 0 and 1/2")
+        return passage_time(self.drift, level, 1 - level)

@@ -1,0 +1,277 @@
+"""Online SGD on the sphere, one fresh sample per step: as an exact Markov chain of the overlap, and with full vectors.
+
+A step is x <- (x + C (a - w x)) / |...| with w = <a, x> and C = (delta / N) q, where the gain q depends on the sample through
+w and z = <a, v0> only. The component of `a` outside the plane of x and v0 enters through its squared length, a chi-square with N - 2
+degrees of freedom, so that the overlap m = <x, v0> is a Markov chain by itself (docs/theory/online_sgd.md, eq. 8):
+
+    m' = (m + C (z - w m)) / sqrt(1 + C^2 (z^2 + t^2 + chi^2_{N-2} - w^2)),     w = m z + sqrt(1 - m^2) t.
+
+A step of the chain costs the same in every dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.models.activations import Activation
+from limitlab.models.tabulated import Table, derivative_of, look_up, tabulate
+
+Array = NDArray[np.float64]
+Compiled = tuple[int, Any, Any, Any, Any]
+"""Which model, its two numbers, and tables of teacher, student and the student's slope."""
+
+TEACHER_STUDENT, COVARIANCE, MIXTURE = 0, 1, 2
+BLOCK_NUMBERS = 2_000_000  # random numbers that full-vector SGD draws at a time
+
+
+class SphereModel(Protocol):
+    """A model whose gradient is a gain times the sample."""
+
+    def compiled(self) -> Compiled:
+        """What the compiled chain needs."""
+
+    def first(self, z: Any, extra: Any) -> Any:
+        """The sample's component along v0, made from a standard Gaussian and another one."""
+
+    def gain(self, z: Any, w: Any, extra: Any) -> Any:
+        """q in C = (delta / N) q."""
+
+
+@dataclass(frozen=True)
+class TeacherStudent:
+    """Squared loss of a student g(<a, x>) on labels f(<a, v0>) + noise."""
+
+    teacher: Activation
+    student: Activation
+    noise: float = 0.0
+
+    def compiled(self) -> Compiled:
+        """Tables of f, g and g', and the noise."""
+        return (TEACHER_STUDENT, np.array([self.noise, 0.0]), *_tables(self.teacher, self.student))
+
+    def first(self, z: Any, extra: Any) -> Any:
+        """Isotropic: the Gaussian itself."""
+        return z
+
+    def gain(self, z: Any, w: Any, extra: Any) -> Any:
+        """2 (y - g(w)) g'(w)."""
+        return 2 * (self.teacher(z) + self.noise * extra - self.student(w)) * derivative_of(self.student)(w)
+
+
+@dataclass(frozen=True)
+class SpikedCovariance:
+    """Online PCA: loss -<a, x>^2, a ~ N(0, I + snr v0 v0^T)."""
+
+    snr: float
+
+    def compiled(self) -> Compiled:
+        """The standard deviation along v0."""
+        return (COVARIANCE, np.array([math.sqrt(1 + self.snr), 0.0]), *_no_tables())
+
+    def first(self, z: Any, extra: Any) -> Any:
+        """Stretched along v0."""
+        return math.sqrt(1 + self.snr) * z
+
+    def gain(self, z: Any, w: Any, extra: Any) -> Any:
+        """2 w."""
+        return 2 * w
+
+
+@dataclass(frozen=True)
+class BinaryMixture:
+    """Two clusters a = +-v0 + N(0, I), with odds e^{2 field}; loss -log cosh(<a, x> + field)."""
+
+    field: float
+
+    def compiled(self) -> Compiled:
+        """The field, and the quantile below which a Gaussian chooses the first cluster."""
+        return (MIXTURE, np.array([self.field, self._threshold()]), *_no_tables())
+
+    def _threshold(self) -> float:
+        from scipy.special import expit, ndtri
+
+        return float(ndtri(expit(2 * self.field)))
+
+    def first(self, z: Any, extra: Any) -> Any:
+        """Shifted to the cluster's centre."""
+        return z + np.where(extra < self._threshold(), 1.0, -1.0)
+
+    def gain(self, z: Any, w: Any, extra: Any) -> Any:
+        """tanh(w + field)."""
+        return np.tanh(w + self.field)
+
+
+@lru_cache(maxsize=32)
+def _tables(teacher: Activation, student: Activation) -> tuple[Any, Any, Any]:
+    return (
+        tabulate(teacher, teacher.kinks),
+        tabulate(student, student.kinks),
+        tabulate(derivative_of(student), student.kinks),
+    )
+
+
+@lru_cache(maxsize=1)
+def _no_tables() -> tuple[Any, Any, Any]:
+    empty = Table(np.zeros(2), np.ones(1), np.zeros(1, dtype=np.int64), np.zeros((1, 4)))
+    return empty, empty, empty
+
+
+# -- the exact chain ---------------------------------------------------------------------------------------------------
+
+
+@numba.njit(cache=True, nogil=True)
+def _next(rng: Any, model: Any, m: float, dimension: int, step: float) -> float:
+    """One step of the chain."""
+    kind, numbers, teacher, student, slope = model
+    z, t = rng.standard_normal(), rng.standard_normal()
+    side = math.sqrt(max(0.0, 1 - m * m))
+    if kind == 0:
+        w = m * z + side * t
+        label = look_up(teacher, z)
+        if numbers[0] > 0:
+            label += numbers[0] * rng.standard_normal()
+        gain = 2 * (label - look_up(student, w)) * look_up(slope, w)
+    elif kind == 1:
+        z *= numbers[0]
+        w = m * z + side * t
+        gain = 2 * w
+    else:
+        z += 1.0 if rng.standard_normal() < numbers[1] else -1.0
+        w = m * z + side * t
+        gain = math.tanh(w + numbers[0])
+    c = step / dimension * gain
+    rest = rng.chisquare(dimension - 2)
+    return float((m + c * (z - w * m)) / math.sqrt(1 + c * c * (z * z + t * t + rest - w * w)))
+
+
+@numba.njit(cache=True, nogil=True)
+def overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, counts: NDArray[np.int64]) -> Array:
+    """The overlap after the given numbers of steps (increasing), from m.
+
+    >>> model = SpikedCovariance(2.0).compiled()
+    >>> path = overlap_path(np.random.default_rng(0), model, 0.1, 10_000, 0.5, np.array([0, 40_000]))
+    >>> bool(path[0] == 0.1 and abs(path[1] - 0.707) < 0.05)
+    True
+    """
+    path, done = np.empty(counts.size), 0
+    for i in range(counts.size):
+        while done < counts[i]:
+            m = _next(rng, model, m, dimension, step)
+            done += 1
+        path[i] = m
+    return path
+
+
+@numba.njit(cache=True, nogil=True)
+def hitting_times(
+    rng: Any, model: Any, m: float, dimension: int, step: float, levels: Array, two_sided: bool, most: int
+) -> NDArray[np.int64]:
+    """Steps until the overlap (its size, if `two_sided`) first exceeds each of the increasing levels; -1 after `most` steps."""
+    times, reached = np.full(levels.size, -1), 0
+    for done in range(most + 1):
+        while reached < levels.size and (m > levels[reached] or (two_sided and -m > levels[reached])):
+            times[reached] = done
+            reached += 1
+        if reached == levels.size:
+            break
+        m = _next(rng, model, m, dimension, step)
+    return times
+
+
+def uniform_overlap(rng: np.random.Generator, dimension: int) -> float:
+    """Overlap of a uniform unit vector with a fixed one.
+
+    >>> bool(abs(uniform_overlap(np.random.default_rng(0), 100)) < 1)
+    True
+    """
+    first = rng.standard_normal()
+    return float(first / math.sqrt(first**2 + rng.chisquare(dimension - 1)))
+
+
+def checked_dimension(size: int) -> int:
+    """A dimension in which there is a direction outside the plane of x and v0."""
+    if size < 3:
+        raise ValueError(f"size = {size} is not allowed: must be at least 3 (a plane and one direction outside it)")
+    return int(size)
+
+
+# -- full vectors ------------------------------------------------------------------------------------------------------
+
+
+def full_overlap_paths(
+    rngs: Sequence[np.random.Generator], model: SphereModel, m: float, dimension: int, step: float, counts: Sequence[int]
+) -> Array:
+    """Overlaps of full-vector SGD after the given numbers of steps: one row per generator, whose row depends on it alone.
+
+    Samples and weights are vectors of `dimension` single-precision numbers; v0 is the first axis and the start has overlap m.
+
+    Examples
+    --------
+    >>> rngs = [np.random.default_rng(seed) for seed in range(4)]
+    >>> full_overlap_paths(rngs, SpikedCovariance(2.0), 0.5, 400, 0.5, [0, 800]).shape
+    (4, 2)
+    """
+    x = np.stack([_start_vector(rng, m, dimension) for rng in rngs])
+    marks = list(counts)
+    paths = np.empty((len(rngs), len(marks)))
+    block = max(1, min(64, BLOCK_NUMBERS // (len(rngs) * dimension)))
+    samples = np.empty((len(rngs), block, dimension), dtype=np.float32)
+    done = 0
+    while True:
+        for column in (i for i, mark in enumerate(marks) if mark == done):
+            paths[:, column] = x[:, 0]
+        if done >= marks[-1]:
+            return paths
+        here = done % block
+        if here == 0:
+            for rng, rows in zip(rngs, samples, strict=True):
+                rng.standard_normal(out=rows, dtype=np.float32)
+            extras = np.stack([rng.standard_normal(block) for rng in rngs])
+            samples[:, :, 0] = model.first(samples[:, :, 0].astype(float), extras)
+        w = _inner(x, samples, here)
+        gain = model.gain(samples[:, here, 0].astype(float), w, extras[:, here])
+        _move(x, samples, here, w, step / dimension * np.asarray(gain))
+        done += 1
+
+
+def _start_vector(rng: np.random.Generator, m: float, dimension: int) -> NDArray[np.float32]:
+    direction = rng.standard_normal(dimension)
+    direction[0] = 0.0
+    direction *= math.sqrt(1 - m * m) / np.linalg.norm(direction)
+    direction[0] = m
+    return direction.astype(np.float32)
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def _inner(x: Any, samples: Any, here: int) -> Any:
+    """<a, x> for every run."""
+    products = np.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        total = np.float32(0.0)
+        for j in range(x.shape[1]):
+            total += x[i, j] * samples[i, here, j]
+        products[i] = total
+    return products
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def _move(x: Any, samples: Any, here: int, w: Any, c: Any) -> None:
+    """The step of every run, in place."""
+    for i in range(x.shape[0]):
+        keep, take = np.float32(1 - c[i] * w[i]), np.float32(c[i])
+        square = np.float32(0.0)
+        for j in range(x.shape[1]):
+            value = keep * x[i, j] + take * samples[i, here, j]
+            x[i, j] = value
+            square += value * value
+        scale = np.float32(1 / math.sqrt(square))
+        for j in range(x.shape[1]):
+            x[i, j] *= scale

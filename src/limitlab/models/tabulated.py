@@ -1,0 +1,108 @@
+"""Functions of one variable as tables that compiled loops can read: a cubic polynomial on each of many small cells.
+
+A compiled loop cannot call a user's Python function, and a table of cells between the kinks of a function is as good: on a cell
+of width h the error is at most h^4 |f''''| / 3072, which with h = 1/128 is about 1e-12.
+
+>>> table = tabulate(np.tanh)
+>>> bool(abs(look_up(table, 0.3) - np.tanh(0.3)) < 1e-11)
+True
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.models.activations import Activation
+
+Array = NDArray[np.float64]
+
+REACH = 14.0  # a Gaussian is further out with probability 1e-44
+CELLS = 128  # per unit of length
+PANELS, DEGREE = 2, 20  # per unit of length, and the degree on each: for derivatives
+CHEBYSHEV = np.cos(np.pi * (np.arange(4) + 0.5) / 4)  # nodes of a cell, inside (-1, 1)
+
+
+class Table(NamedTuple):
+    """Cells between `edges` (ends and kinks): segment s has cells of width 1 / `per_unit[s]`, the first at row `first[s]`."""
+
+    edges: Array
+    per_unit: Array
+    first: NDArray[np.int64]
+    cubics: Array
+
+
+def tabulate(function: Callable[[Array], Any], kinks: Sequence[float] = ()) -> Table:
+    """The table of a function on [-14, 14] (beyond, the outermost cubics go on).
+
+    Parameters
+    ----------
+    function
+        Function of arrays.
+    kinks
+        Points where it or a derivative of it jumps.
+
+    Examples
+    --------
+    >>> round(look_up(tabulate(lambda x: np.maximum(x - 0.3, 0), kinks=(0.3,)), 0.31), 9)
+    0.01
+    """
+    edges = np.unique([-REACH, *(kink for kink in kinks if abs(kink) < REACH), REACH])
+    counts = np.ceil(np.diff(edges) * CELLS).astype(np.int64)
+    to_cubic = np.linalg.inv(np.vander(CHEBYSHEV, 4, increasing=True))
+    corners = np.concatenate([np.linspace(a, b, n + 1)[:-1] for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)])
+    halves = np.repeat(np.diff(edges) / counts, counts) / 2
+    points = corners[:, None] + halves[:, None] * (1 + CHEBYSHEV)
+    values = np.broadcast_to(np.asarray(function(points.ravel()), dtype=float), points.size).reshape(points.shape)
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    return Table(edges, counts / np.diff(edges), first.astype(np.int64), values @ to_cubic.T)
+
+
+@numba.njit(cache=True, nogil=True)
+def look_up(table: Any, x: float) -> float:
+    """The tabulated function at x."""
+    edges, per_unit, first, cubics = table
+    segment = 0
+    while segment < per_unit.size - 1 and x > edges[segment + 1]:
+        segment += 1
+    place = (x - edges[segment]) * per_unit[segment]
+    last = (first[segment + 1] if segment + 1 < first.size else cubics.shape[0]) - first[segment] - 1
+    cell = min(max(int(place), 0), last)
+    u = 2 * (place - cell) - 1
+    c = cubics[first[segment] + cell]
+    return c[0] + u * (c[1] + u * (c[2] + u * c[3]))
+
+
+def derivative_of(activation: Activation) -> Callable[[Any], Any]:
+    """The derivative of an activation: its own, or else that of polynomials of degree 20 between its kinks.
+
+    >>> bool(abs(derivative_of(Activation(lambda x: np.sin(2 * x)))(0.4) - 2 * np.cos(0.8)) < 1e-9)
+    True
+    """
+    try:
+        activation.derivative(np.zeros(1))
+    except ValueError:  # a function that was given without its derivative
+        pass
+    else:
+        return activation.derivative
+    edges = np.unique([-REACH, *activation.kinks, REACH])
+    pieces = [np.linspace(a, b, int(np.ceil((b - a) * PANELS)) + 1) for a, b in itertools.pairwise(edges)]
+    corners = np.unique(np.concatenate(pieces))
+    nodes = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
+    half = np.diff(corners)[:, None] / 2
+    values = activation((corners[:-1, None] + half * (1 + nodes)).ravel()).reshape(-1, nodes.size)
+    series = np.linalg.solve(np.polynomial.chebyshev.chebvander(nodes, DEGREE), values.T)
+    slopes = np.polynomial.chebyshev.chebder(series) / half.T
+
+    def derivative(x: Any) -> Any:
+        points = np.asarray(x, dtype=float)
+        panel = np.clip(np.searchsorted(corners, points) - 1, 0, half.size - 1)
+        u = (points - corners[panel]) / half[panel, 0] - 1
+        return np.polynomial.chebyshev.chebval(u, slopes[:, panel], tensor=False)
+
+    return derivative
