@@ -79,6 +79,16 @@ def test_multiresolution_memory_gives_the_same_answer() -> None:
         assert np.abs(dense[name] - coarse[name]).max() < 2e-5, name
 
 
+def test_multiresolution_memory_stays_accurate_long_after_the_train_error_has_collapsed() -> None:
+    """t = 12 m: interpolation errors must fade with the motion, not grow."""
+    law = TwoLayerDynamics(width=10, sample_ratio=5, times=120.0, **SINGLE_INDEX)
+    dense, coarse = law.replace(memory_points=0).march(480).paths, law.replace(memory_points=8).march(480).paths
+    assert dense["train_error"][-1] < 1e-4
+    assert np.abs(dense["train_error"] - coarse["train_error"]).max() < 1e-4
+    assert np.abs(dense["train_error"] - coarse["train_error"])[-120:].max() < 2e-5
+    assert np.abs(dense["second_layer"] - coarse["second_layer"]).max() < 1e-3
+
+
 # -- invariants ------------------------------------------------------------------------------------------------------------
 
 problems = st.fixed_dictionaries(

@@ -150,6 +150,9 @@ class ExchangeableNeurons:
         multiplier = (growth["+"] + (m - 1) * growth.get("-", 0.0)) / m
         rates = {kind + sector: multiplier + rate for sector, rate in local.items() for kind in ("C", "R")}
         rates["overlap"] = rates["C+"]
+        for name in (*self.correlations, *self.responses):  # interpolate the time derivative, which fades, not the forcing
+            still = rates[name] * history.row(name)
+            forcings[name] = still + history.fill(np.asarray(forcings[name]) - still)
         speed = 0.0 if self.frozen else ratio / m
         rates["second_layer"] = speed * float(overlap_kernel[-1])
         forcings["second_layer"] = speed * (
@@ -185,7 +188,8 @@ class ExchangeableNeurons:
         """r from the Volterra equation (3), implicit in its last point only, and C_A from (4)."""
         newest = history.row("r")
         newest[:] = 0.0
-        newest[:] = (response - history.after(response, "r")) / (1.0 + 0.5 * step * response[-1])
+        newest[:] = (response - history.after_start(response, "r")) / (1.0 + 0.5 * step * response[-1])
         newest[-1] = response[-1]
-        half = label - history.whole(newest, "label")
-        return newest, half - history.before(half, "r")
+        history.fill(newest)
+        half = history.fill(label - history.whole(newest, "label"))
+        return newest, history.fill(half - history.before(half, "r"))

@@ -28,6 +28,7 @@ def save_checkpoint(
     used = (history.index + 1) * (history.index + 2) // 2
     arrays: dict[str, NDArray] = {"signature": np.array(signature), "index": np.array(history.index)}
     arrays |= {f"triangle/{name}": packed[:used] for name, packed in history.triangles.items()}
+    arrays |= {f"column/{name}": sums[: history.index + 1] for name, sums in history.columns.items()}
     arrays |= {f"path/{name}": path[: history.index + 1] for name, path in history.paths.items()}
     arrays |= {f"record/{name}": path[: history.index + 1] for name, path in history.records.items()}
     arrays |= {f"rate/{name}": np.array(rate) for name, rate in rates.items()}
@@ -63,7 +64,7 @@ def load_checkpoint(path: str | os.PathLike[str], signature: str, history: Histo
         used = (history.index + 1) * (history.index + 2) // 2
         for name, packed in history.triangles.items():
             packed[:used] = data[f"triangle/{name}"]
-        for kind, paths in (("path", history.paths), ("record", history.records)):
+        for kind, paths in (("path", history.paths), ("record", history.records), ("column", history.columns)):
             for name, values in paths.items():
                 values[: history.index + 1] = data[f"{kind}/{name}"]
         parts = {

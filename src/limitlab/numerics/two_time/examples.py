@@ -49,8 +49,8 @@ class DampedOscillator:
             rates={"x": 1.0, "C": 1.0, "R": 1.0},
             forcings={
                 "x": history.memory.total(kernel * history.path("x")),
-                "C": history.whole(kernel, "C") + pushed,
-                "R": response,
+                "C": history.fill(history.whole(kernel, "C") + pushed),
+                "R": history.fill(response),
             },
             observed={"power": float(history.row("C")[-1])},
         )

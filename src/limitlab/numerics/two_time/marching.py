@@ -82,12 +82,15 @@ class History:
         Integrals over rows and triangles (`limitlab.numerics.two_time.memory.Memory`).
     triangles, paths, records
         Packed two-time functions, functions of one time, recorded observables, by name.
+    columns
+        Sums of the auxiliary two-time functions over their first time, up to the last finished row.
     """
 
     def __init__(self, system: TwoTimeSystem, steps: int, memory: Memory):
         self.index = 0
         self.memory = memory
         self.triangles = {name: triangle(steps) for name in (*system.correlations, *system.responses, *system.auxiliaries)}
+        self.columns = {name: np.zeros(steps + 1) for name in system.auxiliaries}
         self.paths = {name: np.zeros(steps + 1) for name in system.functions}
         self.records = {name: np.zeros(steps + 1) for name in system.observed}
 
@@ -102,6 +105,21 @@ class History:
     def after(self, f: Floats, name: str) -> Floats:
         """int_s^t f(u) X(u, s) du."""
         return self.memory.after(f, self.triangles[name])
+
+    def after_start(self, f: Floats, name: str) -> Floats:
+        """int_s^t f(u) X(u, s) du for an auxiliary X whose weight is near u = s; the newest row of X must be 0."""
+        return self.memory.after_start(f, self.triangles[name], self.columns[name])
+
+    def fill(self, values: Floats) -> Floats:
+        """Interpolate from the kept columns to all of them, in place (nothing to do with the whole history)."""
+        return self.memory.fill(values)
+
+    def close_row(self) -> None:
+        """Add the newest row, which will not change any more, to the sums over first times."""
+        for name, sums in self.columns.items():
+            newest = self.row(name)
+            sums[: self.index] += newest[:-1]
+            sums[self.index] = 0.5 * newest[-1]
 
     def before(self, f: Floats, name: str) -> Floats:
         """int_0^s f(u) X(s, u) du."""
@@ -240,6 +258,7 @@ def _record(system: TwoTimeSystem, history: History, flow: Flow) -> Flow:
 
 def _advance(system: TwoTimeSystem, history: History, old: Flow, step: float, index: int) -> Flow:
     """One step: predict with the old flow, evaluate, correct, evaluate."""
+    history.close_row()
     history.index = index
     new = old
     for _ in range(2):

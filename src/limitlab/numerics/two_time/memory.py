@@ -7,8 +7,10 @@ i (i + 1) / 2. For a row f(t_i, .) there are three integrals, each by the trapez
     whole(s)  = int_0^t f(t, u) X(u, s) du      for symmetric X, which is the sum of the two,
 
 and the triangle is read once for both of the first two: a dense pass costs i^2 / 2 contiguous reads. With a
-multi-resolution rule (`limitlab.numerics.two_time.nodes`) both are evaluated at O(log i) columns, each from O(log i) points,
-and interpolated to the other columns.
+multi-resolution rule (`limitlab.numerics.two_time.nodes`) both are evaluated at O(log i) kept columns only, each from O(log i)
+points, and are zero at the others. The caller combines them into something *small*, a time derivative or a residual, and then
+calls `fill`: interpolating the integrals themselves would leave an error that does not fade when the motion does, and such errors
+grow. For the same reason the bulk of every integral, a value times an integral over all points, is split off before sampling.
 """
 
 from __future__ import annotations
@@ -79,29 +81,42 @@ def _dense_before(packed, backward, step, before):  # type: ignore[no-untyped-de
         before[u] = step * (total - 0.5 * backward[0] * packed[first] - 0.5 * backward[u] * packed[first + u])
 
 
-@numba.njit(cache=True, fastmath=True)
+@numba.njit(cache=True)
 def _sparse_after(packed, forward, step, start, points, weights, after):  # type: ignore[no-untyped-def]
+    """int_s^t f(u) X(u,s) du = X(t,s) int_s^t f - int_s^t f(u) [X(t,s) - X(u,s)] du, the first integral over all points."""
     last = forward.size - 1
-    own = points[start[last] : start[last + 1]]
-    for j in own:
+    tail, later = np.zeros(last + 1), 0.5 * forward[last]
+    for u in range(last - 1, -1, -1):
+        tail[u] = later + 0.5 * forward[u]
+        later += forward[u]
+    for j in points[start[last] : start[last + 1]]:
+        total, newest = 0.0, packed[last * (last + 1) // 2 + j]
+        for k in range(start[last - j], start[last - j + 1]):
+            u = j + points[k]
+            total += weights[k] * forward[u] * (newest - packed[u * (u + 1) // 2 + j])
+        after[j] = step * (newest * tail[j] - total)
+
+
+@numba.njit(cache=True)
+def _sparse_after_start(packed, forward, column, step, start, points, weights, after):  # type: ignore[no-untyped-def]
+    """int_s^t f(u) X(u,s) du = f(s) int_s^t X(u,s) du + int_s^t [f(u) - f(s)] X(u,s) du; `column` has sums of X over u."""
+    last = forward.size - 1
+    for j in points[start[last] : start[last + 1]]:
         total = 0.0
         for k in range(start[last - j], start[last - j + 1]):
             u = j + points[k]
-            total += weights[k] * forward[u] * packed[u * (u + 1) // 2 + j]
-        after[j] = step * total
-    interpolate_gaps(own, after)
+            total += weights[k] * (forward[u] - forward[j]) * packed[u * (u + 1) // 2 + j]
+        after[j] = step * (total + forward[j] * column[j])
 
 
-@numba.njit(cache=True, fastmath=True)
+@numba.njit(cache=True)
 def _sparse_before(packed, backward, step, start, points, weights, before):  # type: ignore[no-untyped-def]
     last = backward.size - 1
-    own = points[start[last] : start[last + 1]]
-    for j in own:
+    for j in points[start[last] : start[last + 1]]:
         first, total = j * (j + 1) // 2, 0.0
         for k in range(start[j], start[j + 1]):
             total += weights[k] * backward[points[k]] * packed[first + points[k]]
         before[j] = step * total
-    interpolate_gaps(own, before)
 
 
 class Memory:
@@ -134,6 +149,24 @@ class Memory:
         else:
             _sparse_after(packed, f, self.step, self.nodes.start, self.nodes.points, self.nodes.weights, result)
         return result
+
+    def after_start(self, f: Floats, packed: Floats, column: Floats) -> Floats:
+        """`after` for an X(u, s) whose weight is near u = s, so that f(s) int X(u, s) du is the bulk of it.
+
+        `column` has the sums of X(u, s) over u (half a weight at u = s) up to the last finished row; the newest row counts as 0.
+        """
+        if self.nodes is None:
+            return self.after(f, packed)
+        result = np.zeros(f.size)
+        rule = (self.nodes.start, self.nodes.points, self.nodes.weights)
+        _sparse_after_start(packed, f, column, self.step, *rule, result)
+        return result
+
+    def fill(self, values: Floats) -> Floats:
+        """Values that a multi-resolution memory computed at the kept columns, interpolated to the others, in place."""
+        if self.nodes is not None:
+            interpolate_gaps(self.nodes.of(values.size - 1)[0], values)
+        return values
 
     def before(self, f: Floats, packed: Floats) -> Floats:
         """int_0^s f(u) X(s, u) du for s = t_0..t_i.
