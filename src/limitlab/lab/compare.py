@@ -81,7 +81,7 @@ class Comparison:
 
     def __str__(self) -> str:
         columns = ["theory", "simulation", "gap", "standard_error", "finite_size_allowance", "z", "verdict"]
-        return f"{type(self.law).__name__}: {self.verdict}. {self.explanation}\n{self.table()[columns]}"
+        return f"{type(self.law).__name__}: {self.verdict}. {self.explanation}\n{self.table()[columns].to_string()}"
 
 
 def compare(
