@@ -27,6 +27,8 @@ from limitlab.laws.regression.singular_kernel import SingularKernelSmoother as S
 from limitlab.laws.sgd.mixture import OnlineMixture as OnlineMixture
 from limitlab.laws.sgd.pca import OnlinePCA as OnlinePCA
 from limitlab.laws.sgd.single_index import OnlineSingleIndex as OnlineSingleIndex
+from limitlab.laws.sgd.spiked_tensor import SpikedTensor as SpikedTensor
+from limitlab.laws.sgd.spiked_tensor import SpikedTensorDiffusion as SpikedTensorDiffusion
 from limitlab.laws.spectra.marchenko_pastur import MarchenkoPastur as MarchenkoPastur
 from limitlab.laws.spectra.sample_covariance import SampleCovariance as SampleCovariance
 
@@ -57,6 +59,8 @@ __all__ = [
     "SampleCovariance",
     "SingleCluster",
     "SingularKernelSmoother",
+    "SpikedTensor",
+    "SpikedTensorDiffusion",
     "TokenClustering",
     "TwoLayerDynamics",
     "parameter",

@@ -1,0 +1,278 @@
+"""Online SGD for a spiked matrix or tensor at the critical step size (claims J19, J20; docs/theory/spiked_tensor.md).
+
+Setting.  Y = lambda v^(k) + W with independent standard Gaussian entries, |v| = 1, loss |Y - x^(k)|^2, x <- x - (c/N) grad L.
+Limit.    N -> infinity at fixed c (`step`), in the time t = (c/N) * steps; m = <x, v>, q = |x|^2 - m^2, R^2 = m^2 + q.
+Result.   dm/dt = 2k m (lambda m^{k-2} - R^{2k-2}),     dq/dt = -4k R^{2k-2} (q - c).                                     (1)
+          Close to m = 0, u = sqrt(N) m: du = 2k u (lambda 1{k=2} - q^{k-1}) dt + 2 sqrt(k c q^{k-1}) dB.                    (2)
+Status.   Theorem (Ben Arous, Gheissari, Jagannath 2022), with the corrections listed on the page.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.errors import ConvergenceError
+from limitlab.laws.base import Law, Status
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+from limitlab.laws.sgd.spherical import REFERENCES
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-12
+REPLICAS = 100  # runs in one draw of the diffusive law
+
+
+class FixedPoint(NamedTuple):
+    """A point of rest of (1): where it is, the two eigenvalues of the linearised flow, and whether both are negative."""
+
+    overlap: float
+    residual: float
+    overlap_eigenvalue: float
+    residual_eigenvalue: float
+    kind: Literal["stable", "unstable", "critical"]
+
+
+def velocity(order: int, snr: float, step: float, m: ArrayLike, q: ArrayLike) -> tuple[Array, Array]:
+    """Right sides of (1).
+
+    >>> [float(part) for part in velocity(2, 2.0, 1.0, 1.0, 1.0)]  # a point of rest
+    [0.0, -0.0]
+    """
+    m, q = np.asarray(m, dtype=float), np.asarray(q, dtype=float)
+    power = (m**2 + q) ** (order - 1)
+    return np.asarray(2 * order * (snr * m ** (order - 1) - m * power)), np.asarray(-4 * order * power * (q - step))
+
+
+def critical_snr(order: int, step: float) -> float:
+    """The signal strength from which there are points of rest away from the equator, eq. (5).
+
+    >>> critical_snr(2, 1.0), round(critical_snr(3, 1.0), 7), round(critical_snr(4, 1.0), 7)
+    (1.0, 3.0792014, 6.75)
+    """
+    k = order
+    if k == 2:
+        return step
+    return step ** (k / 2) * (2 * (k - 1) / k) ** (k - 1) * (k / (k - 2)) ** ((k - 2) / 2)
+
+
+def positive_roots(order: int, snr: float, step: float) -> list[float]:
+    """Overlaps m > 0 at rest with q = step: lambda m^{k-2} = (m^2 + c)^{k-1}.
+
+    >>> [round(root, 9) for root in positive_roots(4, 8.0, 1.0)]
+    [0.485868272, 1.0]
+    """
+    if order == 2:
+        return [math.sqrt(snr - step)] if snr > step else []
+    top = math.sqrt((order - 2) * step / order)  # where the two roots meet
+    threshold = critical_snr(order, step)
+    if abs(snr - threshold) <= 1e-14 * threshold:
+        return [top]
+    if snr < threshold:
+        return []
+    from scipy.optimize import brentq
+
+    def balance(m: float) -> float:
+        return math.log(snr) + (order - 2) * math.log(m) - (order - 1) * math.log(m * m + step)
+
+    low, high = top, top
+    while balance(low) > 0:
+        low /= 2
+    while balance(high) > 0:
+        high *= 2
+    return [float(brentq(balance, *ends, xtol=1e-15, rtol=1e-14)) for ends in ((low, top), (top, high))]
+
+
+def fixed_point(order: int, snr: float, step: float, m: float) -> FixedPoint:
+    """The point of rest (m, step), with its eigenvalues, eq. (4)."""
+    square, k = m * m + step, order
+    if m == 0:
+        along = 4 * (snr - step) if k == 2 else -2 * k * step ** (k - 1)
+    elif k == 2:
+        along = -8 * m * m
+    else:
+        along = 2 * k * square ** (k - 2) * ((k - 2) * step - k * m * m)
+    across = -4 * k * square ** (k - 1)
+    if abs(along) <= 1e-12 * abs(across):
+        along = 0.0
+    # with q = step the flow of q does not feel m, so that the two numbers are the eigenvalues
+    kind: Literal["stable", "unstable", "critical"] = "stable" if along < 0 else "unstable" if along > 0 else "critical"
+    return FixedPoint(m, step, along, across, kind)
+
+
+class _Spiked(Law):
+    """What the two laws of the spiked tensor share."""
+
+    status: ClassVar[Status] = "theorem"
+    assumptions: ClassVar[tuple[str, ...]] = ("a fresh tensor of independent Gaussian entries at every step", "|v| = 1")
+    references: ClassVar[tuple[str, ...]] = (REFERENCES[1],)
+    size_meaning: ClassVar[str] = "dimension N"
+
+    order: int = parameter(2, "order of the tensor (2: a matrix)", symbol="k", least=2, most=12)
+    snr: float = parameter(2.0, "strength of the signal", symbol=r"\lambda", least=0)
+    step: float = parameter(1.0, "step size times the dimension", symbol=r"c_\delta", above=0)
+    times: float | tuple[float, ...] = parameter(
+        (0.1, 0.3, 0.6), "time: step times samples over N (one number or several)", symbol="t", least=0
+    )
+
+    @model_validator(mode="after")
+    def _increasing_times(self) -> Self:
+        times = np.atleast_1d(np.asarray(self.times, dtype=float))
+        if times.size == 0 or np.any(np.diff(times) <= 0):
+            raise ValueError(f"times = {self.times!r} is not allowed: must be one number or several in increasing order")
+        return self
+
+    def coordinates(self) -> dict[str, Any]:
+        """The times at which the statistics are given."""
+        return {"time": self.times}
+
+    def samples(self, size: int) -> NDArray[np.int64]:
+        """Number of steps at each of the times, in dimension `size`."""
+        times = np.atleast_1d(np.asarray(self.times, dtype=float))
+        return np.round(times * size / self.step).astype(np.int64)
+
+    def _solve(self, rates: Any, start: list[float]) -> Array:
+        """The states (rows) at the times."""
+        from scipy.integrate import solve_ivp
+
+        times = np.atleast_1d(np.asarray(self.times, dtype=float))
+        if times[-1] == 0:
+            return np.array([start])
+        solution = solve_ivp(rates, (0.0, times[-1]), start, "DOP853", times, rtol=TOLERANCE, atol=1e-14)
+        if not solution.success:
+            raise ConvergenceError(f"the flow was not followed to the end: {solution.message}", solution.y)
+        return np.asarray(solution.y.T)
+
+    def _shaped(self, values: dict[str, Array]) -> dict[str, Any]:
+        return {name: array if np.ndim(self.times) else array[0] for name, array in values.items()}
+
+
+class SpikedTensor(_Spiked):
+    """Does online SGD at the critical step size find the direction hidden in noisy matrices or tensors?
+
+    Examples
+    --------
+    >>> law = SpikedTensor(order=2, snr=2.0, step=1.0, start_overlap=0.1, start_residual=1.0, times=(0.5, 1.0))
+    >>> law.theory().overlap.values.round(6).tolist()
+    [0.596205, 0.983797]
+    >>> [(point.overlap, point.kind) for point in law.fixed_points()]
+    [(0.0, 'unstable'), (-1.0, 'stable'), (1.0, 'stable')]
+    """
+
+    regime: ClassVar[str] = "N -> infinity with step c/N at fixed c, time (c/N) * steps, overlap of order 1 at the start"
+    claims: ClassVar[tuple[str, ...]] = ("J19",)
+    observables: ClassVar[tuple[str, ...]] = ("overlap", "residual")
+    default_sizes: ClassVar[tuple[int, ...]] = (400, 800, 1600)
+    default_seeds: ClassVar[int] = 40
+
+    start_overlap: float = parameter(0.5, "overlap with the signal at the start", symbol="m(0)")
+    start_residual: float = parameter(1.0, "squared length outside the signal at the start", symbol="q(0)", least=0)
+
+    def evaluate(self, **grid: Any) -> Values:
+        """Equation (1) integrated."""
+        states = self._solve(
+            lambda _, x: np.array(velocity(self.order, self.snr, self.step, *x)), [self.start_overlap, self.start_residual]
+        )
+        return {**self._shaped(dict(overlap=states[:, 0], residual=states[:, 1])), "accuracy": 1e-10}
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """One run of the exact chain of (m, q)."""
+        track = self.run(size, seed)
+        if not np.all(np.isfinite(track)):
+            raise FloatingPointError(f"the run of size {size} and seed {seed} explodes: use a larger size or a smaller step")
+        return self._shaped(dict(overlap=track[:, 0], residual=track[:, 1]))
+
+    def run(self, size: int, seed: int) -> Array:
+        """Rows (m, q) of one run at the times; inf from where it explodes, as long steps do for orders above 2 at small sizes."""
+        from limitlab.models.online import checked_dimension
+        from limitlab.models.spiked_chain import spiked_path
+
+        rng = self.rng(checked_dimension(size), seed)
+        start = (self.start_overlap, self.start_residual)
+        return np.asarray(spiked_path(rng, self.order, self.snr, self.step, size, *start, self.samples(size)))
+
+    def critical_snr(self) -> float:
+        """The signal strength from which SGD can stay aligned; for order 2 also the one from which m = 0 repels."""
+        return critical_snr(self.order, self.step)
+
+    def fixed_points(self) -> list[FixedPoint]:
+        """Points of rest with q = step: the equator, then the others (for even orders both signs).
+
+        The origin is a further one, always unstable: there q grows like 4k q^{k-1} c.
+
+        >>> [round(p.overlap, 6) for p in SpikedTensor(order=3, snr=6.0).fixed_points()]
+        [0.0, 0.177311, 1.364163]
+        """
+        roots = positive_roots(self.order, self.snr, self.step)
+        signs = (-1.0, 1.0) if self.order % 2 == 0 else (1.0,)
+        return [
+            fixed_point(self.order, self.snr, self.step, m)
+            for m in (0.0, *(sign * root for root in roots for sign in signs))
+        ]
+
+
+class SpikedTensorDiffusion(_Spiked):
+    """How does the overlap fluctuate before SGD has found the signal, and from which strength does the start repel it?
+
+    Examples
+    --------
+    >>> law = SpikedTensorDiffusion(snr=0.5, times=(0.4,))
+    >>> law.theory().overlap_variance.values.round(6).tolist()
+    [1.798103]
+    >>> law.stationary_variance()
+    2.0
+    """
+
+    regime: ClassVar[str] = "N -> infinity with step c/N at fixed c, overlap of order N^(-1/2)"
+    claims: ClassVar[tuple[str, ...]] = ("J20",)
+    observables: ClassVar[tuple[str, ...]] = ("overlap_variance", "residual")
+    default_sizes: ClassVar[tuple[int, ...]] = (200, 400, 800)
+    default_seeds: ClassVar[int] = 20
+
+    snr: float = parameter(0.8, "strength of the signal", symbol=r"\lambda", least=0)
+    times: float | tuple[float, ...] = parameter(
+        (0.1, 0.2, 0.4), "time: step times samples over N (one number or several)", symbol="t", least=0
+    )
+    start_variance: float = parameter(1.0, "variance of sqrt(N) times the overlap at the start", symbol="s_0^2", least=0)
+    start_residual: float = parameter(1.0, "squared length outside the signal at the start", symbol="q(0)", least=0)
+
+    def evaluate(self, **grid: Any) -> Values:
+        """The moment equation of (2): V' = 4k (lambda 1{k=2} - q^{k-1}) V + 4k c q^{k-1}."""
+        k, signal = self.order, self.snr if self.order == 2 else 0.0
+
+        def rates(_: float, state: Array) -> list[float]:
+            power = state[1] ** (k - 1)
+            return [4 * k * ((signal - power) * state[0] + self.step * power), -4 * k * power * (state[1] - self.step)]
+
+        states = self._solve(rates, [self.start_variance, self.start_residual])
+        return {**self._shaped(dict(overlap_variance=states[:, 0], residual=states[:, 1])), "accuracy": 1e-10}
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """The second moment of sqrt(N) m over a hundred runs of the exact chain."""
+        track = self.runs(size, seed)
+        if not np.all(np.isfinite(track)):
+            raise FloatingPointError(f"a run of size {size} and seed {seed} explodes: use a larger size or a smaller step")
+        square = size * track[..., 0] ** 2
+        return self._shaped(dict(overlap_variance=square.mean(axis=0), residual=track[..., 1].mean(axis=0)))
+
+    def runs(self, size: int, seed: int, replicas: int = REPLICAS) -> Array:
+        """Independent runs from a Gaussian start: array (replicas, times, 2) of m and q."""
+        from limitlab.models.online import checked_dimension
+        from limitlab.models.spiked_chain import spiked_path
+
+        rng, counts = self.rng(checked_dimension(size), seed), self.samples(size)
+        starts = rng.standard_normal(replicas) * math.sqrt(self.start_variance / size)
+        return np.stack(
+            [spiked_path(rng, self.order, self.snr, self.step, size, float(m), self.start_residual, counts) for m in starts]
+        )
+
+    def stationary_variance(self) -> float:
+        """Variance of sqrt(N) m after a long time: c^2 / (c - lambda) for a matrix below the transition, inf from it on."""
+        if self.order > 2:
+            return self.step
+        return self.step**2 / (self.step - self.snr) if self.snr < self.step else math.inf

@@ -1,0 +1,153 @@
+"""Spiked matrix and tensor PCA by online SGD: reference values, fixed points, chain against full matrices."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from limitlab.laws.sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, critical_snr, velocity
+from limitlab.models.spiked_chain import full_matrix_path, spiked_path
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "online_sgd.json").read_text())
+
+
+def entries(law):
+    return [entry for entry in REFERENCE if entry["law"] == law]
+
+
+def label(entry):
+    return "-".join(str(value) for value in entry["inputs"].values())
+
+
+def close(got, want, entry):
+    np.testing.assert_allclose(got, want, rtol=entry["tolerance"], atol=entry["tolerance"])
+
+
+@pytest.mark.parametrize("entry", entries("tensor_pca_ballistic"), ids=label)
+def test_ballistic(entry):
+    given_ = entry["inputs"]
+    law = SpikedTensor(
+        order=given_["order"],
+        snr=given_["snr"],
+        step=given_["c_delta"],
+        start_overlap=given_["m0"],
+        start_residual=given_["rperp2_0"],
+        times=given_["t"],
+    )
+    found = law.theory()
+    close(found.overlap.values, entry["outputs"]["m"], entry)
+    close(found.residual.values, entry["outputs"]["rperp2"], entry)
+
+
+@pytest.mark.parametrize("entry", entries("tensor_pca_fixed_points"), ids=label)
+def test_fixed_points(entry):
+    given_, want = entry["inputs"], entry["outputs"]
+    law = SpikedTensor(order=given_["order"], snr=given_["snr"], step=given_["c_delta"])
+    equator, *others = law.fixed_points()
+    positive = [point for point in others if point.overlap > 0]
+    close(law.critical_snr(), want["lambda_c"], entry)
+    close([point.overlap for point in positive], want["positive_m_fixed_points"], entry)
+    close([point.overlap_eigenvalue for point in positive], want["m_eigenvalue_at_them"], entry)
+    close(equator.overlap_eigenvalue, want["m_eigenvalue_at_equator"], entry)
+    close(equator.residual_eigenvalue, want["r_eigenvalue_at_equator"], entry)
+
+
+@pytest.mark.parametrize("entry", entries("tensor_pca_diffusive"), ids=label)
+def test_diffusive(entry):
+    given_ = entry["inputs"]
+    law = SpikedTensorDiffusion(
+        order=given_["order"],
+        snr=given_["snr"],
+        step=given_["c_delta"],
+        start_variance=given_["var0"],
+        start_residual=given_["u2_0"],
+        times=given_["t"],
+    )
+    found = law.theory()
+    close(float(found.overlap_variance), entry["outputs"]["var_u1"], entry)
+    close(float(found.residual), entry["outputs"]["u2"], entry)
+
+
+@given(st.integers(2, 6), st.floats(0.1, 4), st.floats(1.001, 5))
+@settings(max_examples=40)
+def test_every_fixed_point_rests_and_its_eigenvalues_are_those_of_the_flow(order, step, excess):
+    law = SpikedTensor(order=order, step=step, snr=critical_snr(order, step) * excess)
+    for point in law.fixed_points():
+        dm, dq = velocity(order, law.snr, step, point.overlap, point.residual)
+        size = (point.overlap**2 + step) ** (order - 0.5) * 4 * order
+        assert abs(dm) + abs(dq) < 1e-9 * size
+        h = 1e-5 * math.sqrt(step)
+        slope = (
+            velocity(order, law.snr, step, point.overlap + h, step)[0]
+            - velocity(order, law.snr, step, point.overlap - h, step)[0]
+        ) / (2 * h)
+        assert slope == pytest.approx(point.overlap_eigenvalue, abs=1e-5 * abs(point.residual_eigenvalue))
+
+
+def test_transition_of_the_variance():
+    """Var = e^{8(l-1)t}(1 + 1/(l-1)) - 1/(l-1), 1 + 8t at l = 1: repelled exactly above 1."""
+    times = (0.1, 0.5, 1.0)
+    for snr in (0.5, 1.5):
+        law, x = SpikedTensorDiffusion(snr=snr, times=times), snr - 1
+        want = np.exp(8 * x * np.array(times)) * (1 + 1 / x) - 1 / x
+        np.testing.assert_allclose(law.theory().overlap_variance, want, rtol=1e-9)
+    critical = SpikedTensorDiffusion(snr=1.0, times=times)
+    np.testing.assert_allclose(critical.theory().overlap_variance, 1 + 8 * np.array(times), rtol=1e-9)
+    assert critical.stationary_variance() == math.inf
+    assert SpikedTensorDiffusion(snr=0.5).stationary_variance() == 2.0
+    long = SpikedTensorDiffusion(snr=0.5, times=10.0)
+    assert float(long.theory().overlap_variance) == pytest.approx(2.0, rel=1e-9)
+
+
+def test_residual_follows_its_first_power():
+    """q' = -8 q (q - c), not -8 q (q^2 - c): from 1 with c = 1/2 the chain is at 0.5561 at t = 0.4."""
+    law = SpikedTensorDiffusion(order=2, snr=0.8, step=0.5, times=0.4)
+    runs = [law.runs(2000, seed, replicas=5)[:, 0, 1].mean() for seed in range(8)]
+    error = np.std(runs, ddof=1) / math.sqrt(8)
+    assert float(law.theory().residual) == pytest.approx(0.55614, abs=1e-5)
+    assert abs(np.mean(runs) - 0.55614) < 5 * error + 1 / 2000
+    assert error < 0.01
+
+
+def test_chain_has_the_law_of_full_matrices():
+    size, runs, counts = 24, 250, np.array([12])
+    v = np.eye(size)[0]
+    x = 0.6 * v + 0.8 * np.eye(size)[1]
+    full = np.stack([full_matrix_path(np.random.default_rng(i), 2.0, 0.3, x, counts, v)[0] for i in range(runs)])
+    rng = np.random.default_rng(10**6)
+    chain = np.stack([spiked_path(rng, 2, 2.0, 0.3, size, 0.6, 0.64, counts)[0] for _ in range(8 * runs)])
+    for part in range(2):
+        assert stats.ks_2samp(full[:, part], chain[:, part]).pvalue > 1e-5
+        assert chain[:, part].std() > 0.02
+
+
+def test_order_three_against_its_flow_and_explosions_are_reported():
+    law = SpikedTensor(order=3, snr=6.0, step=0.2, start_overlap=0.8, start_residual=0.2, times=(0.05, 0.2))
+    runs = law.simulate_batch(2000, range(20))
+    gap = np.abs(runs.overlap.mean("seed") - law.theory().overlap).values
+    error = runs.overlap.std("seed", ddof=1).values / math.sqrt(20)
+    assert np.all(gap < 5 * error + 0.01)
+    wild = SpikedTensor(order=4, snr=30.0, step=1.0, start_overlap=3.0, times=(0.5,))
+    assert np.isinf(wild.run(30, 0)).any()
+    with pytest.raises(FloatingPointError, match="explodes"):
+        wild.simulate(30, 0)
+
+
+def test_double_root_at_the_critical_strength():
+    law = SpikedTensor(order=3, snr=critical_snr(3, 1.0))
+    _, point = law.fixed_points()
+    assert point.kind == "critical"
+    assert point.overlap == pytest.approx(math.sqrt(1 / 3))
+
+
+@pytest.mark.parametrize(
+    "bad", [dict(order=1), dict(snr=-1.0), dict(step=0.0), dict(start_residual=-0.1), dict(times=(1.0, 0.5))]
+)
+def test_refusals(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        SpikedTensor(**bad)
