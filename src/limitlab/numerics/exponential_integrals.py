@@ -17,7 +17,7 @@ ASYMPTOTIC = 50.0  # from here on the asymptotic series of e^x E1(x) has reached
 
 
 def entire_part(x: ArrayLike) -> Array:
-    """Ein(x) = Ei(|x|) or -E1(|x|), without the logarithm: the integral of (e^t - 1)/t from 0 to x.
+    """Ei(x) (or -E1(-x) for x < 0) without its logarithm: the integral of (e^t - 1)/t from 0 to x.
 
     >>> entire_part([0.0, 1.0, -1.0]).round(12).tolist()
     [0.0, 1.317902151454, -0.796599599297]

@@ -24,6 +24,7 @@ Coefficients = Sequence[tuple[float, float]]
 """(a_k, b_k) for k = 1, 2, ...: the density (1 + sum a_k cos k theta + b_k sin k theta) / 2 pi."""
 
 TAIL = 1e-10  # largest Fourier coefficient beyond 2/3 of the band, relative to the largest of all
+HOPELESS = 1e-5  # a grid is given up as soon as the tail reaches this
 SMALLEST_GRID, LARGEST_GRID = 128, 2048
 TOLERANCE = 1e-12
 COURANT = 6.0
@@ -145,9 +146,7 @@ def spectral_density(
     """
     size = points or SMALLEST_GRID
     while True:
-        rho = _spectral(density, beta, checked_times(times), normalised, size)
-        coefficients = np.abs(np.fft.rfft(rho, axis=-1))
-        tail = float((coefficients[:, size // 3 - 4 : size // 3].max(axis=-1) / coefficients.max(axis=-1)).max())
+        rho, tail = _spectral(density, beta, checked_times(times), normalised, size)
         if tail < TAIL:
             return rho, tail
         if points is not None or 2 * size > LARGEST_GRID:
@@ -160,7 +159,15 @@ def spectral_density(
         size *= 2
 
 
-def _spectral(density: Coefficients, beta: float, grid: Array, normalised: bool, size: int) -> Array:
+def _tail(rho: Array) -> float:
+    """The largest of the last harmonics that the 2/3 rule keeps, relative to the largest of all."""
+    size = rho.shape[-1]
+    coefficients = np.abs(np.fft.rfft(rho, axis=-1))
+    return float((coefficients[..., size // 3 - 4 : size // 3].max(axis=-1) / coefficients.max(axis=-1)).max())
+
+
+def _spectral(density: Coefficients, beta: float, grid: Array, normalised: bool, size: int) -> tuple[Array, float]:
+    """The density on `size` points at the times reached before the tail shows that they are too few, and that tail."""
     from scipy.integrate import solve_ivp
 
     k = np.arange(size // 2 + 1)
@@ -175,15 +182,19 @@ def _spectral(density: Coefficients, beta: float, grid: Array, normalised: bool,
         flux = np.fft.rfft(np.fft.irfft(hat, size) * v) * kept
         return np.fft.irfft(-1j * k * flux, size)
 
+    def unresolved(_: float, rho: Array) -> float:
+        return _tail(rho) - HOPELESS
+
+    unresolved.terminal = True  # type: ignore[attr-defined]
     start = density_values(density, 2 * np.pi * np.arange(size) / size)
-    if grid[-1] == 0:
-        return np.tile(start, (grid.size, 1))
+    if _tail(start) > TAIL or grid[-1] == 0:
+        return np.tile(start, (grid.size, 1)), _tail(start)
     # inside the stability region for the highest kept harmonic (speed at most 1, or e^beta): its rounding noise must not grow
     longest = 3.0 * COURANT / size / (1.0 if normalised else float(np.exp(beta)))
-    found = solve_ivp(slope, (0.0, grid[-1]), start, "DOP853", grid, rtol=TOLERANCE, atol=TOLERANCE, max_step=longest)
-    if not found.success:
-        raise ConvergenceError(f"the density stopped before time {grid[-1]:g}: {found.message}", found.y)
-    return np.asarray(found.y.T)
+    options = dict(rtol=TOLERANCE, atol=TOLERANCE, max_step=longest)
+    found = solve_ivp(slope, (0.0, grid[-1]), start, "DOP853", grid, events=unresolved, **options)
+    rho = np.asarray(found.y.T)
+    return rho, _tail(rho) if found.status == 0 else HOPELESS
 
 
 def volume_density(

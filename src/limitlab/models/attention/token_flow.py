@@ -159,7 +159,7 @@ def checked_feed_forward(given: Any) -> Callable[[float, Array], Array] | None:
     """A function of (time, x), however the layer was given."""
     if given is None or isinstance(given, FeedForward):
         return given
-    if isinstance(given, Sequence) and len(given) in (2, 3, 4):
+    if isinstance(given, Sequence) and not isinstance(given, str) and len(given) in (2, 3, 4):
         return FeedForward(*given)
     if callable(given):
         return given  # type: ignore[no-any-return]

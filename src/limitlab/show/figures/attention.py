@@ -160,7 +160,7 @@ def circle_density(quick: bool = True) -> Figure:
         counts = np.histogram(np.mod(angles[index], 2 * np.pi), edges)[0]
         width = np.diff(edges) * tokens
         simulation_points(left, (edges[1:] + edges[:-1]) / 2, counts / width, np.sqrt(counts) / width, index, markersize=3.5)
-    finish(left, r"angle $\theta$", r"density $\rho$", rf"$\beta = 4$, {tokens:,} tokens".replace(",", " "))
+    finish(left, r"angle $\theta$", r"density $\rho$", rf"$\beta = 4$, {tokens} tokens")
     grid = np.linspace(0, 3, 61)
     law = CircleMeanField(beta=beta, density=density, times=tuple(grid))
     limit = law.theory()
@@ -184,7 +184,7 @@ def residual_depth(quick: bool = True) -> Figure:
     """Gap between a residual network of L layers and its differential equation: order 1/L; with noisy weights, fluctuations L^-1/2."""
     figure, (axes,) = new_figure()
     depths = np.array([10, 20, 40, 80, 160, 320])
-    law, seeds = ResidualFlow(noise=0.5), 20 if quick else 100
+    law, seeds = ResidualFlow(noise=0.5), 30 if quick else 100
     errors = law.depth_errors(depths)
     simulation_points(axes, depths, errors, None, 0, "smooth weights")
     theory_line(axes, depths, errors[-1] * depths[-1] / depths, 0, "$L^{-1}$")
@@ -194,7 +194,7 @@ def residual_depth(quick: bool = True) -> Figure:
     )
     spread = gaps.std(axis=0, ddof=1)
     simulation_points(axes, depths, spread, spread / np.sqrt(2 * (seeds - 1)), 1, r"noisy weights: spread of $|x|^2/d$")
-    theory_line(axes, depths, spread[-1] * np.sqrt(depths[-1] / depths), 1, "$L^{-1/2}$")
+    theory_line(axes, depths, np.exp(np.log(spread * np.sqrt(depths)).mean()) / np.sqrt(depths), 1, "$L^{-1/2}$")
     finish(axes, "layers $L$", "gap from the differential equation", "residual network, $d = 4$", xscale="log", yscale="log")
     return figure
 
@@ -268,7 +268,7 @@ def sphere_animation(
 def _globe(axes: Any) -> None:
     u, v = np.mgrid[0 : 2 * np.pi : 25j, 0 : np.pi : 13j]
     axes.plot_wireframe(np.cos(u) * np.sin(v), np.sin(u) * np.sin(v), np.cos(v), color="grey", linewidth=0.4, alpha=0.4)
-    axes.set_box_aspect((1, 1, 1))
+    axes.set_box_aspect((1, 1, 1), zoom=1.45)
     axes.set_axis_off()
 
 

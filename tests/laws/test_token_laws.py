@@ -1,0 +1,260 @@
+"""Clustering, mean field on the circle, one cluster at beta = 0, residual networks: references, limits, solvers, bad input."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ive
+
+from limitlab.errors import ConvergenceError
+from limitlab.laws import CircleMeanField, ResidualFlow, SingleCluster, TokenClustering
+from limitlab.laws.attention.circle import escape_time, growth_rates, most_unstable, poisson_radius
+from limitlab.laws.attention.clustering import critical_beta, plateau_time
+from limitlab.laws.attention.equiangular import collapse_time
+from limitlab.laws.attention.residual import ode_output, residual_output
+from limitlab.models.attention import Attention, circle
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "attention.json").read_text(encoding="utf-8"))
+
+
+def cases(law):
+    return [(entry["inputs"], entry["outputs"]) for entry in REFERENCE if entry["law"] == law]
+
+
+# -- mean field ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), cases("sa_uniform_growth_rate"))
+def test_growth_rate_reference(inputs, outputs):
+    law = CircleMeanField(beta=inputs["beta"], dimension=inputs["d"], normalised=inputs["kind"] == "SA")
+    assert law.growth_rates(inputs["k"]) == pytest.approx(outputs["rate"], rel=1e-12)
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), cases("sa_most_unstable_mode"))
+def test_most_unstable_reference(inputs, outputs):
+    assert CircleMeanField(beta=inputs["beta"], dimension=inputs["d"]).predicted_clusters() == outputs["k_max"]
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), cases("sa_circle_pde"))
+@pytest.mark.parametrize(("solver", "tolerance"), [("fourier", 1e-9), ("volumes", 2e-6), ("particles", 5e-4)])
+def test_density_reference(inputs, outputs, solver, tolerance):
+    law = CircleMeanField(
+        beta=inputs["beta"], density=((inputs["a"], 0.0), (0.0, inputs["b"])), times=inputs["T"], solver=solver
+    )
+    result = law.theory()
+    for name, value in outputs.items():
+        assert abs(float(result[name]) - value) < tolerance
+        assert abs(float(result[name]) - value) < 3 * result.attrs["accuracy"] + 1e-9
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), cases("sa_beta0_circle_poisson_kernel"))
+def test_poisson_reference(inputs, outputs):
+    assert poisson_radius(inputs["r0"], inputs["T"]) == pytest.approx(outputs["r"], abs=1e-13)
+
+
+def test_wrapped_cauchy_stays_one():
+    harmonics = tuple((2 * 0.3**k, 0.0) for k in range(1, 40))
+    result = CircleMeanField(beta=0.0, density=harmonics, times=(0.5, 1.5)).theory()
+    radius = poisson_radius(0.3, np.array([0.5, 1.5]))
+    np.testing.assert_allclose(result.cos1, radius, atol=1e-12)
+    np.testing.assert_allclose(result.cos2, radius**2, atol=1e-12)
+
+
+@pytest.mark.parametrize("normalised", [True, False])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_small_harmonics_grow_at_their_rate(k, normalised):
+    density = tuple((1e-6 if degree == k else 0.0, 0.0) for degree in range(1, k + 1))
+    rho, _ = circle.spectral_density(density, 4.0, [0.0, 0.2], normalised=normalised)
+    waves = np.abs(np.fft.rfft(rho, axis=-1)[:, k])
+    rate = float(growth_rates(k, 4.0, normalised=normalised))
+    assert np.log(waves[1] / waves[0]) / 0.2 == pytest.approx(rate, rel=1e-6)
+
+
+@pytest.mark.parametrize("d", [3, 4, 5])
+def test_growth_rates_by_quadrature(d):
+    """sigma_k from its definition: the Funk-Hecke eigenvalue of e^{beta t} on the sphere, by Gauss-Gegenbauer quadrature."""
+    from scipy.special import eval_gegenbauer, roots_gegenbauer
+
+    beta, nu = 2.5, d / 2 - 1
+    t, weight = roots_gegenbauer(80, nu)
+    kernel = np.exp(beta * t)
+    for k in (1, 2, 3):
+        harmonic = eval_gegenbauer(k, nu, t) / eval_gegenbauer(k, nu, 1.0)
+        expected = k * (k + d - 2) / beta * (weight @ (kernel * harmonic)) / (weight @ kernel)
+        assert growth_rates(k, beta, d) == pytest.approx(expected, rel=1e-11)
+        unnormalised = k * (k + d - 2) / beta * (weight @ (kernel * harmonic)) / weight.sum()
+        assert growth_rates(k, beta, d, normalised=False) == pytest.approx(unnormalised, rel=1e-11)
+
+
+def test_growth_rates_at_beta_zero_and_large():
+    np.testing.assert_allclose(growth_rates([1, 2], 1e-7, 4), growth_rates([1, 2], 0.0, 4), atol=1e-7)
+    assert np.isfinite(growth_rates(5, 600.0)).all()
+    assert most_unstable(50.0) == round(np.sqrt(100))
+    assert escape_time(5.0, 10_000) == pytest.approx(np.log(100) / growth_rates(3, 5.0))
+    with pytest.raises(ValueError, match="k is not allowed"):
+        growth_rates(0, 1.0)
+    with pytest.raises(ValueError, match="dimension"):
+        growth_rates(1, 1.0, 1)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 10**6), st.floats(0.0, 40.0), st.booleans())
+def test_fourier_field_is_the_field(seed, beta, normalised):
+    theta = np.random.default_rng(seed).uniform(0, 2 * np.pi, 30)
+    x = np.stack([np.cos(theta), np.sin(theta)], axis=1)
+    drift = Attention(beta, normalised=normalised).drift(0.0, x)
+    expected = np.cos(theta) * drift[:, 1] - np.sin(theta) * drift[:, 0]
+    found = circle.angular_velocity(theta, beta, normalised)
+    np.testing.assert_allclose(found, expected, atol=1e-11 * max(1.0, np.abs(expected).max()))
+
+
+def test_kernel_coefficients():
+    theta = 2 * np.pi * np.arange(256) / 256
+    kernel = np.exp(6.0 * (np.cos(theta) - 1))
+    even, odd = circle.kernel_coefficients(6.0, 10)
+    for k in range(10):
+        assert even[k] == pytest.approx((kernel * np.cos(k * theta)).mean(), abs=1e-15)
+        assert odd[k] == pytest.approx((np.sin(theta) * kernel * np.sin(k * theta)).mean(), abs=1e-15)
+    assert even[3] == ive(3, 6.0)
+
+
+def test_solvers_orders():
+    density, exact = ((0.5, 0.0), (0.0, 0.3)), 0.3073457160085986
+    errors = [
+        abs(circle.moments(circle.volume_density(density, 4.0, [1.0], cells=cells), offset=0.5)["cos1"][0] - exact)
+        for cells in (100, 200, 400)
+    ]
+    order = np.log2(errors[0] / errors[2]) / 2
+    assert 1.7 < order < 3.2
+
+
+def test_invariants_of_the_density():
+    density = ((0.5, 0.2), (-0.1, 0.3))
+    turned = []  # theta -> -theta changes the signs of the sines
+    for coefficients in (density, tuple((a, -b) for a, b in density)):
+        turned.append(CircleMeanField(beta=3.0, density=coefficients, times=2.0).theory())
+    assert float(turned[0].cos1) == pytest.approx(float(turned[1].cos1), abs=1e-10)
+    assert float(turned[0].sin1) == pytest.approx(-float(turned[1].sin1), abs=1e-10)
+    rho, _ = circle.spectral_density(density, 3.0, [0.0, 1.0, 2.0])
+    np.testing.assert_allclose(rho.mean(axis=-1) * 2 * np.pi, 1, atol=1e-12)
+    flat, _ = circle.spectral_density(((0.0, 0.0),), 3.0, [5.0])
+    np.testing.assert_allclose(flat, 1 / (2 * np.pi), atol=1e-10)
+    cells = circle.volume_density(density, 9.0, [4.0], cells=200)
+    assert cells.min() >= 0
+    assert cells.mean() * 2 * np.pi == pytest.approx(1, abs=1e-12)
+
+
+def test_unresolved_density_is_an_error(monkeypatch):
+    monkeypatch.setattr(circle, "LARGEST_GRID", 128)
+    with pytest.raises(ConvergenceError, match="volumes"):
+        CircleMeanField(beta=9.0, times=8.0).theory()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [(dict(density=((1.5, 0.0),)), "density"), (dict(times=(2.0, 1.0)), "increasing"), (dict(beta=-1.0), "beta")],
+)
+def test_circle_refusals(changes, message):
+    with pytest.raises(ValueError, match=message):
+        CircleMeanField(**changes)
+
+
+def test_densities_live_on_the_circle():
+    law = CircleMeanField(dimension=3)
+    with pytest.raises(ValueError, match="dimension = 2"):
+        law.theory()
+    assert law.growth_rates(2) > 0
+
+
+def test_quantiles():
+    density = ((0.9, 0.0),)
+    levels = np.linspace(0.01, 0.99, 9)
+    angles = circle.density_quantiles(density, levels)
+    np.testing.assert_allclose(angles / (2 * np.pi) + 0.9 * np.sin(angles) / (2 * np.pi), levels, atol=1e-14)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beta", [5.0, 9.0, 16.0, 25.0, 50.0])
+def test_number_of_early_clusters(beta):
+    from limitlab.lab.claims.mean_field_tokens import seen_clusters
+
+    assert all(abs(seen_clusters(beta, 5000, seed) - most_unstable(beta)) <= 2 for seed in range(4))
+
+
+# -- clustering ----------------------------------------------------------------------------------------------------------
+
+
+def test_clustering_jumps_at_the_collapse_time():
+    law = TokenClustering(tokens=32, beta=3.0)
+    time = law.collapse_time()
+    assert time == pytest.approx(5.898, abs=5e-4)
+    result = law.replace(times=(0.99 * time, 1.01 * time)).theory()
+    assert result.pair_probability.values.tolist() == [0.0, 1.0]
+
+
+def test_boundary_inverts_the_collapse_time():
+    betas = np.array([0.5, 3.0, 6.0])
+    times = np.asarray(collapse_time(1e-3, 32, betas))
+    np.testing.assert_allclose(critical_beta(times, 32), betas, rtol=1e-9)
+    assert critical_beta([1.0], 32)[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("beta", "tokens", "ratio"), [(9.0, 128, 0.84), (12.0, 500, 0.96), (30.0, 500, 0.92), (15.0, 2000, 0.99)]
+)
+def test_plateau_formula(beta, tokens, ratio):
+    assert plateau_time(beta, tokens) / collapse_time(1e-3, tokens, beta) == pytest.approx(ratio, abs=0.006)
+
+
+def test_low_dimension_is_a_mean_over_systems():
+    law = TokenClustering(tokens=32, dimension=2, beta=5.0, times=15.0)
+    runs = [float(law.simulate(40, seed).pair_probability) for seed in range(3)]
+    # 0.4394 and 0.103 per system: from 300 systems of an independent program
+    assert abs(np.mean(runs) - 0.4394) < 5 * 0.103 * np.sqrt(1 / 120 + 1 / 300)
+
+
+def test_clustering_path_and_scalar_time():
+    law = TokenClustering(tokens=8, times=4.0)
+    assert law.theory().pair_probability.dims == ()
+    path = law.experiment(16, 0, beta=np.array([0.0, 2.0]))
+    assert np.shape(path["pair_probability"]) == (2,)
+
+
+# -- one cluster, residual networks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("d", "n"), [(2, 2), (2, 8), (3, 16), (10, 32)])
+def test_one_cluster(d, n):
+    law = SingleCluster(tokens=n, dimension=d)
+    assert law.collapsed(60.0, seeds=20) == 1.0
+    assert law.collapsed(1.0, seeds=20) < 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("d", "n"), [(2, 2), (2, 8), (2, 64), (3, 64), (10, 32)])
+def test_one_cluster_from_many_starts(d, n):
+    assert SingleCluster(tokens=n, dimension=d).collapsed(60.0, seeds=100) == 1.0
+
+
+def test_residual_order():
+    depths = np.array([20, 40, 80, 160])
+    errors = ResidualFlow(dimension=3, horizon=1.5).depth_errors(depths)
+    assert -np.polyfit(np.log(depths), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.1)
+
+
+def test_residual_limits():
+    start = np.array([0.3, -0.2])
+    np.testing.assert_array_equal(ode_output(start, 0.0), start)
+    np.testing.assert_allclose(residual_output(start, 1, 0.1), start + 0.1 * _first_slope(start))
+    law = ResidualFlow(noise=0.0)
+    assert float(law.simulate(4000, 0).output_norm) == pytest.approx(float(law.theory().output_norm), abs=1e-3)
+
+
+def _first_slope(x):
+    from limitlab.laws.attention.residual import smooth_layer
+
+    w, a, b = smooth_layer(0.0, len(x))
+    return w @ np.tanh(a @ x + b)
