@@ -20,7 +20,9 @@ figure, (left, right) = new_figure(columns=2)
 X, y = prepared("diabetes")
 for index, kernel in enumerate(("linear", "rbf", "relu-nngp")):
     forecast = Forecast(kernel, ridge=0.01, intercept=0.3).fit(X, y)
-    draw_curve(left, forecast.learning_curve(np.geomspace(15, 1500, 40)), forecast.measure([30, 100, 300], splits=10), index, kernel)
+    draw_curve(
+        left, forecast.learning_curve(np.geomspace(15, 1500, 40)), forecast.measure([30, 100, 300], splits=10), index, kernel
+    )
     print(f"{kernel}: {forecast.advice()}")
 finish(left, "number of points $n$", "test error", "diabetes", xscale="log")
 
@@ -31,7 +33,9 @@ X, y = prepared("digits")
 X, y = X[:1000], y[:1000]
 for index, kernel in enumerate(("linear", "rbf", "relu-nngp")):
     forecast = Forecast(kernel, ridge=0.001, intercept=0.3).fit(X, y)
-    draw_curve(right, forecast.learning_curve(np.geomspace(30, 4000, 40)), forecast.measure([50, 150, 500], splits=5), index, kernel)
+    draw_curve(
+        right, forecast.learning_curve(np.geomspace(30, 4000, 40)), forecast.measure([50, 150, 500], splits=5), index, kernel
+    )
     print(f"{kernel}: {forecast.advice()}")
 finish(right, "number of points $n$", "test error", "digits, even or odd", xscale="log", yscale="log")
 

@@ -264,6 +264,13 @@ def test_merged_eigenvalues_change_little():
     np.testing.assert_allclose(few, full, rtol=1e-4)
 
 
+def test_repeated_eigenvalues_are_multiplicities():
+    once = learning_curve([10, 25], [[0.0], [0.1]], [1.0, 1.0, 1.0, 0.2, 0.2, 0.0], [0.1, 0.2, 0.3, 0.1, 0.4, 0.5], 30)
+    twice = learning_curve([10, 25], [[0.0], [0.1]], [1.0, 0.2, 0.0], [0.6, 0.5, 0.5], 30, [3, 2, 25])
+    for first, second in zip(once, twice, strict=True):
+        np.testing.assert_allclose(first, second, rtol=1e-12)
+
+
 # -- beyond the data ----------------------------------------------------------------------------------------------------
 
 
@@ -273,6 +280,14 @@ def test_curve_is_continuous_at_the_end_of_the_data(log_ridge):
     made = Population(from_numbers(S, C, 60))
     below, beyond = made.errors([60 - 1e-6, 60], 10**log_ridge).test_error
     assert beyond == pytest.approx(below, rel=1e-3)
+
+
+@pytest.mark.parametrize("population", [40, 60])
+def test_extrapolation_without_ridge(population):
+    """With more points than directions least squares is unbiased: the error falls; with fewer it is finite all the same."""
+    made = Forecast.from_spectrum(S, C, population).learning_curve([population, 2 * population, 10 * population], 0.0)
+    assert np.isfinite(made.test_error).all()
+    assert (made.test_error >= 0).all()
 
 
 def test_extrapolation_follows_the_population():

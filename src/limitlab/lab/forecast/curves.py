@@ -166,6 +166,18 @@ class Population:
         return float(high)
 
 
+def approximation_error(spectrum: Spectrum, samples: Array, ridge: Array) -> float:
+    """Relative error of a Nystrom approximation at these points: twice the difference to half its rank.
+
+    That is a bound if the error falls faster than one over the root of the rank.
+    """
+    if spectrum.coarse is None:
+        return 0.0
+    inside = np.minimum(samples, spectrum.population - 1)
+    fine, coarse = (Population(one).errors(inside, ridge, corrected=False).test_error for one in (spectrum, spectrum.coarse))
+    return float(2 * np.max(np.abs(coarse / fine - 1)))
+
+
 def law_errors(spectrum: Spectrum, samples: Array, ridge: Array) -> tuple[Array, Array, Array, Array]:
     """The finite-population law for flat arrays of n and ridge, in pieces that fit into memory."""
     pieces = max(1, -(-samples.size * spectrum.eigenvalues.size // CHUNK))

@@ -77,15 +77,18 @@ def explain(variation: float, ridge: float) -> str:
     )
 
 
-def near_threshold(samples: Array, ridge: Array, rank: int) -> bool:
-    """Whether a fit without ridge is asked for within a factor 2 of the number of directions, where the law is poor."""
-    close = (samples > rank / 2) & (samples < 2 * rank)
-    return bool((ridge == 0).any() and close.any())
-
-
-def threshold_sentence(rank: int) -> str:
-    """The warning for such a fit."""
-    return (
-        f"at ridge 0 and n within a factor 2 of the {rank} directions of the kernel, forecasts were off by -41% to +44%: "
-        "use a positive ridge"
-    )
+def doubts(spectrum: Spectrum, samples: Array, ridge: Array) -> list[str]:
+    """What speaks against a forecast at these points, one sentence each; nothing for a trusted one."""
+    found = []
+    rank = spectrum.rank
+    if (ridge == 0).any() and ((samples > rank / 2) & (samples < 2 * rank)).any():
+        found.append(
+            f"at ridge 0 and n within a factor 2 of the {rank} directions of the kernel, forecasts were off by -41% to +44%: "
+            "use a positive ridge"
+        )
+    if spectrum.vectors is not None:
+        least = float(ridge.min())  # leverages are the more unequal, the smaller the ridge
+        variation = float(leverage_variation(spectrum, least)[0])
+        if variation >= DOUBTED:
+            found.append(explain(variation, least))
+    return found

@@ -12,10 +12,18 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from limitlab.lab.forecast import diagnostics, results
-from limitlab.lab.forecast.curves import Population
+from limitlab.lab.forecast.curves import Population, approximation_error
 from limitlab.lab.forecast.measure import measured
+from limitlab.lab.forecast.memory import exact_bytes, require_memory
 from limitlab.lab.forecast.spectrum import Spectrum, checked_gram, decompose, from_gram, from_numbers
-from limitlab.lab.forecast.targets import as_numbers, one_hot, require_finite, require_variation, warn_of_duplicates
+from limitlab.lab.forecast.targets import (
+    as_numbers,
+    check_options,
+    one_hot,
+    require_finite,
+    require_variation,
+    warn_of_duplicates,
+)
 from limitlab.models.kernels import Kernel, make_kernel
 from limitlab.numerics.finite_population_flow import flow_curve
 
@@ -110,7 +118,8 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y
             Targets, one column per output; labels with `classify`.
         """
-        self._check_parameters()
+        results.ridges(self.ridge)
+        check_options(self.method, self.dtype, self.rank)
         if y is None:
             raise ValueError("this Forecast estimator requires y to be passed, but the target y is None")
         labels = np.asarray(y) if self.classify else as_numbers(y)
@@ -199,7 +208,8 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         values = {"test_error": found.law_error, **{name: getattr(found, name) for name in names}}
         if corrected:
             values["corrected_test_error"] = found.test_error
-        self._warn(samples, lam)
+        for sentence in diagnostics.doubts(spectrum, samples, lam):
+            warnings.warn(sentence, diagnostics.ForecastWarning, stacklevel=2)
         variables = {name: (("n", "ridge"), value) for name, value in values.items()}
         result = results.dataset(variables, {"n": samples, "ridge": lam})
         return result.assign_attrs(self._provenance(samples[:, None], lam))
@@ -326,15 +336,6 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
-        results.ridges(self.ridge)
-        if self.method not in ("auto", "exact", "nystrom"):
-            raise ValueError(f"method = {self.method!r} is not allowed: must be 'auto', 'exact' or 'nystrom'")
-        if str(self.dtype) not in ("float64", "float32"):
-            raise ValueError(f"dtype = {self.dtype!r} is not allowed: must be 'float64' or 'float32'")
-        if not isinstance(self.rank, (int, np.integer)) or self.rank < 2:
-            raise ValueError(f"rank = {self.rank!r} is not allowed: must be a whole number of at least 2")
-
     def _decompose(self, X: Array, targets: Array) -> None:
         self._landmarks: Array | None = None
         self._root: Array | None = None
@@ -342,6 +343,10 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             gram = checked_gram(X, "X")
             if len(gram) != len(targets):
                 raise ValueError(f"y is not allowed: {len(targets)} targets for a Gram matrix of {len(gram)} points")
+            require_memory(
+                exact_bytes(len(gram)), self.max_memory, f"an exact decomposition of {len(gram)} points",
+                "give the data and a kernel with method='nystrom', or fewer rows",
+            )  # fmt: skip
             self.kernel_: Kernel | None = None
             self.spectrum_: Spectrum = from_gram(gram, targets, overwrite=False)
         else:
@@ -390,26 +395,11 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"ridge = {ridge!r} is not allowed here: give one number, or 'best'")
         return np.full(samples.shape, lam[0]), False
 
-    def _warn(self, samples: Array, lam: Array) -> None:
-        spectrum = self.spectrum_
-        if diagnostics.near_threshold(samples, lam, spectrum.rank):
-            warnings.warn(diagnostics.threshold_sentence(spectrum.rank), diagnostics.ForecastWarning, stacklevel=3)
-        if spectrum.vectors is None:
-            return
-        least = float(lam.min())  # leverages are the more unequal, the smaller the ridge
-        variation = float(diagnostics.leverage_variation(spectrum, least)[0])
-        if variation >= diagnostics.DOUBTED:
-            warnings.warn(diagnostics.explain(variation, least), diagnostics.ForecastWarning, stacklevel=3)
-
     def _provenance(self, samples: Array, lam: Array) -> dict[str, Any]:
         spectrum = self.spectrum_
         attrs: dict[str, Any] = {"population": spectrum.population, "rank": spectrum.rank, "kind": "forecast"}
         if spectrum.coarse is not None:
-            inside = np.minimum(samples, spectrum.population - 1)
-            pair = (Population(one).errors(inside, lam, corrected=False).test_error for one in (spectrum, spectrum.coarse))
-            fine, coarse = pair
-            # the difference to half the rank, twice: a bound if the error falls faster than one over the root of the rank
-            attrs["approximation_error"] = float(2 * np.max(np.abs(coarse / fine - 1)))
+            attrs["approximation_error"] = approximation_error(spectrum, samples, lam)
         return attrs
 
     def __sklearn_tags__(self) -> Any:

@@ -87,7 +87,9 @@ class PopulationFunctions:
         self.log_df1 = np.log(total * (1 - gap)[first:])
         self.log_df2 = np.log(np.maximum(total * (1 - 1 / slope)[first:], np.finfo(float).tiny))
         self.log_bias = np.log(np.maximum((test / slope)[first:], np.finfo(float).tiny))
-        self.slopes = {name: self._slope(getattr(self, name)) for name in ("log_df1", "log_df2", "log_bias")}
+        # under a power law df2 is a fixed share of df1, so both have one slope
+        count = self._slope(self.log_df1)
+        self.slopes = {"log_df1": count, "log_df2": count, "log_bias": self._slope(self.log_bias)}
 
     def _slope(self, values: Array) -> float:
         near = self.log_kappa <= self.log_kappa[0] + SLOPE_WINDOW
@@ -134,16 +136,19 @@ def extrapolate(
     top = known.log_kappa[-1]
     low = np.log(np.finfo(float).tiny) / 2
 
+    wanted = np.where(lam > 0, lam, spectrum.mean_diagonal)  # a stand-in where there is no equation to solve
+
     def excess(x: Any) -> Any:
-        return np.exp(x) * (1 - np.exp(known.at("log_df1", np.asarray(x))) / n) - lam
+        return np.exp(x) * (1 - np.exp(known.at("log_df1", np.asarray(x))) / n) - wanted
 
     # left of the largest zero of 1 - df1/n the function is not positive; it increases through its last root
     floor = np.full(n.shape, low)
     crowded = np.exp(known.at("log_df1", floor)) >= n
     if crowded.any():
-        edge = bracketed_root(lambda x: n - np.exp(known.at("log_df1", np.asarray(x))), floor, np.full(n.shape, top))
+        crowd = np.where(crowded, n, np.exp(known.log_df1.mean()))
+        edge = bracketed_root(lambda x: crowd - np.exp(known.at("log_df1", np.asarray(x))), floor, np.full(n.shape, top))
         floor = np.where(crowded, edge, floor)
-    x = np.where(lam > 0, bracketed_root(excess, np.where(lam > 0, floor, top - 1), np.full(n.shape, top)), floor)
+    x = np.where(lam > 0, bracketed_root(excess, floor, np.full(n.shape, top)), floor)
     kappa = np.where((lam == 0) & ~crowded, 0.0, np.exp(x))
     df1, df2 = np.exp(known.at("log_df1", x)), np.exp(known.at("log_df2", x))
     below = np.maximum(known.log_kappa[0] - x, 0.0)

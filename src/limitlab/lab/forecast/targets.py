@@ -1,4 +1,4 @@
-"""Inputs and targets of a forecast: checked, with one line that says what is wrong and what to do."""
+"""Options, inputs and targets of a forecast: checked, with one line that says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ from numpy.typing import NDArray
 from limitlab.lab.forecast.diagnostics import ForecastWarning
 
 Array = NDArray[Any]
+
+
+def check_options(method: Any, dtype: Any, rank: Any) -> None:
+    """Refuse options that mean nothing."""
+    if method not in ("auto", "exact", "nystrom"):
+        raise ValueError(f"method = {method!r} is not allowed: must be 'auto', 'exact' or 'nystrom'")
+    if str(dtype) not in ("float64", "float32"):
+        raise ValueError(f"dtype = {dtype!r} is not allowed: must be 'float64' or 'float32'")
+    if not isinstance(rank, (int, np.integer)) or rank < 2:
+        raise ValueError(f"rank = {rank!r} is not allowed: must be a whole number of at least 2")
 
 
 def as_numbers(y: Any) -> Array:
