@@ -39,45 +39,12 @@ def frozen_layer(quick: bool = True) -> Figure:
     limit = InterpolationTransition(ratio=0.5, kernel=kernel, second_layer=0.5, times=times, steps=steps)
     theory_line(left, times, limit.theory().train_error, 6, "limit of large m", linestyle="--")
     finish(left, "time $t$", r"train error", r"$\alpha = 0.5,\ \gamma = 0.5$", xscale="log", yscale="log")
-    law = InterpolationTransition(
+    cubic = InterpolationTransition(
         ratio=0.3, kernel=(0, 0, 0, 1.0), times=tuple(np.geomspace(0.5, 40.0, 40)), steps=2 * steps
     )
     for index, share in enumerate((0.6, 0.85, 1.0, 1.2, 1.5)):
-        curve = law.replace(second_layer=share * law.threshold())
-        theory_line(right, np.array(law.times), curve.theory().train_error, index, rf"$\gamma = {share:g}\,\gamma_{{GF}}$")
-    finish(right, "time $t$", "train error", r"limit of large $m$, $h = q^3$, $\alpha = 0.3$", xscale="log", yscale="log")
-    return figure
-
-
-def threshold_diagram(quick: bool = True) -> Figure:
-    """F2: gamma_GF against alpha, closed form as lines, located from trajectories as points."""
-    figure, (axes,) = new_figure()
-    ratios = np.linspace(0.02, 0.95, 100)
-    kernels: dict[str, tuple[float, ...]] = {
-        "$q^2$": (0, 0, 1.0),
-        "$q^3$": (0, 0, 0, 1.0),
-        "$(q^2+q^3)/2$": (0, 0, 0.5, 0.5),
-    }
-    measured = (0.3,) if quick else (0.15, 0.3, 0.5, 0.7)
-    end, steps = (40.0, 240) if quick else (80.0, 640)
-    for index, (label, kernel) in enumerate(kernels.items()):
-        line = [InterpolationTransition(ratio=float(ratio), kernel=kernel).threshold() for ratio in ratios]
-        note = ", conjecture" if "/" in label else ""
-        theory_line(axes, ratios, line, index, rf"$\tilde h =$ {label}{note}")
-        found = [locate_threshold(InterpolationTransition(ratio=ratio, kernel=kernel), end, steps) for ratio in measured]
-        simulation_points(axes, measured, [point.value for point in found], [point.error for point in found], index)
-    finish(
-        axes,
-        r"samples per parameter $\alpha = n/(md)$",
-        r"threshold $\gamma_{GF}\,/\,\tau$",
-        "above the line gradient flow fits noise",
-    )
-    return figure
-
-
-def relaxation(quick: bool = True) -> Figure:
-    """F3: relaxation time against the distance from the threshold, with the power law of slope 2 as a guide."""
-    figure, (axes,) = new_figure()
+        curve = cubic.replace(second_layer=share * cubic.threshold())
+        theory_line(right, np.array(cubic.times), curve.theory().train_error, index, rf"$\gamma = {share:g}\,\gamma_{{GF}}$")
     finish(right, "time $t$", "train error", r"limit of large $m$, $h = q^3$, $\alpha = 0.3$", xscale="log", yscale="log")
     return figure
 
