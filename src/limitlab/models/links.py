@@ -57,17 +57,18 @@ class Link:
     """
 
     def __init__(self, given: Any):
+        self.function: Callable[[Any], Any] | None = None
         if isinstance(given, Link):
             self.__dict__.update(given.__dict__)
         elif isinstance(given, str):
             if given not in NAMES:
                 raise LinkError(given, f"unknown link, {did_you_mean(given, NAMES)}")
-            self.name, self.function = given, None
+            self.name = given
         elif callable(given):
             values = _probe(given)
             place = f"{getattr(given, '__module__', None) or 'builtins'}:{getattr(given, '__qualname__', 'function')}"
             self.name = f"{place}#{hashlib.sha256(np.round(values, 9).tobytes()).hexdigest()[:8]}"
-            self.function: Callable[[Any], Any] | None = given
+            self.function = given
         else:
             raise LinkError(given, f"must be one of {', '.join(NAMES)} or a function of arrays with values in [0, 1]")
 
@@ -237,9 +238,9 @@ class Labels:
                 edges = np.hstack([edges, ((place + offset - alignment * x) / spread)[:, None]])
         edges = np.sort(np.clip(edges, -INNER_REACH, INNER_REACH), axis=1)
         points, weights = _legendre(order)
-        width = np.diff(edges, axis=1)[..., None]
-        g = (edges[:, :-1, None] + width * points).reshape(len(x), -1)
-        weight = (width * weights).reshape(g.shape) * np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi)
+        panels = np.diff(edges, axis=1)[..., None]
+        g = (edges[:, :-1, None] + panels * points).reshape(len(x), -1)
+        weight = (panels * weights).reshape(g.shape) * np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi)
         f = self.probability((alignment * x[:, None] + spread * g).ravel()).reshape(g.shape)
         return (weight * f).sum(axis=1), (weight * g * f).sum(axis=1) / spread
 
@@ -262,9 +263,9 @@ def graded_rule(layers: Sequence[tuple[float, float]], order: int = 24) -> tuple
                 step *= GROWTH
     corners = np.array(sorted(edge for edge in edges if abs(edge) <= REACH))
     points, weights = _legendre(order)
-    width = np.diff(corners)[:, None]
-    nodes = (corners[:-1, None] + width * points).ravel()
-    return nodes, (width * weights).ravel() * np.exp(-(nodes**2) / 2) / np.sqrt(2 * np.pi)
+    panels = np.diff(corners)[:, None]
+    nodes = (corners[:-1, None] + panels * points).ravel()
+    return nodes, (panels * weights).ravel() * np.exp(-(nodes**2) / 2) / np.sqrt(2 * np.pi)
 
 
 @lru_cache(maxsize=8)

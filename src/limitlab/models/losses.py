@@ -109,7 +109,7 @@ LOSSES: dict[str, Loss] = {
         "logistic",
         lambda m: np.logaddexp(0.0, -m),
         lambda m: -_sigmoid(-m),
-        lambda m: _sigmoid(m) * _sigmoid(-m),
+        lambda m: np.asarray(_sigmoid(m) * _sigmoid(-m)),
         _logistic_proximal,
         lambda v: (),
     ),

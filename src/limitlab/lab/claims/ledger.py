@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from limitlab.errors import did_you_mean
-from limitlab.lab.claims import attention, local, pending, random_features, ridge, spectra
+from limitlab.lab.claims import attention, equivalence, local, margins, pending, random_features, ridge, spectra
 from limitlab.lab.claims.core import Claim
 
 LEDGER: dict[str, Claim] = {
-    claim.id: claim for area in (local, spectra, ridge, random_features, attention, pending) for claim in area.CLAIMS
+    claim.id: claim
+    for area in (local, spectra, ridge, random_features, equivalence, attention, margins, pending)
+    for claim in area.CLAIMS
 }
 """Every claim by id."""
 

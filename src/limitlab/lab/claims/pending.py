@@ -4,12 +4,10 @@ from limitlab.lab.claims.core import Claim
 
 _GENERALISATION = "Uniform convergence and real networks"
 _DYNAMICS = "Two-layer dynamics"
-_BIAS = "Implicit bias, interpolation, spectra"
 _KERNELS = "Kernels and lazy training"
 _ONLINE = "Online SGD"
 _MEAN_FIELD = "Mean field"
 _APPROXIMATION = "Approximation"
-_FEATURES = "Random features and margins"
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -31,11 +29,6 @@ CLAIMS: tuple[Claim, ...] = (
         "L4",
         _GENERALISATION,
         "A network fits random labels; with some labels corrupted it interpolates and still does well on clean data.",
-    ),
-    Claim(
-        "L5",
-        _GENERALISATION,
-        "Gradient descent on the linearised network ends at the interpolant nearest to its start, the ridge solution as lambda falls to 0.",
     ),
     Claim(
         "D1",
@@ -72,14 +65,6 @@ CLAIMS: tuple[Claim, ...] = (
         "D10",
         _DYNAMICS,
         "From a symmetric start the mean-field flow is a two-dimensional ODE, with an error that falls with m, d and n/d.",
-    ),
-    Claim(
-        "J1", _BIAS, "Gradient descent from zero on overparametrised least squares ends at the interpolant of least norm."
-    ),
-    Claim(
-        "J2",
-        _BIAS,
-        "Gradient descent on the logistic loss of separable data aligns with the max-margin direction at rate 1/log t.",
     ),
     Claim("J9", _KERNELS, "The kernel of random features approaches its mean at rate width^(-1/2)."),
     Claim("J10", _KERNELS, "A wide network at initialisation is a Gaussian process with a recursive covariance."),
@@ -159,5 +144,4 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim("T2", _APPROXIMATION, "One-pass SGD on the quadratic network reaches the optimum."),
     Claim("T3", _APPROXIMATION, "ReLU networks show the same ordering of random features, tangent features and networks."),
-    Claim("T8", _FEATURES, "Max-margin classification on random features: margin and error have explicit limits."),
 )

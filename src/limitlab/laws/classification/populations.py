@@ -4,7 +4,7 @@ Setting.  Centred Gaussian features u in R^N with covariance Sigma; the label se
           Gaussian score behind the label, a part of correlation rho is a function of u. With n samples the *load* is N/n.
 Result.   A penalty gam |a|^2 enters through averages over the spectrum of Sigma (E) and over the direction of the label (W):
 
-              E1 = E Sigma/(Sigma + gam),   E12 = E Sigma/(Sigma + gam)^2,   E2 = E Sigma^2/(Sigma + gam)^2,            (1)
+              E1 = E Sigma/(Sigma + gam),   E12 = E Sigma/(Sigma + gam)^2,   E2 = E Sigma^2/(Sigma + gam)^2,
 
           and W1, W12, W2 the same, weighted by the label's direction and divided by their value at gam = 0.
           See docs/theory/margins.md, section 2.
@@ -45,7 +45,7 @@ class Isotropic:
     rank: float = 1.0
 
     def averages(self, penalty: ArrayLike) -> Averages:
-        """Equation (1) for Sigma = 1."""
+        """The averages for Sigma = 1."""
         share = 1 / (1 + np.asarray(penalty, dtype=float))
         return Averages(share, share**2, share**2, share, share**2, share**2)
 
@@ -98,7 +98,7 @@ class RandomFeatures:
         return np.asarray(1 / (self._roots(penalty)[0] + self.width * self.linear**2))
 
     def averages(self, penalty: ArrayLike) -> Averages:
-        """Equation (1) from the Stieltjes transform of W W' and its derivative."""
+        """The averages from the Stieltjes transform of W W' and its derivative (docs/theory/margins.md, eq. 3)."""
         gam = np.asarray(penalty, dtype=float)
         c, mu1, mus = self.width, self.linear**2, self.nonlinear**2
         inverse, root = self._roots(gam)

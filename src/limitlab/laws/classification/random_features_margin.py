@@ -34,7 +34,6 @@ from limitlab.numerics.roots import bracketed_root
 Array = NDArray[np.float64]
 
 TEST_ROWS, TEST_PER_SAMPLE = 2000, 10  # fresh inputs on which a classifier is tested: at least so many
-SMALLEST_WIDTH, LARGEST_WIDTH = 1e-8, 1e12  # of the search for the threshold
 CENTRED = 1e-12  # activations with a relatively smaller mean have none
 
 
@@ -181,10 +180,12 @@ class RandomFeaturesMargin(FeatureClassifier):
             there = RandomFeatures(width, population.samples, population.linear, population.nonlinear)
             return there.load * there.rank - separability_threshold(labels, there.correlation)
 
-        if excess(LARGEST_WIDTH) <= 0:
+        # Increasing in the width: more neurons per sample, and features that know more of the label. No labels are harder than
+        # coin flips, which n/2 features separate; linear neurons beyond the d-th add nothing.
+        high = population.samples / 2 if population.nonlinear > 0 else min(population.samples / 2, 1.0)
+        if excess(high) < 0:
             return float("inf")
-        if excess(SMALLEST_WIDTH) > 0:
-            return 0.0
+        known = RandomFeatures(high, population.samples, population.linear, population.nonlinear).correlation
+        low = max(population.samples * separability_threshold(labels, known), 1e-6 * high)
         each = np.vectorize(lambda log_width: excess(float(np.exp(log_width))))
-        # Increasing in the width: more neurons per sample, and features that know more of the label.
-        return float(np.exp(bracketed_root(each, np.log(SMALLEST_WIDTH), np.log(LARGEST_WIDTH))))
+        return float(np.exp(bracketed_root(each, np.log(min(low, high)), np.log(high))))

@@ -6,8 +6,8 @@ Result.   theta_k -> X^+ y, the interpolant of least norm (from theta_0: theta_0
           1/lambda_max converge, and the best rate per step is (lambda_max - lambda_min)/(lambda_max + lambda_min). Random inputs with
           p/n -> gamma > 1 (docs/theory/implicit_bias.md, eqs. 3-6): eigenvalues x = 1 + gamma + 2 sqrt(gamma) cos phi,
 
-              largest step = (1 + sqrt gamma)^-2,   best rate = 2 sqrt(gamma)/(1 + gamma),                                  (3)
-              |theta_k - theta_inf|^2 = int (rate cos phi)^(2k) (r^2 + tau^2 gamma/x) (2/pi) sin^2 phi dphi / x.            (4)
+              largest step = (1 + sqrt gamma)^-2,   best rate = 2 sqrt(gamma)/(1 + gamma),                                  (4)
+              |theta_k - theta_inf|^2 = int (rate cos phi)^(2k) (r^2 + tau^2 gamma/x) (2/pi) sin^2 phi dphi / x.            (5)
 
 Status.   Theorem.
 """
@@ -29,11 +29,11 @@ from limitlab.models.descent import LeastSquares
 
 Array = NDArray[np.float64]
 
-POINTS = 4096  # of the trapezoidal rule for (4), which converges geometrically
+POINTS = 4096  # of the trapezoidal rule for (5), which converges geometrically
 
 
 def descent_limit(ratio: ArrayLike, steps: ArrayLike, signal: ArrayLike, noise: ArrayLike) -> dict[str, Array]:
-    """Equations (3) and (4) for random inputs; all arguments broadcast.
+    """Equations (4)-(6) for random inputs; all arguments broadcast.
 
     Parameters
     ----------
