@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from limitlab.lab.claims import equivalence
 from limitlab.lab.claims import random_features as claims
 from limitlab.laws.regression import gaussian_equivalence, random_features
 from limitlab.models.activations import Moments
@@ -46,4 +47,4 @@ def test_unequal_features_fail(monkeypatch):
         "linear_features",
         lambda rng, X, weights, mu: linear_features(rng, X, weights, Moments(mu.mean, mu.linear, 1.2 * mu.nonlinear)),
     )
-    assert not claims.check_equivalence(quick=True).passed
+    assert not equivalence.check_equivalence(quick=True).passed

@@ -25,6 +25,7 @@ OUTPUTS = dict(
     norm2="coefficient_norm",
     objective="objective",
 )
+OBSERVABLES = tuple(OUTPUTS.values())
 RELU = moments("relu").linear, moments("relu").nonlinear
 INF = np.inf
 
@@ -127,7 +128,7 @@ def random_parameters(count, seed=0):
 
 def test_a_hundred_thousand_parameter_sets():
     given_ = random_parameters(100_000)
-    psi1, psi2, lam, mu1, mus = given_[:5]
+    psi1, psi2, lam, _, mus = given_[:5]
     assert ((psi1 == psi2) & (lam == 0)).sum() > 1000
     with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
         warnings.simplefilter("error")
@@ -268,7 +269,7 @@ def test_scaling_the_activation(log_scale, log_psi1, log_psi2, log_ridge, mu1, m
 # -- limits -----------------------------------------------------------------------------------------------------------
 
 
-def assert_meets(exact, near, tolerance, names=OUTPUTS.values()):
+def assert_meets(exact, near, tolerance, names=OBSERVABLES):
     for name in names:
         if np.isfinite(exact[name]):
             np.testing.assert_allclose(near[name], exact[name], rtol=tolerance, atol=tolerance, err_msg=name)

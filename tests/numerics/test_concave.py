@@ -1,5 +1,7 @@
 """Newton's method from the left: exact roots, elements that stop at different times, refusals."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,7 +44,7 @@ def test_iterates_increase():
         return np.log(t) - c, 1 / t
 
     assert concave_root(recorded, 1e-30, 3.0) == pytest.approx(np.exp(3.0), rel=1e-15)
-    assert all(later > earlier for earlier, later in zip(seen, seen[1:-1], strict=False))
+    assert all(later > earlier for earlier, later in pairwise(seen[:-1]))
 
 
 def test_a_start_on_the_root_stays():
@@ -50,7 +52,7 @@ def test_a_start_on_the_root_stays():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="start = .*left of the root"):
+    with pytest.raises(ValueError, match=r"start = .*left of the root"):
         concave_root(lambda t: (np.log(t), 1 / t), 5.0)
     with pytest.raises(ConvergenceError, match="not a number"):
         concave_root(lambda t: (t * np.nan, np.ones_like(t)), 1.0)
