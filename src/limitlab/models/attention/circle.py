@@ -193,7 +193,7 @@ def _spectral(density: Coefficients, beta: float, grid: Array, normalised: bool,
     longest = 3.0 * COURANT / size / (1.0 if normalised else float(np.exp(beta)))
     options = dict(rtol=TOLERANCE, atol=TOLERANCE, max_step=longest)
     found = solve_ivp(slope, (0.0, grid[-1]), start, "DOP853", grid, events=unresolved, **options)
-    rho = np.asarray(found.y.T)
+    rho = np.asarray(found.y).T
     return rho, _tail(rho) if found.status == 0 else HOPELESS
 
 
