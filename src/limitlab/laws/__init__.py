@@ -29,6 +29,8 @@ from limitlab.laws.sgd.pca import OnlinePCA as OnlinePCA
 from limitlab.laws.sgd.single_index import OnlineSingleIndex as OnlineSingleIndex
 from limitlab.laws.sgd.spiked_tensor import SpikedTensor as SpikedTensor
 from limitlab.laws.sgd.spiked_tensor import SpikedTensorDiffusion as SpikedTensorDiffusion
+from limitlab.laws.sgd.xor import XorMixture as XorMixture
+from limitlab.laws.sgd.xor_flow import XorDynamics as XorDynamics
 from limitlab.laws.spectra.marchenko_pastur import MarchenkoPastur as MarchenkoPastur
 from limitlab.laws.spectra.sample_covariance import SampleCovariance as SampleCovariance
 
@@ -63,5 +65,7 @@ __all__ = [
     "SpikedTensorDiffusion",
     "TokenClustering",
     "TwoLayerDynamics",
+    "XorDynamics",
+    "XorMixture",
     "parameter",
 ]

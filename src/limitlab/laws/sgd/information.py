@@ -163,7 +163,7 @@ def _averages_at(m: float, f: Activation, g: Activation, slope: Callable[[Any], 
     """One correlation: panels in w, and in t of z = m w + sqrt(1 - m^2) t panels between the kinks of f."""
     spread = math.sqrt((1 - m) * (1 + m))
     w, weight = panel_rule((*g.kinks, *_layers(f.kinks, m, spread)), order=NODES, reach=REACH)
-    t, inner = _between_kinks(f.kinks, m * w, spread)
+    t, inner = between_kinks(f.kinks, m * w, spread)
     values = np.broadcast_to(np.asarray(f((m * w[:, None] + spread * t).ravel()), dtype=float), t.size).reshape(t.shape)
     student, gain = (np.broadcast_to(np.asarray(h(w), dtype=float), w.shape) for h in (g, slope))
     mean, tilt = (inner * values).sum(axis=1), (inner * values * t).sum(axis=1)
@@ -179,7 +179,7 @@ def _layers(kinks: tuple[float, ...], m: float, spread: float) -> list[float]:
     return [kink / m + side * distance for kink in kinks for distance in (0.0, *distances) for side in (-1, 1)]
 
 
-def _between_kinks(kinks: tuple[float, ...], mean: Array, spread: float) -> tuple[Array, Array]:
+def between_kinks(kinks: tuple[float, ...], mean: Array, spread: float) -> tuple[Array, Array]:
     """Nodes and Gaussian weights in t, rows for the means, with panels that end where mean + spread t is a kink."""
     places = np.clip((np.asarray(kinks, dtype=float) - mean[:, None]) / spread, -REACH, REACH)
     ends = np.sort(np.concatenate([np.full((mean.size, 1), -REACH), places, np.full((mean.size, 1), REACH)], axis=1), axis=1)

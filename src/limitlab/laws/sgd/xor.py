@@ -1,0 +1,240 @@
+"""A two-layer ReLU network learns the XOR mixture: which clusters does it capture? (claim J21; docs/theory/xor.md)
+
+Setting.  Clusters +-mu (label 1) and +-nu (label 0) with noise N(0, I / lambda); f = sum_i v_i relu(<W_i, Y>), logistic loss,
+          penalty (alpha / 2)(|v|^2 + |W|^2), online SGD with step c / N; v_i ~ N(0, 1), W_i ~ N(0, I / N).
+Limit.    N -> infinity, then lambda -> infinity, then time -> infinity.
+Result.   A neuron joins one of four classes, by the sign of v_i(0) and of its overlap with mu or nu: independent and uniform.
+          In a class, S = sum |v_i| |overlap_i| tends to S* = log((1 - 4 alpha) / (4 alpha)) if alpha < 1/8, else to 0, and all
+          four are captured with probability p_K = 1 - 4 (3/4)^K + 6 (1/2)^K - 4 (1/4)^K.
+Status.   Derived; p_K is exact for the limit, and checked by the chain.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.laws.base import Law, Status
+from limitlab.laws.parameters import parameter
+from limitlab.laws.results import Values
+from limitlab.laws.sgd.spherical import REFERENCES
+
+Array = NDArray[np.float64]
+
+CRITICAL = 1 / 8
+"""The regulariser from which only the zero network is left."""
+CLASSES = ("mu+", "mu-", "nu+", "nu-")
+
+
+def success_probability(width: ArrayLike) -> Array:
+    """p_K: the chance that K neurons cover all four classes.
+
+    >>> float(success_probability(4)) == 3 / 32
+    True
+    """
+    k = np.asarray(width, dtype=float)
+    covered = 1 - 4 * 0.75**k + 6 * 0.5**k - 4 * 0.25**k
+    return np.where(k < 4, 0.0, covered)
+
+
+def captured_distribution(width: int) -> Array:
+    """P(exactly j of the four classes are captured), j = 0, ..., 4: C(4, j) times the surjections from K to j, over 4^K.
+
+    >>> captured_distribution(4) @ np.arange(5) == 4 * (1 - 0.75**4)
+    np.True_
+    """
+    return np.array([math.comb(4, j) * surjections(width, j) / 4**width for j in range(5)])
+
+
+def surjections(count: int, onto: int) -> int:
+    """Number of maps from `count` things onto `onto` others.
+
+    >>> surjections(4, 4), surjections(5, 4)
+    (24, 240)
+    """
+    return sum((-1) ** j * math.comb(onto, j) * (onto - j) ** count for j in range(onto + 1))
+
+
+def class_strength(regularizer: float) -> float:
+    """S* = log((1 - 4 alpha) / (4 alpha)) below 1/8, 0 from there on; inf without penalty.
+
+    >>> class_strength(0.05) == math.log(4)
+    True
+    """
+    if regularizer == 0:
+        return math.inf
+    return math.log((1 - 4 * regularizer) / (4 * regularizer)) if regularizer < CRITICAL else 0.0
+
+
+class Component(NamedTuple):
+    """A connected set of fixed points: the classes that hold neurons, who holds them if that is fixed, and its stability."""
+
+    classes: tuple[str, ...]
+    owners: tuple[int, ...] | None
+    stable: bool
+
+
+def fixed_components(width: int) -> list[Component]:
+    """The catalogue of fixed points (alpha < 1/8), one entry per connected component.
+
+    Neurons of a class share S* = sum v_i^2 and can hand it on to a neuron that is at zero; only when each of the K neurons is alone in
+    its class can nothing be exchanged, and every assignment is a component of its own. A component is stable when all four
+    classes are captured.
+
+    >>> [len(fixed_components(width)) for width in (1, 2, 3, 4, 5, 6)]
+    [5, 17, 35, 39, 16, 16]
+    """
+    from itertools import combinations, permutations
+
+    found = []
+    for count in range(min(4, width) + 1):
+        for classes in combinations(CLASSES, count):
+            if count < width or count == 0:
+                found.append(Component(classes, None, count == 4))
+            else:
+                found += [Component(classes, owners, count == 4) for owners in permutations(range(width))]
+    return found
+
+
+def class_flow(regularizer: float, start_square: float, times: ArrayLike) -> dict[str, Array]:
+    """One class at lambda = infinity, eq. (6): P' = 2 (s/4 - alpha) P, M' = -2 (s/4 + alpha) M, s = sigma(-S), S = (P - M) / 4.
+
+    Parameters
+    ----------
+    regularizer
+        alpha.
+    start_square
+        P(0) = M(0), the sum of v_i(0)^2 over the class.
+    times
+        Times, increasing.
+
+    Examples
+    --------
+    >>> float(class_flow(0.05, 1.0, [20.0])["strength"][0].round(9))
+    1.084800194
+    """
+    from scipy.integrate import solve_ivp
+    from scipy.special import expit
+
+    grid = np.atleast_1d(np.asarray(times, dtype=float))
+
+    def rates(_: float, state: Array) -> list[float]:
+        pull = float(expit(-(state[0] - state[1]) / 4)) / 4
+        return [2 * (pull - regularizer) * state[0], -2 * (pull + regularizer) * state[1]]
+
+    solution = solve_ivp(rates, (0, max(grid[-1], 1e-300)), [start_square] * 2, "DOP853", grid, rtol=1e-12, atol=1e-16)
+    together, apart = solution.y
+    return dict(strength=(together - apart) / 4, together=together, apart=apart)
+
+
+class XorMixture(Law):
+    """How likely is a narrow ReLU network to find all four clusters of the XOR problem, and what does it converge to?
+
+    Examples
+    --------
+    >>> law = XorMixture(width=4)
+    >>> law.success_probability(), law.fixed_components(), round(law.class_strength(), 6)
+    (0.09375, 39, 1.386294)
+    """
+
+    status: ClassVar[Status] = "derived"
+    regime: ClassVar[str] = "N -> infinity, then snr -> infinity (in practice snr far above N), then long times"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "one fresh sample per step, step c / N on both layers and on the penalty",
+        "independent start v ~ N(0, I), W ~ N(0, I / N)",
+    )
+    references: ClassVar[tuple[str, ...]] = (REFERENCES[1],)
+    claims: ClassVar[tuple[str, ...]] = ("J21",)
+    observables: ClassVar[tuple[str, ...]] = ("success_probability", "captured_classes", "data_loss")
+    size_meaning: ClassVar[str] = "dimension N of the inputs"
+    finite_size_rate: ClassVar[float] = 0.5
+    default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
+    default_seeds: ClassVar[int] = 20
+
+    width: int = parameter(6, "number of neurons", symbol="K", least=1)
+    regularizer: float = parameter(0.05, "penalty on both layers", symbol=r"\alpha", least=0, below=0.25)
+    snr: float = parameter(math.inf, "inverse variance of the noise", symbol=r"\lambda", above=0, scale="log", infinite=True)
+    step: float = parameter(1.0, "step size times the dimension", symbol=r"c_\delta", above=0)
+    networks: int = parameter(20, "networks in one draw of the experiment", least=1)
+
+    def success_probability(self) -> float:
+        """p_K: all four classes are captured."""
+        return float(success_probability(self.width)) if self.regularizer < CRITICAL else 0.0
+
+    def captured_distribution(self) -> Array:
+        """The law of the number of captured classes."""
+        return captured_distribution(self.width)
+
+    def class_strength(self) -> float:
+        """S*, the margin at which a captured class ends."""
+        return class_strength(self.regularizer)
+
+    def fixed_components(self) -> int:
+        """Number of connected components of the fixed points; from the critical penalty on, one: the zero network."""
+        return len(fixed_components(self.width)) if self.regularizer < CRITICAL else 1
+
+    def long_time(self) -> float:
+        """A time after which neurons with small second-layer weights have grown: 8 / (1/8 - alpha)."""
+        return 8 / max(CRITICAL - self.regularizer, 1 / 40)
+
+    def evaluate(self, **grid: Any) -> Values:
+        """p_K, the mean number of captured classes, and the mean logistic loss on the four centres."""
+        if self.regularizer >= CRITICAL:
+            warnings.warn("regulariser above 1/8: only the zero fixed point", stacklevel=2)
+            return dict(success_probability=0.0, captured_classes=0.0, data_loss=math.log(2))
+        captured = 4 * (1 - 0.75**self.width)
+        caught = math.log1p(math.exp(-self.class_strength()))
+        loss = (captured * caught + (4 - captured) * math.log(2)) / 4
+        return dict(success_probability=self.success_probability(), captured_classes=captured, data_loss=loss)
+
+    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        """Networks trained by the exact chain of their statistics, from random starts."""
+        margins, _ = self.train(size, seed)
+        captured = (margins > self.capture_level()).sum(axis=1)
+        loss = np.logaddexp(0.0, -margins).mean()
+        return dict(success_probability=np.mean(captured == 4), captured_classes=captured.mean(), data_loss=loss)
+
+    def capture_level(self) -> float:
+        """A class counts as captured when its margin exceeds a third of S* (a third of 3 where S* is larger, or infinite)."""
+        return min(self.class_strength(), 3.0) / 3 if self.regularizer < CRITICAL else math.inf
+
+    def train(self, size: int, seed: int) -> tuple[Array, Array]:
+        """Margins on the four centres (networks, 4) at the end, and the classes that the start's signs announce (same shape)."""
+        from limitlab.models.xor_chain import random_start, xor_path
+
+        if size < self.width + 3:
+            raise ValueError(f"size = {size} is not allowed: must be at least width + 3 = {self.width + 3}")
+        rng, spread = self.rng(size, seed), 0.0 if math.isinf(self.snr) else self.snr**-0.5
+        counts = np.array([round(self.long_time() * size / self.step)])
+        margins, announced = np.empty((2, self.networks, 4))
+        for i in range(self.networks):
+            v, a, b, gram = random_start(rng, self.width, size)
+            announced[i] = announced_classes(v, a, b)
+            xor_path(rng, v, a, b, gram, spread, self.regularizer, self.step / size, size, counts)
+            margins[i] = centre_margins(v, a, b)
+        return margins, announced
+
+
+def announced_classes(v: Array, a: Array, b: Array) -> NDArray[np.bool_]:
+    """Which of mu+, mu-, nu+, nu- have a neuron whose signs at the start send it there.
+
+    >>> announced_classes(np.array([1.0, -1.0]), np.array([0.1, 0.2]), np.array([0.3, -0.1])).tolist()
+    [True, False, False, True]
+    """
+    return np.array(
+        [np.any((side * v > 0) & (sign * overlap > 0)) for side, overlap in ((1, a), (-1, b)) for sign in (1, -1)]
+    )
+
+
+def centre_margins(v: Array, a: Array, b: Array) -> Array:
+    """Margins y f at the centres mu, -mu, nu, -nu, with y = +1 for the first two and -1 for the others.
+
+    >>> centre_margins(np.array([2.0]), np.array([0.5]), np.array([0.0])).tolist()
+    [1.0, 0.0, 0.0, 0.0]
+    """
+    values = [side * (v @ np.maximum(sign * overlap, 0.0)) for side, overlap in ((1, a), (-1, b)) for sign in (1, -1)]
+    return np.array(values) + 0.0
