@@ -339,7 +339,7 @@ def test_hidden_tail_of_mnist():
 
 @pytest.mark.slow
 def test_accuracy_on_small_data_sets():
-    rows = [row for row in accuracy(("diabetes", "digits"), quick=True) if row.ridge >= 1e-3]
+    rows = [row for row in accuracy(("diabetes", "digits")) if row.ridge >= 1e-3]
     gaps = np.abs([row.law_gap for row in rows])
     assert np.median(gaps) <= 0.02
     assert gaps.max() <= 0.12

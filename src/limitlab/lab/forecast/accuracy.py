@@ -51,7 +51,7 @@ def splits_for(name: str, n: int, quick: bool) -> int:
     """More random subsets where they are small, so that the measurement is sharper than what is measured."""
     total = {"diabetes": 442, "digits": 1797, "mnist": 4000}[name]
     cheap = 60 if n * 8 < total else 24 if n * 3 < total else 10
-    return max(3, cheap // 4) if quick else cheap if name != "mnist" else max(4, cheap // 3)
+    return max(5, cheap // 2) if quick else cheap if name != "mnist" else max(4, cheap // 3)
 
 
 def accuracy(

@@ -9,7 +9,8 @@ curve of independent draws,
 
 are known for every kappa that the N points can reach, kappa >= kappa_0, without any model. A fit to n > N points with
 ridge lambda needs them at the root of kappa (1 - df1(kappa)/n) = lambda. Below kappa_0 (small ridge, many more points) they
-are continued as power laws with the slopes they have above it, and the band widens by what the slopes might be instead.
+are continued as power laws with the slopes they have above it, and the band widens by what the slopes might be instead. The
+curve is anchored at n = N, where leave-one-out gives the error at every ridge.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.lab.forecast.spectrum import Spectrum
+from limitlab.numerics.roots import bracketed_root
 
 Array = NDArray[np.float64]
 
@@ -28,9 +30,14 @@ NODES = 400
 LOWEST, HIGHEST = 1e-7, 1e4
 """Ridges of the fits to all N points that are looked at, over the mean diagonal of the kernel."""
 
-LEAST_GAP = 0.05
-"""A fit that leaves less than this share of the degrees of freedom says little: the reach of the data ends there."""
+LEAST_GAP = 0.5
+"""The reach of the data ends where a fit uses up more than half of the degrees of freedom: df2 is too uncertain beyond (on
+MNIST, extrapolating 700 points threefold without ridge, errors were -27 % with 0.05 in this place and -12 % with 0.5)."""
 
+FEW_DIRECTIONS = 0.95
+"""A kernel with fewer directions than this share of the points has no tail: its functions are known down to kappa = 0."""
+
+LARGEST_LOG = 600.0
 SLOPE_WINDOW = np.log(10.0)
 SLOPE_DOUBT = 0.5
 """Below the reach the slope of B may be this share smaller or larger than the one fitted above it."""
@@ -66,27 +73,28 @@ class PopulationFunctions:
         The points.
     correction
         Factor for unequal leverages at a ridge of the fit to all points; 1 means generalised cross-validation.
+    largest_ridge
+        The largest ridge that will be asked for.
     """
 
-    def __init__(self, spectrum: Spectrum, correction: Callable[[Array], Array]):
+    def __init__(self, spectrum: Spectrum, correction: Callable[[Array], Array], largest_ridge: float = 0.0):
         s, m, c, total = spectrum.eigenvalues, spectrum.multiplicities, spectrum.energies, spectrum.population
-        lam = np.geomspace(LOWEST, HIGHEST, NODES) * spectrum.mean_diagonal
+        unit = spectrum.mean_diagonal
+        lam = np.geomspace(LOWEST * unit, max(HIGHEST * unit, 10 * largest_ridge), NODES)
         positive = np.where(s > 0, m, 0.0)
         u = lam[:, None] / (s + lam[:, None])
         gap = (1 - positive.sum() / total) + (positive * u).sum(axis=1) / total
         mixed = (positive * u * (1 - u)).sum(axis=1) / total
-        slope = (gap - mixed) / gap**2  # d kappa / d lambda = 1 / (1 - df2/N) of the population
+        # d kappa / d lambda = 1 / (1 - df2/N) of the population: at least 1 in the limit; N points may say slightly less
+        slope = np.maximum((gap - mixed) / gap**2, 1.0)
         test = (c * u**2).sum(axis=1) / gap**2 * correction(lam)
-        # kappa' >= 1 in the limit; a finite sample may say slightly less
-        slope = np.maximum(slope, 1.0)
-        inside = gap >= LEAST_GAP
-        first = int(np.argmax(inside))
-        self.complete = bool(first == 0 and 1 - positive.sum() / total > LEAST_GAP)
-        self.log_kappa = np.log(lam / gap)[first:]
-        self.log_ridge = np.log(lam)[first:]
-        self.log_df1 = np.log(total * (1 - gap)[first:])
-        self.log_df2 = np.log(np.maximum(total * (1 - 1 / slope)[first:], np.finfo(float).tiny))
-        self.log_bias = np.log(np.maximum((test / slope)[first:], np.finfo(float).tiny))
+        self.unit, self.population = unit, float(total)
+        self.all_ridges, self.all_errors = np.log(lam), _log(test)
+        self.complete = bool(positive.sum() < FEW_DIRECTIONS * total)
+        first = 0 if self.complete else int(np.argmax(gap >= LEAST_GAP))
+        self.log_kappa, self.log_ridge = np.log(lam / gap)[first:], np.log(lam)[first:]
+        self.log_df1, self.log_df2 = _log(total * (1 - gap)[first:]), _log(total * (1 - 1 / slope)[first:])
+        self.log_bias = _log((test / slope)[first:])
         # under a power law df2 is a fixed share of df1, so both have one slope
         count = self._slope(self.log_df1)
         self.slopes = {"log_df1": count, "log_df2": count, "log_bias": self._slope(self.log_bias)}
@@ -96,10 +104,37 @@ class PopulationFunctions:
         return 0.0 if self.complete else float(np.polyfit(self.log_kappa[near], values[near], 1)[0])
 
     def at(self, name: str, x: Array) -> Array:
-        """One of the functions at log kappa; a power law below the reach of the data, where the last value stays above it."""
+        """One of the functions at log kappa: as measured where the data reach, a power law below."""
         values = getattr(self, name)
         inside = np.interp(x, self.log_kappa, values)
         return np.asarray(inside + self.slopes[name] * np.minimum(x - self.log_kappa[0], 0.0))
+
+    def effective(self, n: Array, lam: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """log kappa of n points with ridge lambda, and where kappa is 0 (no ridge, fewer directions than points)."""
+        top, floor = np.full(n.shape, self.log_kappa[-1]), np.full(n.shape, np.log(np.finfo(float).tiny) / 2)
+        wanted = np.where(lam > 0, lam, self.unit)  # a stand-in where there is no equation to solve
+
+        def excess(x: Any) -> Any:
+            return np.exp(x) * (1 - np.exp(self.at("log_df1", np.asarray(x))) / n) - wanted
+
+        # left of the zero of 1 - df1/n the function is not positive; it increases through its root to the right of it
+        crowded = np.exp(np.minimum(self.at("log_df1", floor), LARGEST_LOG)) >= n
+        if crowded.any():
+            crowd = np.log(np.where(crowded, n, np.exp(self.log_df1.mean())))
+            edge = bracketed_root(lambda x: crowd - self.at("log_df1", np.asarray(x)), floor, top)
+            floor = np.where(crowded, edge, floor)
+        return np.where(lam > 0, bracketed_root(excess, floor, top), floor), (lam == 0) & ~crowded
+
+    def error(self, x: Array, n: Array) -> Array:
+        """Test error of n points at log kappa."""
+        df1, df2 = np.exp(self.at("log_df1", x)), np.exp(self.at("log_df2", x))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.exp(self.at("log_bias", x)) / np.maximum(1 - np.minimum(df2, df1) / n, 0.0))
+
+    def left_out(self, lam: Array) -> Array:
+        """Leave-one-out error of the fit to all N points."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.exp(np.interp(np.log(lam), self.all_ridges, self.all_errors)))
 
 
 def extrapolate(
@@ -129,32 +164,20 @@ def extrapolate(
     >>> found.test_error.round(3).tolist()
     [0.701, 0.662, 0.622]
     """
-    from limitlab.numerics.roots import bracketed_root
-
-    known = PopulationFunctions(spectrum, correction)
     n, lam = np.broadcast_arrays(np.asarray(samples, dtype=float), np.asarray(ridge, dtype=float))
-    top = known.log_kappa[-1]
-    low = np.log(np.finfo(float).tiny) / 2
-
-    wanted = np.where(lam > 0, lam, spectrum.mean_diagonal)  # a stand-in where there is no equation to solve
-
-    def excess(x: Any) -> Any:
-        return np.exp(x) * (1 - np.exp(known.at("log_df1", np.asarray(x))) / n) - wanted
-
-    # left of the largest zero of 1 - df1/n the function is not positive; it increases through its last root
-    floor = np.full(n.shape, low)
-    crowded = np.exp(known.at("log_df1", floor)) >= n
-    if crowded.any():
-        crowd = np.where(crowded, n, np.exp(known.log_df1.mean()))
-        edge = bracketed_root(lambda x: crowd - np.exp(known.at("log_df1", np.asarray(x))), floor, np.full(n.shape, top))
-        floor = np.where(crowded, edge, floor)
-    x = np.where(lam > 0, bracketed_root(excess, floor, np.full(n.shape, top)), floor)
-    kappa = np.where((lam == 0) & ~crowded, 0.0, np.exp(x))
-    df1, df2 = np.exp(known.at("log_df1", x)), np.exp(known.at("log_df2", x))
-    below = np.maximum(known.log_kappa[0] - x, 0.0)
-    doubt = np.where(known.complete, 0.0, SLOPE_DOUBT * np.abs(known.slopes["log_bias"]) * below)
-    with np.errstate(divide="ignore"):
-        test = np.exp(known.at("log_bias", x)) / np.maximum(1 - np.minimum(df2, df1) / n, 0.0)
+    known = PopulationFunctions(spectrum, correction, float(lam.max(initial=0.0)))
+    x, zero = known.effective(n, lam)
+    start, _ = known.effective(np.full(n.shape, known.population), lam)
+    kappa, df1 = np.where(zero, 0.0, np.exp(x)), np.exp(known.at("log_df1", x))
+    anchor = known.left_out(lam) / known.error(start, np.full(n.shape, known.population))
+    test = known.error(x, n) * anchor
+    # what the power law adds between N, where the error is known, and n
+    step = np.minimum(start, known.log_kappa[0]) - np.minimum(x, known.log_kappa[0])
+    doubt = SLOPE_DOUBT * np.abs(known.slopes["log_bias"]) * np.maximum(step, 0.0)
     shrink = np.where(kappa > 0, lam / np.where(kappa > 0, kappa, 1), 1 - df1 / n)
     fitted = np.exp(np.interp(x, known.log_kappa, known.log_ridge))
     return Extrapolation(test[()], (shrink**2 * test)[()], (df1 / n)[()], kappa[()], doubt[()], fitted[()])
+
+
+def _log(values: Array) -> Array:
+    return np.asarray(np.log(np.maximum(values, np.finfo(float).tiny)))
