@@ -181,7 +181,7 @@ def _stationary(line: Callable[[Array], Array], start: float, stop: float, near:
         return None
     series = Chebyshev.fit(nodes, values, points - 1, domain=[start, stop])
     size = np.abs(series.coef)
-    if size[-4:].max() > 1e-13 * size.max():
+    if size[-4:].max() > 1e-13 * size.max() or not size.any():  # not resolved, or zero everywhere
         return None
     series = series.truncate(int(np.flatnonzero(size > 1e-15 * size.max())[-1]) + 1)
     roots = series.deriv().roots()
