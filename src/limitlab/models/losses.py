@@ -116,7 +116,7 @@ LOSSES: dict[str, Loss] = {
     "hinge": Loss(
         "hinge",
         lambda m: np.maximum(1 - m, 0.0),
-        lambda m: -1.0 * (m < 1),
+        lambda m: -(m < 1).astype(float),
         np.zeros_like,
         _hinge_proximal,
         lambda v: (1 - v, 1.0),
@@ -125,7 +125,7 @@ LOSSES: dict[str, Loss] = {
         "squared_hinge",
         lambda m: np.maximum(1 - m, 0.0) ** 2 / 2,
         lambda m: -np.maximum(1 - m, 0.0),
-        lambda m: 1.0 * (m < 1),
+        lambda m: (m < 1).astype(float),
         _squared_hinge_proximal,
         lambda v: (1.0,),
     ),

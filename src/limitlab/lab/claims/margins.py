@@ -187,8 +187,8 @@ def check_separable(quick: bool) -> Outcome:
         ),
         note=(
             "The remainder tends to -log(n alpha_i), not -log alpha_i, and to a constant: terms of order log log t appear only for "
-            "degenerate data. The margin is 1/|w_hat| (a margin normalised to 1 carries no information). In the step bound the largest eigenvalue "
-            "enters to the first power."
+            "degenerate data. The margin is 1/|w_hat| (a margin normalised to 1 carries no information). In the step bound "
+            "the largest eigenvalue enters to the first power."
         ),
     )
 
