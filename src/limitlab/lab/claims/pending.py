@@ -3,7 +3,6 @@
 from limitlab.lab.claims.core import Claim
 
 _GENERALISATION = "Uniform convergence and real networks"
-_DYNAMICS = "Two-layer dynamics"
 _KERNELS = "Kernels and lazy training"
 _ONLINE = "Online SGD"
 _MEAN_FIELD = "Mean field"
@@ -29,42 +28,6 @@ CLAIMS: tuple[Claim, ...] = (
         "L4",
         _GENERALISATION,
         "A network fits random labels; with some labels corrupted it interpolates and still does well on clean data.",
-    ),
-    Claim(
-        "D1",
-        _DYNAMICS,
-        "The dynamical mean-field process describes the rows of the weights of gradient flow when n and d grow at fixed n/d.",
-    ),
-    Claim("D2", _DYNAMICS, "Closed two-time equations describe the Gaussian model from a symmetric start."),
-    Claim(
-        "D3",
-        _DYNAMICS,
-        "Pure noise, frozen second layer gamma sqrt(m): the train error reaches zero exactly when gamma exceeds gamma_GF(n/d).",
-    ),
-    Claim(
-        "D4", _DYNAMICS, "The relaxation time diverges as a power law on the interpolating side of gamma_GF (exponent open)."
-    ),
-    Claim(
-        "D5",
-        _DYNAMICS,
-        "Pure noise, trained second layer: a(t) collapses on sqrt(m) gamma(t/m), linear at first, saturating at gamma_GF.",
-    ),
-    Claim(
-        "D6",
-        _DYNAMICS,
-        "A single-index direction is learned at times of order 1; at times of order m the network overfits and unlearns it.",
-    ),
-    Claim("D7", _DYNAMICS, "The dynamical mean-field curves match gradient descent and SGD of real two-layer networks."),
-    Claim("D8", _DYNAMICS, "A mean-field start with early stopping generalises best; a lazy start overfits."),
-    Claim(
-        "D9",
-        _DYNAMICS,
-        "The second layer grows at most linearly in time, and the generalisation gap at most as its square times sqrt(d/n).",
-    ),
-    Claim(
-        "D10",
-        _DYNAMICS,
-        "From a symmetric start the mean-field flow is a two-dimensional ODE, with an error that falls with m, d and n/d.",
     ),
     Claim("J9", _KERNELS, "The kernel of random features approaches its mean at rate width^(-1/2)."),
     Claim("J10", _KERNELS, "A wide network at initialisation is a Gaussian process with a recursive covariance."),
