@@ -12,10 +12,10 @@ from scipy.special import ive
 from limitlab.errors import ConvergenceError
 from limitlab.laws import CircleMeanField, ResidualFlow, SingleCluster, TokenClustering
 from limitlab.laws.attention.circle import escape_time, growth_rates, most_unstable, poisson_radius
-from limitlab.laws.attention.clustering import critical_beta, plateau_time
+from limitlab.laws.attention.clustering import critical_beta, merging_time, plateau_time
 from limitlab.laws.attention.equiangular import collapse_time
 from limitlab.laws.attention.residual import ode_output, residual_output
-from limitlab.models.attention import Attention, circle
+from limitlab.models.attention import Attention, circle, flow
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "attention.json").read_text(encoding="utf-8"))
 
@@ -207,6 +207,22 @@ def test_boundary_inverts_the_collapse_time():
 )
 def test_plateau_formula(beta, tokens, ratio):
     assert plateau_time(beta, tokens) / collapse_time(1e-3, tokens, beta) == pytest.approx(ratio, abs=0.006)
+
+
+def test_two_clusters_live_as_long_as_two_tokens():
+    pair = np.array([[1.0, 0.0, 0.0], [-0.5, np.sqrt(0.75), 0.0]])
+    time = float(merging_time(-0.5, 3.0))
+    clusters = flow(np.repeat(pair, 5, axis=0), 3.0, time)
+    assert clusters[0] @ clusters[-1] == pytest.approx(1 - 1e-3, abs=1e-8)
+    slope = np.diff(np.log(merging_time(-0.5, np.array([20.0, 22.0]))))[0] / 2
+    assert slope == pytest.approx(1.5, abs=0.06)
+
+
+def test_density_as_a_flat_list():
+    law = CircleMeanField(density=(0.5, 0.0, 0.0, 0.3))
+    assert law == CircleMeanField(density=((0.5, 0.0), (0.0, 0.3)))
+    with pytest.raises(ValueError, match="density"):
+        CircleMeanField(density=(0.5, 0.0, 0.3))
 
 
 def test_low_dimension_is_a_mean_over_systems():

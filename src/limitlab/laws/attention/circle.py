@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from limitlab.laws.attention.equiangular import GESHKOVSKI, check_increasing
 from limitlab.laws.base import Law, Status
@@ -69,7 +69,7 @@ def most_unstable(beta: float, dimension: int = 2) -> int:
 
 
 def escape_time(beta: float, tokens: int, dimension: int = 2) -> float:
-    """Time scale log(sqrt(n)) / sigma_max in which the noise of n random tokens grows to order one.
+    """Time scale log(sqrt(n)) / sigma_max in which the noise of n random tokens grows to order one: an order of magnitude only.
 
     >>> round(escape_time(5.0, 5000), 3)
     6.238
@@ -137,6 +137,15 @@ class CircleMeanField(Law):
     stratified: bool = parameter(True, "simulated tokens: one in each stratum of equal mass; otherwise independent")
     solver: Solver = parameter("fourier", "numerical method: fourier, volumes or particles")
     times: float | tuple[float, ...] = parameter((1.0, 2.0), "time, in layers (one number or several)", symbol="t", least=0)
+
+    @field_validator("density", mode="before")
+    @classmethod
+    def _pairs(cls, given: Any) -> Any:
+        """A flat list a_1, b_1, a_2, b_2, ... (as on the command line) is read as pairs."""
+        flat = isinstance(given, (tuple, list)) and all(isinstance(number, (int, float)) for number in given)
+        if flat and len(given) % 2 == 0:
+            return tuple(zip(given[::2], given[1::2], strict=True))
+        return given
 
     @model_validator(mode="after")
     def _possible_density(self) -> Self:

@@ -55,6 +55,17 @@ def plateau_time(beta: ArrayLike, tokens: ArrayLike) -> Array:
     return np.asarray(np.exp(b) / (2 * n) * (np.log((n - 1) / b) - np.euler_gamma + 1 / b))[()]
 
 
+def merging_time(overlap: ArrayLike, beta: ArrayLike, closeness: float = 1e-3) -> Array:
+    """Life time of two clusters of equal mass with a given overlap: they move like two tokens, so it is exact in every dimension.
+
+    It grows like e^{beta (1 - overlap)}: the further apart two clusters are, the longer they last.
+
+    >>> merging_time(-0.5, [1.0, 5.0, 9.0]).round(1).tolist()
+    [5.5, 212.9, 48744.8]
+    """
+    return collapse_time(closeness, 2, beta, overlap)
+
+
 class TokenClustering(Law):
     """Which share of the pairs of random tokens has merged after t layers?
 
