@@ -308,7 +308,7 @@ CLAIMS: tuple[Claim, ...] = (
         "D5",
         AREA,
         "Pure noise, second layer free: a = sqrt(m) gamma(t/m), linear at first, saturating at gamma_GF along an adiabatic curve.",
-        ("TwoLayerDynamics", "AdiabaticGrowth"),
+        ("TwoLayerDynamics",),
         check_growing_second_layer,
         "adiabatic-growth",
     ),
