@@ -53,11 +53,11 @@ def test_energy_identity(seed, beta, normalised):
     x = tokens(seed, 7, 4)
     field = Attention(beta, normalised=normalised)
     expected = energy_rate(x, tangent(x, field.drift(0.0, x)), beta, normalised)
-    h = 1e-2 * np.exp(-beta)
-    ahead = flow(x, beta, [h, 2 * h], normalised=normalised, tolerance=1e-14)
-    behind = flow_on_spheres(lambda t, y: -field.drift(t, y), x, [h, 2 * h], method="adaptive", tolerance=1e-14)
-    near, far = (token_energy(a @ a.T, beta) - token_energy(b @ b.T, beta) for a, b in zip(ahead, behind, strict=True))
-    assert (8 * near - far) / (12 * h) == pytest.approx(expected, rel=1e-7, abs=1e-11)
+    times = 1e-2 * np.exp(-beta) * np.arange(1, 4)
+    ahead = flow(x, beta, times, normalised=normalised, tolerance=1e-14)
+    behind = flow_on_spheres(lambda t, y: -field.drift(t, y), x, times, method="adaptive", tolerance=1e-14)
+    rises = [token_energy(a @ a.T, beta) - token_energy(b @ b.T, beta) for a, b in zip(ahead, behind, strict=True)]
+    assert np.dot([45.0, -9.0, 1.0], rises) / (60 * times[0]) == pytest.approx(expected, rel=1e-9, abs=1e-10)
     assert expected >= 0
 
 
