@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from limitlab.errors import did_you_mean
-from limitlab.lab.claims import attention, dynamics, equivalence, local, margins, pending, random_features, ridge, spectra
+from limitlab.lab.claims import (
+    attention,
+    dynamics,
+    equivalence,
+    local,
+    margins,
+    online_sgd,
+    pending,
+    random_features,
+    ridge,
+    spectra,
+)
 from limitlab.lab.claims.core import Claim
 
 LEDGER: dict[str, Claim] = {
     claim.id: claim
-    for area in (local, spectra, ridge, random_features, equivalence, margins, dynamics, attention, pending)
+    for area in (local, spectra, ridge, random_features, equivalence, margins, dynamics, attention, online_sgd, pending)
     for claim in area.CLAIMS
 }
 """Every claim by id."""

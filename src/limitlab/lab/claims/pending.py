@@ -39,33 +39,6 @@ CLAIMS: tuple[Claim, ...] = (
         "In the lazy regime the train error decays exponentially and the weights stay within explicit bounds.",
     ),
     Claim("J14", _KERNELS, "Gradient flow of the linearised network is kernel gradient flow."),
-    Claim("J15", _ONLINE, "The population loss of teacher-student, PCA and mixture models depends on the overlap alone."),
-    Claim(
-        "J16",
-        _ONLINE,
-        "The information exponent k sets the samples SGD needs: of order N, N log N, N^(k-1) for k = 1, 2, >= 3.",
-    ),
-    Claim("J17", _ONLINE, "For k >= 2 almost all samples go into the search; the descent takes of order N over the step."),
-    Claim(
-        "J18",
-        _ONLINE,
-        "Summary statistics of online SGD follow an ODE or SDE with population drift, corrector and volatility.",
-    ),
-    Claim(
-        "J19",
-        _ONLINE,
-        "Spiked tensor PCA at the critical step: ODE, fixed points and their stability in the signal strength.",
-    ),
-    Claim(
-        "J20",
-        _ONLINE,
-        "The rescaled overlap of spiked matrix PCA is an Ornstein-Uhlenbeck process, repelling exactly above lambda = 1.",
-    ),
-    Claim(
-        "J21",
-        _ONLINE,
-        "XOR mixture: ballistic ODE, critical regulariser 1/8, 39 components of fixed points at K = 4, success probability p_K.",
-    ),
     Claim(
         "J22",
         _ONLINE,

@@ -1,0 +1,156 @@
+"""Figures of online SGD: losses and phases, recovery times, spiked matrices, the XOR mixture (claims J15 to J21)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from limitlab.laws.sgd.recovery import DiffusiveRecovery
+from limitlab.laws.sgd.single_index import OnlineSingleIndex
+from limitlab.laws.sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
+from limitlab.laws.sgd.xor import XorMixture, success_probability
+from limitlab.laws.sgd.xor_flow import XorDynamics
+from limitlab.models.online import hitting_times, uniform_overlap
+from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+
+PAIRS = (("relu", "relu", 0.3), ("square", "square", 0.02), ("h3", "h3", 0.002))
+
+
+def losses_and_flows(quick: bool = True) -> Figure:
+    """Population loss against the overlap for information exponents 1, 2 and 3, and the flow with runs of the chain."""
+    figure, (left, right) = new_figure(columns=2)
+    m, size, runs = np.linspace(-1, 1, 201), 1000, 10 if quick else 40
+    for index, (teacher, student, step) in enumerate(PAIRS):
+        times = tuple(np.linspace(0, 3, 13)) if teacher == "relu" else tuple(np.linspace(0, 1, 13))
+        law = OnlineSingleIndex(teacher=teacher, student=student, step=step, start=0.3, times=times)
+        k = law.information_exponent().order
+        theory_line(left, m, law.population_loss(m) / law.population_loss(0.0), index, f"{teacher}: $k = {k}$")
+        fine = law.replace(times=tuple(np.linspace(0, times[-1], 101)))
+        theory_line(right, fine.times, fine.theory().overlap, index, rf"{teacher}, $\delta = {step}$")
+        tracks = law.simulate_batch(size, range(runs)).overlap
+        simulation_points(right, times, tracks.mean("seed"), tracks.std("seed") / math.sqrt(runs), index)
+    finish(left, "overlap $m$", r"population loss $\varphi(m)/\varphi(0)$", "what the information exponent sees")
+    finish(right, r"time $s = \delta\,t/N$", "overlap $m$", f"flow from $m_0 = 0.3$ and the chain, $N = {size}$")
+    return figure
+
+
+def recovery_times(quick: bool = True) -> Figure:
+    """Samples until weak recovery against the dimension for information exponents 1, 2 and 3."""
+    figure, (left, right) = new_figure(columns=2)
+    runs = 40 if quick else 300
+    sizes = {1: (50, 200, 800, 3200), 2: (50, 200, 800, 3200), 3: (12, 25, 50) if quick else (12, 25, 50, 100)}
+    steps = {1: 0.5, 2: 0.02, 3: 0.05}
+    for index, (k, name) in enumerate(((1, "identity"), (2, "square"), (3, "h3"))):
+        law = OnlineSingleIndex(teacher=name, student=name, step=steps[k])
+        recovery, means, errors = law.recovery(0.5), [], []
+        for size in sizes[k]:
+            step = steps[k] * size ** (-max(k - 2, 0) / 2)
+            rng, model, level = np.random.default_rng(size), law.model().compiled(), np.array([0.5])
+            found = [
+                hitting_times(rng, model, uniform_overlap(rng, size), size, step, level, k == 2, 10**9)[0]
+                for _ in range(runs)
+            ]
+            means.append(np.mean(found))
+            errors.append(np.std(found, ddof=1) / math.sqrt(runs))
+        grid = np.geomspace(sizes[k][0], sizes[k][-1], 40)
+        if isinstance(recovery, DiffusiveRecovery):
+            curve = [recovery.mean(int(n), steps[k]) * n**2 for n in grid]
+        else:
+            curve = [recovery.mean(int(n)) * n / steps[k] for n in grid]
+        theory_line(left, grid, curve, index, f"$k = {k}$")
+        simulation_points(left, sizes[k], means, errors, index)
+    finish(left, "dimension $N$", r"mean samples to $|m| > 1/2$", "search time", xscale="log", yscale="log")
+    cubic = OnlineSingleIndex(teacher="h3", student="h3").recovery(0.5)
+    assert isinstance(cubic, DiffusiveRecovery)
+    scaled = np.geomspace(0.008, 0.16, 40)
+    theory_line(right, scaled, [cubic.blow_up_time(float(step)) / step for step in scaled], 2)
+    right.axvline(cubic.best_step(), color="grey", linestyle=":")
+    finish(
+        right, r"scaled step $\delta_0$", r"mean samples $/N^2$", "$k = 3$: there is a best step", xscale="log", yscale="log"
+    )
+    return figure
+
+
+def spiked_matrix_phases(quick: bool = True) -> Figure:
+    """Phase portraits of the spiked matrix below, at and above the critical strength, with runs at N = 2000."""
+    figure, axes = new_figure(columns=3, width=4.6)
+    m, q = np.meshgrid(np.linspace(-1.5, 1.5, 25), np.linspace(0.05, 2.2, 25))
+    for panel, snr in zip(axes, (0.5, 1.0, 2.0), strict=True):
+        panel.streamplot(m, q, *velocity(2, snr, 1.0, m, q), color="lightgrey", density=0.8, linewidth=0.8, arrowsize=0.8)
+        times = tuple(np.linspace(0, 1.5, 60))
+        for index, (start, residual) in enumerate(((0.3, 2.0), (-0.5, 0.3), (1.3, 1.6))):
+            law = SpikedTensor(snr=snr, start_overlap=start, start_residual=residual, times=times)
+            theory_line(panel, law.theory().overlap, law.theory().residual, index)
+            track = law.run(2000, index)
+            panel.plot(track[:, 0], track[:, 1], ".", color=COLOURS[index], markersize=4, alpha=0.6)
+        for point in SpikedTensor(snr=snr).fixed_points():
+            fill = "black" if point.kind == "stable" else "white"
+            panel.plot(point.overlap, point.residual, "o", color="black", markerfacecolor=fill, markersize=8, zorder=5)
+        finish(panel, "overlap $m$", r"residual $q$", rf"$\lambda = {snr:g}$", xlim=(-1.6, 1.6), ylim=(0, 2.3))
+    return figure
+
+
+def spiked_matrix_transition(quick: bool = True) -> Figure:
+    """Histograms of the rescaled overlap below and above the transition, and its variance against time."""
+    figure, (left, right) = new_figure(columns=2)
+    size, runs = 1000, 1000 if quick else 10_000
+    for index, snr in enumerate((0.5, 1.3)):
+        law = SpikedTensorDiffusion(snr=snr, times=(0.4,))
+        u = math.sqrt(size) * law.runs(size, 0, runs)[:, 0, 0]
+        spread = math.sqrt(float(law.theory().overlap_variance[0]))
+        x = np.linspace(-9, 9, 300)
+        left.hist(u, bins=50, range=(-9, 9), density=True, color=COLOURS[index], alpha=0.35)
+        density = np.exp(-((x / spread) ** 2) / 2) / (spread * math.sqrt(2 * math.pi))
+        theory_line(left, x, density, index, rf"$\lambda = {snr}$")
+    finish(left, r"$\sqrt{N}\,m$ at $t = 0.4$", "density", f"Ornstein-Uhlenbeck law and chain, $N = {size}$")
+    times = tuple(np.linspace(0, 0.5, 11))
+    for index, snr in enumerate((0.5, 1.0, 1.3)):
+        law = SpikedTensorDiffusion(snr=snr, times=times)
+        theory_line(right, times, law.theory().overlap_variance, index, rf"$\lambda = {snr}$")
+        square = size * law.runs(size, 1, runs // 2)[..., 0] ** 2
+        simulation_points(right, times, square.mean(axis=0), square.std(axis=0) / math.sqrt(runs // 2), index)
+    finish(right, "time $t$", r"variance of $\sqrt{N}\,m$", r"repelled above $\lambda = 1$", yscale="log")
+    return figure
+
+
+def xor_success(quick: bool = True) -> Figure:
+    """Probability that K neurons capture all four clusters, and trajectories of neurons at finite noise."""
+    figure, (left, right) = new_figure(columns=2)
+    widths = np.arange(1, 17)
+    left.plot(widths, success_probability(widths), "-", color=COLOURS[0], label="$p_K$")
+    size, networks = (300, 100) if quick else (1000, 600)
+    chosen = (2, 4, 6, 8, 10, 14)
+    shares = np.array([float(XorMixture(width=k, networks=networks).simulate(size, k).success_probability) for k in chosen])
+    errors = np.sqrt(np.maximum(shares * (1 - shares), 0.25 / networks) / networks)
+    simulation_points(left, chosen, shares, errors, 0, f"SGD, $N = {size}$")
+    finish(left, "neurons $K$", "probability of success", "all four clusters captured", ylim=(-0.03, 1.03))
+    times = tuple(np.linspace(0.0, 40.0, 21))
+    start = dict(start_second_layer=(1.0,), start_mu=(0.2,), start_nu=(0.1,), start_residual=(0.9,))
+    law = XorDynamics(snr=5.0, times=times, **start)
+    theory, runs = law.theory(), law.simulate_batch(500, range(10 if quick else 40))
+    names = (
+        ("second_layer", "$v$"),
+        ("overlap_mu", r"$\langle W,\mu\rangle$"),
+        ("overlap_nu", r"$\langle W,\nu\rangle$"),
+        ("residual", "$Q$"),
+    )
+    for index, (name, label) in enumerate(names):
+        theory_line(right, times, theory[name].values[0], index, label)
+        values = runs[name].values[:, 0]
+        simulation_points(
+            right, times, values.mean(axis=0), values.std(axis=0) / math.sqrt(len(values)), index, markersize=4
+        )
+    finish(right, "time $t$", "statistics of one neuron", r"$\lambda = 5$, $\alpha = 0.03$; chain at $N = 500$")
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "online-sgd-losses": losses_and_flows,
+    "online-sgd-recovery": recovery_times,
+    "spiked-matrix-phases": spiked_matrix_phases,
+    "spiked-matrix-transition": spiked_matrix_transition,
+    "xor-success": xor_success,
+}
