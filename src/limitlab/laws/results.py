@@ -46,7 +46,14 @@ OBSERVABLES: dict[str, tuple[str, str]] = {
     "margin": ("margin", r"\kappa^*"),
     "classification_error": ("probability of a wrong label", r"P_{\mathrm{err}}"),
     "support_fraction": ("share of samples that are support vectors", r"n_{\mathrm{SV}}/n"),
-    "overlap": ("overlap with the signal", r"m"),
+    "overlap": ("overlap", r"m"),
+    "mean_overlap": ("mean overlap of two tokens", r"\bar m"),
+    "pair_probability": ("share of pairs of tokens that have met", r"P_{\mathrm{pair}}"),
+    "second_layer": ("second-layer weight", r"a"),
+    "correlation": ("correlation of two neurons", r"C_o"),
+    "cos1": ("first cosine moment", r"\mathbb{E}\cos\theta"),
+    "sin1": ("first sine moment", r"\mathbb{E}\sin\theta"),
+    "cos2": ("second cosine moment", r"\mathbb{E}\cos 2\theta"),
 }
 
 
