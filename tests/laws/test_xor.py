@@ -127,6 +127,13 @@ def test_networks_end_as_the_catalogue_says():
     assert abs(np.median(settled) - law.class_strength()) < 0.1
 
 
+def test_winning_neurons_win_again():
+    """Pruned to one neuron per class and retrained from its own start, a network that succeeded succeeds again."""
+    wins, again = XorMixture(width=8, networks=40).lottery_tickets(500, 0)
+    assert wins > 15
+    assert again / wins > 0.8  # four neurons drawn afresh: 3/32
+
+
 def test_strong_penalty_leaves_nothing():
     law = XorMixture(width=5, regularizer=0.2, networks=3)
     with pytest.warns(UserWarning, match="only the zero fixed point"):
