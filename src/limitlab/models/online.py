@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.models.activations import Activation
-from limitlab.models.tabulated import Table, derivative_of, look_up, tabulate
+from limitlab.models.tabulated import Table, derivative_of, tabulate
 
 Array = NDArray[np.float64]
 Compiled = tuple[int, Any, Any, Any, Any]
@@ -125,6 +125,27 @@ def _no_tables() -> tuple[Any, Any, Any]:
 
 
 # -- the exact chain ---------------------------------------------------------------------------------------------------
+
+
+@numba.njit(cache=True, nogil=True)
+def look_up(table: Any, x: float) -> float:
+    """The function of a table (`limitlab.models.tabulated`) at x.
+
+    >>> bool(abs(look_up(tabulate(np.tanh), 0.3) - np.tanh(0.3)) < 1e-11)
+    True
+    >>> round(look_up(tabulate(lambda x: np.maximum(x - 0.3, 0), kinks=(0.3,)), 0.31), 9)
+    0.01
+    """
+    edges, per_unit, first, cubics = table
+    segment = 0
+    while segment < per_unit.size - 1 and x > edges[segment + 1]:
+        segment += 1
+    place = (x - edges[segment]) * per_unit[segment]
+    last = (first[segment + 1] if segment + 1 < first.size else cubics.shape[0]) - first[segment] - 1
+    cell = min(max(int(place), 0), last)
+    u = 2 * (place - cell) - 1
+    c = cubics[first[segment] + cell]
+    return c[0] + u * (c[1] + u * (c[2] + u * c[3]))
 
 
 @numba.njit(cache=True, nogil=True)
