@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.numerics.autodiff import double_precision_jax
+
 Floats = NDArray[np.float64]
 Part = Callable[[Floats, Floats, Floats], Floats]
 
@@ -109,9 +111,7 @@ def from_function(loss: Callable[[Any, Any, Any], Any], error: Part | None = Non
     >>> float(loss.second(np.array(1.0), np.array(1.0), np.array(0.0)))
     1.0
     """
-    import jax
-
-    jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
+    jax = double_precision_jax()
 
     def arrays(function: Callable[[Any, Any, Any], Any]) -> Part:
         mapped = jax.jit(jax.vmap(function))

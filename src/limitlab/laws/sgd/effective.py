@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.numerics.autodiff import double_precision_jax
+
 Array = NDArray[np.float64]
 
 CLOSED = 5.0
@@ -113,12 +115,11 @@ class EffectiveDynamics:
         seed
             Seed of the samples.
         """
-        import jax
-        import jax.numpy as jnp
+        jax = double_precision_jax()
 
         if samples < 2:
             raise ValueError(f"samples = {samples} is not allowed: must be at least 2, to tell noise from mean")
-        point = jnp.asarray(x, dtype=float)
+        point = jax.numpy.asarray(x, dtype=float)
         delta = self.step / point.size
         drawn = self.sampler(jax.random.key(seed), samples, point.size)
         measured = self._compiled(point, drawn)
@@ -134,8 +135,7 @@ class EffectiveDynamics:
     @cached_property
     def _compiled(self) -> Callable[[Any, Any], Any]:
         """(x, samples) -> <grad L, grad u_i> and <H, (Hess u_i) H> for every sample, compiled once."""
-        import jax
-
+        jax = double_precision_jax()
         jacobian = jax.jacobian(self.statistics)
 
         def measure(point: Any, drawn: Any) -> Any:
