@@ -271,13 +271,15 @@ def test_the_task_seed_gives_every_law_s_draw_again(name):
     """Over a path (one draw for all values) and over a loop (a draw for each)."""
     law = all_laws()[name]()
     numbers = [key for key in type(law).model_fields if type(getattr(law, key)) is float and getattr(law, key) > 0]
+    numbers = numbers or [key for key in type(law).model_fields if type(getattr(law, key)) is int]
     paths = [key for key in numbers if key in law.path_parameters][:1]
     loops = [key for key in numbers if key not in law.path_parameters and key not in law.coordinates()][:1]
     assert paths or loops
     for key in paths + loops:
         value = getattr(law, key)
-        result = sweep(law, {key: [0.9 * value, value]}, sizes=[24], seeds=[3])
-        for i, point in enumerate((0.9 * value, value)):
+        points = [0.9 * value, value] if isinstance(value, float) else [value, value + 1]
+        result = sweep(law, {key: points}, sizes=[24], seeds=[3])
+        for i, point in enumerate(points):
             cell = result.isel({key: i, "size": 0, "seed": 0})
             again = law.replace(**{key: point}).simulate(24, int(cell.task_seed))
             for observable in law.observables:
