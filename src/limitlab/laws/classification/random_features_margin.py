@@ -157,7 +157,7 @@ class RandomFeaturesMargin(FeatureClassifier):
         "latent_correlation",
     )
     default_sizes: ClassVar[tuple[int, ...]] = (30, 60, 120)
-    default_seeds: ClassVar[int] = 30
+    default_seeds: ClassVar[int] = 40
 
     def evaluate(self, **grid: Any) -> Values:
         """The limit at the law's own parameters."""

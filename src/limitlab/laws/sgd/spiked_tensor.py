@@ -232,7 +232,7 @@ class SpikedTensorDiffusion(_Spiked):
     claims: ClassVar[tuple[str, ...]] = ("J20",)
     observables: ClassVar[tuple[str, ...]] = ("overlap_variance", "residual")
     default_sizes: ClassVar[tuple[int, ...]] = (200, 400, 800)
-    default_seeds: ClassVar[int] = 20
+    default_seeds: ClassVar[int] = 80
 
     snr: float = parameter(0.8, "strength of the signal", symbol=r"\lambda", least=0)
     times: float | tuple[float, ...] = parameter(

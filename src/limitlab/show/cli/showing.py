@@ -66,7 +66,7 @@ def report(
     with working("writing the report") as tell:
         summary = write_report(out, laws=laws, quick=quick, engine=engine, tell=tell)
     if as_json:
-        print_json({"file": str(out), **summary.counts(), "failed": summary.failed})
+        print_json({"file": str(out), **summary.counts(), "failed": summary.failed, "undecided": summary.undecided})
     else:
         say(f"wrote {out}")
         typer.echo(summary.line())

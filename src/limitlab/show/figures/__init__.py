@@ -12,7 +12,17 @@ from limitlab.errors import did_you_mean
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUBJECTS = ("spectra", "regression", "forecast", "random_features", "margins", "local", "attention", "dynamics", "online_sgd")
+SUBJECTS = (
+    "spectra",
+    "regression",
+    "forecast",
+    "random_features",
+    "margins",
+    "local",
+    "attention",
+    "dynamics",
+    "online_sgd",
+)
 """Files beside this one that export `FIGURES`, in the order in which their figures are listed."""
 
 

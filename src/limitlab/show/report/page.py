@@ -21,13 +21,14 @@ LARGE_SVG = 600_000
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page, and whether something in it failed."""
+    """A part of the page, and whether something in it failed, or could not be decided with so few draws."""
 
     anchor: str
     title: str
     body: str
     failed: bool = False
     group: str = ""
+    undecided: bool = False
 
 
 PAGE = Template("""<!DOCTYPE html>

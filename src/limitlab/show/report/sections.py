@@ -114,7 +114,14 @@ def law_section(law: type[Law], comparison: Comparison | BaseException) -> Secti
     if isinstance(comparison, BaseException):
         return Section(f"law-{slug(name)}", name, body + problem(comparison), failed=True, group=LAWS)
     body += comparison_body(comparison)
-    return Section(f"law-{slug(name)}", name, body, failed=not comparison.passed, group=LAWS)
+    return Section(
+        f"law-{slug(name)}",
+        name,
+        body,
+        failed=comparison.verdict == "disagree",
+        group=LAWS,
+        undecided=comparison.verdict == "underpowered",
+    )
 
 
 def parameters_table(law: type[Law]) -> str:

@@ -25,12 +25,13 @@ from limitlab.show.report.sections import LEDGER, ledger_section
 
 @dataclass(frozen=True)
 class Summary:
-    """What a report found: names of the failed sections and claims, and how many claims stand where."""
+    """What a report found: names of the failed sections and claims, of laws left undecided, and how many claims stand where."""
 
     failed: tuple[str, ...]
     passed: int
     missing: int
     laws: int
+    undecided: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
         """The counts by name."""
@@ -39,7 +40,8 @@ class Summary:
     def line(self) -> str:
         """One line for the terminal."""
         end = f"failed: {', '.join(self.failed)}" if self.failed else "nothing failed"
-        return f"{self.passed} claims pass, {self.missing} are not implemented, {self.laws} laws compared; {end}"
+        weak = f" (too few draws to decide: {', '.join(self.undecided)})" if self.undecided else ""
+        return f"{self.passed} claims pass, {self.missing} are not implemented, {self.laws} laws compared{weak}; {end}"
 
 
 def write_report(
@@ -137,4 +139,5 @@ def summarise(records: Sequence[Record], sections: Sequence[Section], laws: int)
         passed=sum(record.status == "pass" for record in records),
         missing=sum(record.status == "not implemented" for record in records),
         laws=laws,
+        undecided=tuple(section.title for section in sections if section.undecided),
     )
