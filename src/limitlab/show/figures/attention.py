@@ -24,6 +24,8 @@ from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_
 
 Array = NDArray[Any]
 
+ENSEMBLES = {"A": r"$V$ Ginibre", "B": r"$V$ Wishart", "C": r"$V = Q^\top K/\sqrt{d}$", "D": r"the same, symmetric"}
+
 
 def token_collapse(quick: bool = True) -> Figure:
     """Common overlap of 32 random tokens over the layers, and the time of their collapse: closed form and simulation."""
@@ -78,8 +80,7 @@ def attention_ensembles(quick: bool = True) -> Figure:
     draws = 2 if quick else 50
     figure, panels = new_figure(columns=4, width=4.2)
     times = np.linspace(1, 30, 30)
-    names = {"A": r"$V$ Ginibre", "B": r"$V$ Wishart", "C": r"$V = Q^\top K/\sqrt{d}$", "D": r"the same, symmetric"}
-    for axes, (name, title) in zip(panels, names.items(), strict=True):
+    for axes, (name, title) in zip(panels, ENSEMBLES.items(), strict=True):
         for index, beta in enumerate((0.5, 2.0, 5.0)):
             shares = []
             for draw in range(draws):
@@ -92,6 +93,26 @@ def attention_ensembles(quick: bool = True) -> Figure:
                 axes, times[index::3], table.mean(axis=0)[index::3], error[index::3], index, rf"$\beta = {beta:g}$"
             )
         finish(axes, "time $t$", r"$P_{\mathrm{pair}}$", f"{name}: {title}", ylim=(-0.05, 1.05))
+    return figure
+
+
+def attention_ensemble_maps(quick: bool = True) -> Figure:
+    """Share of merged pairs in time and temperature for four ensembles of random Q, K, V."""
+    draws, points = (1, 7) if quick else (12, 18)
+    figure, panels = new_figure(columns=4, width=4.2)
+    betas, times = np.linspace(0.25, 9, points), np.linspace(0, 30, 31)
+    for axes, (name, title) in zip(panels, ENSEMBLES.items(), strict=True):
+        shares = np.zeros((points, len(times)))
+        for row, beta in enumerate(betas):
+            for draw in range(draws):
+                rng = np.random.default_rng([draw, ord(name), row, 1])
+                x = ensemble_paths(rng, name, 32, 128, float(beta), times, step=0.25)  # type: ignore[arg-type]
+                shares[row] += pair_fraction(x @ np.swapaxes(x, -1, -2)) / draws
+        image = axes.pcolormesh(times, betas, shares, cmap="viridis", vmin=0, vmax=1, shading="nearest", rasterized=True)
+        axes.grid(False)
+        finish(axes, "time $t$", r"inverse temperature $\beta$", f"{name}: {title}", legend=False)
+    bar = figure.colorbar(image, ax=list(panels))
+    bar.set_label(r"share of merged pairs $P_{\mathrm{pair}}$", fontsize=13)
     return figure
 
 
@@ -280,6 +301,7 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "token-collapse": token_collapse,
     "attention-phase-diagram": attention_phase_diagram,
     "attention-ensembles": attention_ensembles,
+    "attention-ensemble-maps": attention_ensemble_maps,
     "overlap-histograms": overlap_histograms,
     "instability-spectrum": instability_spectrum,
     "circle-density": circle_density,

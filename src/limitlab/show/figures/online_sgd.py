@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -147,10 +149,48 @@ def xor_success(quick: bool = True) -> Figure:
     return figure
 
 
+def xor_success_map(quick: bool = True) -> Figure:
+    """Share of runs that capture all four clusters, over the signal-to-noise ratio and the width, dimension and penalty."""
+    size, networks, columns = (60, 20, 5) if quick else (200, 400, 13)
+    figure, panels = new_figure(columns=3, width=5.0)
+    ratios = np.geomspace(0.01, 100.0, columns)
+    half = float(np.sqrt(ratios[1] / ratios[0]))
+    edges = np.geomspace(ratios[0] / half, ratios[-1] * half, columns + 1)  # cells centred on the ratios
+    rows: dict[str, list[float]] = {
+        "width": [2, 4, 6, 8, 12, 16],
+        "size": [15, 30, 60, 120, 240],
+        "regularizer": [0.02, 0.05, 0.08, 0.11, 0.14, 0.17],
+    }
+    labels = ("neurons $K$", "dimension $N$", r"penalty $\alpha$")
+    for axes, (name, values), label in zip(panels, rows.items(), labels, strict=True):
+        shares = np.empty((len(values), columns))
+        for (i, value), (j, ratio) in product(enumerate(values), enumerate(ratios)):
+            n = int(value) if name == "size" else size
+            changed: dict[str, Any] = {} if name == "size" else {name: int(value) if name == "width" else value}
+            law = XorMixture(**{"width": 8, "snr": float(ratio * n), "networks": networks, **changed})
+            shares[i, j] = float(law.simulate(n, 1000 * i + j).success_probability)
+        heights = np.arange(len(values) + 1) - 0.5
+        image = axes.pcolormesh(edges, heights, shares, cmap="viridis", vmin=0, vmax=1, rasterized=True)
+        axes.set_yticks(np.arange(len(values)), [f"{value:g}" for value in values])
+        axes.grid(False)
+        held = ", ".join(
+            part
+            for key, part in (("width", "$K = 8$"), ("size", f"$N = {size}$"), ("regularizer", r"$\alpha = 0.05$"))
+            if key != name
+        )
+        finish(axes, r"signal to noise $\lambda / N$", label, held, legend=False, xscale="log")
+    critical = np.interp(0.125, rows["regularizer"], np.arange(6))  # alpha = 1/8: nothing is learned above
+    panels[2].axhline(float(critical), color="white", linestyle="--", linewidth=2)
+    bar = figure.colorbar(image, ax=list(panels))
+    bar.set_label("probability of success", fontsize=13)
+    return figure
+
+
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "online-sgd-losses": losses_and_flows,
     "online-sgd-recovery": recovery_times,
     "spiked-matrix-phases": spiked_matrix_phases,
     "spiked-matrix-transition": spiked_matrix_transition,
     "xor-success": xor_success,
+    "xor-success-map": xor_success_map,
 }
