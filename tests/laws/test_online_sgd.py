@@ -17,7 +17,7 @@ from limitlab.laws.sgd.pca import OnlinePCA
 from limitlab.laws.sgd.recovery import DiffusiveRecovery
 from limitlab.laws.sgd.single_index import OnlineSingleIndex
 from limitlab.models.activations import Activation, hermite
-from limitlab.models.online import hitting_times, overlap_path, uniform_overlap
+from limitlab.models.online import full_overlap_paths, hitting_times, overlap_path, uniform_overlap
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "online_sgd.json").read_text())
 
@@ -258,6 +258,26 @@ def test_supercritical_pca_fluctuates_around_the_equator():
     error = np.std(squares, ddof=1) / math.sqrt(len(squares))
     assert abs(np.mean(squares) - 4.0) < 5 * error + 0.1
     assert error < 0.4
+
+
+@pytest.mark.parametrize(
+    ("activation", "size", "step", "start", "level", "last"),
+    [("identity", 60, 0.3, 0.0, 0.5, 400), ("h3", 30, 0.05, 0.25, 0.6, 6000)],
+)
+def test_recovery_times_of_full_vectors_have_the_law_of_the_chain(activation, size, step, start, level, last):
+    """Exponents 1 and 3: first time, on a grid of marks that both share, above the level (or after the last mark)."""
+    model = OnlineSingleIndex(teacher=activation, student=activation, step=step).model()
+    marks = np.arange(0, last, last // 100)
+
+    def recovery(paths):
+        above = paths > level
+        return np.where(above.any(axis=1), marks[np.argmax(above, axis=1)], last)
+
+    full = full_overlap_paths([np.random.default_rng(s) for s in range(150)], model, start, size, step, marks.tolist())
+    compiled = model.compiled()
+    chain = np.stack([overlap_path(np.random.default_rng(5000 + s), compiled, start, size, step, marks) for s in range(600)])
+    assert stats.ks_2samp(recovery(full), recovery(chain)).pvalue > 1e-4
+    assert np.std(recovery(chain)) > 0.1 * np.mean(recovery(chain))
 
 
 def test_recovery_time_of_exponent_two_has_the_predicted_distribution():
