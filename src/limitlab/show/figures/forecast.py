@@ -53,7 +53,7 @@ def forecast_figure(
     if curve.extrapolated.values.any():
         axes.axvline(curve.attrs["population"], color="grey", linewidth=1, linestyle=":", label="all the data")
     finish(axes, "number of points $n$", "test error", title, xscale="log", yscale="log", legend=False)
-    axes.legend(loc="lower left", fontsize=RC["legend.fontsize"], frameon=False)  # a falling curve leaves that corner free
+    axes.legend(loc="upper right", fontsize=RC["legend.fontsize"], frameon=False)  # a falling curve leaves that corner free
     _readable_ticks(axes)
     return figure
 
@@ -98,11 +98,11 @@ def _readable_ticks(axes: Axes) -> None:
     """Plain numbers on a logarithmic axis that covers less than a few decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
-    low, high = axes.get_ylim()
-    if high / low < 50:
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0) if high / low < 12 else (1.0, 2.0, 5.0)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_locator(LogLocator(subs=()))
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if high / low < 50:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0) if high / low < 12 else (1.0, 2.0, 5.0)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_locator(LogLocator(subs=()))
 
 
 FIGURES: dict[str, Callable[[bool], Figure]] = {"learning-curves": learning_curves}
