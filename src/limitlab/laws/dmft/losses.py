@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.numerics.autodiff import double_precision_jax
+from limitlab.models.autodiff import double_precision_jax
 
 Floats = NDArray[np.float64]
 Part = Callable[[Floats, Floats, Floats], Floats]

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.numerics.autodiff import double_precision_jax
+from limitlab.models.autodiff import double_precision_jax
 
 Array = NDArray[np.float64]
 
