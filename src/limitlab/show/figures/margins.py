@@ -24,7 +24,7 @@ WIDTHS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 def max_margin(quick: bool = True) -> Figure:
     """Margin and classification error of the max-margin classifier on ReLU features against width, with n = 2 d."""
-    sizes, seeds, widths = ((50, 100), 10, WIDTHS[::2]) if quick else ((200, 400), 20, WIDTHS)
+    sizes, seeds, widths = ((50, 100), 10, WIDTHS[::2]) if quick else ((200, 400), 40, WIDTHS)
     base = RandomFeaturesMargin(sample_ratio=SAMPLE_RATIO)
     threshold = base.separability_width()
     grid = np.concatenate([[1.0001 * threshold], np.geomspace(1.01 * threshold, 9.0, 40)])
