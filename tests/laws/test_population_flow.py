@@ -33,7 +33,7 @@ def test_reference_values(entry: dict[str, Any]) -> None:
     result = law.theory()
     for name, ours in (("a", "second_layer"), ("v", "overlap"), ("C_o", "correlation")):
         if name in entry["outputs"]:
-            np.testing.assert_allclose(result[ours], entry["outputs"][name], rtol=0, atol=entry["tolerance"] * 1.5)
+            np.testing.assert_allclose(result[ours], entry["outputs"][name], rtol=0, atol=entry["tolerance"])
 
 
 @given(
