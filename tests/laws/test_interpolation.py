@@ -11,12 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limitlab.laws.dmft.interpolation import (
-    AdiabaticGrowth,
-    InterpolationTransition,
-    locate_threshold,
-    relaxation_rate,
-)
+from limitlab.laws.dmft.growth import AdiabaticGrowth
+from limitlab.laws.dmft.interpolation import InterpolationTransition
+from limitlab.laws.dmft.transition import locate_threshold, relaxation_rate
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.testing import check_law
 

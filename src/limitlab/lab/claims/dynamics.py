@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from limitlab.lab.claims.core import Claim, Number, Outcome
+from limitlab.lab.claims.first_order import check_general_dmft
+from limitlab.lab.claims.interpolation import check_interpolation_threshold, check_relaxation
 from limitlab.lab.compare import compare
-from limitlab.laws.dmft.first_order import FirstOrderDynamics
-from limitlab.laws.dmft.interpolation import AdiabaticGrowth, InterpolationTransition, locate_threshold, relaxation_rate
+from limitlab.laws.dmft.growth import AdiabaticGrowth
 from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow
 from limitlab.laws.dmft.stopping import bound_diagnostics, plan_stopping, stopping_table
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
@@ -26,27 +26,6 @@ SINGLE_INDEX: dict[str, Any] = dict(
 def single_index(width: int, **changes: Any) -> TwoLayerDynamics:
     """The running example with n = m d / 2 samples."""
     return TwoLayerDynamics(**{**SINGLE_INDEX, "width": width, "sample_ratio": 0.5 * width, **changes})
-
-
-def check_general_dmft(quick: bool) -> Outcome:
-    """D1: correlations of gradient descent at growing d, for the exactly solvable and for a nonlinear loss."""
-    sizes, seeds = ((40, 80, 160), 20) if quick else ((100, 200, 400), 40)
-    measured: dict[str, Number] = {}
-    passed = True
-    for loss in ("square", "tanh"):
-        law = FirstOrderDynamics(loss=loss, steps=8, step=0.3, signal=1.0, paths=8000 if quick else 40000)
-        result = compare(law, sizes, seeds)
-        passed &= result.verdict != "disagree"
-        measured[f"verdict_{loss}"] = result.verdict
-        for row in result.rows:
-            measured[f"z_{loss}_{row.observable}"] = row.z
-            passed &= row.half_width < 0.2 * max(abs(row.theory), 0.05)
-    return Outcome(
-        passed,
-        "train error, norm and overlap are not in disagreement after extrapolation in d, and a gap of 20 % would have been noticed",
-        measured,
-        "the square loss is solved exactly; the nonlinear process is sampled, which adds the stated accuracy",
-    )
 
 
 def check_two_time_equations(quick: bool) -> Outcome:
@@ -66,59 +45,6 @@ def check_two_time_equations(quick: bool) -> Outcome:
         "halving the step divides the error by 4 within 10 %; the Gaussian model is not in disagreement with the equations",
         measured,
         "the sign of the residual covariance, the multiplier nu and the split of the instantaneous response are ours: see the theory page",
-    )
-
-
-def check_interpolation_threshold(quick: bool) -> Outcome:
-    """D3: the threshold located from the solver beside the closed form."""
-    end, steps = (40.0, 320) if quick else (80.0, 640)
-    measured: dict[str, Number] = {}
-    passed = True
-    kernels: dict[str, tuple[float, ...]] = {"square": (0, 0, 1.0)}
-    if not quick:
-        kernels |= {"cube": (0, 0, 0, 1.0), "mixed": (0, 0, 0.5, 0.5)}
-    for name, kernel in kernels.items():
-        law = InterpolationTransition(ratio=0.3, kernel=kernel)
-        found = locate_threshold(law, end, steps)
-        measured |= {
-            f"closed_form_{name}": law.threshold(),
-            f"located_{name}": found.value,
-            f"located_error_{name}": found.error,
-        }
-        if name != "mixed":
-            passed &= abs(found.value / law.threshold() - 1) < 0.05
-    return Outcome(
-        passed,
-        "pure powers: located within 5 % of the closed form (mixed kernels are shown, not judged)",
-        measured,
-        "the closed form is a conjecture; the located value is an upper estimate that still drifts by about 1 % per octave of time",
-    )
-
-
-def check_relaxation(quick: bool) -> Outcome:
-    """D4: exponential relaxation above the threshold only, slower as it is approached."""
-    law = InterpolationTransition(ratio=0.3, kernel=(0, 0, 0, 1.0))
-    plan = {1.8: 24.0, 1.6: 36.0, 1.4: 64.0} | ({} if quick else {1.3: 110.0, 1.2: 200.0})
-    rates = {
-        share: relaxation_rate(law, share * law.threshold(), end, int(8 * end) if quick else int(10 * end))
-        for share, end in plan.items()
-    }
-    below, _ = relaxation_rate(law, 0.7 * law.threshold(), 64.0, 320)
-    shares = sorted(rates)
-    exponents = [float(np.log(rates[b][0] / rates[a][0]) / np.log((b - 1) / (a - 1))) for a, b in pairwise(shares)]
-    measured: dict[str, Number] = {f"rate_at_{share:g}": rates[share][0] for share in shares}
-    measured |= {f"drift_at_{share:g}": rates[share][1] for share in shares}
-    measured |= {f"exponent_{a:g}_{b:g}": x for (a, b), x in zip(pairwise(shares), exponents, strict=True)}
-    measured["rate_below"] = below
-    # The logarithmic slope rate * time is large for an exponential and stays below 1 where the error flattens to a plateau.
-    above = min(rates[share][0] * 0.69 * plan[share] for share in shares)
-    measured |= {"least_slope_above": above, "slope_below": below * 0.69 * 64.0}
-    return Outcome(
-        all(1.4 < x < 3 for x in exponents) and above > 2 and below * 0.69 * 64.0 < 1,
-        "above threshold rates vanish as a power of the distance with effective exponent between 1.4 and 3, with log-log slopes beyond "
-        "-2; below it the slope is flatter than -1",
-        measured,
-        "effective exponents rise towards the threshold: the asymptotic one is open. The time diverges for gamma falling to gamma_GF",
     )
 
 

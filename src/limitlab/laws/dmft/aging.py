@@ -5,11 +5,11 @@ equations for one unit vector with covariance htilde(q) = h(q) - h(0) - h'(0) q.
 enter its long-time limit, if ageing has one effective temperature (weak ergodicity breaking): with the fast response chi, the
 slope xhat of the slow part, S = gamma^2 h1 chi and CA the mean squared residual,
 
-    CA = tau^2 / (1 + S + xhat gamma^2 h0)^2 + gamma^2 h0 / [(1 + S)(1 + S + xhat gamma^2 h0)]                         (13.1)
-    xhat = 1 / (chi alpha gamma^2 CA h1) - chi                                                                           (13.2)
-    1 = alpha S^2 / (1 + S)^2 + alpha gamma^2 CA h2 chi^2                                                              (13.3)
+    CA = tau^2 / (1 + S + xhat gamma^2 h0)^2 + gamma^2 h0 / [(1 + S)(1 + S + xhat gamma^2 h0)]                         (1.1)
+    xhat = 1 / (chi alpha gamma^2 CA h1) - chi                                                                           (1.2)
+    1 = alpha S^2 / (1 + S)^2 + alpha gamma^2 CA h2 chi^2                                                              (1.3)
 
-Equation numbers of docs/theory/two_layer_dynamics.md. The ansatz is a conjecture: supported by the numerical solution of the two-time
+Equation numbers of docs/theory/interpolation.md. The ansatz is a conjecture: supported by the numerical solution of the two-time
 equations for pure powers, an approximation (low by a few per cent, near the threshold by about 20 %) for mixed kernels.
 """
 
@@ -48,7 +48,7 @@ class Reduced:
 
     @property
     def threshold_energy(self) -> float:
-        """E_th of the spherical model with covariance d htilde; the slope of gamma at the start is tau sqrt(alpha) E_th (16).
+        """E_th of the spherical model with covariance d htilde; the slope of gamma at the start is tau sqrt(alpha) E_th (4).
 
         >>> round(float(Reduced.of((0, 0, 1.0)).threshold_energy), 6)
         1.414214
@@ -57,7 +57,7 @@ class Reduced:
 
 
 def threshold(ratio: ArrayLike, noise: ArrayLike, h0: ArrayLike, h1: ArrayLike, h2: ArrayLike) -> Floats:
-    """gamma_GF (14): the scale of the second layer above which gradient flow fits pure noise; inf for ratio >= 1. Broadcasts.
+    """gamma_GF (2): the scale of the second layer above which gradient flow fits pure noise; inf for ratio >= 1. Broadcasts.
 
     >>> round(float(threshold(0.3, 1.0, 1.0, 2.0, 2.0)) ** 2, 9), round(0.3 / (2 - 0.3), 9)  # htilde = q^2, tau = 1
     (0.176470588, 0.176470588)
@@ -81,7 +81,7 @@ class Plateau:
 
 
 def plateau(gamma: float, ratio: float, noise: float, reduced: Reduced) -> Plateau:
-    """The root of (13) below the threshold; above it the residual is 0.
+    """The root of (1) below the threshold; above it the residual is 0.
 
     >>> state = plateau(0.252050415, 0.3, 1.0, Reduced.of((0, 0, 1.0)))
     >>> round(state.response, 5), round(state.residual / 2, 7)
@@ -120,7 +120,7 @@ def plateau(gamma: float, ratio: float, noise: float, reduced: Reduced) -> Plate
 
 
 def _state(chi: float, gamma: float, ratio: float, reduced: Reduced) -> tuple[float, float] | None:
-    """The residual from (13.3) and the slope from (13.2); None where the residual would not be positive."""
+    """The residual from (1.3) and the slope from (1.2); None where the residual would not be positive."""
     s = gamma**2 * reduced.h1 * chi
     residual = (1 - ratio * (s / (1 + s)) ** 2) / (ratio * gamma**2 * reduced.h2 * chi**2)
     return (residual, 1 / (chi * ratio * gamma**2 * residual * reduced.h1) - chi) if residual > 0 else None

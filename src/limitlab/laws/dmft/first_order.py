@@ -4,7 +4,7 @@ Setting.  x ~ N(0, I_d); n samples with loss L(<theta, x>; <theta_*, x>, e), e s
           (ridge theta_k + (1/n) sum grad L).
 Limit.    n, d -> infinity with n/d -> delta (`sample_ratio`), at a fixed number of steps.
 Result.   A scalar process for the coordinates of theta and one for the predictions, coupled through their correlations and
-          responses (docs/theory/two_layer_dynamics.md, eqs. 17 to 21). It is written here for discrete time, in which it is exact for
+          responses (docs/theory/first_order.md, eqs. 1 to 5). It is written here for discrete time, in which it is exact for
           gradient descent with the same step: no discretisation error.
 Status.   Theorem (Celentano, Cheng, Montanari 2021). The process of predictions is sampled: exact for the square loss (second moments are
           matched exactly), otherwise with a statistical error that is reported as the accuracy.
@@ -75,7 +75,7 @@ def descent_correlations(
     paths: int = 4000,
     seed: int = 0,
 ) -> DescentCorrelations:
-    """Solve the discrete-time equations (17) to (21).
+    """Solve the discrete-time equations (1) to (5).
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def descent_correlations(
     stein = 0.0
 
     for k in range(steps + 1):
-        # A new point of the Gaussian process w, and the prediction r that it drives, eq. (18).
+        # A new point of the Gaussian process w, and the prediction r that it drives, eq. (2).
         _extend(cholesky, k + 1, np.concatenate([[star[k]], c[k, : k + 1]]), max(signal, c[k, k]))
         w = xi[:, : k + 2] @ cholesky[k + 1, : k + 2]
         r = w - rate * response_theta[k, :k] @ pulls[:k]
@@ -122,7 +122,7 @@ def descent_correlations(
             )
         error[k] = loss.error(r, truth, noise).mean()
 
-        # Responses of the loss, eq. (19), by differentiating (18) along every path.
+        # Responses of the loss, eq. (3), by differentiating (2) along every path.
         weights = rate * response_theta[k, :k, None] * curves[:k]
         own = np.zeros((k + 1, count))
         own[k] = 1.0
@@ -142,7 +142,7 @@ def descent_correlations(
         if k == steps:
             break
 
-        # One step of the coordinates of theta, which are linear in their noise, eqs. (20) and (21).
+        # One step of the coordinates of theta, which are linear in their noise, eqs. (4) and (5).
         damping = 1 - eta * (ridge + curvature[k])
         response_theta[k + 1, :k] = damping * response_theta[k, :k] - eta * response_loss[k, :k] @ response_theta[:k, :k]
         response_theta[k + 1, k] = 1.0

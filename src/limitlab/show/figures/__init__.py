@@ -20,6 +20,7 @@ SUBJECTS = (
     "margins",
     "local",
     "attention",
+    "interpolation",
     "dynamics",
     "online_sgd",
 )
