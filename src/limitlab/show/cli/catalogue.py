@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from limitlab.show.cli.app import app
+from limitlab.show.cli.lawcommand import LawArgument
 from limitlab.show.cli.output import JsonOption, print_facts, print_json, stdout
 from limitlab.show.describe import allowed, describe_law, example, kebab
 from limitlab.show.tables import number, plain_symbol
@@ -31,10 +32,7 @@ def laws(as_json: JsonOption = False) -> None:
 
 
 @app.command(epilog="Example: limitlab show ridge")
-def show(
-    law_name: str = typer.Argument(metavar="LAW", help="Name of a law, as `limitlab laws` lists them."),
-    as_json: JsonOption = False,
-) -> None:
+def show(law_name: LawArgument, as_json: JsonOption = False) -> None:
     """What a law says: its regime, assumptions, parameters and observables."""
     from limitlab.lab.registry import find_law
 
@@ -66,10 +64,7 @@ STATUS_WORDS = {
 
 
 @app.command(epilog="Example: limitlab cite ridge >> references.bib")
-def cite(
-    law_name: str = typer.Argument(metavar="LAW", help="Name of a law, as `limitlab laws` lists them."),
-    as_json: JsonOption = False,
-) -> None:
+def cite(law_name: LawArgument, as_json: JsonOption = False) -> None:
     """BibTeX of the sources of a law."""
     import inspect
 

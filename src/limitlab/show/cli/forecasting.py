@@ -16,11 +16,10 @@ from limitlab.show.cli.output import (
     OutOption,
     PlotOption,
     check_paths,
+    deliver,
     describe_result,
     print_json,
     print_table,
-    save_figure,
-    save_result,
     say,
 )
 from limitlab.show.cli.progress import working
@@ -28,6 +27,7 @@ from limitlab.show.tables import number
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from limitlab.lab.forecast import Forecast
     from limitlab.lab.forecast.tables import Table
@@ -105,36 +105,33 @@ def forecast(
         needed = rows_needed(model, error, lam) if error is not None else None
         trust = trust_line(model, curve)
     remarks = list(dict.fromkeys(str(entry.message) for entry in caught if issubclass(entry.category, ForecastWarning)))
-    if out is not None:
-        save_result(curve, out)
-    if plot is not None:
+
+    def draw() -> Figure:
         from limitlab.show.figures.forecast import forecast_figure
 
-        save_figure(lambda: forecast_figure(curve, best, checks, f"{data.name}: {target}, {kernel}"), plot)
-    if as_json:
-        print_json(
-            {
-                **describe_result(curve),
-                "notes": table.notes,
-                "warnings": remarks,
-                "trust": trust,
-                "measured": describe_result(checks) if checks is not None else None,
-                "best_ridge": describe_result(best) if best is not None else None,
-                "samples_for": needed,
-                "target_scale": table.scale,
-                "advice": advice,
-            }
-        )
-    else:
-        for note in table.notes:
-            say(f"note: {note}")
-        for remark in remarks:
-            say(f"warning: {remark}")
+        return forecast_figure(curve, best, checks, f"{data.name}: {target}, {kernel}")
+
+    def describe() -> dict[str, Any]:
+        return {
+            **describe_result(curve),
+            "notes": table.notes,
+            "warnings": remarks,
+            "trust": trust,
+            "measured": describe_result(checks) if checks is not None else None,
+            "best_ridge": describe_result(best) if best is not None else None,
+            "samples_for": needed,
+            "target_scale": table.scale,
+            "advice": advice,
+        }
+
+    def show() -> None:
+        for line in [f"note: {note}" for note in table.notes] + [f"warning: {remark}" for remark in remarks]:
+            say(line)
         print_table(curve_rows(curve, best, checks), title=title(data, target, kernel, table, model))
-        typer.echo(trust)
-        if needed is not None:
-            typer.echo(needed["sentence"])
-        typer.echo(advice[0].upper() + advice[1:] + ".")
+        answer = [needed["sentence"]] if needed is not None else []
+        typer.echo("\n".join([trust, *answer, advice[0].upper() + advice[1:] + "."]))
+
+    deliver(curve, as_json, out, plot, draw, show, describe)
     if needed is not None and needed["n"] is None:
         raise typer.Exit(FAILED)
 

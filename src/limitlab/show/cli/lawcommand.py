@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+from limitlab.show.cli.app import app
 from limitlab.show.cli.options import Asked, read_law
 from limitlab.show.describe import kebab
 
 LawArgument = Annotated[str, typer.Argument(metavar="LAW", help="Name of a law, as `limitlab laws` lists them.")]
-
-TAKES_PARAMETERS = {"ignore_unknown_options": True, "allow_extra_args": True}
-"""Context settings of these commands: what the command does not know is a parameter of the law."""
 
 
 class LawCommand(TyperCommand):
@@ -34,6 +33,12 @@ class LawCommand(TyperCommand):
 
             typer.echo(f"\nOptions for the parameters of {find_law(name).__name__}:")
             parameter_table(find_law(name))
+
+
+def law_command(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command that takes a law: what the command does not know is a parameter of the law."""
+    takes_parameters = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return app.command(cls=LawCommand, context_settings=takes_parameters, epilog=f"Example: limitlab {example}")
 
 
 def asked_law(ctx: typer.Context, name: str) -> Asked:

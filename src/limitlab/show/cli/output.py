@@ -46,6 +46,26 @@ def check_paths(out: Path | None = None, plot: Path | None = None) -> None:
             require_writable(path)
 
 
+def deliver(
+    result: xr.Dataset,
+    as_json: bool,
+    out: Path | None,
+    plot: Path | None,
+    draw: Callable[[], Figure],
+    show: Callable[[], None] | None,
+    describe: Callable[[], Any] | None = None,
+) -> None:
+    """Save the result, draw it, then print it: as JSON, or as `show` prints it (None: what was saved says enough)."""
+    if out is not None:
+        save_result(result, out)
+    if plot is not None:
+        save_figure(draw, plot)
+    if as_json:
+        print_json(describe() if describe is not None else describe_result(result))
+    elif show is not None:
+        show()
+
+
 def say(line: str) -> None:
     """A remark for people, on stderr so that stdout holds results only."""
     typer.echo(line, err=True)

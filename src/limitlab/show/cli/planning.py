@@ -7,26 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from limitlab.show.cli.app import app
-from limitlab.show.cli.lawcommand import TAKES_PARAMETERS, LawArgument, LawCommand, asked_law, single
+from limitlab.show.cli.lawcommand import LawArgument, asked_law, law_command, single
 from limitlab.show.cli.options import read_numbers
-from limitlab.show.cli.output import (
-    JsonOption,
-    OutOption,
-    PlotOption,
-    check_paths,
-    describe_result,
-    print_json,
-    print_table,
-    save_figure,
-    save_result,
-)
+from limitlab.show.cli.output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
 from limitlab.show.cli.progress import working
 from limitlab.show.cli.running import title_of
 from limitlab.show.tables import number
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from limitlab.laws.base import Law
 
@@ -35,11 +25,7 @@ BoundsOption = Annotated[
 ]
 
 
-@app.command(
-    cls=LawCommand,
-    context_settings=TAKES_PARAMETERS,
-    epilog="Example: limitlab plan ridge --noise 0.5 --target test_error=0.4 --solve-for ratio",
-)
+@law_command("plan ridge --noise 0.5 --target test_error=0.4 --solve-for ratio")
 def plan(
     ctx: typer.Context,
     law_name: LawArgument,
@@ -75,11 +61,7 @@ def plan(
         )
 
 
-@app.command(
-    cls=LawCommand,
-    context_settings=TAKES_PARAMETERS,
-    epilog="Example: limitlab optimal ridge --ratio 2 --noise 0.5 --over ridge --minimise test_error",
-)
+@law_command("optimal ridge --ratio 2 --noise 0.5 --over ridge --minimise test_error")
 def optimal(
     ctx: typer.Context,
     law_name: LawArgument,
@@ -119,18 +101,18 @@ def finish(
     level: float | None = None,
 ) -> None:
     """Save, draw and print an answer."""
-    if out is not None:
-        save_result(result, out)
-    if plot is not None:
+
+    def draw() -> Figure:
         from limitlab.show.figures.generic import answer_figure
 
-        save_figure(lambda: answer_figure(law, result, parameter, observable, level), plot)
-    if as_json:
-        print_json(describe_result(result))
-        return
-    names = [name for name in law.observables if name in result]
-    rows = [{"observable": name, "value": result[name].item()} for name in names if result[name].ndim == 0]
-    print_table(rows, title=f"{title_of(law)} at {parameter} = {number(result[parameter].item())}")
+        return answer_figure(law, result, parameter, observable, level)
+
+    def show() -> None:
+        names = [name for name in law.observables if name in result]
+        rows = [{"observable": name, "value": result[name].item()} for name in names if result[name].ndim == 0]
+        print_table(rows, title=f"{title_of(law)} at {parameter} = {number(result[parameter].item())}")
+
+    deliver(result, as_json, out, plot, draw, show)
 
 
 def read_target(text: str) -> tuple[str, float]:

@@ -8,25 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limitlab.errors import did_you_mean
-from limitlab.show.cli.app import FAILED, app
-from limitlab.show.cli.lawcommand import TAKES_PARAMETERS, LawArgument, LawCommand, asked_law, single
+from limitlab.show.cli.app import FAILED
+from limitlab.show.cli.lawcommand import LawArgument, asked_law, law_command, single
 from limitlab.show.cli.options import Asked, read_sizes
-from limitlab.show.cli.output import (
-    JsonOption,
-    OutOption,
-    PlotOption,
-    check_paths,
-    describe_result,
-    print_json,
-    print_table,
-    save_figure,
-    save_result,
-)
+from limitlab.show.cli.output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
 from limitlab.show.cli.progress import working
 from limitlab.show.tables import long_rows, number, rows_of, table_names
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from limitlab.lab.compare import Comparison
     from limitlab.laws.base import Law
@@ -36,11 +27,7 @@ ObservablesOption = Annotated[
 ]
 
 
-@app.command(
-    cls=LawCommand,
-    context_settings=TAKES_PARAMETERS,
-    epilog="Example: limitlab predict ridge --ratio 0.1:10:50log --ridge 0,0.1 --plot double_descent.png",
-)
+@law_command("predict ridge --ratio 0.1:10:50log --ridge 0,0.1 --plot double_descent.png")
 def predict(
     ctx: typer.Context,
     law_name: LawArgument,
@@ -57,16 +44,14 @@ def predict(
         require_axis(asked)
     with working(f"solving {type(asked.law).__name__}"):
         result = select(predicted(asked), names)
-    if out is not None:
-        save_result(result, out)
-    if plot is not None:
+
+    def draw() -> Figure:
         from limitlab.show.figures.generic import sweep_figure
 
-        save_figure(lambda: sweep_figure(result), plot)
-    if as_json:
-        print_json(describe_result(result))
-    elif out is None and plot is None:
-        print_prediction(asked, result)
+        return sweep_figure(result)
+
+    saved = out is not None or plot is not None
+    deliver(result, as_json, out, plot, draw, None if saved else lambda: print_prediction(asked, result))
 
 
 def predicted(asked: Asked) -> xr.Dataset:
@@ -92,11 +77,7 @@ def print_prediction(asked: Asked, result: xr.Dataset) -> None:
     typer.echo(f"status: {asked.law.status}; estimated relative accuracy {float(result.attrs['accuracy']):.1g}")
 
 
-@app.command(
-    cls=LawCommand,
-    context_settings=TAKES_PARAMETERS,
-    epilog="Example: limitlab simulate ridge --ratio 0.5,2 --size 200 --seeds 10",
-)
+@law_command("simulate ridge --ratio 0.5,2 --size 200 --seeds 10")
 def simulate(
     ctx: typer.Context,
     law_name: LawArgument,
@@ -119,16 +100,17 @@ def simulate(
     experiment_size = size if size is not None else asked.law.default_sizes[-1]
     with working(f"simulating {type(asked.law).__name__} at size {experiment_size}"):
         result = select(simulated(asked, experiment_size, seed, seeds), names)
-    if out is not None:
-        save_result(result, out)
-    if plot is not None:
+
+    def draw() -> Figure:
         from limitlab.show.figures.generic import simulation_figure
 
-        save_figure(lambda: simulation_figure(select(predicted(asked), names), result), plot)
-    if as_json:
-        print_json(describe_result(result))
-    elif out is None and plot is None:
+        return simulation_figure(select(predicted(asked), names), result)
+
+    def show() -> None:
         print_simulation(asked, experiment_size, result, select(predicted(asked), names))
+
+    saved = out is not None or plot is not None
+    deliver(result, as_json, out, plot, draw, None if saved else show)
 
 
 def simulated(asked: Asked, size: int, seed: int, draws: int) -> xr.Dataset:
@@ -160,11 +142,7 @@ def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dat
     print_table(rows, title=f"{title_of(asked.law, asked.over)}, size {size} ({asked.law.size_meaning}), {draw_words}")
 
 
-@app.command(
-    cls=LawCommand,
-    context_settings=TAKES_PARAMETERS,
-    epilog="Example: limitlab compare ridge --ratio 2 --size 50,100,200 --seeds 20 --plot gap.png",
-)
+@law_command("compare ridge --ratio 2 --size 50,100,200 --seeds 20 --plot gap.png")
 def compare(
     ctx: typer.Context,
     law_name: LawArgument,
@@ -188,14 +166,8 @@ def compare(
     sizes = read_sizes("size", size) if size is not None else None
     with working(f"comparing {type(law).__name__} with experiments"):
         result = run(law, sizes, seeds, base_seed=base_seed, observables=names)
-    if out is not None:
-        save_result(result.dataset, out)
-    if plot is not None:
-        save_figure(result.plot, plot)
-    if as_json:
-        print_json(describe_comparison(result))
-    else:
-        print_comparison(result)
+    show, describe = (lambda: print_comparison(result)), (lambda: describe_comparison(result))
+    deliver(result.dataset, as_json, out, plot, result.plot, show, describe)
     if not result.passed:
         raise typer.Exit(FAILED)
 

@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limitlab.show.cli.app import app
-from limitlab.show.cli.output import (
-    JsonOption,
-    OutOption,
-    PlotOption,
-    check_paths,
-    describe_result,
-    print_json,
-    print_table,
-    save_figure,
-    save_result,
-    say,
-)
+from limitlab.show.cli.output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table, say
 from limitlab.show.tables import rows_of, table_names
 
 if TYPE_CHECKING:
@@ -67,14 +56,12 @@ def sweep(
     kept = changes.get("store", spec.store)
     if kept is not None:
         say(f"wrote {kept}")
-    if out is not None:
-        save_result(result, out)
-    if plot is not None:
-        save_figure(lambda: figure_of(spec, result), plot)
-    if as_json:
-        print_json(describe_result(result))
-    elif out is None and plot is None and kept is None:
+
+    def show() -> None:
         print_table(rows_of(averaged(result)), title=f"{spec.law}, {size_words(result)}")
+
+    saved = any(place is not None for place in (out, plot, kept))
+    deliver(result, as_json, out, plot, lambda: figure_of(spec, result), None if saved else show)
 
 
 def averaged(result: xr.Dataset) -> xr.Dataset:
