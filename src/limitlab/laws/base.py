@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError, ValidationError
 
@@ -125,6 +126,21 @@ class Law(BaseModel):
         0.5
         """
         return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
+
+    def arrays(self, given: Mapping[str, Any], *names: str) -> list[NDArray[np.float64]]:
+        """Parameters as arrays, in the order named: those given (a grid or a path), and the law's own value of the others.
+
+        >>> from limitlab.laws import Ridge
+        >>> Ridge(ratio=2.0).arrays({"ridge": [0.1, 1.0]}, "ratio", "ridge")
+        [array(2.), array([0.1, 1. ])]
+        """
+        unknown = sorted(name for name, value in given.items() if value is not None and name not in names)
+        if unknown:
+            raise TypeError(
+                f"{type(self).__name__} does not broadcast over {', '.join(unknown)}: only over {', '.join(names)}"
+            )
+        chosen = (given[name] if given.get(name) is not None else getattr(self, name) for name in names)
+        return [np.asarray(value, dtype=float) for value in chosen]
 
     def rng(self, size: int, seed: int) -> np.random.Generator:
         """The only source of randomness: a generator made from (seed, size), so that sizes are independent."""

@@ -20,7 +20,6 @@ from pydantic import model_validator
 from limitlab.laws.attention.equiangular import (
     GESHKOVSKI,
     check_increasing,
-    chosen_arrays,
     collapse_time,
     largest_beta,
     overlap,
@@ -120,7 +119,7 @@ class TokenClustering(Law):
 
     def evaluate(self, **grid: Any) -> Values:
         """The limit of infinite dimension, over a grid of token numbers and temperatures."""
-        n, beta = chosen_arrays(self, grid, "tokens", "beta")
+        n, beta = self.arrays(grid, "tokens", "beta")
         if np.ndim(self.times):
             n, beta = n[..., None], beta[..., None]
         reached = np.asarray(self.times) >= collapse_time(self.closeness, n, beta)
@@ -130,7 +129,7 @@ class TokenClustering(Law):
         """One system in `size` dimensions, or the mean over `size` systems of the law's own dimension."""
         from limitlab.models.attention.clusters import mean_overlap, pair_fraction
 
-        (beta,) = chosen_arrays(self, path, "beta")
+        (beta,) = self.arrays(path, "beta")
         systems, dimension = (1, size) if self.dimension is None else (size, self.dimension)
         start = self._start(size, seed, systems, dimension)
         grams = [self._grams(start, b, dimension) for b in beta.ravel()]

@@ -20,7 +20,6 @@ Status.   Theorem for equiangular starts (any d where they exist; every start if
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -225,7 +224,7 @@ class EquiangularTokens(Law):
 
     def evaluate(self, **grid: Any) -> Values:
         """The limit at every time, over a grid of token numbers, temperatures and starts."""
-        n, beta, g0 = chosen_arrays(self, grid, "tokens", "beta", "start_overlap")
+        n, beta, g0 = self.arrays(grid, "tokens", "beta", "start_overlap")
         if np.ndim(self.times):
             n, beta, g0 = n[..., None], beta[..., None], g0[..., None]
         return {"overlap": overlap(np.asarray(self.times), n, beta, g0, self.normalised)}
@@ -235,7 +234,7 @@ class EquiangularTokens(Law):
         from limitlab.models.attention.clusters import mean_overlap
         from limitlab.models.attention.engines import correlated_tokens, gram_path
 
-        (beta,) = chosen_arrays(self, path, "beta")
+        (beta,) = self.arrays(path, "beta")
         x = correlated_tokens(self.rng(size, seed), self.tokens, size, self.start_overlap)
         systems = np.broadcast_to(x, (beta.size, *x.shape))
         grams = gram_path(systems, beta.ravel(), np.atleast_1d(self.times), normalised=self.normalised)
@@ -262,15 +261,6 @@ class EquiangularTokens(Law):
         if not self.normalised:
             raise ValueError("normalised = False is not allowed here: without softmax the time is not monotone in beta")
         return largest_beta(time, distance, self.tokens, self.start_overlap)
-
-
-def chosen_arrays(law: Law, given: Mapping[str, Any], *names: str) -> list[Array]:
-    """Parameters as arrays: the given ones, and the law's own value of the others."""
-    unknown = sorted(name for name, value in given.items() if value is not None and name not in names)
-    if unknown:
-        raise TypeError(f"{type(law).__name__} does not broadcast over {unknown}")
-    values = [given[name] if given.get(name) is not None else getattr(law, name) for name in names]
-    return [np.asarray(value, dtype=float) for value in values]
 
 
 def check_increasing(times: float | tuple[float, ...]) -> None:

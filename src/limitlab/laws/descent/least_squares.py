@@ -159,10 +159,8 @@ class LeastSquaresDescent(Law):
 
     def evaluate(self, **grid: Any) -> Values:
         """Step, rate, relative distance after `steps` steps and squared norm of the end; for a data set from its spectrum."""
-        chosen = {name: getattr(self, name) if grid.get(name) is None else grid[name] for name in self.array_parameters}
-        if self.inputs is not None:
-            return spectral(self.problem, chosen["steps"])
-        return descent_limit(**chosen)
+        ratio, steps, signal, noise = self.arrays(grid, "ratio", "steps", "signal", "noise")
+        return spectral(self.problem, steps) if self.inputs is not None else descent_limit(ratio, steps, signal, noise)
 
     def experiment(self, size: int, seed: int, **path: Any) -> Values:
         """Gradient descent step by step, on a fresh draw or on the data set (then size and seed are not used)."""

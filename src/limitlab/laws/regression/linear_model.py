@@ -9,8 +9,7 @@ Limit.    n, p -> infinity with p/n -> gamma (`ratio`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,14 +74,6 @@ class LinearModel(Law):
         if not any(value > 0 for value in self.eigenvalues):
             raise ValueError(f"eigenvalues = {self.eigenvalues} is not allowed: must have one entry above 0")
         return self
-
-    def arrays(self, given: Mapping[str, Any], *names: str) -> list[Array]:
-        """Parameters as arrays: the given ones, and the law's own value of the others."""
-        own = {name: getattr(self, name) for name in names}
-        chosen = {**own, **{name: value for name, value in given.items() if value is not None}}
-        if len(chosen) > len(own):
-            raise TypeError(f"{type(self).__name__} does not broadcast over {sorted(set(chosen) - set(own))}")
-        return [np.asarray(chosen[name], dtype=float) for name in names]
 
     @property
     def shares(self) -> Array:

@@ -174,8 +174,7 @@ class NearestNeighbours(Law):
 
     def evaluate(self, **grid: Any) -> Values:
         """The exact law over a grid of any of its numbers."""
-        own = {name: getattr(self, name) for name in self.array_parameters}
-        return risk(**{**own, **{name: value for name, value in grid.items() if value is not None}})
+        return risk(*self.arrays(grid, *self.array_parameters))
 
     def best_neighbours(self) -> int:
         """The k that minimises the excess risk.
@@ -201,9 +200,7 @@ class NearestNeighbours(Law):
 
     def experiment(self, size: int, seed: int, **path: Any) -> Values:
         """Mean over `size` training sets; one draw of distances serves every value of the path parameters."""
-        own = {name: getattr(self, name) for name in self.path_parameters}
-        values = {**own, **{name: value for name, value in path.items() if value is not None}}
-        arrays = np.broadcast_arrays(*(np.asarray(values[name], dtype=float) for name in self.path_parameters))
+        arrays = np.broadcast_arrays(*self.arrays(path, *self.path_parameters))
         _check_whole(arrays[0])
         _check_counts(np.asarray(float(self.samples)), arrays[0])
         measure = self._averaged_labels if self.labels == "averaged" else self._drawn_labels

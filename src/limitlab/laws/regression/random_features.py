@@ -92,7 +92,7 @@ def limit_of(model: RandomFeaturesModel, grid: Mapping[str, Any]) -> dict[str, A
 
     A constant that the features cannot carry counts as part of the nonlinear signal.
     """
-    psi1, psi2, lam, f1, fs, f0, tau = model.arrays(grid, model.array_parameters)
+    psi1, psi2, lam, f1, fs, f0, tau = model.arrays(grid, *model.array_parameters)
     mu = model.moments()
     unlearned = 0.0 if model.learns_constant() else f0
     return risk(psi1, psi2, lam, mu.linear, mu.nonlinear, f1, np.hypot(fs, unlearned), tau)

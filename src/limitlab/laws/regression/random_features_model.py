@@ -146,20 +146,12 @@ class RandomFeaturesModel(Law):
 
     def measure(self, model: FeatureRidge, rng: np.random.Generator, path: Mapping[str, Any]) -> dict[str, Array]:
         """The observables of a regression on drawn features, for every penalty and every size of the parts of the target."""
-        lam, *sizes = np.broadcast_arrays(*self.arrays(path, self.path_parameters))
+        lam, *sizes = np.broadcast_arrays(*self.arrays(path, *self.path_parameters))
         parts = label_parts(*sizes)
         per_dimension = model.width / model.X.shape[1]
         r = lam * model.samples * per_dimension
         forms = model.drawn(rng, r, tuple(parts)) if self.labels == "drawn" else model.averaged(r, tuple(parts))
         return measured(forms, parts, lam * per_dimension)
-
-    def arrays(self, given: Mapping[str, Any], names: tuple[str, ...]) -> list[Array]:
-        """Parameters as arrays: the given ones, and the law's own value of the others."""
-        unknown = sorted(set(given) - set(names))
-        if unknown:
-            raise TypeError(f"{type(self).__name__} does not broadcast over {unknown}")
-        chosen = (given[name] if given.get(name) is not None else getattr(self, name) for name in names)
-        return [np.asarray(value, dtype=float) for value in chosen]
 
 
 def label_parts(signal: Array, nonlinear_signal: Array, constant: Array, noise: Array) -> dict[Part, Array]:

@@ -245,8 +245,7 @@ class SingularKernelSmoother(Law):
 
     def evaluate(self, **grid: Any) -> Values:
         """The exact law over a grid of any of its numbers."""
-        own = {name: getattr(self, name) for name in self.array_parameters}
-        return risk(**{**own, **{name: value for name, value in grid.items() if value is not None}})
+        return risk(*self.arrays(grid, *self.array_parameters))
 
     def best_bandwidth(self, empty_cost: float | None = None) -> float:
         """The bandwidth in (0, 1] that minimises the excess risk, with a price on saying nothing.
@@ -285,9 +284,7 @@ class SingularKernelSmoother(Law):
 
     def experiment(self, size: int, seed: int, **path: Any) -> Values:
         """Mean over `size` training sets; one draw of the samples serves every value of the path parameters."""
-        own = {name: getattr(self, name) for name in self.path_parameters}
-        values = {**own, **{name: value for name, value in path.items() if value is not None}}
-        arrays = np.broadcast_arrays(*(np.asarray(values[name], dtype=float) for name in self.path_parameters))
+        arrays = np.broadcast_arrays(*self.arrays(path, *self.path_parameters))
         _check_singularity(arrays[0], np.asarray(float(self.dimension)))
         measure = self._averaged_labels if self.labels == "averaged" else self._drawn_labels
         rows = measure(size, seed, *(array.ravel() for array in arrays))

@@ -16,14 +16,13 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.laws.base import Law, Status, checked_size
+from limitlab.laws.base import Status
 from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values, package
-from limitlab.laws.spectra.measurements import OBSERVABLES, RATES, SINGLE, measure, points
+from limitlab.laws.results import Values
+from limitlab.laws.spectra.measurements import SpectralLaw, measure, points
 from limitlab.models.designs import Entries, draw_design
 from limitlab.models.wishart import sample_eigenvalues
 from limitlab.numerics.spectra import marchenko_pastur as numerics
@@ -53,7 +52,7 @@ def limit(
     return {"cdf": cdf, **{name: np.asarray(value)[..., None] for name, value in single.items()}}
 
 
-class MarchenkoPastur(Law):
+class MarchenkoPastur(SpectralLaw):
     """Which eigenvalues of a sample covariance matrix are pure noise?
 
     Examples
@@ -86,15 +85,8 @@ class MarchenkoPastur(Law):
 }""",
     )
     claims: ClassVar[tuple[str, ...]] = ("J5", "J6", "J7")
-    observables: ClassVar[tuple[str, ...]] = OBSERVABLES
-    scalar_observables: ClassVar[tuple[str, ...]] = SINGLE
     array_parameters: ClassVar[tuple[str, ...]] = ("ratio", "variance", "shift")
-    size_meaning: ClassVar[str] = "dimension p"
-    finite_size_rate: ClassVar[dict[str, float]] = RATES
-    default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
-    default_seeds: ClassVar[int] = 40
 
-    ratio: float = parameter(0.25, "dimension over number of samples", symbol=r"\gamma = p/n", above=0, scale="log")
     variance: float = parameter(1.0, "variance of an entry", symbol=r"\sigma^2", above=0, scale="log")
     positions: tuple[float, ...] = parameter(
         (0.1, 0.3, 0.5, 0.7, 0.9), "where the cdf is compared, as fractions of the bulk", above=0, below=1
@@ -143,15 +135,10 @@ class MarchenkoPastur(Law):
 
     def evaluate(self, **grid: Any) -> Values:
         """The limit over arrays of `ratio`, `variance` and `shift`; single numbers have a last axis of length one."""
-        own = dict(ratio=self.ratio, variance=self.variance, shift=self.shift)
-        given = {name: value for name, value in grid.items() if value is not None}
-        return limit(**{**own, **given}, positions=self.positions)
+        ratio, variance, shift = self.arrays(grid, "ratio", "variance", "shift")
+        return limit(ratio, variance, self.positions, shift)
 
     # -- the experiment -----------------------------------------------------------------------------------------------
-
-    def samples(self, size: int) -> int:
-        """Number of samples that go with dimension `size`."""
-        return max(1, round(size / self.ratio))
 
     def realised(self, size: int) -> Self:
         """The law at the ratio that whole numbers of dimensions and samples give."""
@@ -162,17 +149,8 @@ class MarchenkoPastur(Law):
         design = draw_design(self.rng(size, seed), self.samples(size), [self.variance], [size], self.entries)
         return sample_eigenvalues(design.X)
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
-        """The observables of one drawn matrix."""
-        return self._measured(self.sample_eigenvalues(size, seed))
-
-    def simulate(self, size: int, seed: int) -> xr.Dataset:
-        """One drawn matrix: the observables and the raw `eigenvalues`."""
-        eigenvalues = self.sample_eigenvalues(checked_size(size), seed)
-        values = {**self._measured(eigenvalues), "eigenvalues": eigenvalues}
-        return package(self, values, kind="simulation", dims={"eigenvalues": ("index",)}, size=int(size), seed=int(seed))
-
-    def _measured(self, eigenvalues: Array) -> dict[str, ArrayLike]:
+    def measured(self, eigenvalues: Array) -> dict[str, ArrayLike]:
+        """The observables, read between the edges that whole numbers of dimensions and samples give."""
         size = len(eigenvalues)
         at = points(self.positions, *self.realised(size).support()[0])
         return measure(eigenvalues, min(size, self.samples(size)), at, self.shift)

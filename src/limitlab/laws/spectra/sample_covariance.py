@@ -19,14 +19,13 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.laws.base import Law, Status, checked_size
+from limitlab.laws.base import Status
 from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values, package
-from limitlab.laws.spectra.measurements import OBSERVABLES, RATES, SINGLE, measure, points
+from limitlab.laws.results import Values
+from limitlab.laws.spectra.measurements import SpectralLaw, measure, points
 from limitlab.models.designs import Entries, apportion, draw_design
 from limitlab.models.wishart import sample_eigenvalues
 from limitlab.numerics.spectra import SampleSpectrum
@@ -41,7 +40,7 @@ def spectrum(eigenvalues: tuple[float, ...], weights: tuple[float, ...], ratio: 
     return SampleSpectrum(eigenvalues, weights, ratio=ratio)
 
 
-class SampleCovariance(Law):
+class SampleCovariance(SpectralLaw):
     """What does the spectrum of a covariance look like when it is estimated from n samples in p dimensions?
 
     Examples
@@ -81,14 +80,7 @@ class SampleCovariance(Law):
 }""",
     )
     claims: ClassVar[tuple[str, ...]] = ("J5", "J7")
-    observables: ClassVar[tuple[str, ...]] = OBSERVABLES
-    scalar_observables: ClassVar[tuple[str, ...]] = SINGLE
-    size_meaning: ClassVar[str] = "dimension p"
-    finite_size_rate: ClassVar[dict[str, float]] = RATES
-    default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
-    default_seeds: ClassVar[int] = 40
 
-    ratio: float = parameter(0.25, "dimension over number of samples", symbol=r"\gamma = p/n", above=0, scale="log")
     eigenvalues: tuple[float, ...] = parameter((1.0, 3.0), "population eigenvalue of each group", symbol="s_k", least=0)
     weights: tuple[float, ...] = parameter(
         (0.5, 0.5), "share of the dimensions in each group (rescaled to add up to 1)", symbol="w_k", above=0
@@ -181,10 +173,6 @@ class SampleCovariance(Law):
 
     # -- the experiment -----------------------------------------------------------------------------------------------
 
-    def samples(self, size: int) -> int:
-        """Number of samples that go with dimension `size`."""
-        return max(1, round(size / self.ratio))
-
     def realised(self, size: int) -> Self:
         """The law at the ratio and the weights that whole numbers of dimensions and samples give."""
         counts = apportion(size, self.weights)
@@ -202,17 +190,8 @@ class SampleCovariance(Law):
         positive = sample_eigenvalues(X[:, np.any(X != 0, axis=0)])  # null directions of Sigma give exact zeros
         return np.concatenate([np.zeros(size - positive.size), positive])
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
-        """The observables of one drawn matrix."""
-        return self._measured(self.sample_eigenvalues(size, seed))
-
-    def simulate(self, size: int, seed: int) -> xr.Dataset:
-        """One drawn matrix: the observables and the raw `eigenvalues`."""
-        eigenvalues = self.sample_eigenvalues(checked_size(size), seed)
-        values = {**self._measured(eigenvalues), "eigenvalues": eigenvalues}
-        return package(self, values, kind="simulation", dims={"eigenvalues": ("index",)}, size=int(size), seed=int(seed))
-
-    def _measured(self, eigenvalues: Array) -> dict[str, ArrayLike]:
+    def measured(self, eigenvalues: Array) -> dict[str, ArrayLike]:
+        """The observables, read between the edges that whole numbers of dimensions and samples give."""
         size = len(eigenvalues)
         seen = int(apportion(size, self.weights) @ (np.asarray(self.eigenvalues) > 0))
         return measure(eigenvalues, min(self.samples(size), seen), self.realised(size)._points(), self.shift)
