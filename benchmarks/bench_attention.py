@@ -7,18 +7,14 @@ The plain loop does what one would write first: for every system, classical Rung
 from __future__ import annotations
 
 import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported: ratios of algorithms, not of thread counts
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import sys
-import time
 
 import numpy as np
 
 from limitlab.models.attention.engines import random_grams, random_tokens
 from limitlab.models.attention.ensembles import phase_diagram
 from limitlab.models.attention.fields import Attention
+from timing import best, clock, print_ratios
 
 TOKENS, DIMENSION, HORIZON, STEP = 32, 128, 30.0, 0.1
 BETAS = (0.5, 3.0, 6.0, 9.0)
@@ -64,9 +60,8 @@ def diagram_ratio() -> float:
     grams = random_grams(rng, SYSTEMS, TOKENS, DIMENSION)
     starts = np.zeros((SYSTEMS, TOKENS, DIMENSION))
     starts[:, :, :TOKENS] = np.linalg.cholesky(grams)  # vectors with these overlaps, in 128 dimensions
-    pairs = [(clock(plain_diagram, starts, BETAS), clock(our_diagram, BETAS, SYSTEMS)) for _ in range(2)]
-    plain, ours = (min(pair[side][0] for pair in pairs) for side in (0, 1))
-    gap = np.abs(pairs[0][0][1] - pairs[0][1][1])
+    (plain, ours), found = best(2, lambda: plain_diagram(starts, BETAS), lambda: our_diagram(BETAS, SYSTEMS))
+    gap = np.abs(found[0] - found[1])
     if not (gap > 0.01).mean() < 0.01:  # a pair may cross the threshold one picture earlier or later
         raise AssertionError(f"the diagrams differ: {(gap > 0.01).mean():.3g} of the entries by more than 0.01")
     print(
@@ -88,20 +83,12 @@ def block_ratio(tokens: int = 10_000) -> float:
     """Times faster for one right side with 10,000 tokens in three dimensions, float32 on both sides."""
     x = random_tokens(np.random.default_rng(0), 1, tokens, 3)[0].astype(np.float32)
     field = Attention(5.0)
-    pairs = [(clock(unblocked, x, 5.0), clock(field.drift, 0.0, x)) for _ in range(3)]
-    plain, ours = (min(pair[side][0] for pair in pairs) for side in (0, 1))
-    gap = float(np.abs(pairs[0][0][1] - pairs[0][1][1]).max())
+    (plain, ours), found = best(3, lambda: unblocked(x, 5.0), lambda: field.drift(0.0, x))
+    gap = float(np.abs(found[0] - found[1]).max())
     if not gap < 1e-4:
         raise AssertionError(f"the fields differ by {gap:.2g}")
     print(f"{tokens} tokens, d = 3, float32: unblocked {plain:.2f} s, blocked {ours:.2f} s, difference {gap:.1e}")
     return plain / ours
-
-
-def clock(function, *arguments):
-    """Seconds and result of one call."""
-    start = time.perf_counter()
-    result = function(*arguments)
-    return time.perf_counter() - start, result
 
 
 def ratios() -> dict[str, float]:
@@ -119,8 +106,7 @@ def main() -> None:
         seconds, _ = clock(our_diagram, tuple(np.linspace(0.1, 9, 90)), 64, os.cpu_count() or 1)
         print(f"90 temperatures, 64 systems, t up to {HORIZON:g}, {os.cpu_count()} threads: {seconds:.1f} s")
         return
-    for (what, ratio), floor in zip(ratios().items(), (FLOOR_DIAGRAM, FLOOR_BLOCKS), strict=True):
-        print(f"| {what} | {ratio:.3g} times faster (at least {floor:g} wanted) |")
+    print_ratios(ratios(), FLOOR_DIAGRAM, FLOOR_BLOCKS)
 
 
 if __name__ == "__main__":

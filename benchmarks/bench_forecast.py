@@ -11,18 +11,13 @@ all ridges and one split) and scaled to all of it. The forecast is timed whole: 
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported: ratios of algorithms, not of thread counts
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-import time
 import warnings
 
 import numpy as np
 
 from limitlab.lab.forecast import Forecast, compare_with_sklearn
 from limitlab.models.datasets import prepared
+from timing import clock, print_ratios
 
 SAMPLES, RIDGES, SPLITS = np.linspace(180, 3600, 20).round().astype(int), np.geomspace(1e-3, 1.0, 20), 5
 EVERY = 5
@@ -63,18 +58,9 @@ def forecast_table(X: np.ndarray, y: np.ndarray):
     return forecast, forecast.predict_error(SAMPLES, RIDGES, corrected=True)
 
 
-def clock(function, *arguments):
-    """Seconds and result of one call."""
-    start = time.perf_counter()
-    result = function(*arguments)
-    return time.perf_counter() - start, result
-
-
 def main() -> None:
     """Print the table."""
-    for what, ratio in ratios().items():
-        wanted = f" (at least {FLOOR:g} wanted)" if "scikit-learn" in what else ""
-        print(f"| {what} | {ratio:.3g} times faster{wanted} |")
+    print_ratios(ratios(), FLOOR)
 
 
 if __name__ == "__main__":

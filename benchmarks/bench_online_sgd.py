@@ -6,17 +6,14 @@ drawing alone is printed as the roof. The exact chain, whose step does not depen
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported: ratios of algorithms, not of thread counts
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import time
 
 import numpy as np
 
+from limitlab.lab.blas import single_threaded
 from limitlab.models.activations import Activation
 from limitlab.models.online import TeacherStudent, full_overlap_paths, overlap_path
+from timing import print_ratios
 
 SIZE, SEEDS, STEPS, STEP = 1000, 100, 200, 0.02
 CHAIN_STEPS = 2_000_000
@@ -89,8 +86,9 @@ def ratios() -> dict[str, float]:
     rng = np.random.default_rng(0)
     full_overlap_paths([rng], MODEL, 0.3, 50, STEP, [2])  # compiled before it is timed
     overlap_path(rng, MODEL.compiled(), 0.3, 50, STEP, np.array([2]))
-    ours, plain, limit = (max(measure() for _ in range(3)) for measure in (batched, plain_loop, roof))
-    pytorch, steps = torch_loop(), chain()
+    with single_threaded():
+        ours, plain, limit = (max(measure() for _ in range(3)) for measure in (batched, plain_loop, roof))
+        pytorch, steps = torch_loop(), chain()
     print(f"samples/s at N = {SIZE}: batched {ours:.3g}, plain loop {plain:.3g}, roof of drawing {limit:.3g}")
     print(
         f"PyTorch SGD: {'not installed' if pytorch is None else f'{pytorch:.3g} samples/s'}; chain: {steps:.3g} steps/s at N = 10^6"
@@ -104,8 +102,7 @@ def ratios() -> dict[str, float]:
 
 def main() -> None:
     """Print the table."""
-    for what, ratio in ratios().items():
-        print(f"| {what} | {ratio:.3g} times faster |")
+    print_ratios(ratios())
 
 
 if __name__ == "__main__":

@@ -10,17 +10,11 @@ Run `python benchmarks/bench_random_features.py`.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported: ratios of algorithms, not of thread counts
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-import time
-
 import numpy as np
 from scipy.optimize import root
 
 from limitlab.laws.regression.random_features import risk
+from timing import best, print_ratios
 
 SETS, SAMPLE, REPEATS = 100_000, 300, 3
 LEVELS = 12
@@ -104,11 +98,12 @@ def ratios() -> dict[str, float]:
     few = tuple(values[:SAMPLE] for values in sets)
     together(*few)
     one_by_one(1, *(values[:3] for values in few))  # first calls are not part of the comparison
-    runs = [[clock(together, *sets), *(clock(one_by_one, levels, *few) for levels in (1, LEVELS))] for _ in range(REPEATS)]
-    ours, direct, continued = (min(run[side][0] for run in runs) for side in range(3))
-    expected = np.array(runs[0][0][1])[:, :SAMPLE]
-    wrong = (np.abs(runs[0][1][1] / expected - 1) > AGREEMENT).any(axis=0).mean()
-    gap = np.abs(runs[0][2][1] / expected - 1).max()
+    (ours, direct, continued), found = best(
+        REPEATS, lambda: together(*sets), lambda: one_by_one(1, *few), lambda: one_by_one(LEVELS, *few)
+    )
+    expected = np.array(found[0])[:, :SAMPLE]
+    wrong = (np.abs(found[1] / expected - 1) > AGREEMENT).any(axis=0).mean()
+    gap = np.abs(found[2] / expected - 1).max()
     if not gap < AGREEMENT:
         raise AssertionError(f"the two sides differ by {gap:.2g}, more than {AGREEMENT:g}")
     print(
@@ -122,17 +117,9 @@ def ratios() -> dict[str, float]:
     }
 
 
-def clock(function, *arguments):
-    """Seconds and result of one call."""
-    start = time.perf_counter()
-    result = function(*arguments)
-    return time.perf_counter() - start, result
-
-
 def main() -> None:
     """Print the table."""
-    for what, ratio in ratios().items():
-        print(f"| {what} | {ratio:.3g} times faster (at least {FLOOR:g} wanted) |")
+    print_ratios(ratios(), FLOOR, FLOOR)
 
 
 if __name__ == "__main__":

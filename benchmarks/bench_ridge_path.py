@@ -5,17 +5,11 @@ Run `python benchmarks/bench_ridge_path.py`. Both sides solve p = n = 800 and mu
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported: ratios of algorithms, not of thread counts
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-import time
-
 import numpy as np
 from sklearn.linear_model import Ridge
 
 from limitlab.models.least_squares import RidgePath
+from timing import best, print_ratios
 
 SIZE, PENALTIES, REPEATS = 800, 100, 2
 FLOOR = 15.0
@@ -43,9 +37,7 @@ def ratios() -> dict[str, float]:
     """How many times faster the path is; fails if the two differ by more than 1e-8."""
     X, y, ridges = problem()
     path(*problem(50, 3))  # imports and first calls are not part of the comparison
-    pairs = [(clock(path, X, y, ridges), clock(refits, X, y, ridges)) for _ in range(REPEATS)]
-    seconds, others = (min(pair[side][0] for pair in pairs) for side in (0, 1))
-    found, expected = (pairs[0][side][1] for side in (0, 1))
+    (seconds, others), (found, expected) = best(REPEATS, lambda: path(X, y, ridges), lambda: refits(X, y, ridges))
     gap = (np.abs(found - expected).max(axis=1) / np.abs(expected).max(axis=1)).max()
     if not gap < 1e-8:
         raise AssertionError(f"the coefficients differ by {gap:.2g}, more than 1e-8")
@@ -55,17 +47,9 @@ def ratios() -> dict[str, float]:
     return {f"refitting scikit-learn's Ridge at {PENALTIES} penalties (p = n = {SIZE})": others / seconds}
 
 
-def clock(function, *arguments):
-    """Seconds and result of one call."""
-    start = time.perf_counter()
-    result = function(*arguments)
-    return time.perf_counter() - start, result
-
-
 def main() -> None:
     """Print the table."""
-    for what, ratio in ratios().items():
-        print(f"| {what} | {ratio:.3g} times faster (at least {FLOOR:g} wanted) |")
+    print_ratios(ratios(), FLOOR)
 
 
 if __name__ == "__main__":

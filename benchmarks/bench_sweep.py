@@ -5,17 +5,13 @@ Run `python benchmarks/bench_sweep.py`. The loop is timed on a sample of 200 gri
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported: ratios of algorithms, not of thread counts
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-import time
+from functools import partial
 
 import numpy as np
 
 from limitlab.lab.sweep import sweep
 from limitlab.laws import Ridge
+from timing import best, print_ratios
 
 POINTS, SAMPLE, REPEATS = 200, 200, 3
 FLOOR = 200.0
@@ -32,15 +28,11 @@ def ratios() -> dict[str, float]:
     measured = {}
     for name, law in LAWS.items():
         law.theory(), sweep(law, over={"ratio": ratio[:2], "ridge": ridge[:2]})  # first calls are not part of the comparison
-        pairs = [
-            (
-                clock(sweep, law, {"ratio": ratio, "ridge": ridge}),
-                clock(loop_over, law, ratio[chosen[:, 0]], ridge[chosen[:, 1]]),
-            )
-            for _ in range(REPEATS)
-        ]
-        seconds, sampled = (min(pair[side][0] for pair in pairs) for side in (0, 1))
-        grid, single = (pairs[0][side][1] for side in (0, 1))
+        (seconds, sampled), (grid, single) = best(
+            REPEATS,
+            partial(sweep, law, {"ratio": ratio, "ridge": ridge}),
+            partial(loop_over, law, ratio[chosen[:, 0]], ridge[chosen[:, 1]]),
+        )
         gap = max(abs(float(grid.test_error[i, j] / one.test_error) - 1) for (i, j), one in zip(chosen, single, strict=True))
         if not gap < 1e-9:
             raise AssertionError(f"grid and loop differ by {gap:.2g}, more than 1e-9")
@@ -57,17 +49,9 @@ def loop_over(law: Ridge, ratios_: np.ndarray, ridges: np.ndarray) -> list:
     return [law.replace(ratio=ratio, ridge=ridge).theory() for ratio, ridge in zip(ratios_, ridges, strict=True)]
 
 
-def clock(function, *arguments):
-    """Seconds and result of one call."""
-    start = time.perf_counter()
-    result = function(*arguments)
-    return time.perf_counter() - start, result
-
-
 def main() -> None:
     """Print the table."""
-    for what, ratio in ratios().items():
-        print(f"| {what} | {ratio:.3g} times faster (at least {FLOOR:g} wanted) |")
+    print_ratios(ratios(), *[FLOOR] * len(LAWS))
 
 
 if __name__ == "__main__":
