@@ -1,11 +1,11 @@
 """Gradient descent on any smooth loss: the general dynamical mean-field theory, without Gaussian approximation (claim D1).
 
-Setting.  x ~ N(0, I_d); n samples with loss L(<theta, x>; <theta_*, x>, e), e standard Gaussian; theta_{k+1} = theta_k - step *
-          (ridge theta_k + (1/n) sum grad L).
-Limit.    n, d -> infinity with n/d -> delta (`sample_ratio`), at a fixed number of steps.
-Result.   A scalar process for the coordinates of theta and one for the predictions, coupled through their correlations and
-          responses (docs/theory/first_order.md, eqs. 1 to 5). It is written here for discrete time, in which it is exact for
-          gradient descent with the same step: no discretisation error.
+Setting.  x ~ N(0, I_d); n samples with loss L(theta' x; <theta_*, x>, e), theta in R^{d x m}, e standard Gaussian; theta_{k+1} =
+          theta_k - step (ridge theta_k + (1/n) sum grad L): linear models, single neurons, networks of m neurons with a fixed second layer.
+Limit.    n, d -> infinity with n/d -> delta (`sample_ratio`), at a fixed number of steps and neurons.
+Result.   A process in R^m for the rows of theta and one for the predictions, coupled through m x m correlations and responses
+          (docs/theory/first_order.md, eqs. 1 to 6; `limitlab.laws.dmft.descent`). It is written for discrete time, in which it is exact
+          for gradient descent with the same step: no discretisation error.
 Status.   Theorem (Celentano, Cheng, Montanari 2021). The process of predictions is sampled: exact for the square loss (second moments are
           matched exactly), otherwise with a statistical error that is reported as the accuracy.
 """
@@ -13,18 +13,18 @@ Status.   Theorem (Celentano, Cheng, Montanari 2021). The process of predictions
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab.errors import ConvergenceError
 from limitlab.laws.base import Law
-from limitlab.laws.dmft.losses import LOSSES, Loss
+from limitlab.laws.dmft.descent import descent_correlations, whitened_paths
+from limitlab.laws.dmft.losses import LOSSES, Loss, as_vector, committee
 from limitlab.laws.parameters import parameter
 from limitlab.laws.results import Values
+from limitlab.models.activations import Activation
 
 Floats = NDArray[np.float64]
 
@@ -32,141 +32,17 @@ CELENTANO = """@article{celentano2021high,
   title = {The high-dimensional asymptotics of first order methods with random data},
   author = {Celentano, Michael and Cheng, Chen and Montanari, Andrea}, journal = {arXiv:2112.07572}, year = {2021}}"""
 
-PIVOT = 1e-5
-"""Least pivot of the covariance of the process, relative to its scale: it is numerically singular after about ten steps."""
-
 REPLICATES = 3
 """Independent solutions whose spread gives the statistical error."""
 
-
-@dataclass(frozen=True)
-class DescentCorrelations:
-    """The limit: C(k, s) = <theta_k, theta_s>, overlaps <theta_k, theta_*>, mean train error, and how well Stein's lemma holds."""
-
-    correlation: Floats
-    overlap: Floats
-    train_error: Floats
-    stein_gap: float
-
-
-def whitened_paths(rng: np.random.Generator, paths: int, columns: int) -> Floats:
-    """Gaussian-like samples with mean exactly 0 and covariance exactly the identity: whitened by QR, then antithetic.
-
-    >>> z = whitened_paths(np.random.default_rng(0), 100, 5)
-    >>> bool(np.allclose(z.T @ z / 100, np.eye(5))), bool(np.allclose(z.sum(axis=0), 0))
-    (True, True)
-    """
-    half = max(paths // 2, columns + 1)
-    q, r = np.linalg.qr(rng.standard_normal((half, columns)))
-    z = q * np.sign(np.diag(r)) * np.sqrt(half)
-    return np.concatenate([z, -z])
-
-
-def descent_correlations(
-    loss: Loss,
-    sample_ratio: float,
-    step: float,
-    steps: int,
-    *,
-    signal: float = 1.0,
-    start_norm: float = 0.0,
-    start_overlap: float = 0.0,
-    ridge: float = 0.0,
-    paths: int = 4000,
-    seed: int = 0,
-) -> DescentCorrelations:
-    """Solve the discrete-time equations (1) to (5).
-
-    Parameters
-    ----------
-    loss
-        A `limitlab.laws.dmft.losses.Loss`; `losses.from_function` makes one from any function that JAX can differentiate.
-    sample_ratio, step, steps, ridge
-        n/d, step size, number of steps, ridge penalty.
-    signal, start_norm, start_overlap
-        |theta_*|^2, |theta_0|^2 and <theta_0, theta_*>.
-    paths, seed
-        Number of sampled paths, and their seed.
-
-    Examples
-    --------
-    >>> from limitlab.laws.dmft.losses import square
-    >>> result = descent_correlations(square(0.5), 2.0, 0.1, 8, start_norm=0.5, start_overlap=0.2, paths=100)
-    >>> result.overlap[8].round(6)
-    np.float64(0.600625)
-    """
-    eta, rate = step, step / sample_ratio
-    z = whitened_paths(np.random.default_rng(np.random.SeedSequence([seed, 77])), paths, steps + 3)
-    noise, truth, count = z[:, 0], np.sqrt(signal) * z[:, 1], len(z)
-    xi = z[:, 1:]  # the truth's Gaussian, then one per step
-    c = np.zeros((steps + 1, steps + 1))
-    star = np.zeros(steps + 1)
-    c[0, 0], star[0] = start_norm, start_overlap
-    response_loss, response_theta, force = np.zeros((3, steps + 1, steps + 1))
-    response_star, curvature, error = np.zeros((3, steps + 1))
-    cholesky = np.zeros((steps + 2, steps + 2))
-    cholesky[0, 0] = np.sqrt(signal)
-    pulls, curves, turns = np.zeros((3, steps + 1, count))  # L'(r_k), L''(r_k), dL'(r_k)/dw_*
-    sensitivity: list[Floats] = []  # dr_k / dw_s, s <= k
-    stein = 0.0
-
-    for k in range(steps + 1):
-        # A new point of the Gaussian process w, and the prediction r that it drives, eq. (2).
-        _extend(cholesky, k + 1, np.concatenate([[star[k]], c[k, : k + 1]]), max(signal, c[k, k]))
-        w = xi[:, : k + 2] @ cholesky[k + 1, : k + 2]
-        r = w - rate * response_theta[k, :k] @ pulls[:k]
-        pulls[k], curves[k] = loss.first(r, truth, noise), loss.second(r, truth, noise)
-        if not np.all(np.isfinite(pulls[k])) or c[k, k] > 1e12 * (signal + start_norm + 1):
-            raise ConvergenceError(
-                f"step = {step:g} is not allowed: gradient descent diverges at step {k}; use a smaller one"
-            )
-        error[k] = loss.error(r, truth, noise).mean()
-
-        # Responses of the loss, eq. (3), by differentiating (2) along every path.
-        weights = rate * response_theta[k, :k, None] * curves[:k]
-        own = np.zeros((k + 1, count))
-        own[k] = 1.0
-        for j in range(k):
-            own[: j + 1] -= weights[j] * sensitivity[j]
-        sensitivity.append(own)
-        curvature[k] = curves[k].mean()
-        response_loss[k, :k] = own[:k] @ curves[k] / count
-        force[k, : k + 1] = force[: k + 1, k] = pulls[: k + 1] @ pulls[k] / count
-        direct = (pulls[k] @ truth / count - curvature[k] * star[k] - response_loss[k, :k] @ star[:k]) / signal
-        if loss.cross is None:
-            response_star[k] = direct  # Stein's lemma
-        else:
-            turns[k] = loss.cross(r, truth, noise) - rate * curves[k] * (response_theta[k, :k] @ turns[:k])
-            response_star[k] = turns[k].mean()
-            stein = max(stein, abs(direct - response_star[k]))
-        if k == steps:
-            break
-
-        # One step of the coordinates of theta, which are linear in their noise, eqs. (4) and (5).
-        damping = 1 - eta * (ridge + curvature[k])
-        response_theta[k + 1, :k] = damping * response_theta[k, :k] - eta * response_loss[k, :k] @ response_theta[:k, :k]
-        response_theta[k + 1, k] = 1.0
-        star[k + 1] = damping * star[k] - eta * (response_loss[k, :k] @ star[:k] + response_star[k] * signal)
-        past = damping * c[k, : k + 1] - eta * (response_loss[k, :k] @ c[:k, : k + 1] + response_star[k] * star[: k + 1])
-        past += eta * rate * response_theta[: k + 1, :k] @ force[k, :k]
-        c[k + 1, : k + 1] = c[: k + 1, k + 1] = past
-        c[k + 1, k + 1] = (
-            damping * c[k, k + 1]
-            - eta * (response_loss[k, :k] @ c[:k, k + 1] + response_star[k] * star[k + 1])
-            + eta * rate * response_theta[k + 1, : k + 1] @ force[k, : k + 1]
-        )
-    return DescentCorrelations(c, star, error, stein)
-
-
-def _extend(factor: Floats, k: int, covariances: Floats, scale: float) -> None:
-    """One more row of a Cholesky factor, its pivot kept away from zero."""
-    for j in range(k):
-        factor[k, j] = (covariances[j] - factor[k, :j] @ factor[j, :j]) / factor[j, j]
-    factor[k, k] = np.sqrt(max(covariances[k] - factor[k, :k] @ factor[k, :k], PIVOT**2 * scale))
+FRESH = 10_000
+"""New samples on which an experiment measures its test error: only theta' x and <theta_*, x> have to be drawn."""
 
 
 class FirstOrderDynamics(Law):
-    """How do train error, norm and overlap evolve when gradient descent fits a single neuron or a linear model?
+    """How do errors, norm and overlap evolve when gradient descent fits a linear model, a neuron or a small network?
+
+    Norm, overlap and correlation are averages over neurons and pairs of |theta_j|^2, <theta_j, theta_*> and <theta_i, theta_j>.
 
     Examples
     --------
@@ -174,38 +50,99 @@ class FirstOrderDynamics(Law):
     ...                          signal=1.0, start_norm=0.5, start_overlap=0.2)
     >>> law.theory().overlap.values[[0, 8]].round(6)
     array([0.2     , 0.600625])
+    >>> pair = FirstOrderDynamics(loss="committee", width=2, activation="identity", target_function="identity", steps=3)
+    >>> bool(np.allclose(pair.theory().norm, pair.theory().correlation))  # both neurons start at zero and stay together
+    True
     """
 
     status: ClassVar = "theorem"
-    regime: ClassVar = "n, d -> infinity at fixed n/d, step size and number of steps"
-    assumptions: ClassVar = ("Gaussian inputs", "loss with bounded second derivative", "full-batch gradient descent")
+    regime: ClassVar = "n, d -> infinity at fixed n/d, step size, number of steps and number of neurons"
+    assumptions: ClassVar = (
+        "Gaussian inputs",
+        "loss with bounded second derivative",
+        "full-batch gradient descent",
+        "networks: fixed and equal second-layer weights, exchangeable start",
+    )
     references: ClassVar = (CELENTANO,)
     claims: ClassVar = ("D1",)
-    observables: ClassVar = ("train_error", "norm", "overlap")
+    observables: ClassVar = ("train_error", "test_error", "norm", "overlap", "correlation")
     default_sizes: ClassVar = (50, 100, 200)
     default_seeds: ClassVar = 30
 
-    loss: Literal["square", "tanh", "logistic"] = parameter(
-        "tanh", "squared error of <theta,x> or of tanh<theta,x>, or logistic loss of sign labels", symbol="L"
+    loss: Literal["square", "tanh", "logistic", "committee"] = parameter(
+        "tanh",
+        "squared error of <theta,x>, of tanh<theta,x> or of a committee (a/m) sum_j sigma<theta_j,x>, or logistic loss of sign labels",
+        symbol="L",
     )
     sample_ratio: float = parameter(2.0, "samples per dimension", symbol=r"\delta = n/d", above=0, scale="log")
     noise: float = parameter(0.3, "standard deviation of the noise in the labels", symbol=r"\tau", least=0)
     step: float = parameter(0.5, "step size of gradient descent", symbol=r"\eta", above=0, scale="log")
     steps: int = parameter(10, "number of steps", symbol="K", least=1, most=200)
     signal: float = parameter(2.0, "squared norm of the true parameters", symbol=r"\rho", above=0)
-    start_norm: float = parameter(0.0, "squared norm at the start", symbol="q_0", least=0)
-    start_overlap: float = parameter(0.0, "inner product of the start with the truth", symbol="m_0")
+    start_norm: float = parameter(0.0, "squared norm of every neuron at the start", symbol="q_0", least=0)
+    start_overlap: float = parameter(0.0, "inner product of every neuron at the start with the truth", symbol="m_0")
     ridge: float = parameter(0.0, "ridge penalty", symbol=r"\lambda", least=0)
     paths: int = parameter(8000, "sampled paths of the prediction process, per replicate", least=100, scale="log")
+    width: int = parameter(1, "number of neurons; above 1 only with loss = 'committee'", symbol="m", least=1, most=16)
+    start_correlation: float | None = parameter(
+        None, "inner product of two neurons at the start; None: that of their parts along the truth", symbol="c_0"
+    )
+    activation: Activation = parameter("tanh", "activation of a committee's neurons", symbol=r"\sigma")
+    target_function: Activation | None = parameter(
+        "tanh", "target of a committee, a function of <theta_*,x>; None: pure noise", symbol=r"\varphi"
+    )
+    second_layer: float = parameter(1.0, "second-layer weight of a committee's neurons", symbol="a")
+    sphere: bool = parameter(False, "whether every neuron is put back to its norm at the start after each step")
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if self.start_overlap**2 > self.start_norm * self.signal * (1 + 1e-12):
+        norm, along = self.start_norm, self.start_overlap**2 / self.signal
+        if along > norm * (1 + 1e-12):
             raise ValueError(
                 f"start_overlap = {self.start_overlap:g} is not allowed: its square must be at most start_norm * signal = "
-                f"{self.start_norm * self.signal:g}"
+                f"{norm * self.signal:g}"
             )
+        if self.width > 1 and self.loss != "committee":
+            raise ValueError(
+                f"width = {self.width} is not allowed: loss = {self.loss!r} has one neuron; use loss = 'committee'"
+            )
+        least = along - (norm - along) / max(self.width - 1, 1)
+        if self.width > 1 and not least - 1e-12 <= self.correlation_at_start <= norm + 1e-12:
+            raise ValueError(
+                f"start_correlation = {self.start_correlation} is not allowed: {self.width} vectors with this norm and overlap have a "
+                f"common inner product between {least:g} and {norm:g}"
+            )
+        if self.sphere and norm == 0:
+            raise ValueError(
+                "start_norm = 0 is not allowed with sphere = True: must be above 0, the squared radius of the sphere"
+            )
+        self.smooth_loss()
         return self
+
+    @property
+    def correlation_at_start(self) -> float:
+        """Inner product of two neurons at the start."""
+        return self.start_overlap**2 / self.signal if self.start_correlation is None else self.start_correlation
+
+    def smooth_loss(self) -> Loss:
+        """The loss with its derivatives.
+
+        >>> FirstOrderDynamics(loss="square").smooth_loss().linear
+        True
+        """
+        if self.loss == "committee":
+            return committee(self.noise, self.width, self.activation, self.target_function, self.second_layer)
+        return LOSSES[self.loss](self.noise)
+
+    def start_gram(self) -> Floats:
+        """Inner products of the neurons at the start.
+
+        >>> FirstOrderDynamics(loss="committee", width=2, start_norm=1.0, start_correlation=0.25).start_gram()
+        array([[1.  , 0.25],
+               [0.25, 1.  ]])
+        """
+        c = self.correlation_at_start
+        return c + (self.start_norm - c) * np.eye(self.width)
 
     def coordinates(self) -> dict[str, Any]:
         """The number of steps done."""
@@ -217,52 +154,78 @@ class FirstOrderDynamics(Law):
 
     def realised(self, size: int) -> Self:
         """n = round(size * sample_ratio)."""
-        return self.replace(sample_ratio=max(1, round(self.sample_ratio * size)) / size)
+        return self.replace(sample_ratio=self._samples(size) / size)
+
+    def _samples(self, size: int) -> int:
+        return max(1, round(self.sample_ratio * size))
 
     def experiment(self, size: int, seed: int, **path: Any) -> Values:
-        """Gradient descent in `size` dimensions."""
-        rng, n, loss = self.rng(size, seed), max(1, round(self.sample_ratio * size)), LOSSES[self.loss](self.noise)
-        frame, _ = np.linalg.qr(rng.standard_normal((size, 2)))
-        truth = np.sqrt(self.signal) * frame[:, 0]
+        """Gradient descent in `size` dimensions; the test error given the parameters is an average over new samples."""
+        if size <= self.width:
+            raise ValueError(f"size = {size} is not allowed: must be at least width + 1 = {self.width + 1}")
+        rng, n, loss = self.rng(size, seed), self._samples(size), as_vector(self.smooth_loss())
+        frame, _ = np.linalg.qr(rng.standard_normal((size, self.width + 1)))
+        truth = np.sqrt(self.signal) * frame[:, :1]
         along = self.start_overlap / self.signal
-        theta = along * truth + np.sqrt(max(self.start_norm - along**2 * self.signal, 0.0)) * frame[:, 1]
+        theta = along * truth + frame[:, 1:] @ _root(self.start_gram() - along**2 * self.signal)
         x, e = rng.standard_normal((n, size)), rng.standard_normal(n)
-        target = x @ truth
-        result: dict[str, list[float]] = {name: [] for name in self.observables}
+        fresh, target = whitened_paths(rng, FRESH, self.width + 2), (x @ truth).T
+        track = []
         for _ in range(self.steps + 1):
-            r = x @ theta
-            for name, value in zip(result, (loss.error(r, target, e).mean(), theta @ theta, theta @ truth), strict=True):
-                result[name].append(float(value))
-            theta = theta - self.step * (self.ridge * theta + x.T @ loss.first(r, target, e) / n)
-        return {name: np.array(values) for name, values in result.items()}
+            r = (x @ theta).T
+            track.append((float(loss.error(r, target, e).mean()), *self._measured(theta, truth, fresh)))
+            theta = theta - self.step * (self.ridge * theta + x.T @ loss.first(r, target, e).T / n)
+            if self.sphere:
+                theta = np.sqrt(self.start_norm) * theta / np.linalg.norm(theta, axis=0)
+        return dict(zip(self.observables, np.array(track).T, strict=True))
+
+    def _measured(self, theta: Floats, truth: Floats, fresh: Floats) -> tuple[float, float, float, float]:
+        """Test error, norm, overlap and correlation of the parameters."""
+        gram, overlap = theta.T @ theta, theta.T @ truth
+        along = overlap / self.signal
+        r = fresh[:, 2:] @ _root(gram - along @ along.T * self.signal) + np.sqrt(self.signal) * fresh[:, 1:2] * along.T
+        error = as_vector(self.smooth_loss()).error(r.T, np.sqrt(self.signal) * fresh[:, 1:2].T, fresh[:, 0])
+        return float(error.mean()), *_averages(gram, overlap)
+
+
+def _root(gram: Floats) -> Floats:
+    """The symmetric square root of a positive matrix."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+def _averages(gram: Floats, overlap: Floats) -> tuple[float, float, float]:
+    """Norm and overlap averaged over neurons, inner product averaged over pairs (0 for one neuron)."""
+    m, norms = len(gram), float(np.trace(gram))
+    pairs = (float(gram.sum()) - norms) / (m * (m - 1)) if m > 1 else 0.0
+    return norms / m, float(overlap.mean()), pairs
 
 
 @functools.lru_cache(maxsize=32)
 def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
-    loss = LOSSES[law.loss](law.noise)
-    runs = [
-        descent_correlations(
+    loss, m = as_vector(law.smooth_loss()), law.width
+    runs = []
+    for replicate in range(1 if loss.linear else REPLICATES):
+        run = descent_correlations(
             loss,
             law.sample_ratio,
             law.step,
             law.steps,
             signal=law.signal,
-            start_norm=law.start_norm,
-            start_overlap=law.start_overlap,
+            start_norm=law.start_gram(),
+            start_overlap=np.full((m, 1), law.start_overlap),
             ridge=law.ridge,
-            paths=2 * (law.steps + 4) if loss.linear else law.paths,
+            sphere=law.sphere,
+            paths=2 * (m * (law.steps + 1) + 3) if loss.linear else law.paths,
             seed=replicate,
         )
-        for replicate in range(1 if loss.linear else REPLICATES)
-    ]
-    parts = {
-        "train_error": [run.train_error for run in runs],
-        "norm": [np.diag(run.correlation) for run in runs],
-        "overlap": [run.overlap for run in runs],
-    }
-    values: dict[str, Any] = {name: np.mean(part, axis=0) for name, part in parts.items()}
+        parts = [_averages(run.correlation[k, k], run.overlap[k]) for k in range(law.steps + 1)]
+        runs.append(np.array([run.train_error, run.test_error, *zip(*parts, strict=True)]))
+    mean = np.mean(runs, axis=0)
+    scale = np.abs(mean).max(axis=1)
+    scale[-1] = max(scale[-1], scale[2])  # pairs of neurons are measured against their norm
     accuracy = 1e-9
-    for part in parts.values() if len(runs) > 1 else ():
-        spread = np.std(part, axis=0, ddof=1) / np.sqrt(len(runs))
-        accuracy = max(accuracy, float(2 * spread.max() / np.abs(np.mean(part, axis=0)).max()))
-    return {**values, "accuracy": accuracy}
+    if len(runs) > 1:
+        spread = np.std(runs, axis=0, ddof=1).max(axis=1) / np.sqrt(len(runs))
+        accuracy = max(accuracy, float(np.max(2 * spread / scale)))
+    return {**dict(zip(law.observables, mean, strict=True)), "accuracy": accuracy}
