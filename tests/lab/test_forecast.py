@@ -1,8 +1,6 @@
 """Forecast: reference values, agreement with real fits, the estimator's contract, searches, extrapolation, training time."""
 
-import json
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,10 +17,10 @@ from limitlab.models.datasets import diabetes, digits, mnist, prepared
 from limitlab.models.kernels import RandomFeatures
 from limitlab.numerics.finite_population import learning_curve
 from limitlab.numerics.finite_population_flow import flow_curve
+from references import reference
 
-ENTRIES = json.loads((Path(__file__).parents[1] / "reference" / "forecast.json").read_text(encoding="utf-8"))
-CURVES = [entry for entry in ENTRIES if entry["law"] == "learning_curve_finite_population"]
-REAL = [entry for entry in ENTRIES if entry["law"] == "learning_curve_real_data"]
+CURVES = reference("forecast", "learning_curve_finite_population")
+REAL = reference("forecast", "learning_curve_real_data")
 S, C = 1 / np.arange(1, 41) ** 1.5, np.arange(1, 41) ** -1.2 / 2
 
 

@@ -1,8 +1,5 @@
 """Early stopping: reference values, an independent quadrature, the two ends, monotonicity, descent, experiments, refusals."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,12 +10,9 @@ from limitlab.laws import EarlyStopping, Ridge
 from limitlab.laws.regression.early_stopping import risk
 from limitlab.numerics.equivalents import right_edge
 from limitlab.numerics.spectra import marchenko_pastur
+from references import reference
 
-ENTRIES = [
-    entry
-    for entry in json.loads((Path(__file__).parents[1] / "reference" / "ridge.json").read_text(encoding="utf-8"))
-    if entry["law"] == "gradient_flow_least_squares"
-]
+ENTRIES = reference("ridge", "gradient_flow_least_squares")
 GROUPS = dict(eigenvalues=(0.2, 1.0, 3.0), weights=(0.3, 0.4, 0.3), signal=(0.5, 1.0, 0.2))
 OUTPUTS = dict(bias="bias", variance="variance", test="test_error", train="train_error")
 

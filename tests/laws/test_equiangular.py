@@ -1,8 +1,5 @@
 """The equiangular law: reference values, its own differential equation, inverse queries, bad input."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,12 +12,11 @@ from limitlab.laws import EquiangularTokens
 from limitlab.laws.attention.equiangular import collapse_time, largest_beta, overlap, time_to_shrink, velocity
 from limitlab.models.attention import flow
 from limitlab.numerics.exponential_integrals import entire_part, scaled_exp1
-
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "attention.json").read_text(encoding="utf-8"))
+from references import reference
 
 
 def cases(law):
-    return [(entry["inputs"], entry["outputs"]) for entry in REFERENCE if entry["law"] == law]
+    return [(entry["inputs"], entry["outputs"]) for entry in reference("attention", law)]
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), cases("sa_equiangular_overlap"))

@@ -1,20 +1,14 @@
 """Implicit bias: reference values through the API, where descent ends, how fast, refusals."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from limitlab.laws import LeastSquaresDescent, LogisticDescent, MaxMargin, Ridge
 from limitlab.laws.descent.least_squares import descent_limit
 from limitlab.models.descent import LeastSquares, SeparableFlow, gradient_descent
+from references import reference
 
-ENTRIES = {
-    entry["law"]: entry
-    for entry in json.loads((Path(__file__).parents[1] / "reference" / "margins.json").read_text(encoding="utf-8"))
-    if entry["law"].startswith("gd_")
-}
+ENTRIES = {entry["law"]: entry for entry in reference("margins") if entry["law"].startswith("gd_")}
 
 
 def separable(n, p, seed=0):

@@ -1,8 +1,5 @@
 """The Marchenko-Pastur law: reference values through the law, array form, experiment, comparison, refusals."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,12 +8,9 @@ from limitlab.lab.compare import compare
 from limitlab.lab.sweep import sweep
 from limitlab.laws import MarchenkoPastur
 from limitlab.laws.spectra.marchenko_pastur import limit
+from references import reference
 
-ENTRIES = [
-    entry
-    for entry in json.loads((Path(__file__).parents[1] / "reference" / "spectra.json").read_text(encoding="utf-8"))
-    if entry["law"] == "marchenko_pastur"
-]
+ENTRIES = reference("spectra", "marchenko_pastur")
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"ratio={entry['inputs']['gamma_dim_over_samples']}")

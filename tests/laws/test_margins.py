@@ -1,7 +1,6 @@
 """Margins and convex losses: reference values through the API, thresholds, limits, invariants, experiments, refusals."""
 
-import json
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,16 +13,13 @@ from limitlab.laws.classification.margin_system import separability_threshold, s
 from limitlab.laws.classification.populations import Isotropic, RandomFeatures
 from limitlab.models.activations import Moments
 from limitlab.models.links import Labels, Link
+from references import reference
 
-ENTRIES = json.loads((Path(__file__).parents[1] / "reference" / "margins.json").read_text(encoding="utf-8"))
+entries = partial(reference, "margins")
 OUTPUTS = dict(
     kappa="margin", err="classification_error", sv_fraction="support_fraction", rho="latent_correlation",
     train_loss="train_loss", norm2="coefficient_norm",
 )  # fmt: skip
-
-
-def entries(law):
-    return [entry for entry in ENTRIES if entry["law"] == law]
 
 
 def name_of(entry):

@@ -1,8 +1,5 @@
 """k nearest neighbours at a cusp: reference values, the sums behind the closed form, limits, rate, experiments, refusals."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,12 +8,9 @@ from scipy.special import gammaln
 
 from limitlab.laws import NearestNeighbours
 from limitlab.laws.regression.nearest_neighbours import risk, smallest_uniforms
+from references import reference
 
-ENTRIES = [
-    entry
-    for entry in json.loads((Path(__file__).parents[1] / "reference" / "local.json").read_text(encoding="utf-8"))
-    if entry["law"] == "knn_cusp_uniform_ball"
-]
+ENTRIES = reference("local", "knn_cusp_uniform_ball")
 OUTPUTS = dict(mean_bias="mean_bias", squared_bias="bias2", variance="variance", excess_risk="excess", test_error="test")
 
 

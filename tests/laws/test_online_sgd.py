@@ -1,8 +1,7 @@
 """Spherical online SGD: reference values, closed forms, recovery times, chain against full vectors."""
 
-import json
 import math
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,8 +17,9 @@ from limitlab.laws.sgd.recovery import DiffusiveRecovery
 from limitlab.laws.sgd.single_index import OnlineSingleIndex
 from limitlab.models.activations import Activation, hermite
 from limitlab.models.online import full_overlap_paths, hitting_times, overlap_path, uniform_overlap
+from references import label, reference
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "online_sgd.json").read_text())
+entries = partial(reference, "online_sgd")
 
 
 def scaled_erf(x):
@@ -39,14 +39,6 @@ OTHER_NAMES = {
 
 def activation(name):
     return OTHER_NAMES.get(name, name)
-
-
-def entries(law):
-    return [entry for entry in REFERENCE if entry["law"] == law]
-
-
-def label(entry):
-    return "-".join(str(value) for value in entry["inputs"].values())
 
 
 def close(got, want, entry):

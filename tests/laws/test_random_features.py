@@ -1,9 +1,8 @@
 """Random-features ridge: reference values through the public API, 10^5 random parameter sets, identities, limits, refusals."""
 
-import json
 import warnings
 from decimal import Decimal, localcontext
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,8 +14,9 @@ from limitlab.laws import RandomFeaturesRidge
 from limitlab.laws.regression.random_features import risk
 from limitlab.laws.regression.random_features_point import fixed_point
 from limitlab.models.activations import Moments, moments
+from references import reference
 
-ENTRIES = json.loads((Path(__file__).parents[1] / "reference" / "random_features.json").read_text(encoding="utf-8"))
+entries = partial(reference, "random_features")
 OUTPUTS = dict(
     B="bias",
     V="variance",
@@ -28,10 +28,6 @@ OUTPUTS = dict(
 OBSERVABLES = tuple(OUTPUTS.values())
 RELU = moments("relu").linear, moments("relu").nonlinear
 INF = np.inf
-
-
-def entries(law):
-    return [entry for entry in ENTRIES if entry["law"] == law]
 
 
 def law_of(inputs, **more):

@@ -1,7 +1,6 @@
 """Ridge regression: reference values through the public API, identities, limits, the best penalty, experiments, refusals."""
 
-import json
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,8 +10,9 @@ from hypothesis import strategies as st
 from limitlab.lab.compare import compare
 from limitlab.laws import Ridge
 from limitlab.laws.regression.ridge import best_ridge, exact_ridgeless, risk
+from references import reference
 
-ENTRIES = json.loads((Path(__file__).parents[1] / "reference" / "ridge.json").read_text(encoding="utf-8"))
+entries = partial(reference, "ridge")
 OUTPUTS = dict(
     kappa="effective_ridge",
     bias="bias",
@@ -23,10 +23,6 @@ OUTPUTS = dict(
     norm2="coefficient_norm",
 )
 GROUPS = dict(eigenvalues=(0.2, 1.0, 3.0), weights=(0.3, 0.4, 0.3), signal=(0.5, 1.0, 0.2))
-
-
-def entries(law):
-    return [entry for entry in ENTRIES if entry["law"] == law]
 
 
 def law_of(inputs, **more):

@@ -1,22 +1,20 @@
 """Sample covariance of any population: reference values through the law, experiment, comparison, outliers, refusals."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from limitlab.lab.compare import compare
 from limitlab.laws import MarchenkoPastur, SampleCovariance
 from limitlab.models.wishart import extreme_eigenvalues, sample_eigenvalues
+from references import reference
 
-ENTRIES = json.loads((Path(__file__).parents[1] / "reference" / "spectra.json").read_text(encoding="utf-8"))
+ENTRIES = reference("spectra")
 THREE_BULKS = dict(ratio=0.15, eigenvalues=(1.0, 4.0, 10.0), weights=(0.5, 0.3, 0.2))
 
 
 @pytest.mark.parametrize(
     "entry",
-    [entry for entry in ENTRIES if entry["law"] == "general_marchenko_pastur"],
+    reference("spectra", "general_marchenko_pastur"),
     ids=lambda entry: str(entry["inputs"]["population_eigenvalues"]),
 )
 def test_reference_values(entry):

@@ -1,8 +1,5 @@
 """The interpolating smoother: reference values, sum rules, leading constants, rates, experiments, refusals."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,12 +15,9 @@ from limitlab.laws.regression.singular_kernel import (
     variance_exponent,
     window_sums,
 )
+from references import reference
 
-ENTRIES = [
-    entry
-    for entry in json.loads((Path(__file__).parents[1] / "reference" / "local.json").read_text(encoding="utf-8"))
-    if entry["law"] == "singular_nadaraya_watson_cusp"
-]
+ENTRIES = reference("local", "singular_nadaraya_watson_cusp")
 OUTPUTS = dict(
     mean_bias="mean_bias", squared_bias="bias2", variance="variance", excess_risk="excess", empty_probability="empty"
 )

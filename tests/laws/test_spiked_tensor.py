@@ -1,8 +1,7 @@
 """Spiked matrix and tensor PCA by online SGD: reference values, fixed points, chain against full matrices."""
 
-import json
 import math
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,16 +11,9 @@ from scipy import stats
 
 from limitlab.laws.sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, critical_snr, velocity
 from limitlab.models.spiked_chain import full_matrix_path, spiked_path
+from references import label, reference
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "online_sgd.json").read_text())
-
-
-def entries(law):
-    return [entry for entry in REFERENCE if entry["law"] == law]
-
-
-def label(entry):
-    return "-".join(str(value) for value in entry["inputs"].values())
+entries = partial(reference, "online_sgd")
 
 
 def close(got, want, entry):

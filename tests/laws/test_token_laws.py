@@ -1,8 +1,5 @@
 """Clustering, mean field on the circle, one cluster at beta = 0, residual networks: references, limits, solvers, bad input."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,12 +13,11 @@ from limitlab.laws.attention.clustering import critical_beta, merging_time, plat
 from limitlab.laws.attention.equiangular import collapse_time
 from limitlab.laws.attention.residual import ode_output, residual_output
 from limitlab.models.attention import Attention, circle, flow
-
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "attention.json").read_text(encoding="utf-8"))
+from references import reference
 
 
 def cases(law):
-    return [(entry["inputs"], entry["outputs"]) for entry in REFERENCE if entry["law"] == law]
+    return [(entry["inputs"], entry["outputs"]) for entry in reference("attention", law)]
 
 
 # -- mean field ----------------------------------------------------------------------------------------------------------

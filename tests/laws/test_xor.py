@@ -1,9 +1,8 @@
 """The XOR mixture: catalogue, success probability, class dynamics, flow at finite noise, chain against full vectors."""
 
 import itertools
-import json
 import math
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,12 +11,9 @@ from scipy import stats
 from limitlab.laws.sgd.xor import XorMixture, captured_distribution, class_flow, class_strength, fixed_components
 from limitlab.laws.sgd.xor_flow import XorDynamics
 from limitlab.models.xor_chain import full_xor_run, xor_path
+from references import reference
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "online_sgd.json").read_text())
-
-
-def entries(law):
-    return [entry for entry in REFERENCE if entry["law"] == law]
+entries = partial(reference, "online_sgd")
 
 
 @pytest.mark.parametrize("entry", entries("xor_success_probability"), ids=lambda entry: f"K={entry['inputs']['K']}")

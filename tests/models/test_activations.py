@@ -4,7 +4,6 @@ import functools
 import json
 import math
 import pickle
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +18,9 @@ from limitlab.laws.parameters import parameter
 from limitlab.models.activation_table import TABLE
 from limitlab.models.activations import NAMES, Activation, Moments, hermite, moments
 from limitlab.numerics.gaussian import expectation, hermite_coefficients, hermite_values, norm, pair_expectation
+from references import reference
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "activations.json").read_text())
+REFERENCE = reference("activations")
 SMOOTH = [name for name in NAMES if not TABLE[name].kinks]
 POINTS = np.linspace(-6, 6, 41) + 0.013
 

@@ -1,8 +1,5 @@
 """Attention fields and flows: reference particles, symmetries, energies, blocks, precision, bad input."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,9 +9,9 @@ from limitlab.models.attention import Attention, FeedForward, Head, flow, token_
 from limitlab.models.attention.clusters import energy_rate
 from limitlab.models.attention.engines import random_tokens
 from limitlab.numerics.sphere_flow import flow_on_spheres, tangent
+from references import reference
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "attention.json").read_text(encoding="utf-8"))
-PARTICLES = [(entry["inputs"], entry["outputs"]) for entry in REFERENCE if entry["law"] == "sa_particles"]
+PARTICLES = [(entry["inputs"], entry["outputs"]) for entry in reference("attention", "sa_particles")]
 
 
 def tokens(seed, n, d):

@@ -1,8 +1,5 @@
 """Compiled engines, clusters, ensembles and overlap profiles."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,9 +17,9 @@ from limitlab.models.attention import (
 from limitlab.models.attention.clusters import circle_clusters, cluster_count, mean_overlap, pair_fraction, token_energy
 from limitlab.models.attention.engines import correlated_tokens, random_grams, random_tokens
 from limitlab.models.attention.ensembles import draw_matrices, ensemble_paths
+from references import reference
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "attention.json").read_text(encoding="utf-8"))
-PHASES = [(e["inputs"], e["outputs"], e["tolerance"]) for e in REFERENCE if e["law"] == "sa_phase_pair_probability"]
+PHASES = [(e["inputs"], e["outputs"], e["tolerance"]) for e in reference("attention", "sa_phase_pair_probability")]
 
 
 def overlaps(x):

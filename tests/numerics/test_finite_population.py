@@ -1,8 +1,5 @@
 """Learning curves of a finite population: reference values, its two limits, special cases, random populations, refusals."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,10 +7,10 @@ from hypothesis import strategies as st
 
 from limitlab.numerics.equivalents import ridge_equivalent
 from limitlab.numerics.finite_population import learning_curve
+from references import reference
 
-ENTRIES = json.loads((Path(__file__).parents[1] / "reference" / "ridge.json").read_text(encoding="utf-8"))
-CURVES = [entry for entry in ENTRIES if entry["law"] == "learning_curve_finite_population"]
-DATA = [entry for entry in ENTRIES if entry["law"] == "learning_curve_real_data"]
+CURVES = reference("ridge", "learning_curve_finite_population")
+DATA = reference("ridge", "learning_curve_real_data")
 S, C = 1 / np.arange(1, 41) ** 1.5, np.arange(1, 41) ** -1.2 / 2
 
 

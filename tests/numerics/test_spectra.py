@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal, localcontext
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +14,10 @@ from limitlab.errors import ConvergenceError
 from limitlab.numerics.equivalents import effective_ridge, negative_ridge_limit, resolvent_ridge
 from limitlab.numerics.spectra import SampleSpectrum, silverstein
 from limitlab.numerics.spectra import marchenko_pastur as mp
+from references import reference
 
-ENTRIES = json.loads((Path(__file__).parents[1] / "reference" / "spectra.json").read_text(encoding="utf-8"))
-GENERAL = [entry for entry in ENTRIES if entry["law"] == "general_marchenko_pastur"]
+ENTRIES = reference("spectra")
+GENERAL = reference("spectra", "general_marchenko_pastur")
 RATIOS = (1e-4, 0.0099, 0.0101, 0.1, 0.5, 0.99, 1.0, 1.01, 2.0, 30.0)
 
 ratios = st.floats(-4, 4).map(lambda power: float(np.exp(power)))
