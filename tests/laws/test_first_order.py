@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws.dmft import losses
-from limitlab.laws.dmft.first_order import FirstOrderDynamics, descent_correlations
+from limitlab.laws.dmft.descent import descent_correlations
+from limitlab.laws.dmft.first_order import FirstOrderDynamics
+from limitlab.laws.dmft.solvable import least_squares_descent
+from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.testing import check_law
 
-REFERENCE = {
-    entry["law"]: entry for entry in json.loads((Path(__file__).parents[1] / "reference" / "dmft.json").read_text())
-}
+ENTRIES = json.loads((Path(__file__).parents[1] / "reference" / "dmft.json").read_text())
+REFERENCE = {entry["law"]: entry for entry in ENTRIES}
+FLOWS = [entry for entry in ENTRIES if entry["law"] == "least_squares_gradient_flow"]
 
 
 def test_least_squares_reference() -> None:
@@ -38,6 +41,47 @@ def test_least_squares_reference() -> None:
     np.testing.assert_allclose(result.overlap, outputs["overlap"], atol=1e-8)
     np.testing.assert_allclose(result.train_error / 2, outputs["train_loss"], atol=1e-8)
     np.testing.assert_allclose(result.norm - 2 * result.overlap + inputs["rho"], outputs["param_error"], atol=1e-8)
+
+
+@pytest.mark.parametrize("entry", FLOWS, ids=lambda entry: f"ratio-{entry['inputs']['delta']}")
+def test_gradient_flow_of_least_squares_reference(entry: dict[str, Any]) -> None:
+    inputs, outputs = entry["inputs"], entry["outputs"]
+    result = least_squares_descent(
+        inputs["times"],
+        inputs["delta"],
+        inputs["tau"],
+        signal=inputs["rho"],
+        start_norm=inputs["q0"],
+        start_overlap=inputs["m0"],
+    )
+    error = result["norm"] - 2 * result["overlap"] + inputs["rho"]
+    np.testing.assert_allclose(error, outputs["param_error"], atol=entry["tolerance"])
+    np.testing.assert_allclose(result["test_error"], error + inputs["tau"] ** 2, atol=1e-14)
+    np.testing.assert_allclose(result["overlap"], outputs["overlap"], atol=entry["tolerance"])
+    np.testing.assert_allclose(result["train_error"] / 2, outputs["train_loss"], atol=entry["tolerance"])
+
+
+@pytest.mark.parametrize("delta", [0.5, 2.0])
+def test_least_squares_from_zero_is_early_stopping(delta: float) -> None:
+    times = (0.0, 0.5, 3.0, 20.0)
+    flow = least_squares_descent(times, delta, 0.5)
+    limit = EarlyStopping(ratio=1 / delta, noise=0.5, time=times).theory()
+    np.testing.assert_allclose(flow["test_error"], limit.test_error, atol=1e-9)
+    np.testing.assert_allclose(flow["train_error"], limit.train_error, atol=1e-9)
+
+
+def test_small_steps_become_gradient_flow_at_first_order() -> None:
+    start: dict[str, Any] = dict(signal=1.0, start_norm=0.5, start_overlap=0.2)
+    flow = least_squares_descent(1.0, 2.0, 0.5, **start)
+    gaps = []
+    for steps in (10, 20, 40):
+        law = FirstOrderDynamics(loss="square", sample_ratio=2.0, noise=0.5, step=1 / steps, steps=steps, **start)
+        last = law.theory().isel(time=-1)
+        gaps.append([float(last[name] - flow[name]) for name in ("train_error", "test_error", "norm", "overlap")])
+        exact = least_squares_descent(steps, 2.0, 0.5, step=1 / steps, **start)
+        np.testing.assert_allclose([last[name] for name in exact], list(exact.values()), atol=1e-9)
+    orders = np.log2(np.abs(np.array(gaps[:-1]) / np.array(gaps[1:])))
+    assert np.all(np.abs(orders - 1) < 0.1), orders
 
 
 def marchenko_pastur_descent(delta: float, noise: float, step: float, steps: int) -> tuple[float, float]:
@@ -60,7 +104,17 @@ def test_least_squares_is_exact(delta: float, noise: float, steps: int) -> None:
     error, overlap = marchenko_pastur_descent(delta, noise, step, steps)
     assert abs(result.overlap[-1] - overlap) < 1e-6
     assert abs(result.correlation[-1, -1] - 2 * result.overlap[-1] + 1 - error) < 1e-6
+    assert abs(result.test_error[-1] - error - noise**2) < 1e-6
     assert result.stein_gap < 1e-6
+
+
+def test_long_descent_stays_exact() -> None:
+    """The covariance of the process is singular to rounding after ten steps; the little white noise keeps 120 steps exact."""
+    step = 0.2
+    result = descent_correlations(losses.square(0.5), 1.0, step, 120, paths=300)
+    error, overlap = marchenko_pastur_descent(1.0, 0.5, step, 120)
+    assert abs(result.overlap[-1] - overlap) < 1e-9
+    assert abs(result.test_error[-1] - error - 0.25) < 1e-9
 
 
 def test_tanh_reference() -> None:
@@ -108,5 +162,9 @@ def test_contract() -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="start_overlap = 1"):
         FirstOrderDynamics(start_overlap=1.0)
+    with pytest.raises(ValueError, match="width = 2"):
+        FirstOrderDynamics(width=2)
+    with pytest.raises(ValueError, match="times"):
+        least_squares_descent(-1.0, 2.0, 0.5)
     with pytest.raises(ConvergenceError, match="diverges"):
         FirstOrderDynamics(loss="square", step=5.0, steps=40).theory()

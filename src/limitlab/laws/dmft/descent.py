@@ -293,7 +293,9 @@ def _product(hessian: Floats, columns: Floats) -> Floats:
 
 
 def _extend(factor: Floats, k: int, covariances: Floats, scale: float) -> None:
-    """One more row of a Cholesky factor, its pivot kept away from zero."""
-    for j in range(k):
-        factor[k, j] = (covariances[j] - factor[k, :j] @ factor[j, :j]) / factor[j, j]
-    factor[k, k] = np.sqrt(max(covariances[k] - factor[k, :k] @ factor[k, :k], PIVOT**2 * scale))
+    """One more row of a Cholesky factor, after a little white noise that keeps its pivot away from zero."""
+    from scipy.linalg import solve_triangular
+
+    row = solve_triangular(factor[:k, :k], covariances[:k], lower=True, check_finite=False)
+    left = max(covariances[k] - row @ row, 0.0)
+    factor[k, :k], factor[k, k] = row, np.sqrt(left + PIVOT**2 * scale)
