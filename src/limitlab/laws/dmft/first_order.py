@@ -173,18 +173,18 @@ class FirstOrderDynamics(Law):
         track = []
         for _ in range(self.steps + 1):
             r = (x @ theta).T
-            track.append((float(loss.error(r, target, e).mean()), *self._measured(theta, truth, fresh)))
+            track.append((float(loss.error(r, target, e).mean()), *self._measured(loss, theta, truth, fresh)))
             theta = theta - self.step * (self.ridge * theta + x.T @ loss.first(r, target, e).T / n)
             if self.sphere:
                 theta = np.sqrt(self.start_norm) * theta / np.linalg.norm(theta, axis=0)
         return dict(zip(self.observables, np.array(track).T, strict=True))
 
-    def _measured(self, theta: Floats, truth: Floats, fresh: Floats) -> tuple[float, float, float, float]:
+    def _measured(self, loss: Loss, theta: Floats, truth: Floats, fresh: Floats) -> tuple[float, float, float, float]:
         """Test error, norm, overlap and correlation of the parameters."""
         gram, overlap = theta.T @ theta, theta.T @ truth
         along = overlap / self.signal
         r = fresh[:, 2:] @ _root(gram - along @ along.T * self.signal) + np.sqrt(self.signal) * fresh[:, 1:2] * along.T
-        error = as_vector(self.smooth_loss()).error(r.T, np.sqrt(self.signal) * fresh[:, 1:2].T, fresh[:, 0])
+        error = loss.error(r.T, np.sqrt(self.signal) * fresh[:, 1:2].T, fresh[:, 0])
         return float(error.mean()), *_averages(gram, overlap)
 
 

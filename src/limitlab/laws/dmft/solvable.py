@@ -1,6 +1,6 @@
 """Least squares from any start: the one loss whose descent is solved in closed form, by the Marchenko-Pastur law (claim D1).
 
-Setting.  y = <theta_*, x> + noise e, R_hat = (1/2n) sum (y - <theta, x>)^2, gradient flow theta' = -grad R_hat or steps of gradient descent.
+Setting.  y = <theta_*, x> + noise e, R_hat = (1/2n) sum (y - <theta, x>)^2; gradient flow theta' = -grad R_hat, or descent.
 Result.   Let mu be the limit law of the eigenvalues l of X'X/n, n/d -> delta, and p(l) = exp(-l t) or (1 - step l)^k what is left of an
           eigendirection's error (docs/theory/first_order.md, eqs. 7 to 9); with e0 = |theta_0 - theta_*|^2
 
@@ -54,7 +54,7 @@ def least_squares_descent(
     """
     t = np.asarray(times, dtype=float)[..., None]
     if not (t >= 0).all():
-        raise ValueError(f"times = {times} is not allowed: must be at least 0")
+        raise ValueError(f"times = {t[~(t >= 0)][0]:g} is not allowed: must be at least 0")
     longest = float(t.max(initial=0.0)) if step else 0.0
     x, weight = quadrature(1 / sample_ratio, count=max(NODES, int(longest) + 1))
     left = (1 - step * x) ** t if step else np.exp(-t * x)
