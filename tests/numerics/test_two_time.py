@@ -14,9 +14,10 @@ from limitlab.errors import ConvergenceError
 from limitlab.numerics.two_time import (
     Flow,
     History,
-    Memory,
     Progress,
     Solution,
+    ThinnedHistory,
+    WholeHistory,
     at_times,
     extrapolate,
     march,
@@ -25,6 +26,8 @@ from limitlab.numerics.two_time import (
     romberg_table,
 )
 from limitlab.numerics.two_time.examples import DampedOscillator
+from limitlab.numerics.two_time.nodes import still_kept
+from limitlab.numerics.two_time.thinned import capacity
 
 SYSTEM = DampedOscillator(coupling=2.0)
 TIMES = np.linspace(0.0, 5.0, 11)
@@ -59,10 +62,14 @@ def test_the_response_depends_on_the_lag_only() -> None:
 
 
 def test_multiresolution_memory_converges_to_the_whole_memory() -> None:
-    whole = march(SYSTEM, 20.0, 400).two_time("C")
+    """The whole last row where it is kept, and the diagonal at all times."""
+    whole = march(SYSTEM, 20.0, 400)
     gaps = []
     for per_octave in (4, 8, 16):
-        gaps.append(np.abs(march(SYSTEM, 20.0, 400, per_octave=per_octave).two_time("C") - whole).max())
+        thinned = march(SYSTEM, 20.0, 400, per_octave=per_octave)
+        row = whole.two_time("C")[-1][thinned.history.columns]
+        power = np.abs(thinned.paths["power"] - whole.paths["power"]).max()
+        gaps.append(max(float(power), float(np.abs(thinned.last_row("C")[1] - row).max())))
     scheme = worst(march(SYSTEM, 5.0, 100))  # trapezoid error at the same step
     assert gaps[2] < 0.05 * scheme
     assert gaps[0] > 6 * gaps[1] > 36 * gaps[2]  # local cubics: close to a factor 16 per doubling
@@ -78,29 +85,55 @@ def test_the_rule_is_the_trapezoid_rule_for_cubics(steps: int, per_octave: int, 
     np.testing.assert_allclose(weights @ x[points] ** degree, np.trapezoid(x**degree) * 1.0, rtol=1e-10)
 
 
-@given(n=st.integers(1, 40), seed=st.integers(0, 1000), per_octave=st.sampled_from([None, 30]))
+@given(n=st.integers(1, 40), seed=st.integers(0, 1000), thinned=st.booleans())
 @settings(max_examples=40)
-def test_memory_integrals_are_trapezoid_sums(n: int, seed: int, per_octave: int | None) -> None:
-    """Against the definition, written out with full matrices; with many points per octave the rule keeps them all."""
+def test_memory_integrals_are_trapezoid_sums(n: int, seed: int, thinned: bool) -> None:
+    """Against the definition, written out with full matrices; with many points per octave the thinned history keeps them all."""
     rng = np.random.default_rng(seed)
     f, g, full = rng.normal(size=n + 1), rng.normal(size=n + 1), np.tril(rng.normal(size=(n + 1, n + 1)))
-    packed = full[np.tril_indices(n + 1)]
-    memory = Memory(0.3, None if per_octave is None else multiresolution(n, per_octave))
-    after = [0.3 * np.trapezoid(f[s:] * full[s:, s]) for s in range(n + 1)]
+    history: History = WholeHistory(("X",), ("Y",), (), (), n, 0.3)
+    if thinned:
+        history = ThinnedHistory(("X",), ("Y",), (), (), n, 0.3, 30)
+    for i in range(n + 1):
+        if i:
+            history.close_row()
+            history.begin_row(i)
+        history.row("X")[:] = full[i, : i + 1]
+        history.row("Y")[:] = full[i, : i + 1]
+    after = np.array([0.3 * np.trapezoid(f[s:] * full[s:, s]) for s in range(n + 1)])
     before = [0.3 * np.trapezoid(g[: s + 1] * full[s, : s + 1]) for s in range(n + 1)]
     symmetric = full + np.tril(full, -1).T
     whole = [0.3 * np.trapezoid(f * symmetric[:, s]) for s in range(n + 1)]
-    for found, wanted in zip((*memory.both(f, g, packed), memory.whole(f, packed)), (after, before, whole), strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-12)
-    np.testing.assert_allclose(memory.after(f, packed), after, atol=1e-12)
-    np.testing.assert_allclose(memory.before(g, packed), before, atol=1e-12)
+    forward, backward = history.both(f, g, "X")
+    np.testing.assert_allclose(forward, after, atol=1e-12)
+    np.testing.assert_allclose(backward, before, atol=1e-12)
+    np.testing.assert_allclose(history.whole(f, "X"), whole, atol=1e-12)
+    np.testing.assert_allclose(history.after(f, "X"), after, atol=1e-12)
+    np.testing.assert_allclose(history.before(g, "X"), before, atol=1e-12)
+    np.testing.assert_allclose(history.total(f), 0.3 * np.trapezoid(f), atol=1e-12)
+    last = 0.15 * f[-1] * full[-1]  # `after_start` leaves out u = t
+    history.row("Y")[:] = 0.0
+    np.testing.assert_allclose(history.after_start(f, "Y")[:-1], (after - last)[:-1], atol=1e-12)
+
+
+@given(steps=st.integers(10, 2000), per_octave=st.integers(2, 12))
+@settings(max_examples=30)
+def test_a_dropped_column_is_never_missed(steps: int, per_octave: int) -> None:
+    """Marching forward by dropping gives exactly the columns that the rule keeps among all of them, and few of them."""
+    columns = np.zeros(1, dtype=np.int64)
+    for index in range(1, steps + 1):
+        columns = np.append(columns[still_kept(columns, index, per_octave)], index)
+    fresh = np.arange(steps)
+    np.testing.assert_array_equal(columns[:-1], fresh[still_kept(fresh, steps, per_octave)])
+    assert columns.size <= capacity(steps, per_octave)
 
 
 class Interrupted(Exception):
     pass
 
 
-def test_an_interrupted_march_continues_to_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("per_octave", [None, 4])
+def test_an_interrupted_march_continues_to_the_same_bits(tmp_path: Path, per_octave: int | None) -> None:
     file = tmp_path / "march.npz"
 
     class Fragile(DampedOscillator):
@@ -113,13 +146,16 @@ def test_an_interrupted_march_continues_to_the_same_bits(tmp_path: Path) -> None
             return super().flow(history)
 
     with pytest.raises(Interrupted):
-        march(Fragile(2.0), 5.0, 100, checkpoint=file, checkpoint_every=0.0)
+        march(Fragile(2.0), 5.0, 100, per_octave=per_octave, checkpoint=file, checkpoint_every=0.0)
     assert [path.name for path in tmp_path.iterdir()] == ["march.npz"]
     calls = Fragile.calls
-    resumed = march(Fragile(2.0), 5.0, 100, checkpoint=file)
+    resumed, straight = (
+        march(Fragile(2.0), 5.0, 100, per_octave=per_octave, checkpoint=file),
+        march(SYSTEM, 5.0, 100, per_octave=per_octave),
+    )
     assert Fragile.calls - calls < 110  # the first half was not repeated
-    np.testing.assert_array_equal(resumed.paths["x"], march(SYSTEM, 5.0, 100).paths["x"])
-    np.testing.assert_array_equal(resumed.two_time("C"), march(SYSTEM, 5.0, 100).two_time("C"))
+    np.testing.assert_array_equal(resumed.paths["x"], straight.paths["x"])
+    np.testing.assert_array_equal(resumed.last_row("C"), straight.last_row("C"))
     assert not file.exists()
 
 
@@ -162,7 +198,14 @@ def test_impossible_marches_are_refused(end: float, steps: int, limit: float, wo
 
 def test_the_memory_estimate_is_what_is_allocated() -> None:
     history = march(SYSTEM, 1.0, 30).history
+    assert isinstance(history, WholeHistory)
     assert memory_bytes(SYSTEM, 30) == sum(packed.nbytes for packed in history.triangles.values())
+    assert memory_bytes(SYSTEM, 20_000, per_octave=8) < 0.1 * memory_bytes(SYSTEM, 20_000)
+
+
+def test_a_thinned_history_has_no_triangle() -> None:
+    with pytest.raises(ValueError, match="last_row"):
+        march(SYSTEM, 1.0, 60, per_octave=2).two_time("C")
 
 
 def test_an_overflow_names_step_and_rate() -> None:

@@ -103,7 +103,7 @@ class ExchangeableNeurons:
 
     def flow(self, history: History) -> Flow:
         """Right sides of (5) to (8), from the residual (2) to (4)."""
-        m, ratio, step = self.width, self.sample_ratio, history.memory.step
+        m, ratio, step = self.width, self.sample_ratio, history.step
         a, v = history.path("second_layer"), history.path("overlap")
         kernel, target = self.kernels.padded
         coupling = ratio / m**2 * a[-1] * a  # K a(t) a(s)
@@ -118,7 +118,7 @@ class ExchangeableNeurons:
         label = self.noise**2 + self.kernels.target_norm - a[-1] * phi[-1] - a * phi + a[-1] * a * overlap_kernel
         history.row("label")[:] = label
         r, residual = self._residual(history, label, a[-1] * a * response_kernel, step)
-        integrated = 1.0 - history.memory.total(r)
+        integrated = 1.0 - history.total(r)
 
         # Memory kernels of the weights, eq. (5).
         s_same = coupling * (r * h1_s + residual * h2_s * same[1])
@@ -133,7 +133,7 @@ class ExchangeableNeurons:
         forcings: dict[str, Floats | float] = {
             "C+": history.whole(s, "C+") + noise_force + signal * v,
             "R+": response_force,
-            "overlap": signal / m + history.memory.total(s * v),
+            "overlap": signal / m + history.total(s * v),
         }
         if m > 1:
             s, d = s_same - s_other, d_same - d_other
@@ -150,15 +150,12 @@ class ExchangeableNeurons:
         multiplier = (growth["+"] + (m - 1) * growth.get("-", 0.0)) / m
         rates = {kind + sector: multiplier + rate for sector, rate in local.items() for kind in ("C", "R")}
         rates["overlap"] = rates["C+"]
-        for name in (*self.correlations, *self.responses):  # interpolate the time derivative, which fades, not the forcing
-            still = rates[name] * history.row(name)
-            forcings[name] = still + history.fill(np.asarray(forcings[name]) - still)
         speed = 0.0 if self.frozen else ratio / m
         rates["second_layer"] = speed * float(overlap_kernel[-1])
         forcings["second_layer"] = speed * (
             phi[-1] * integrated
-            + history.memory.total(r * a * overlap_kernel)
-            + history.memory.total(residual * a * response_kernel)
+            + history.total(r * a * overlap_kernel)
+            + history.total(residual * a * response_kernel)
         )
         observed = {
             "train_error": float(residual[-1]),
@@ -190,6 +187,5 @@ class ExchangeableNeurons:
         newest[:] = 0.0
         newest[:] = (response - history.after_start(response, "r")) / (1.0 + 0.5 * step * response[-1])
         newest[-1] = response[-1]
-        history.fill(newest)
-        half = history.fill(label - history.whole(newest, "label"))
-        return newest, history.fill(half - history.before(half, "r"))
+        half = label - history.whole(newest, "label")
+        return newest, half - history.before(half, "r")

@@ -1,6 +1,6 @@
 """Causal integrators for two-time (Volterra) systems: triangular histories, memory integrals, extrapolation.
 
-- `march` integrates a `TwoTimeSystem` on a uniform grid, with the whole history or a multi-resolution part of it;
+- `march` integrates a `TwoTimeSystem` on a uniform grid, with the whole history or a thinned one;
 - `extrapolate` combines marches with N, 2N, 4N, ... steps and estimates the error;
 - `limitlab.numerics.two_time.examples` has a solvable system to start from.
 """
@@ -10,25 +10,27 @@ from limitlab.numerics.two_time.extrapolation import at_times as at_times
 from limitlab.numerics.two_time.extrapolation import extrapolate as extrapolate
 from limitlab.numerics.two_time.extrapolation import romberg_table as romberg_table
 from limitlab.numerics.two_time.marching import Flow as Flow
-from limitlab.numerics.two_time.marching import History as History
 from limitlab.numerics.two_time.marching import Progress as Progress
 from limitlab.numerics.two_time.marching import Solution as Solution
 from limitlab.numerics.two_time.marching import TwoTimeSystem as TwoTimeSystem
 from limitlab.numerics.two_time.marching import march as march
 from limitlab.numerics.two_time.marching import memory_bytes as memory_bytes
-from limitlab.numerics.two_time.memory import Memory as Memory
+from limitlab.numerics.two_time.memory import History as History
+from limitlab.numerics.two_time.memory import WholeHistory as WholeHistory
 from limitlab.numerics.two_time.nodes import Nodes as Nodes
 from limitlab.numerics.two_time.nodes import multiresolution as multiresolution
+from limitlab.numerics.two_time.thinned import ThinnedHistory as ThinnedHistory
 
 __all__ = [
     "Extrapolated",
     "Flow",
     "History",
-    "Memory",
     "Nodes",
     "Progress",
     "Solution",
+    "ThinnedHistory",
     "TwoTimeSystem",
+    "WholeHistory",
     "at_times",
     "extrapolate",
     "march",

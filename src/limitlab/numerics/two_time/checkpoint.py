@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from limitlab.numerics.two_time.marching import Flow, History
+    from limitlab.numerics.two_time.marching import Flow
+    from limitlab.numerics.two_time.memory import History
 
 Floats = NDArray[np.float64]
 
@@ -25,10 +26,8 @@ def save_checkpoint(
     forcings: Mapping[str, Floats | float],
 ) -> None:
     """Write the history up to its newest point and the flow there; a reader sees the old file or the new one."""
-    used = (history.index + 1) * (history.index + 2) // 2
     arrays: dict[str, NDArray] = {"signature": np.array(signature), "index": np.array(history.index)}
-    arrays |= {f"triangle/{name}": packed[:used] for name, packed in history.triangles.items()}
-    arrays |= {f"column/{name}": sums[: history.index + 1] for name, sums in history.columns.items()}
+    arrays |= {f"history/{name}": array for name, array in history.state().items()}
     arrays |= {f"path/{name}": path[: history.index + 1] for name, path in history.paths.items()}
     arrays |= {f"record/{name}": path[: history.index + 1] for name, path in history.records.items()}
     arrays |= {f"rate/{name}": np.array(rate) for name, rate in rates.items()}
@@ -61,16 +60,14 @@ def load_checkpoint(path: str | os.PathLike[str], signature: str, history: Histo
                 f"checkpoint = {str(path)!r} is not allowed: it belongs to another march ({found}); give another file or remove it"
             )
         history.index = int(data["index"])
-        used = (history.index + 1) * (history.index + 2) // 2
-        for name, packed in history.triangles.items():
-            packed[:used] = data[f"triangle/{name}"]
-        for kind, paths in (("path", history.paths), ("record", history.records), ("column", history.columns)):
+        for kind, paths in (("path", history.paths), ("record", history.records)):
             for name, values in paths.items():
                 values[: history.index + 1] = data[f"{kind}/{name}"]
         parts = {
             kind: {key.removeprefix(kind + "/"): data[key] for key in data.files if key.startswith(kind + "/")}
-            for kind in ("rate", "forcing")
+            for kind in ("history", "rate", "forcing")
         }
+    history.restore(parts["history"])
     rates = {name: float(value) for name, value in parts["rate"].items()}
     forcings = {name: value if value.ndim else float(value) for name, value in parts["forcing"].items()}
     return Flow(rates, forcings, {})

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.numerics.two_time.marching import Flow, History
+from limitlab.numerics.two_time.marching import Flow
+from limitlab.numerics.two_time.memory import History
 
 Floats = NDArray[np.float64]
 
@@ -42,15 +43,15 @@ class DampedOscillator:
 
     def flow(self, history: History) -> Flow:
         """Unit damping and the memory integrals."""
-        lag = history.memory.step * np.arange(history.index, -1, -1)
+        lag = history.step * (history.index - history.columns)
         kernel = -self.coupling * np.exp(-lag)
         response, pushed = history.both(kernel, np.ones(lag.size), "R")
         return Flow(
             rates={"x": 1.0, "C": 1.0, "R": 1.0},
             forcings={
-                "x": history.memory.total(kernel * history.path("x")),
-                "C": history.fill(history.whole(kernel, "C") + pushed),
-                "R": history.fill(response),
+                "x": history.total(kernel * history.path("x")),
+                "C": history.whole(kernel, "C") + pushed,
+                "R": response,
             },
             observed={"power": float(history.row("C")[-1])},
         )

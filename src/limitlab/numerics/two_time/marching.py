@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
 from limitlab.numerics.two_time.checkpoint import load_checkpoint, save_checkpoint
-from limitlab.numerics.two_time.memory import Memory, row, triangle
-from limitlab.numerics.two_time.nodes import multiresolution
+from limitlab.numerics.two_time.memory import History, WholeHistory
+from limitlab.numerics.two_time.thinned import ThinnedHistory, capacity
 
 Floats = NDArray[np.float64]
 
@@ -71,69 +71,6 @@ class TwoTimeSystem(Protocol):
         """Impose constraints on the newest row, such as a fixed norm; called before every evaluation."""
 
 
-class History:
-    """All two-time functions up to the newest time `index * step`, with the memory integrals over them.
-
-    Attributes
-    ----------
-    index
-        The newest grid point.
-    memory
-        Integrals over rows and triangles (`limitlab.numerics.two_time.memory.Memory`).
-    triangles, paths, records
-        Packed two-time functions, functions of one time, recorded observables, by name.
-    columns
-        Sums of the auxiliary two-time functions over their first time, up to the last finished row.
-    """
-
-    def __init__(self, system: TwoTimeSystem, steps: int, memory: Memory):
-        self.index = 0
-        self.memory = memory
-        self.triangles = {name: triangle(steps) for name in (*system.correlations, *system.responses, *system.auxiliaries)}
-        self.columns = {name: np.zeros(steps + 1) for name in system.auxiliaries}
-        self.paths = {name: np.zeros(steps + 1) for name in system.functions}
-        self.records = {name: np.zeros(steps + 1) for name in system.observed}
-
-    def row(self, name: str) -> Floats:
-        """The newest row X(t, .) of a two-time function (a view: writing to it changes the history)."""
-        return row(self.triangles[name], self.index)
-
-    def path(self, name: str) -> Floats:
-        """A function of one time up to the newest time (a view)."""
-        return self.paths[name][: self.index + 1]
-
-    def after(self, f: Floats, name: str) -> Floats:
-        """int_s^t f(u) X(u, s) du."""
-        return self.memory.after(f, self.triangles[name])
-
-    def after_start(self, f: Floats, name: str) -> Floats:
-        """int_s^t f(u) X(u, s) du for an auxiliary X whose weight is near u = s; the newest row of X must be 0."""
-        return self.memory.after_start(f, self.triangles[name], self.columns[name])
-
-    def fill(self, values: Floats) -> Floats:
-        """Interpolate from the kept columns to all of them, in place (nothing to do with the whole history)."""
-        return self.memory.fill(values)
-
-    def close_row(self) -> None:
-        """Add the newest row, which will not change any more, to the sums over first times."""
-        for name, sums in self.columns.items():
-            newest = self.row(name)
-            sums[: self.index] += newest[:-1]
-            sums[self.index] = 0.5 * newest[-1]
-
-    def before(self, f: Floats, name: str) -> Floats:
-        """int_0^s f(u) X(s, u) du."""
-        return self.memory.before(f, self.triangles[name])
-
-    def both(self, forward: Floats, backward: Floats, name: str) -> tuple[Floats, Floats]:
-        """`after(forward)` and `before(backward)` in one pass."""
-        return self.memory.both(forward, backward, self.triangles[name])
-
-    def whole(self, f: Floats, name: str) -> Floats:
-        """int_0^t f(u) X(u, s) du for a symmetric X."""
-        return self.memory.whole(f, self.triangles[name])
-
-
 @dataclass(frozen=True)
 class Progress:
     """How far a march is: steps done, steps in all, seconds used, seconds left (estimated from the work still to do)."""
@@ -153,17 +90,26 @@ class Solution:
     history: History
 
     def two_time(self, name: str) -> Floats:
-        """A two-time function as a full lower triangle (zeros above the diagonal)."""
+        """A two-time function as a full lower triangle (zeros above the diagonal); needs the whole history."""
+        if not isinstance(self.history, WholeHistory):
+            raise ValueError(f"two_time({name!r}) is not allowed with per_octave: a thinned history keeps `last_row` only")
         size = self.times.size
         full = np.zeros((size, size))
         full[np.tril_indices(size)] = self.history.triangles[name]
         return full
 
+    def last_row(self, name: str) -> tuple[Floats, Floats]:
+        """The earlier times that the last row keeps, and X(end, .) there."""
+        return self.times[self.history.columns], self.history.row(name)
 
-def memory_bytes(system: TwoTimeSystem, steps: int) -> int:
-    """Bytes that the triangles of a march take."""
-    triangles = len(system.correlations) + len(system.responses) + len(system.auxiliaries)
-    return 8 * triangles * ((steps + 1) * (steps + 2) // 2)
+
+def memory_bytes(system: TwoTimeSystem, steps: int, per_octave: int | None = None) -> int:
+    """Bytes that the two-time functions of a march take."""
+    functions = len(system.correlations) + len(system.responses) + len(system.auxiliaries)
+    if per_octave is None:
+        return 8 * functions * ((steps + 1) * (steps + 2) // 2)
+    size = capacity(steps, per_octave)
+    return 8 * functions * size * (steps + 1 + size) + 12 * size * (steps + 1)  # and the rule
 
 
 def march(
@@ -186,8 +132,8 @@ def march(
     end, steps
         Last time and number of steps.
     per_octave
-        Points per octave of the multi-resolution memory; None visits the whole history. The cost of a step is then
-        O((per_octave * log i)^2 + i) instead of O(i^2).
+        Points per octave of a thinned history; None keeps the whole history. Step i then costs O((per_octave * log i)^2 + i)
+        instead of O(i^2).
     memory_limit
         Refuse to start when the triangles need more bytes than this.
     checkpoint, checkpoint_every
@@ -203,10 +149,12 @@ def march(
     >>> bool(abs(solution.two_time("R")[-1, 0] - DampedOscillator(coupling=1.0).exact(2.0)) < 1e-4)
     True
     """
-    _check(end, steps, memory_bytes(system, steps), memory_limit)
+    _check(end, steps, memory_bytes(system, steps, per_octave), memory_limit, per_octave)
     step = end / steps
-    nodes = None if per_octave is None else multiresolution(steps, per_octave)
-    history = History(system, steps, Memory(step, nodes))
+    names = ((*system.correlations, *system.responses), system.auxiliaries, system.functions, system.observed)
+    history: History = (
+        WholeHistory(*names, steps, step) if per_octave is None else ThinnedHistory(*names, steps, step, per_octave)
+    )
     signature = f"{type(system).__name__} {system!r} end={end!r} steps={steps} per_octave={per_octave}"
     resumed = None if checkpoint is None else load_checkpoint(checkpoint, signature, history)
     flow = _begin(system, history) if resumed is None else resumed
@@ -224,13 +172,13 @@ def march(
     return Solution(np.linspace(0.0, end, steps + 1), {**history.paths, **history.records}, history)
 
 
-def _check(end: float, steps: int, needed: int, limit: float) -> None:
+def _check(end: float, steps: int, needed: int, limit: float, per_octave: int | None) -> None:
     if not (np.isfinite(end) and end > 0):
         raise ValueError(f"end = {end} is not allowed: must be a finite time above 0")
     if steps < 2:
         raise ValueError(f"steps = {steps} is not allowed: must be at least 2")
     if needed > limit:
-        allowed = int(steps * np.sqrt(limit / needed))
+        allowed = int(steps * (limit / needed) ** (0.5 if per_octave is None else 1.0))
         raise ValueError(
             f"steps = {steps} is not allowed: the history would take {needed / 1e9:.2f} GB, the limit is {limit / 1e9:.2f} GB; "
             f"use at most {allowed} steps or raise memory_limit"
@@ -259,7 +207,8 @@ def _record(system: TwoTimeSystem, history: History, flow: Flow) -> Flow:
 def _advance(system: TwoTimeSystem, history: History, old: Flow, step: float, index: int) -> Flow:
     """One step: predict with the old flow, evaluate, correct, evaluate."""
     history.close_row()
-    history.index = index
+    kept = history.begin_row(index)
+    old = replace(old, forcings={name: f[kept] if isinstance(f, np.ndarray) else f for name, f in old.forcings.items()})
     new = old
     for _ in range(2):
         _crank_nicolson(system, history, old, new, step, index)
@@ -270,7 +219,7 @@ def _advance(system: TwoTimeSystem, history: History, old: Flow, step: float, in
             rate = max(abs(value) for value in old.rates.values())
             raise ConvergenceError(
                 f"the march overflowed at time {index * step:.4g}: the step {step:.3g} times the fastest local rate {rate:.3g} is "
-                f"{step * rate:.3g}; use more steps (below 1 is safe)",
+                f"{step * rate:.3g}; use more steps (below 1 is safe), or more points per octave if the history is thinned",
                 estimate=history.paths,
             )
     return _record(system, history, new)
@@ -284,14 +233,14 @@ def _crank_nicolson(system: TwoTimeSystem, history: History, old: Flow, new: Flo
         force = float(old.forcings[name]) + float(new.forcings[name])  # type: ignore[arg-type]
         path[index] = (path[index - 1] * (1 - half * l0) + half * force) / (1 + half * l1)
     for name in (*system.correlations, *system.responses):
-        before, newest = row(history.triangles[name], index - 1), history.row(name)
+        before, newest = history.previous(name), history.row(name)
         l0, l1 = old.rates[name], new.rates[name]
         f0, f1 = np.asarray(old.forcings[name]), np.asarray(new.forcings[name])
-        newest[:index] = (before * (1 - half * l0) + half * (f0 + f1[:index])) / (1 + half * l1)
+        newest[:-1] = (before * (1 - half * l0) + half * (f0 + f1[: before.size])) / (1 + half * l1)
         if name in system.responses:
-            newest[index] = 1.0
+            newest[-1] = 1.0
         else:
-            newest[index] = (before[-1] * (1 - step * l0) + step * (f0[-1] + f1[-1])) / (1 + step * l1)
+            newest[-1] = (before[-1] * (1 - step * l0) + step * (f0[-1] + f1[-1])) / (1 + step * l1)
 
 
 class _Clock:

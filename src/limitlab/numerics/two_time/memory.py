@@ -1,36 +1,97 @@
-"""Memory integrals over a triangular history, the inner loop of every two-time system.
+"""Histories of a two-time system: the rows of all its functions up to the newest time, and the memory integrals over them.
 
-A two-time function X(t_i, t_j) with j <= i on the grid t_j = j * step is a packed lower triangle: row i starts at entry
-i (i + 1) / 2. For a row f(t_i, .) there are three integrals, each by the trapezoid rule,
+For a row f(t, .) at the newest time there are three integrals over a two-time function X, each by the trapezoid rule,
 
     after(s)  = int_s^t f(t, u) X(u, s) du,     before(s) = int_0^s f(t, u) X(s, u) du,
-    whole(s)  = int_0^t f(t, u) X(u, s) du      for symmetric X, which is the sum of the two,
+    whole(s)  = int_0^t f(t, u) X(u, s) du      for symmetric X, which is the sum of the two.
 
-and the triangle is read once for both of the first two: a dense pass costs i^2 / 2 contiguous reads. With a
-multi-resolution rule (`limitlab.numerics.two_time.nodes`) both are evaluated at O(log i) kept columns only, each from O(log i)
-points, and are zero at the others. The caller combines them into something *small*, a time derivative or a residual, and then
-calls `fill`: interpolating the integrals themselves would leave an error that does not fade when the motion does, and such errors
-grow. For the same reason the bulk of every integral, a value times an integral over all points, is split off before sampling.
+A `WholeHistory` keeps every point: packed lower triangles in which row i starts at entry i (i + 1) / 2, read once for `after` and
+`before` together, i^2 / 2 contiguous reads. `limitlab.numerics.two_time.thinned.ThinnedHistory` keeps few columns.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.numerics.two_time.nodes import Nodes, interpolate_gaps
-
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Mask = slice | NDArray[np.bool_]
 
 
-def triangle(steps: int, dtype: type = np.float64) -> Floats:
+class History(Protocol):
+    """All two-time functions up to the newest time `index * step`, on the points `columns` of every row.
+
+    Attributes
+    ----------
+    index, step
+        The newest grid point and the distance of grid points.
+    columns
+        The earlier points s at which the newest row knows X(t, s); the last one is `index` itself.
+    paths, records
+        Functions of one time and recorded observables, by name, at all grid points.
+    """
+
+    index: int
+    step: float
+    paths: dict[str, Floats]
+    records: dict[str, Floats]
+
+    @property
+    def columns(self) -> Integers:
+        """Indices of the kept columns."""
+
+    def row(self, name: str) -> Floats:
+        """The newest row X(t, .) of a two-time function (a view: writing to it changes the history)."""
+
+    def previous(self, name: str) -> Floats:
+        """The row before the newest one, at all columns of the newest row but the last."""
+
+    def path(self, name: str) -> Floats:
+        """A function of one time at the columns."""
+
+    def begin_row(self, index: int) -> Mask:
+        """Open the row of a new time; returns which columns of the row before are kept."""
+
+    def close_row(self) -> None:
+        """The newest row will not change any more."""
+
+    def after(self, f: Floats, name: str) -> Floats:
+        """int_s^t f(u) X(u, s) du."""
+
+    def after_start(self, f: Floats, name: str) -> Floats:
+        """`after` for an auxiliary X whose weight is near u = s; the newest row of X must be 0."""
+
+    def before(self, f: Floats, name: str) -> Floats:
+        """int_0^s f(u) X(s, u) du."""
+
+    def both(self, forward: Floats, backward: Floats, name: str) -> tuple[Floats, Floats]:
+        """`after(forward)` and `before(backward)`."""
+
+    def whole(self, f: Floats, name: str) -> Floats:
+        """int_0^t f(u) X(u, s) du for a symmetric X."""
+
+    def total(self, f: Floats) -> float:
+        """int_0^t f(u) du."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything that is needed to continue, as arrays."""
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `state` of an equal history returned."""
+
+
+def triangle(steps: int) -> Floats:
     """A packed lower triangle of zeros with rows 0..steps.
 
     >>> triangle(2).size
     6
     """
-    return np.zeros((steps + 1) * (steps + 2) // 2, dtype=dtype)
+    return np.zeros((steps + 1) * (steps + 2) // 2)
 
 
 def row(packed: Floats, i: int) -> Floats:
@@ -81,127 +142,105 @@ def _dense_before(packed, backward, step, before):  # type: ignore[no-untyped-de
         before[u] = step * (total - 0.5 * backward[0] * packed[first] - 0.5 * backward[u] * packed[first + u])
 
 
-@numba.njit(cache=True)
-def _sparse_after(packed, forward, step, start, points, weights, after):  # type: ignore[no-untyped-def]
-    """int_s^t f(u) X(u,s) du = X(t,s) int_s^t f - int_s^t f(u) [X(t,s) - X(u,s)] du, the first integral over all points."""
-    last = forward.size - 1
-    tail, later = np.zeros(last + 1), 0.5 * forward[last]
-    for u in range(last - 1, -1, -1):
-        tail[u] = later + 0.5 * forward[u]
-        later += forward[u]
-    for j in points[start[last] : start[last + 1]]:
-        total, newest = 0.0, packed[last * (last + 1) // 2 + j]
-        for k in range(start[last - j], start[last - j + 1]):
-            u = j + points[k]
-            total += weights[k] * forward[u] * (newest - packed[u * (u + 1) // 2 + j])
-        after[j] = step * (newest * tail[j] - total)
-
-
-@numba.njit(cache=True)
-def _sparse_after_start(packed, forward, column, step, start, points, weights, after):  # type: ignore[no-untyped-def]
-    """int_s^t f(u) X(u,s) du = f(s) int_s^t X(u,s) du + int_s^t [f(u) - f(s)] X(u,s) du; `column` has sums of X over u."""
-    last = forward.size - 1
-    for j in points[start[last] : start[last + 1]]:
-        total = 0.0
-        for k in range(start[last - j], start[last - j + 1]):
-            u = j + points[k]
-            total += weights[k] * (forward[u] - forward[j]) * packed[u * (u + 1) // 2 + j]
-        after[j] = step * (total + forward[j] * column[j])
-
-
-@numba.njit(cache=True)
-def _sparse_before(packed, backward, step, start, points, weights, before):  # type: ignore[no-untyped-def]
-    last = backward.size - 1
-    for j in points[start[last] : start[last + 1]]:
-        first, total = j * (j + 1) // 2, 0.0
-        for k in range(start[j], start[j + 1]):
-            total += weights[k] * backward[points[k]] * packed[first + points[k]]
-        before[j] = step * total
-
-
-class Memory:
-    """The three memory integrals on a uniform grid, dense (`nodes=None`) or with a multi-resolution rule.
+class WholeHistory:
+    """Every point of every row, in packed triangles (see `History`).
 
     Parameters
     ----------
-    step
-        Distance of the grid points.
-    nodes
-        Rule from `multiresolution`, or None to use every point.
+    two_time, auxiliaries
+        Names of the two-time functions that evolve, and of those that the system computes itself.
+    functions, observed
+        Names of the functions of one time and of the recorded observables.
+    steps, step
+        Number of steps and distance of the grid points.
 
     Examples
     --------
     A constant history, f = 1, t = 2: int_s^t du = t - s.
 
-    >>> Memory(1.0).after(np.ones(3), np.ones(6))
-    array([2., 1., 0.])
+    >>> history = WholeHistory(("X",), (), (), (), steps=2, step=1.0)
+    >>> history.triangles["X"][:] = 1.0
+    >>> _ = history.begin_row(2)
+    >>> history.after(np.ones(3), "X"), history.before(np.ones(3), "X"), history.total(np.ones(3))
+    (array([2., 1., 0.]), array([0., 1., 2.]), 2.0)
     """
 
-    def __init__(self, step: float, nodes: Nodes | None = None):
-        self.step = float(step)
-        self.nodes = nodes
+    def __init__(
+        self,
+        two_time: Sequence[str],
+        auxiliaries: Sequence[str],
+        functions: Sequence[str],
+        observed: Sequence[str],
+        steps: int,
+        step: float,
+    ):
+        self.index, self.step = 0, float(step)
+        self.triangles = {name: triangle(steps) for name in (*two_time, *auxiliaries)}
+        self.paths = {name: np.zeros(steps + 1) for name in functions}
+        self.records = {name: np.zeros(steps + 1) for name in observed}
+        self._all = np.arange(steps + 1)
 
-    def after(self, f: Floats, packed: Floats) -> Floats:
-        """int_s^t f(u) X(u, s) du for s = t_0..t_i, where i + 1 is the length of f."""
+    @property
+    def columns(self) -> Integers:
+        """All points up to the newest."""
+        return self._all[: self.index + 1]
+
+    def row(self, name: str) -> Floats:
+        """X(t, .)."""
+        return row(self.triangles[name], self.index)
+
+    def previous(self, name: str) -> Floats:
+        """X(t - step, .)."""
+        return row(self.triangles[name], self.index - 1)
+
+    def path(self, name: str) -> Floats:
+        """x at all points up to the newest."""
+        return self.paths[name][: self.index + 1]
+
+    def begin_row(self, index: int) -> Mask:
+        """Nothing is dropped."""
+        self.index = index
+        return slice(None)
+
+    def close_row(self) -> None:
+        """Nothing to do."""
+
+    def after(self, f: Floats, name: str) -> Floats:
+        """int_s^t f(u) X(u, s) du."""
         result = np.zeros(f.size)
-        if self.nodes is None:
-            _dense_after(packed, f, self.step, result)
-        else:
-            _sparse_after(packed, f, self.step, self.nodes.start, self.nodes.points, self.nodes.weights, result)
+        _dense_after(self.triangles[name], f, self.step, result)
         return result
 
-    def after_start(self, f: Floats, packed: Floats, column: Floats) -> Floats:
-        """`after` for an X(u, s) whose weight is near u = s, so that f(s) int X(u, s) du is the bulk of it.
+    after_start = after
 
-        `column` has the sums of X(u, s) over u (half a weight at u = s) up to the last finished row; the newest row counts as 0.
-        """
-        if self.nodes is None:
-            return self.after(f, packed)
+    def before(self, f: Floats, name: str) -> Floats:
+        """int_0^s f(u) X(s, u) du."""
         result = np.zeros(f.size)
-        rule = (self.nodes.start, self.nodes.points, self.nodes.weights)
-        _sparse_after_start(packed, f, column, self.step, *rule, result)
+        _dense_before(self.triangles[name], f, self.step, result)
         return result
 
-    def fill(self, values: Floats) -> Floats:
-        """Values that a multi-resolution memory computed at the kept columns, interpolated to the others, in place."""
-        if self.nodes is not None:
-            interpolate_gaps(self.nodes.of(values.size - 1)[0], values)
-        return values
-
-    def before(self, f: Floats, packed: Floats) -> Floats:
-        """int_0^s f(u) X(s, u) du for s = t_0..t_i.
-
-        >>> Memory(1.0).before(np.ones(3), np.ones(6))
-        array([0., 1., 2.])
-        """
-        result = np.zeros(f.size)
-        if self.nodes is None:
-            _dense_before(packed, f, self.step, result)
-        else:
-            _sparse_before(packed, f, self.step, self.nodes.start, self.nodes.points, self.nodes.weights, result)
-        return result
-
-    def both(self, forward: Floats, backward: Floats, packed: Floats) -> tuple[Floats, Floats]:
+    def both(self, forward: Floats, backward: Floats, name: str) -> tuple[Floats, Floats]:
         """`after(forward)` and `before(backward)` in one pass over the triangle."""
-        if self.nodes is not None:
-            return self.after(forward, packed), self.before(backward, packed)
         after, before = np.zeros(forward.size), np.zeros(forward.size)
-        _dense_pass(packed, forward, backward, self.step, after, before)
+        _dense_pass(self.triangles[name], forward, backward, self.step, after, before)
         return after, before
 
-    def whole(self, f: Floats, packed: Floats) -> Floats:
-        """int_0^t f(u) X(u, s) du for a symmetric X.
-
-        >>> Memory(1.0).whole(np.ones(3), np.ones(6))
-        array([2., 2., 2.])
-        """
-        after, before = self.both(f, f, packed)
+    def whole(self, f: Floats, name: str) -> Floats:
+        """int_0^t f(u) X(u, s) du for a symmetric X."""
+        after, before = self.both(f, f, name)
         return after + before
 
     def total(self, f: Floats) -> float:
-        """int_0^t f(u) du.
-
-        >>> Memory(0.5).total(np.array([0.0, 1.0, 2.0]))
-        1.0
-        """
+        """int_0^t f(u) du."""
         return self.step * (float(f.sum()) - 0.5 * float(f[0] + f[-1]))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The used part of every triangle."""
+        used = (self.index + 1) * (self.index + 2) // 2
+        return {f"triangle/{name}": packed[:used] for name, packed in self.triangles.items()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Copy the triangles."""
+        for name, packed in self.triangles.items():
+            saved = state[f"triangle/{name}"]
+            packed[: saved.size] = saved

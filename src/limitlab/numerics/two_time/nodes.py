@@ -1,9 +1,9 @@
 """Which points of a uniform grid a memory integral visits: all of them, or few that are dense at both ends.
 
 A two-time function X(t, s) of a system that ages changes on the scale of min(t - s, s): quickly near the diagonal and near
-the start, slowly in between. On the integers 0..n the multi-resolution rule therefore keeps every point within
-2 p of an end, then every second one up to 4 p, every fourth one up to 8 p, and so on (p = `per_octave`):
-O(p log n) points instead of n. What lies between is interpolated by local cubics, and the weights of the rule are
+the start, slowly in between. On the integers 0..n few points are therefore enough: every point within 2 p of an end, every second
+one up to 4 p, every fourth one up to 8 p, and so on (p = `per_octave`), O(p log n) points instead of n. What lies between them is
+interpolated by local cubics, and the weights of an integral are
 
     W = P^T w,    w = trapezoid weights of all points,   P = interpolation from kept points to all points,            (1)
 
@@ -36,17 +36,17 @@ class Nodes:
     """
 
     start: Integers
-    points: Integers
+    points: NDArray[np.int32]
     weights: Floats
 
-    def of(self, n: int) -> tuple[Integers, Floats]:
+    def of(self, n: int) -> tuple[NDArray[np.int32], Floats]:
         """Points and weights of the interval 0..n.
 
         >>> points, weights = multiresolution(100, per_octave=2).of(40)
         >>> points
         array([ 0,  1,  2,  3,  4,  6,  8, 12, 16, 24, 28, 32, 34, 36, 37, 38, 39,
-               40])
-        >>> round(float(weights @ points**3), 6)  # the trapezoid rule of all 41 points
+               40], dtype=int32)
+        >>> round(float(weights @ points.astype(float)**3), 6)  # the trapezoid rule of all 41 points
         640400.0
         """
         own = slice(int(self.start[n]), int(self.start[n + 1]))
@@ -59,7 +59,7 @@ def multiresolution(steps: int, per_octave: int = 8) -> Nodes:
         raise ValueError(f"per_octave = {per_octave} is not allowed: must be at least 2 (local cubics need four points)")
     distances = _distances(steps, per_octave)
     start = np.concatenate([[0], np.cumsum(_counts(distances, steps))])
-    points, weights = np.empty(start[-1], dtype=np.int64), np.empty(start[-1])
+    points, weights = np.empty(start[-1], dtype=np.int32), np.empty(start[-1])
     _fill_rule(distances, start, points, weights)
     return Nodes(start, points, weights)
 
@@ -82,30 +82,40 @@ def _counts(distances: Integers, steps: int) -> Integers:
 
 @numba.njit(cache=True)
 def _fill_rule(distances, start, points, weights):  # type: ignore[no-untyped-def]
-    """Kept points of every interval and the weights (1)."""
+    """Kept points of every interval and their weights."""
     for n in range(start.size - 1):
         first, size = start[n], start[n + 1] - start[n]
-        own = points[first : first + size]
         for k in range(size):
-            own[k] = distances[k] if 2 * k < size else n - distances[size - 1 - k]
-        weight = weights[first : first + size]
-        weight[:] = 0.0
-        if n == 0:
+            points[first + k] = distances[k] if 2 * k < size else n - distances[size - 1 - k]
+        trapezoid_weights(points[first : first + size], weights[first : first + size])
+
+
+@numba.njit(cache=True)
+def trapezoid_weights(points, weights):  # type: ignore[no-untyped-def]
+    """The weights (1) of increasing integers that begin with 0, written into `weights`."""
+    size = points.size
+    for k in range(size):
+        weights[k] = 1.0
+    weights[0] -= 0.5
+    weights[size - 1] -= 0.5
+    for k in range(size - 1):
+        gap = float(points[k + 1] - points[k])
+        if gap == 1.0:
             continue
-        lagrange = np.empty(4)
-        for k in range(size):
-            weight[k] += 0.5 if own[k] == 0 or own[k] == n else 1.0
-        for k in range(size - 1):
-            if own[k + 1] == own[k] + 1:
-                continue
-            low = min(max(k - 1, 0), size - 4)  # four neighbours of the gap (k, k + 1)
-            for x in range(own[k] + 1, own[k + 1]):
-                for p in range(4):
-                    lagrange[p] = 1.0
-                    for q in range(4):
-                        if q != p:
-                            lagrange[p] *= (x - own[low + q]) / (own[low + p] - own[low + q])
-                    weight[low + p] += lagrange[p]
+        # The sum over the points inside the gap of each Lagrange polynomial of four neighbours, by sums of powers 1..gap-1.
+        s0, s1 = gap - 1.0, 0.5 * gap * (gap - 1.0)
+        s2, s3 = s1 * (2.0 * gap - 1.0) / 3.0, s1 * s1
+        low = min(max(k - 1, 0), size - 4)
+        for p in range(4):
+            e1, e2, e3, scale = 0.0, 0.0, 1.0, 1.0
+            for q in range(4):
+                if q != p:
+                    x = float(points[low + q] - points[k])
+                    e2 += e1 * x
+                    e1 += x
+                    e3 *= x
+                    scale *= float(points[low + p] - points[low + q])
+            weights[low + p] += (s3 - e1 * s2 + e2 * s1 - e3 * s0) / scale
 
 
 @numba.njit(cache=True)
@@ -123,3 +133,19 @@ def interpolate_gaps(points, values):  # type: ignore[no-untyped-def]
         d0123 = (d123 - d012) / (x3 - x0)
         for x in range(points[k] + 1, points[k + 1]):
             values[x] = y0 + (x - x0) * (d01 + (x - x1) * (d012 + (x - x2) * d0123))
+
+
+def still_kept(columns: Integers, newest: int, per_octave: int) -> NDArray[np.bool_]:
+    """Which columns s a row at time `newest` still keeps: multiples of the spacing that their distance to both ends allows.
+
+    Spacings are powers of two that only grow with the distance to the newest point, so a column that was dropped is never missed
+    again: what a later row keeps, every earlier row has.
+
+    >>> columns = np.arange(13)
+    >>> columns[still_kept(columns, 13, per_octave=2)]
+    array([ 0,  1,  2,  3,  4,  6,  8,  9, 10, 11, 12])
+    """
+    distance = np.minimum(columns, newest - columns)
+    octave = np.ceil(np.log2(np.maximum(distance, 1) / (2 * per_octave)))
+    spacing = 1 << np.maximum(octave, 0).astype(np.int64)
+    return np.asarray(columns % spacing == 0)
