@@ -35,7 +35,7 @@ CELENTANO = """@article{celentano2021high,
 REPLICATES = 3
 """Independent solutions whose spread gives the statistical error."""
 
-FRESH = 10_000
+FRESH = 4000
 """New samples on which an experiment measures its test error: only theta' x and <theta_*, x> have to be drawn."""
 
 

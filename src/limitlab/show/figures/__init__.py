@@ -22,6 +22,7 @@ SUBJECTS = (
     "attention",
     "interpolation",
     "dynamics",
+    "first_order",
     "online_sgd",
 )
 """Files beside this one that export `FIGURES`, in the order in which their figures are listed."""
