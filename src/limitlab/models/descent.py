@@ -7,6 +7,8 @@ the time log t, in the coordinates r = w - w_hat log t that stay bounded, so tha
 
 from __future__ import annotations
 
+import threading
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,10 +28,12 @@ ON_MARGIN = 1e-9  # samples this close to the margin are on it
 FIRST_TIME = 1e-6  # where the flow is still a straight line
 TOLERANCE = 1e-10
 
+_one_at_a_time = threading.Lock()  # older versions of ODEPACK keep their state in global variables
+
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """The loss (1/n) |X theta - y|^2 and gradient descent on it.
+    """The loss (1/n) |X theta - y|^2 and gradient descent on it; several columns of labels y are as many problems, side by side.
 
     Examples
     --------
@@ -73,17 +77,17 @@ class LeastSquares:
     def limit(self, start: ArrayLike = 0.0) -> Array:
         """Where descent ends: the least-squares solution nearest to the start."""
         left, singular, right = self._svd
-        theta = np.broadcast_to(np.asarray(start, dtype=float), self.X.shape[1:])
-        return np.asarray(theta + right.T @ ((left.T @ (self.y - self.X @ theta)) / singular))
+        theta = np.broadcast_to(np.asarray(start, dtype=float), (*self.X.shape[1:], *self.y.shape[1:]))
+        return np.asarray(theta + right.T @ ((left / singular).T @ (self.y - self.X @ theta)))
 
     def descend(self, steps: int, step: float | None = None, start: ArrayLike = 0.0) -> Array:
         """theta after so many steps of gradient descent, step by step (default: the best length)."""
         eta = self.best_step if step is None else float(step)
         if not 0 < eta < self.largest_step:
             raise ValueError(f"step = {eta:g} is not allowed: must be above 0, below {self.largest_step:.6g}")
-        theta = np.array(np.broadcast_to(np.asarray(start, dtype=float), self.X.shape[1:]))
+        theta = np.array(np.broadcast_to(np.asarray(start, dtype=float), (*self.X.shape[1:], *self.y.shape[1:])))
         for _ in range(steps):
-            theta -= 2 * eta / len(self.X) * ((self.X @ theta - self.y) @ self.X)
+            theta -= 2 * eta / len(self.X) * (self.X.T @ (self.X @ theta - self.y))
         return theta
 
 
@@ -113,7 +117,7 @@ class SeparableFlow:
             )
         return found
 
-    @property
+    @cached_property
     def direction(self) -> Array:
         """w_hat: the shortest vector with <v_i, w> >= 1 for all i."""
         return self.hard_margin.direction / self.hard_margin.margin
@@ -172,7 +176,7 @@ class SeparableFlow:
 
     def remainders(self, log_times: ArrayLike) -> Array:
         """r(t) = w(t) - w_hat log t at increasing values of log t, shape (times, dimension)."""
-        from scipy.integrate import solve_ivp
+        from scipy.integrate import odeint
 
         wanted = np.atleast_1d(np.asarray(log_times, dtype=float))
         begin = float(np.log(FIRST_TIME))
@@ -180,19 +184,16 @@ class SeparableFlow:
             raise ValueError(f"log_time = {log_times!r} is not allowed: must be increasing and above {begin:.6g}")
         # At first w is still -t grad L(0).
         start = -self.gradient(np.zeros(self.vectors.shape[1])) * FIRST_TIME - self.direction * begin
-        found = solve_ivp(
-            lambda tau, r: self._rate(tau, r),
-            (begin, float(wanted[-1])),
-            start,
-            method="LSODA",
-            t_eval=wanted,
-            jac=lambda tau, r: self._jacobian(tau, r),
-            rtol=TOLERANCE,
-            atol=TOLERANCE,
-        )
-        if not found.success:
-            raise ConvergenceError(f"the gradient flow stopped at log t = {found.t[-1]:.4g}: {found.message}", found.y)
-        return np.asarray(found.y.T)
+        with _one_at_a_time, warnings.catch_warnings(action="ignore"):  # what the warnings say is in the message
+            found, how = odeint(
+                self._rate, start, [begin, *wanted], Dfun=self._jacobian, rtol=TOLERANCE, atol=TOLERANCE, mxstep=10**6,
+                tfirst=True, full_output=True,
+            )  # fmt: skip
+        if how["message"] != "Integration successful.":
+            raise ConvergenceError(
+                f"the gradient flow was not followed to log t = {wanted[-1]:.4g}: {how['message']}", found
+            )
+        return np.asarray(found[1:])
 
     def weights(self, log_times: ArrayLike) -> Array:
         """w(t) at increasing values of log t, shape (times, dimension)."""
@@ -209,23 +210,23 @@ class SeparableFlow:
         along = remainders @ self.hard_margin.direction + log_times / self.hard_margin.margin
         return np.asarray(2 * np.sin(np.arctan2(np.linalg.norm(self.across(remainders), axis=-1), along) / 2))
 
-    def _exponents(self, tau: float, r: Array) -> tuple[Array, Array]:
-        """log(t f_i) of the pull f_i of every sample, and its logarithmic derivative in the sample's margin."""
+    def _pulls(self, tau: float, r: Array) -> tuple[Array, Array | float]:
+        """t f_i of the pull f_i of every sample, and its logarithmic derivative in the sample's margin."""
         product = self.vectors @ r
         exponent = np.minimum(-self.excess * tau - product, 300.0)
         if self.loss == "exponential":
-            return exponent, np.full(len(exponent), -1.0)
+            return np.exp(exponent), -1.0
         m = (1 + self.excess) * tau + product
         damped = np.logaddexp(0.0, -m)  # f = e^-m / (1 + e^-m)
-        return exponent - damped, -np.exp(-damped)
+        return np.exp(exponent - damped), -np.exp(-damped)
 
     def _rate(self, tau: float, r: Array) -> Array:
         """dr/dlog t = t sum_i f_i v_i / n - w_hat."""
-        return np.asarray(np.exp(self._exponents(tau, r)[0]) @ self.vectors / len(self.vectors) - self.direction)
+        return np.asarray(self._pulls(tau, r)[0] @ self.vectors / len(self.vectors) - self.direction)
 
     def _jacobian(self, tau: float, r: Array) -> Array:
-        exponent, slope = self._exponents(tau, r)
-        return np.asarray((self.vectors * (np.exp(exponent) * slope / len(self.vectors))[:, None]).T @ self.vectors)
+        pulls, slope = self._pulls(tau, r)
+        return np.asarray((self.vectors * (pulls * slope / len(self.vectors))[:, None]).T @ self.vectors)
 
     def gradient(self, w: Array) -> Array:
         """The gradient of the mean loss at w."""

@@ -30,6 +30,7 @@ from limitlab.models.descent import LeastSquares
 Array = NDArray[np.float64]
 
 POINTS = 4096  # of the trapezoidal rule for (5), which converges geometrically
+LABELS = 16  # label vectors of a draw: after a few steps only a few directions are left, and one label vector says little
 
 
 def descent_limit(ratio: ArrayLike, steps: ArrayLike, signal: ArrayLike, noise: ArrayLike) -> dict[str, Array]:
@@ -106,8 +107,8 @@ class LeastSquaresDescent(Law):
     finite_size_rate: ClassVar[dict[str, float]] = dict(
         largest_step=2 / 3, best_rate=2 / 3, distance=2 / 3, coefficient_norm=1.0
     )
-    default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
-    default_seeds: ClassVar[int] = 30
+    default_sizes: ClassVar[tuple[int, ...]] = (200, 400, 800)
+    default_seeds: ClassVar[int] = 80
 
     ratio: float = parameter(4.0, "unknowns per sample", symbol=r"\gamma = p/n", above=1, scale="log")
     steps: int = parameter(10, "steps of gradient descent", symbol="k", least=0)
@@ -163,25 +164,28 @@ class LeastSquaresDescent(Law):
         return spectral(self.problem, steps) if self.inputs is not None else descent_limit(ratio, steps, signal, noise)
 
     def experiment(self, size: int, seed: int, **path: Any) -> Values:
-        """Gradient descent step by step, on a fresh draw or on the data set (then size and seed are not used)."""
-        problem = self.problem if self.inputs is not None else self.draw(size, seed)
+        """Gradient descent step by step, on a fresh draw or on the data set (then size and seed are not used).
+
+        A fresh draw of inputs serves several label vectors, over which squared lengths are averaged.
+        """
+        problem = self.problem if self.inputs is not None else self.draw(size, seed, LABELS)
         end = problem.limit()
-        norm = float(end @ end)
+        square = float(np.sum(end**2))
         away = float(np.linalg.norm(problem.descend(self.steps) - end))
         return dict(
             largest_step=problem.largest_step,
             best_rate=problem.best_rate,
-            distance=away / np.sqrt(norm) if norm else 0.0,
-            coefficient_norm=norm,
+            distance=away / np.sqrt(square) if square else 0.0,
+            coefficient_norm=square / (end.size / len(end)),
         )
 
-    def draw(self, size: int, seed: int) -> LeastSquares:
-        """Random inputs and labels."""
+    def draw(self, size: int, seed: int, *labels: int) -> LeastSquares:
+        """Random inputs with a vector of labels, or with several vectors of labels as columns."""
         rng = self.rng(size, seed)
         X = rng.standard_normal((self.samples(size), size))
-        beta = rng.standard_normal(size)
-        beta *= self.signal / np.linalg.norm(beta)
-        return LeastSquares(X, X @ beta + self.noise * rng.standard_normal(len(X)))
+        beta = rng.standard_normal((size, *labels))
+        beta *= self.signal / np.linalg.norm(beta, axis=0)
+        return LeastSquares(X, X @ beta + self.noise * rng.standard_normal((len(X), *labels)))
 
     def samples(self, size: int) -> int:
         """Number of samples that go with `size` unknowns."""

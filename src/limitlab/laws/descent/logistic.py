@@ -63,8 +63,8 @@ class LogisticDescent(LabelledLaw):
     claims: ClassVar[tuple[str, ...]] = ("J2",)
     observables: ClassVar[tuple[str, ...]] = ("margin", "norm_growth", "gap_product")
     size_meaning: ClassVar[str] = "number of features p"
-    default_sizes: ClassVar[tuple[int, ...]] = (12, 24, 48)
-    default_seeds: ClassVar[int] = 20
+    default_sizes: ClassVar[tuple[int, ...]] = (24, 48, 96)
+    default_seeds: ClassVar[int] = 50
 
     ratio: float = parameter(1.0, "features per sample", symbol="p/n", above=0, scale="log")
     loss: Tail = parameter("exponential", "loss of the margin: exponential or logistic")

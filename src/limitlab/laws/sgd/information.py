@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -183,12 +183,19 @@ def between_kinks(kinks: tuple[float, ...], mean: Array, spread: float) -> tuple
     """Nodes and Gaussian weights in t, rows for the means, with panels that end where mean + spread t is a kink."""
     places = np.clip((np.asarray(kinks, dtype=float) - mean[:, None]) / spread, -REACH, REACH)
     ends = np.sort(np.concatenate([np.full((mean.size, 1), -REACH), places, np.full((mean.size, 1), REACH)], axis=1), axis=1)
-    points, weights = np.polynomial.legendre.leggauss(NODES)
+    points, weights = _gauss()
     fractions = ((np.arange(PANELS)[:, None] + (1 + points) / 2) / PANELS).ravel()
     length = np.diff(ends, axis=1)[:, :, None]
     t = (ends[:, :-1, None] + length * fractions).reshape(mean.size, -1)
     share = (length * np.tile(weights / (2 * PANELS), PANELS)).reshape(mean.size, -1)
     return t, share * np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
+
+
+@cache
+def _gauss() -> tuple[Array, Array]:
+    """The Gauss-Legendre rule on a panel [-1, 1]."""
+    points, weights = np.polynomial.legendre.leggauss(NODES)
+    return points, weights
 
 
 def _squares(f: Activation, g: Activation, slope: Callable[[Any], Any]) -> tuple[float, float, float]:

@@ -99,8 +99,8 @@ class XorDynamics(Law):
     claims: ClassVar[tuple[str, ...]] = ("J21",)
     observables: ClassVar[tuple[str, ...]] = ("second_layer", "overlap_mu", "overlap_nu", "residual")
     size_meaning: ClassVar[str] = "dimension N of the inputs"
-    default_sizes: ClassVar[tuple[int, ...]] = (100, 200, 400)
-    default_seeds: ClassVar[int] = 20
+    default_sizes: ClassVar[tuple[int, ...]] = (400, 800, 1600)
+    default_seeds: ClassVar[int] = 150
 
     snr: float = parameter(5.0, "inverse variance of the noise", symbol=r"\lambda", above=0, scale="log")
     regularizer: float = parameter(0.03, "penalty on both layers", symbol=r"\alpha", least=0)
