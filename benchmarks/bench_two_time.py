@@ -3,7 +3,8 @@
     python benchmarks/bench_two_time.py [--full]
 
 Part 1 solves the single-index problem (m = 20, t <= 40) with the plain scheme (full matrices, matrix-vector products, one grid) and with
-the library at equal accuracy, in one run and in processor time. Part 2 goes to t = 10 m for m = 40 and fits how the time grows.
+the library at equal accuracy, in one run and in processor time. Part 2 fits how the time of a march grows with its horizon,
+for a network (m = 40, t = 10 m) and for ageing that never ends.
 `--full` also runs the plain scheme on the grid that it needs for 1e-5 (minutes) instead of extrapolating its time from smaller grids.
 """
 
@@ -11,15 +12,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.numerics.two_time import extrapolate
 
-SINGLE_INDEX: dict[str, Any] = dict(kernel=(0, 0.5, 0.3, 0.2), target=(0, 0.5, 0.3), target_norm=1.0, noise=0.5)
+SINGLE_INDEX: dict[str, Any] = dict(
+    kernel=(0, 0.5, 0.3, 0.2), target=(0, 0.5, 0.3), target_norm=1.0, noise=0.5, start_overlap=0.1
+)
 NAMES = ("train_error", "test_error", "second_layer", "overlap")
 
 
@@ -156,40 +160,67 @@ def equal_accuracy(full: bool) -> float:
     return gain
 
 
-def ratios() -> dict[str, float]:
-    """Gain over the plain scheme at accuracy 1e-5, its time extrapolated from 1600 steps."""
-    return {"plain NumPy two-time scheme at accuracy 1e-5": equal_accuracy(False)}
+def growth(
+    make: Callable[[float, int], TwoLayerDynamics], horizons: Sequence[float], per_time: int, points: int
+) -> list[float]:
+    """Processor time of one march to every horizon, printed with the exponent fitted to the last three of them."""
+    make(horizons[0], points).march(200, end=20.0)  # compile
+    seconds = [timed(lambda end=end: make(end, points).march(int(per_time * end), memory_limit=8e9))[1] for end in horizons]
+    exponent = np.polyfit(np.log(horizons[-3:]), np.log(seconds[-3:]), 1)[0]
+    label = f"{points} points per octave" if points else "whole history"
+    print(f"  {label}: {', '.join(f'{s:.2f}' for s in seconds)} s; time grows like T^{exponent:.2f}")
+    return seconds
 
 
-def long_times() -> None:
-    print("m = 40, single index, step 1/8; processor time of one march against the horizon")
-    horizons = np.array([50.0, 100.0, 200.0, 400.0])
-    for label, points in (("multi-resolution, 10 per octave", 10), ("whole history", 0)):
-        seconds = []
-        for end in horizons:
-            law = TwoLayerDynamics(width=40, sample_ratio=20, times=float(end), memory_points=points, **SINGLE_INDEX)
-            seconds.append(timed(lambda law=law, end=end: law.march(int(8 * end)))[1])
-        slopes = np.diff(np.log(seconds)) / np.log(2)
-        print(f"  {label}: {', '.join(f'{s:.2f}' for s in seconds)} s; exponents between doublings {np.round(slopes, 2)}")
-    law = TwoLayerDynamics(width=40, sample_ratio=20, times=(40.0, 100.0, 200.0, 400.0), **SINGLE_INDEX)
+def growing(end: float, points: int) -> TwoLayerDynamics:
+    """The single-index problem at m = 40."""
+    return TwoLayerDynamics(width=40, sample_ratio=20, times=float(end), memory_points=points, **SINGLE_INDEX)
+
+
+def aging(end: float, points: int) -> TwoLayerDynamics:
+    """Pure noise at the interpolation threshold, where nothing ever stops moving."""
+    law = InterpolationTransition(ratio=0.3, kernel=(0, 0, 0, 1.0))
+    return law.replace(second_layer=law.threshold()).dynamics(times=float(end)).replace(memory_points=points)
+
+
+def long_times() -> float:
+    """Cost against the horizon, and the gain of a thinned history over the whole one on the same grid."""
+    print("m = 40, single index, 8 steps per unit of time, horizons 50, 100, 200, 400 = 10 m")
+    thinned, whole = (growth(growing, (50.0, 100.0, 200.0, 400.0), 8, points) for points in (10, 0))
+    print("pure noise at the threshold, 2 steps per unit of time, horizons 320, 640, ..., 5120")
+    growth(aging, (320.0, 640.0, 1280.0, 2560.0, 5120.0), 2, 10)
+    return whole[-1] / thinned[-1]
+
+
+def accuracy_of_long_times() -> None:
+    """t = 10 m: how far steps and thinning are from what they approximate."""
+    law = growing(400.0, 10).replace(times=(40.0, 100.0, 200.0, 400.0), steps=3200)
     values = {}
-    for points in (10, 16):
-        coarse = law.replace(memory_points=points, steps=3200)
-        values[points], seconds = timed(lambda coarse=coarse: coarse.solve(NAMES))
-        accuracy = max(float(np.max(values[points].errors[n] / np.abs(values[points].values[n]).max())) for n in NAMES)
-        print(f"  Romberg 800/1600/3200 to t = 400, {points} per octave: {seconds:.0f} s, step estimate {accuracy:.1e}")
-    change = {
-        n: float(np.abs(values[10].values[n] - values[16].values[n]).max() / np.abs(values[16].values[n]).max())
-        for n in NAMES
-    }
-    print(f"  relative change from 10 to 16 points per octave: {max(change.values()):.1e}")
+    for points in (10, 20):
+        values[points], seconds = timed(lambda points=points: law.replace(memory_points=points).solve(NAMES))
+        scale = {n: np.abs(values[points].values[n]).max() for n in NAMES}
+        worst = max(float(np.max(values[points].errors[n] / scale[n])) for n in NAMES)
+        print(
+            f"  Romberg 800/1600/3200 to t = 400, {points} per octave: {seconds:.0f} s, estimated error of the step {worst:.1e}"
+        )
+    change = max(float(np.max(np.abs(values[10].values[n] - values[20].values[n]) / scale[n])) for n in NAMES)
+    print(f"  relative change from 10 to 20 points per octave: {change:.1e}")
     for name in NAMES:
-        print(f"  {name} at t = 40, 100, 200, 400: {np.array2string(values[16].values[name], precision=5)}")
+        print(f"  {name} at t = 40, 100, 200, 400: {np.array2string(values[20].values[name], precision=5)}")
+
+
+def ratios() -> dict[str, float]:
+    """Gain over the plain scheme at accuracy 1e-5 (its time extrapolated from 1600 steps), and of forgetting at t = 10 m."""
+    return {
+        "plain NumPy two-time scheme at accuracy 1e-5": equal_accuracy(False),
+        "two-time march to t = 10 m with the whole history, same grid": long_times(),
+    }
 
 
 def main() -> None:
     equal_accuracy("--full" in sys.argv)
     long_times()
+    accuracy_of_long_times()
 
 
 if __name__ == "__main__":

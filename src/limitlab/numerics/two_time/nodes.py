@@ -118,21 +118,27 @@ def trapezoid_weights(points, weights):  # type: ignore[no-untyped-def]
             weights[low + p] += (s3 - e1 * s2 + e2 * s1 - e3 * s0) / scale
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, fastmath=True)
 def interpolate_gaps(points, values):  # type: ignore[no-untyped-def]
-    """Fill `values` (known at `points`) in place between them by local cubics in Newton's form."""
+    """Fill `values` (known at `points`) in place between them by local cubics, written as powers of the distance from the gap."""
     size = points.size
     for k in range(size - 1):
-        if points[k + 1] == points[k] + 1:
+        first, gap = points[k], points[k + 1] - points[k]
+        if gap == 1:
             continue
         low = min(max(k - 1, 0), size - 4)
-        x0, x1, x2, x3 = points[low], points[low + 1], points[low + 2], points[low + 3]
-        y0, y1, y2, y3 = values[x0], values[x1], values[x2], values[x3]
+        x0, x1 = float(points[low] - first), float(points[low + 1] - first)
+        x2, x3 = float(points[low + 2] - first), float(points[low + 3] - first)
+        y0, y1, y2, y3 = values[points[low]], values[points[low + 1]], values[points[low + 2]], values[points[low + 3]]
         d01, d12, d23 = (y1 - y0) / (x1 - x0), (y2 - y1) / (x2 - x1), (y3 - y2) / (x3 - x2)
         d012, d123 = (d12 - d01) / (x2 - x0), (d23 - d12) / (x3 - x1)
-        d0123 = (d123 - d012) / (x3 - x0)
-        for x in range(points[k] + 1, points[k + 1]):
-            values[x] = y0 + (x - x0) * (d01 + (x - x1) * (d012 + (x - x2) * d0123))
+        c3 = (d123 - d012) / (x3 - x0)  # Newton's divided differences
+        c2 = d012 - c3 * (x0 + x1 + x2)
+        c1 = d01 - d012 * (x0 + x1) + c3 * (x0 * x1 + x0 * x2 + x1 * x2)
+        c0 = y0 - d01 * x0 + d012 * x0 * x1 - c3 * x0 * x1 * x2
+        for g in range(1, gap):
+            x = float(g)
+            values[first + g] = c0 + x * (c1 + x * (c2 + x * c3))
 
 
 def still_kept(columns: Integers, newest: int, per_octave: int) -> NDArray[np.bool_]:

@@ -35,7 +35,7 @@ def _fill(columns, values, last):  # type: ignore[no-untyped-def]
     return full
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, fastmath=True)
 def _after(columns, slots, newest, stored, f, step, start, points, weights):  # type: ignore[no-untyped-def]
     """int_s^t f(u) X(u,s) du = X(t,s) int_s^t f - int_s^t f(u) [X(t,s) - X(u,s)] du, the first integral over all points."""
     last = f.size - 1
@@ -53,7 +53,7 @@ def _after(columns, slots, newest, stored, f, step, start, points, weights):  # 
     return result
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, fastmath=True)
 def _after_start(columns, slots, sums, stored, f, step, start, points, weights):  # type: ignore[no-untyped-def]
     """int_s^t f(u) X(u,s) du = f(s) int_s^t X(u,s) du + int_s^t [f(u) - f(s)] X(u,s) du, where X(t,s) counts as 0."""
     last = f.size - 1
@@ -67,7 +67,7 @@ def _after_start(columns, slots, sums, stored, f, step, start, points, weights):
     return result
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, fastmath=True)
 def _before(slots, newest, stored, f, step, row_columns, row_weights, row_sizes):  # type: ignore[no-untyped-def]
     """int_0^s f(u) X(s,u) du over the columns that row s had; the newest row is not stored yet."""
     result = np.empty(slots.size)
