@@ -51,6 +51,14 @@ def left_out_error(spectrum: Spectrum, ridge: Any) -> tuple[Array, Array]:
         return squares.mean(axis=0) / gaps.mean(axis=0) ** 2, (squares / gaps**2).mean(axis=0)
 
 
+def diagnosed(spectrum: Spectrum, ridge: Any) -> dict[str, NDArray[Any]]:
+    """Variation of the leverages with its verdict, and both cross-validation errors, for every ridge."""
+    variation = leverage_variation(spectrum, ridge)
+    gcv, left_out = left_out_error(spectrum, ridge)
+    words = np.array([verdict(value) for value in variation], dtype=object)
+    return dict(leverage_variation=variation, gcv=gcv, leave_one_out=left_out, verdict=words)
+
+
 def verdict(variation: float) -> str:
     """What a coefficient of variation of the leverages means, in one word.
 

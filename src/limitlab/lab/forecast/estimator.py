@@ -143,7 +143,7 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         targets = targets.reshape(len(targets), -1)
         require_variation(targets)
         self._decompose(X, targets)
-        self._solve()
+        self.coefficients_ = self.spectrum_.coefficients(self.ridge)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -300,17 +300,8 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def diagnose(self, ridge: Any = None) -> xr.Dataset:
         """How unequal the leverages are, and the cross-validation errors of the fit to all points, for every ridge."""
-        spectrum = self._fitted()
         lam = results.ridges(self.ridge if ridge is None else ridge)
-        variation = diagnostics.leverage_variation(spectrum, lam)
-        gcv, left_out = diagnostics.left_out_error(spectrum, lam)
-        words = [diagnostics.verdict(value) for value in variation]
-        values = {
-            "leverage_variation": variation,
-            "gcv": gcv,
-            "leave_one_out": left_out,
-            "verdict": np.array(words, dtype=object),
-        }
+        values = diagnostics.diagnosed(self._fitted(), lam)
         return results.dataset({name: ("ridge", value) for name, value in values.items()}, {"ridge": lam})
 
     def check_tail(self, ridge: Any = None, confidence: float = 0.95) -> xr.Dataset:
@@ -361,18 +352,6 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )  # fmt: skip
         self.X_fit_ = X
         self._population = Population(self.spectrum_, self.random_state)
-
-    def _solve(self) -> None:
-        """Coefficients of the fit to all points, in feature space where there is one."""
-        spectrum = self.spectrum_
-        assert spectrum.projections is not None
-        assert spectrum.vectors is not None
-        s, total = spectrum.eigenvalues[:-1], spectrum.population
-        scaled = spectrum.projections / (s + self.ridge)[:, None]
-        if spectrum.right is not None:
-            self.coefficients_ = spectrum.right @ (scaled * np.sqrt(s / total)[:, None])
-        else:
-            self.coefficients_ = spectrum.vectors @ scaled / total
 
     def _design(self, X: Array) -> Array:
         if self.kernel_ is None:

@@ -75,6 +75,16 @@ class Spectrum:
         """Mean square of the targets: the error of predicting zero."""
         return float(self.energies.sum())
 
+    def coefficients(self, ridge: float) -> Array:
+        """Coefficients of the fit to all points, in feature space where there is one."""
+        assert self.projections is not None
+        assert self.vectors is not None
+        s, total = self.eigenvalues[:-1], self.population
+        scaled = self.projections / (s + ridge)[:, None]
+        if self.right is not None:
+            return np.asarray(self.right @ (scaled * np.sqrt(s / total)[:, None]))
+        return np.asarray(self.vectors @ scaled / total)
+
     def residuals(self, kappa: Array) -> Array:
         """Residuals y - K (K + N kappa)^-1 y of every point for every kappa, shape (N, kappas, outputs)."""
         if self.vectors is None or self.targets is None or self.projections is None:
