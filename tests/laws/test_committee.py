@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from limitlab.errors import ConvergenceError
 from limitlab.lab.compare import compare
 from limitlab.laws.dmft import losses
 from limitlab.laws.dmft.descent import DescentCorrelations, descent_correlations
@@ -224,6 +225,16 @@ def test_networks_leave_the_gaussian_model_and_follow_the_exact_equations() -> N
     exact = float(theory.train_error[-1])
     assert abs(mean - exact) < 5 * error + theory.attrs["accuracy"] * exact
     assert abs(mean - float(gaussian.theory().train_error[0])) > 5 * error
+
+
+def test_averages_that_the_tails_dominate_are_refused() -> None:
+    """A cubic activation with long steps: single samples far out diverge, and independent sets of paths differ."""
+    cubic = Activation(lambda x: x + 0.2 * x**3, derivative=lambda x: 1 + 0.6 * x**2, second_derivative=lambda x: 1.2 * x)
+    law = committee(activation=cubic, target_function="identity", step=0.5, steps=16, sphere=True, paths=1000)
+    with pytest.raises(ConvergenceError) as refusal:
+        law.theory()
+    assert refusal.value.accuracy > 0.2
+    assert law.replace(step=0.05).theory().attrs["accuracy"] < 0.1
 
 
 # -- contract and refusals ---------------------------------------------------------------------------------------------

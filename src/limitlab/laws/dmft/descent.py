@@ -104,15 +104,16 @@ def descent_correlations(
     sampled = Paths(as_vector(loss), z, kernels)
     errors = np.zeros((2, steps + 1))
     limit = 1e12 * (np.trace(truth) + np.trace(start) + 1)
-    for k in range(steps + 1):
-        errors[:, k] = sampled.predict(k)
-        if not np.all(np.isfinite(sampled.pulls[k])) or np.trace(kernels.equal_time(k)) > limit:
-            raise ConvergenceError(
-                f"step = {step:g} is not allowed: gradient descent diverges at step {k}; use a smaller one"
-            )
-        if k < steps:
-            sampled.differentiate(k)
-            kernels.advance(k, sphere)
+    with np.errstate(over="ignore", invalid="ignore"):  # what diverges is refused
+        for k in range(steps + 1):
+            errors[:, k] = sampled.predict(k)
+            if not np.all(np.isfinite(sampled.pulls[k])) or np.trace(kernels.equal_time(k)) > limit:
+                raise ConvergenceError(
+                    f"step = {step:g} is not allowed: gradient descent diverges at step {k}; use a smaller one"
+                )
+            if k < steps:
+                sampled.differentiate(k)
+                kernels.advance(k, sphere)
     correlation = kernels.correlation.reshape(steps + 1, m, steps + 1, m).swapaxes(1, 2)
     overlap = kernels.overlap.reshape(steps + 1, m, q)
     if not loss.vector:

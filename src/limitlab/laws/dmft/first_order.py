@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from limitlab.errors import ConvergenceError
 from limitlab.laws.base import Law
 from limitlab.laws.dmft.descent import descent_correlations, whitened_paths
 from limitlab.laws.dmft.losses import LOSSES, Loss, as_vector, committee
@@ -34,6 +35,9 @@ CELENTANO = """@article{celentano2021high,
 
 REPLICATES = 3
 """Independent solutions whose spread gives the statistical error."""
+
+WORST_ACCURACY = 0.2
+"""Spread above which the sampled averages are not accepted: too few paths, or an unbounded loss with too long steps."""
 
 FRESH = 4000
 """New samples on which an experiment measures its test error: only theta' x and <theta_*, x> have to be drawn."""
@@ -228,4 +232,12 @@ def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
     if len(runs) > 1:
         spread = np.std(runs, axis=0, ddof=1).max(axis=1) / np.sqrt(len(runs))
         accuracy = max(accuracy, float(np.max(2 * spread / scale)))
-    return {**dict(zip(law.observables, mean, strict=True)), "accuracy": accuracy}
+    values = dict(zip(law.observables, mean, strict=True))
+    if not accuracy <= WORST_ACCURACY:
+        raise ConvergenceError(
+            f"paths = {law.paths} is not enough: independent sets of paths differ by {accuracy:.0%}; use more paths, fewer steps or a "
+            f"step below {law.step:g}",
+            estimate=values,
+            accuracy=accuracy,
+        )
+    return {**values, "accuracy": accuracy}
