@@ -385,7 +385,9 @@ def test_verify_a_real_claim() -> None:
     [
         ("predict ridge --ratio -1", "ratio = -1.0 is not allowed: must be above 0"),
         ("predict ridge --ratio nan", "ratio = nan is not allowed"),
-        ("predict ridge --ratio abc", "ratio = 'abc' is not allowed"),
+        ("predict ridge --ratio abc", "ratio = 'abc' is not allowed: must be a number, above 0, inf allowed"),
+        ("predict nearest-neighbours --samples 2.5", "samples = 2.5 is not allowed: must be a whole number, at least 1"),
+        ("predict ridge --jsn", "did you mean 'json'"),
         ("predict ridge --ratio 1:2", "write start:stop:count"),
         ("predict ridge --ratio 0.5,-1", "ratio = -1.0 is not allowed"),
         ("predict ridge --rtio 2", "did you mean 'ratio'"),
@@ -422,6 +424,7 @@ def test_verify_a_real_claim() -> None:
         ("verify Z99", "there is no claim 'Z99'"),
         ("figure no-such-figure", "there is no figure 'no-such-figure'"),
         ("figure", "name a figure"),
+        ("figure ridge-double-descent --out a.gif", "--out a.gif: the name must end in .png or .svg or .pdf"),
         ("report --out /no/such/folder/report.html", "there is no folder '/no/such/folder'"),
         ("report --out /tmp", "it is a folder"),
         ("report --laws ridgy", "did you mean 'Ridge'"),

@@ -183,7 +183,7 @@ class Law(BaseModel):
         try:
             checked = handler(plain(value))
         except ValidationError as error:
-            raise refusal(meta, value, error.errors()[0]["msg"].lower()) from None
+            raise refusal(meta, value, _reason(meta, error)) from None
         if not all(meta.allows(number) for number in numbers_in(checked)):
             raise refusal(meta, value)
         return checked
@@ -192,6 +192,13 @@ class Law(BaseModel):
 @functools.cache
 def _metadata(law: type[Law]) -> dict[str, Parameter]:
     return {name: read_metadata(name, field) for name, field in law.model_fields.items()}
+
+
+def _reason(meta: Parameter, error: ValidationError) -> str:
+    """Why pydantic refused a value; where it wanted a number, with the numbers allowed."""
+    first = error.errors()[0]
+    wanted = {"float": "must be a number", "int": "must be a whole number"}.get(first["type"].split("_")[0])
+    return first["msg"].lower() if wanted is None else ", ".join([wanted, *([meta.allowed] if meta.bounded else [])])
 
 
 def checked_size(size: int) -> int:

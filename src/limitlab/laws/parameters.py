@@ -35,6 +35,11 @@ class Parameter:
     infinite: bool
 
     @property
+    def bounded(self) -> bool:
+        """Whether not every number is allowed."""
+        return any(bound is not None for bound in (self.above, self.least, self.below, self.most))
+
+    @property
     def allowed(self) -> str:
         """The allowed range in words.
 

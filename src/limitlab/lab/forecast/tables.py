@@ -12,6 +12,7 @@ Nothing is ever unpickled: a file is data, not a program.
 from __future__ import annotations
 
 import warnings
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import did_you_mean
+from limitlab.laws.base import checked_seed
 
 Array = NDArray[Any]
 
@@ -73,7 +75,9 @@ def read_table(path: str | Path, target: str, classify: bool = False, most_rows:
     seed
         Seed of that subset.
     """
-    file = Path(path)
+    if most_rows is not None and most_rows < 2:
+        raise ValueError(f"rows = {most_rows} is not allowed: must be a whole number of at least 2")
+    file, rng = Path(path), np.random.default_rng(checked_seed(seed))
     frame = load_frame(file, target)
     if target not in frame.columns:
         raise ValueError(f"{file.name} has no column {target!r}: {did_you_mean(target, map(str, frame.columns))}")
@@ -81,8 +85,12 @@ def read_table(path: str | Path, target: str, classify: bool = False, most_rows:
         raise ValueError(f"{file.name} has a header but no rows: there is nothing to fit")
     notes: list[str] = []
     frame = clean_rows(frame, target, notes)
+    if len(frame) < 2:
+        raise ValueError(
+            f"{file.name} has {len(frame)} different rows with a value of {target!r}: a forecast needs at least 2"
+        )
     if most_rows is not None and len(frame) > most_rows:
-        rows = np.sort(np.random.default_rng(seed).permutation(len(frame))[:most_rows])
+        rows = np.sort(rng.permutation(len(frame))[:most_rows])
         notes.append(f"kept {most_rows} of {len(frame)} rows at random")
         frame = frame.iloc[rows]
     y, scale = _target(frame[target], target, classify, notes)
@@ -126,6 +134,8 @@ def load_frame(file: Path, target: str) -> Any:
 def _from_npz(file: Path, target: str) -> Any:
     import pandas as pd
 
+    if not zipfile.is_zipfile(file):
+        raise ValueError(f"cannot read '{file}': it is damaged, or was not written by numpy.savez")
     try:
         with np.load(file, allow_pickle=False) as arrays:
             loaded = {name: arrays[name] for name in arrays.files}

@@ -81,7 +81,7 @@ def messages(error: Exception) -> list[str]:
     if isinstance(error, UsageError):
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context is not None else ""
-        return [_one_line(error.format_message()) + hint]
+        return [_one_line(error.format_message()).replace("Value error, ", "") + hint]
     if isinstance(error, OSError) and error.strerror:
         where = f"cannot read or write '{error.filename}': " if error.filename is not None else ""
         return [_one_line(where + error.strerror)]

@@ -48,12 +48,14 @@ def read_law(law: type[Law], extras: Sequence[str], command_options: Iterable[st
     >>> asked.law.ridge, asked.over
     (0.1, {'ratio': [0.5, 2.0]})
     """
+    for token in extras:  # first of all, so that a misspelt flag is not asked for its value
+        option = token.partition("=")[0]
+        if option.startswith("--") and _field(option) not in law.model_fields:
+            known = [kebab(known) for known in law.model_fields] + [known.removeprefix("--") for known in command_options]
+            raise ValueError(f"{law.__name__} has no parameter {option}: {did_you_mean(kebab(_field(option)), known)}")
     given: dict[str, list[Any]] = {}
     for option, text in split_options(extras):
-        name = option.removeprefix("--").replace("-", "_")
-        if name not in law.model_fields:
-            known = [kebab(known) for known in law.model_fields] + [known.removeprefix("--") for known in command_options]
-            raise ValueError(f"{law.__name__} has no parameter {option}: {did_you_mean(kebab(name), known)}")
+        name = _field(option)
         if name in given:
             raise ValueError(f"{option} is given twice: give several values as a list, {option} 1,2")
         given[name] = read_values(law, name, text)
@@ -154,6 +156,10 @@ def read_sizes(name: str, text: str) -> list[int]:
         if not isinstance(value, int):
             raise ValueError(f"--{kebab(name)} {text} is not allowed: {value!r} is not a whole number")
     return values
+
+
+def _field(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
 
 
 def _range(name: str, text: str) -> Any:

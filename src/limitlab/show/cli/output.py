@@ -37,9 +37,10 @@ def stdout() -> Console:
     return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, soft_wrap=False)
 
 
-def check_paths(out: Path | None = None, plot: Path | None = None) -> None:
+def check_paths(out: Path | None = None, plot: Path | None = None, figure: Path | None = None) -> None:
     """Refuse a file that could not be written, before the work starts."""
-    for path, option, formats in ((out, "--out", RESULT_FORMATS), (plot, "--plot", FIGURE_FORMATS)):
+    named = ((out, "--out", RESULT_FORMATS), (plot, "--plot", FIGURE_FORMATS), (figure, "--out", FIGURE_FORMATS))
+    for path, option, formats in named:
         if path is not None:
             if path.suffix.lower() not in formats:
                 raise ValueError(f"{option} {path}: the name must end in {' or '.join(formats)}")

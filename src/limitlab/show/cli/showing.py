@@ -35,7 +35,7 @@ def figure(
         raise ValueError("name a figure: `limitlab figure --list` lists them")
     name = find_figure(figure_id)
     path = out if out is not None else Path(f"{name}.png")
-    check_paths(plot=path)
+    check_paths(figure=path)
     with working(f"drawing {name}"):
         save_figure(lambda: make_figure(name, quick=not full), path)
     if as_json:
