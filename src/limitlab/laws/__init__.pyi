@@ -13,6 +13,7 @@ from .classification.random_features_margin import RandomFeaturesMargin as Rando
 from .descent.least_squares import LeastSquaresDescent as LeastSquaresDescent
 from .descent.logistic import LogisticDescent as LogisticDescent
 from .dmft.first_order import FirstOrderDynamics as FirstOrderDynamics
+from .dmft.growth import AdiabaticGrowth as AdiabaticGrowth
 from .dmft.interpolation import InterpolationTransition as InterpolationTransition
 from .dmft.population import MeanFieldSingleIndex as MeanFieldSingleIndex
 from .dmft.population import PopulationFlow as PopulationFlow
@@ -35,6 +36,7 @@ from .spectra.marchenko_pastur import MarchenkoPastur as MarchenkoPastur
 from .spectra.sample_covariance import SampleCovariance as SampleCovariance
 
 __all__ = [
+    "AdiabaticGrowth",
     "CircleMeanField",
     "ConvexLoss",
     "EarlyStopping",

@@ -6,8 +6,11 @@ with R_hat = (1/2n) sum (y - f)^2, tangentially to the sphere for the first laye
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain, combinations_with_replacement, pairwise
+from math import comb, factorial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +20,7 @@ from limitlab.models.activations import Activation
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], Floats]
+Functions = tuple[Function, Function, Function]
 Responses = Callable[[Floats], tuple[Floats, Callable[[Floats], Floats]]]
 
 
@@ -51,85 +55,131 @@ def exchangeable_weights(
     return overlap * frame[:1] + root @ frame[1:], frame[0]
 
 
+@dataclass(frozen=True)
+class Monomials:
+    """Features u(w) with u(w) . u(w') = h(w . w'): all monomials that occur in h, suitably weighted.
+
+    Attributes
+    ----------
+    slots
+        One array of indices per factor: entry e is the product of (1, w)[slots[0][e]], (1, w)[slots[1][e]], ...; index 0 is the 1.
+    weights
+        The square root of the coefficient of that degree in h times the number of orders of the factors.
+
+    Examples
+    --------
+    >>> u = Monomials.of((0.5, 0.0, 0.0, 1.0), 2)
+    >>> x, y = u.values(np.array([[0.6, 0.8], [1.0, 0.0]]))
+    >>> round(float(x @ y), 12), round(0.5 + 0.6**3, 12)
+    (0.716, 0.716)
+    """
+
+    slots: tuple[NDArray[np.intp], ...]
+    weights: Floats
+
+    @classmethod
+    @functools.lru_cache(maxsize=8)
+    def of(cls, kernel: tuple[float, ...], dimension: int) -> Monomials:
+        """From the coefficients of h: sorted index tuples of every degree, filled up with zeros."""
+        blocks, weights = [], []
+        for degree, coefficient in enumerate(kernel):
+            if coefficient > 0:
+                flat = chain.from_iterable(combinations_with_replacement(range(1, dimension + 1), degree))
+                indices = np.fromiter(flat, np.intp).reshape(comb(dimension + degree - 1, degree), degree)
+                blocks.append(np.pad(indices, ((0, 0), (0, len(kernel) - 1 - degree))))
+                weights.append(np.sqrt(coefficient * _orders(indices)))
+        table = np.concatenate(blocks) if blocks else np.zeros((0, 1), np.intp)
+        return cls(tuple(table.T.copy()), np.concatenate(weights) if weights else np.zeros(0))
+
+    def values(self, w: Floats) -> Floats:
+        """u(w_j) for the rows of W."""
+        return self._products(self.weights, self.slots, _with_one(w))
+
+    def pullback(self, w: Floats, cotangent: Floats) -> Floats:
+        """sum_e cotangent_je grad u_e(w_j), one row per neuron."""
+        extended = _with_one(w)
+        rows, weighted = np.arange(0, extended.size, extended.shape[1])[:, None], cotangent * self.weights
+        result = np.zeros(extended.size)
+        for k, slot in enumerate(self.slots):
+            product = self._products(weighted, self.slots[:k] + self.slots[k + 1 :], extended)
+            result += np.bincount((rows + slot).ravel(), product.ravel(), extended.size)
+        return result.reshape(extended.shape)[:, 1:]
+
+    @staticmethod
+    def _products(start: Floats, slots: tuple[NDArray[np.intp], ...], extended: Floats) -> Floats:
+        result = np.zeros((extended.shape[0], start.shape[-1])) + start
+        for slot in slots:
+            result *= np.take(extended, slot, axis=1)
+        return result
+
+
+def _with_one(w: Floats) -> Floats:
+    return np.concatenate([np.ones((w.shape[0], 1)), w], axis=1)
+
+
+def _orders(indices: NDArray[np.intp]) -> Floats:
+    """In how many orders the entries of each sorted row can be written.
+
+    >>> _orders(np.array([[1, 1, 1], [1, 1, 2], [1, 2, 3]]))
+    array([1., 3., 6.])
+    """
+    rows, degree = indices.shape
+    run, orders = np.ones(rows), np.full(rows, float(factorial(degree)))
+    for left, right in pairwise(indices.T):
+        run = np.where(left == right, run + 1, 1.0)
+        orders /= run
+    return orders
+
+
 def gaussian_samples(
     rng: np.random.Generator, kernels: Kernels, samples: int, target_direction: Floats, noise: float
 ) -> Samples:
-    """The Gaussian model: g_i(w) = sum_k c_k <G_i^(k), w^(x k)> with Gaussian tensors of degree at most 3, eq. (12)."""
+    """The Gaussian model, eq. (12): g_i(w) = z_i . u(w) with Gaussian vectors z_i, since u(w) . u(w') = h(w . w').
+
+    A symmetric Gaussian tensor has one free entry per monomial: n C(d+k-1, k) numbers are stored for degree k, not n d^k.
+    """
     d, kernel = target_direction.size, np.array(kernels.kernel)
     degrees = np.flatnonzero(kernel)
-    if degrees.size and degrees[-1] > 3:
-        raise ValueError(
-            f"kernel of degree {degrees[-1]} is not allowed in a simulation of the Gaussian model: at most 3 (it stores n d^degree numbers)"
-        )
-    size = sum(float(samples) * float(d) ** int(k) for k in degrees)
+    size = samples * sum(comb(d + int(k) - 1, int(k)) for k in degrees)
     if size > 1.5e8:
-        raise ValueError(f"size = {d} is not allowed: the Gaussian model needs {size * 8e-9:.1f} GB, the limit is 1.2 GB")
-    tensors: dict[int, Floats] = {}
-    labels = np.zeros(samples)
-    explained = 0.0
-    for k in (int(degree) for degree in degrees):
-        tensor = np.sqrt(kernel[k]) * rng.standard_normal((samples, *[d] * k))
-        if k == 2:
-            tensor = 0.5 * (tensor + tensor.swapaxes(1, 2))
-        if k == 3:
-            tensor = (
-                sum(
-                    tensor.transpose(0, *axes) for axes in ((1, 2, 3), (1, 3, 2), (2, 1, 3), (2, 3, 1), (3, 1, 2), (3, 2, 1))
-                )
-                / 6
-            )
-        tensors[k] = tensor
-        coefficient = kernels.target[k] if k < len(kernels.target) else 0.0
-        if coefficient:
-            value = tensor
-            for _ in range(k):
-                value = value @ target_direction
-            labels += coefficient / kernel[k] * value
-            explained += coefficient**2 / kernel[k]
-    rest = max(noise**2 + kernels.target_norm - explained, 0.0)
+        raise ValueError(
+            f"size = {d} is not allowed: the Gaussian model of degree {degrees[-1]} needs {size * 8e-9:.3g} GB, the limit is 1.2 GB; use a "
+            "smaller size, a kernel of lower degree, or a network"
+        )
+    u = Monomials.of(kernels.kernel, d)
+    z = rng.standard_normal((samples, u.weights.size))
+    # phi = sum_k (s_k / h_k) (part of degree k of g at w_*) + what the neurons cannot see
+    scale = np.zeros(kernel.size)
+    scale[degrees] = np.resize(np.array([*kernels.target, *np.zeros(kernel.size)]), kernel.size)[degrees] / kernel[degrees]
+    degree = np.sum([slot > 0 for slot in u.slots], axis=0) if u.slots else np.zeros(u.weights.size, int)
+    labels = z @ (scale[degree] * u.values(target_direction[None, :])[0])
+    rest = max(noise**2 + kernels.target_norm - float(scale**2 @ kernel), 0.0)
     labels += np.sqrt(rest) * rng.standard_normal(samples)
 
     def responses(w: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
-        values = np.zeros((samples, w.shape[0]))
-        slopes = np.zeros((samples, d, w.shape[0]))
-        if 0 in tensors:
-            values += tensors[0][:, None]
-        if 1 in tensors:
-            values += tensors[1] @ w.T
-            slopes += tensors[1][:, :, None]
-        if 2 in tensors:
-            product = (tensors[2].reshape(samples * d, d) @ w.T).reshape(samples, d, -1)
-            values += np.einsum("idj,jd->ij", product, w)
-            slopes += 2 * product
-        if 3 in tensors:
-            once = (tensors[3].reshape(samples * d * d, d) @ w.T).reshape(samples, d, d, -1)
-            twice = np.einsum("iabj,jb->iaj", once, w)
-            values += np.einsum("iaj,ja->ij", twice, w)
-            slopes += 3 * twice
-        return values, lambda weights: np.einsum("ij,idj->jd", weights, slopes)
+        return z @ u.values(w).T, lambda weights: u.pullback(w, weights.T @ z)
 
     return Samples(labels, responses, d)
 
 
 def network_samples(
-    rng: np.random.Generator,
-    activation: Activation,
-    target_function: Activation | None,
-    samples: int,
-    target_direction: Floats,
-    noise: float,
+    rng: np.random.Generator, functions: Functions, samples: int, target_direction: Floats, noise: float
 ) -> Samples:
-    """A real network on Gaussian inputs: g_i(w) = sigma(<w, x_i>), y_i = phi(<w_*, x_i>) + noise."""
+    """A real network on Gaussian inputs: g_i(w) = sigma(<w, x_i>), y_i = phi(<w_*, x_i>) + noise; functions: sigma, sigma', phi."""
+    sigma, slope, phi = functions
     x = rng.standard_normal((samples, target_direction.size))
-    labels = noise * rng.standard_normal(samples)
-    if target_function is not None:
-        labels += target_function(x @ target_direction)
+    labels = noise * rng.standard_normal(samples) + phi(x @ target_direction)
 
     def responses(w: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
         inner = x @ w.T
-        return activation(inner), lambda weights: (weights * activation.derivative(inner)).T @ x
+        return sigma(inner), lambda weights: (weights * slope(inner)).T @ x
 
     return Samples(labels, responses, target_direction.size)
+
+
+def network_functions(activation: Activation, target_function: Activation | None) -> Functions:
+    """sigma, its derivative and phi (0 if there is no target)."""
+    return activation, activation.derivative, target_function if target_function is not None else np.zeros_like
 
 
 @dataclass(frozen=True)
@@ -141,20 +191,23 @@ class Track:
     train_error: list[float]
 
 
-def gradient_flow(samples: Samples, w: Floats, a: Floats, times: Floats, step: float, frozen: bool) -> Track:
-    """Runge-Kutta of order 4 with steps of at most `step`; rows of W are put back on the sphere after every step."""
+def gradient_flow(samples: Samples, w: Floats, a: Floats, times: Floats, step: float, speed: float = 1.0) -> Track:
+    """Runge-Kutta of order 4 with steps of at most `step`; rows of W are put back on the sphere after every step.
+
+    `speed` multiplies the velocity of the second layer: 0 freezes it.
+    """
     track, now = Track([], [], []), 0.0
     for end in times:
         pieces = max(1, int(np.ceil((end - now) / step - 1e-9))) if end > now else 0
         for _ in range(pieces):
-            w, a = _runge_kutta(samples, w, a, (end - now) / pieces, frozen)
+            w, a = _runge_kutta(samples, w, a, (end - now) / pieces, speed)
         now = float(end)
         _note(samples, w, a, track)
     return track
 
 
 def stochastic_descent(
-    samples: Samples, w: Floats, a: Floats, times: Floats, step: float, frozen: bool, batch: int, rng: np.random.Generator
+    samples: Samples, w: Floats, a: Floats, times: Floats, step: float, speed: float, batch: int, rng: np.random.Generator
 ) -> Track:
     """Minibatch gradient descent with time step `step`: every update uses a fresh random `batch` of the training set."""
     n = samples.labels.size
@@ -164,7 +217,7 @@ def stochastic_descent(
         for _ in range(pieces):
             mask = np.zeros(n)
             mask[rng.permutation(n)[:batch]] = n / batch
-            dw, da = _velocity(samples, w, a, frozen, mask)
+            dw, da = _velocity(samples, w, a, speed, mask)
             h = (end - now) / pieces
             w, a = _on_sphere(w + h * dw), a + h * da
         now = float(end)
@@ -172,7 +225,7 @@ def stochastic_descent(
     return track
 
 
-def _velocity(samples: Samples, w: Floats, a: Floats, frozen: bool, mask: Floats | None = None) -> tuple[Floats, Floats]:
+def _velocity(samples: Samples, w: Floats, a: Floats, speed: float, mask: Floats | None = None) -> tuple[Floats, Floats]:
     """-(n/d) grad R_hat, with the part along w_j removed."""
     m, d = a.size, samples.dimension
     values, pullback = samples.responses(w)
@@ -181,14 +234,14 @@ def _velocity(samples: Samples, w: Floats, a: Floats, frozen: bool, mask: Floats
         error = error * mask
     dw = pullback(error[:, None] * a / (m * d))
     dw -= np.sum(dw * w, axis=1, keepdims=True) * w
-    return dw, np.zeros(m) if frozen else values.T @ error / (m * d)
+    return dw, speed / (m * d) * (values.T @ error)
 
 
-def _runge_kutta(samples: Samples, w: Floats, a: Floats, h: float, frozen: bool) -> tuple[Floats, Floats]:
-    w1, a1 = _velocity(samples, w, a, frozen)
-    w2, a2 = _velocity(samples, w + 0.5 * h * w1, a + 0.5 * h * a1, frozen)
-    w3, a3 = _velocity(samples, w + 0.5 * h * w2, a + 0.5 * h * a2, frozen)
-    w4, a4 = _velocity(samples, w + h * w3, a + h * a3, frozen)
+def _runge_kutta(samples: Samples, w: Floats, a: Floats, h: float, speed: float) -> tuple[Floats, Floats]:
+    w1, a1 = _velocity(samples, w, a, speed)
+    w2, a2 = _velocity(samples, w + 0.5 * h * w1, a + 0.5 * h * a1, speed)
+    w3, a3 = _velocity(samples, w + 0.5 * h * w2, a + 0.5 * h * a2, speed)
+    w4, a4 = _velocity(samples, w + h * w3, a + h * a3, speed)
     return _on_sphere(w + h / 6 * (w1 + 2 * w2 + 2 * w3 + w4)), a + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
 
 
@@ -217,7 +270,7 @@ def observables(track: Track, kernels: Kernels, target_direction: Floats, noise:
 
 def one_pass_descent(
     rng: np.random.Generator,
-    functions: tuple[Function, Function, Function],
+    functions: Functions,
     w: Floats,
     a: Floats,
     target_direction: Floats,
@@ -250,7 +303,7 @@ def one_pass_descent(
     return track
 
 
-def hermite_functions(kernels: Kernels) -> tuple[Function, Function, Function]:
+def hermite_functions(kernels: Kernels) -> Functions:
     """An activation, its derivative and a target with these kernels: sigma = sum sqrt(h_k) h_k, phi = sum (s_k / sqrt(h_k)) h_k.
 
     >>> sigma, _, _ = hermite_functions(Kernels((0.0, 4.0), (), 0.0))

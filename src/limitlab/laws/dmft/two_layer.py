@@ -65,8 +65,8 @@ class TwoLayerDynamics(TwoLayerStart):
     claims: ClassVar = ("D2", "D6", "D7", "D8", "D9")
     observables: ClassVar = ("train_error", "test_error", "second_layer", "overlap", "correlation")
     finite_size_rate: ClassVar = 1.0
-    default_sizes: ClassVar = (15, 30, 60)
-    default_seeds: ClassVar = 30
+    default_sizes: ClassVar = (10, 20, 40)
+    default_seeds: ClassVar = 100
 
     width: int = parameter(2, "number of neurons", symbol="m", least=1)
     sample_ratio: float = parameter(1.5, "samples per dimension", symbol=r"\bar\alpha = n/d", above=0, scale="log")
@@ -188,14 +188,15 @@ class TwoLayerDynamics(TwoLayerStart):
             samples = simulation.gaussian_samples(rng, kernels, n, direction, self.noise)
         else:
             assert self.activation is not None
-            samples = simulation.network_samples(rng, self.activation, self.target_function, n, direction, self.noise)
+            functions = simulation.network_functions(self.activation, self.target_function)
+            samples = simulation.network_samples(rng, functions, n, direction, self.noise)
         times = np.atleast_1d(np.asarray(self.times, dtype=float))
         a = np.full(self.width, self.start_second_layer)
-        step = 0.2 / max(1.0, self._fastest_rate())
+        step, speed = 0.25 / max(1.0, self._fastest_rate()), 0.0 if self.frozen else 1.0
         if self.experiment_model == "sgd":
-            track = simulation.stochastic_descent(samples, w, a, times, 0.1 * step, self.frozen, max(1, n // 10), rng)
+            track = simulation.stochastic_descent(samples, w, a, times, 0.1 * step, speed, max(1, n // 10), rng)
         else:
-            track = simulation.gradient_flow(samples, w, a, times, step, self.frozen)
+            track = simulation.gradient_flow(samples, w, a, times, step, speed)
         result = simulation.observables(track, kernels, direction, self.noise)
         return {name: values if np.ndim(self.times) else values[0] for name, values in result.items()}
 
