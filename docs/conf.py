@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas without a network, for readers too
     "sphinx_gallery.gen_gallery",
     "laws_table",  # the {laws-table} directive
     "law_parameters",  # a law's parameters, from its metadata
