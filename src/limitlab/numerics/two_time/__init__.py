@@ -17,15 +17,12 @@ from limitlab.numerics.two_time.marching import march as march
 from limitlab.numerics.two_time.marching import memory_bytes as memory_bytes
 from limitlab.numerics.two_time.memory import History as History
 from limitlab.numerics.two_time.memory import WholeHistory as WholeHistory
-from limitlab.numerics.two_time.nodes import Nodes as Nodes
-from limitlab.numerics.two_time.nodes import multiresolution as multiresolution
 from limitlab.numerics.two_time.thinned import ThinnedHistory as ThinnedHistory
 
 __all__ = [
     "Extrapolated",
     "Flow",
     "History",
-    "Nodes",
     "Progress",
     "Solution",
     "ThinnedHistory",
@@ -35,6 +32,5 @@ __all__ = [
     "extrapolate",
     "march",
     "memory_bytes",
-    "multiresolution",
     "romberg_table",
 ]

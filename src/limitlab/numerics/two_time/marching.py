@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from limitlab.errors import ConvergenceError
 from limitlab.numerics.two_time.checkpoint import load_checkpoint, save_checkpoint
 from limitlab.numerics.two_time.memory import History, WholeHistory
-from limitlab.numerics.two_time.thinned import ThinnedHistory, capacity
+from limitlab.numerics.two_time.nodes import capacity
+from limitlab.numerics.two_time.thinned import ThinnedHistory
 
 Floats = NDArray[np.float64]
 
@@ -109,7 +110,7 @@ def memory_bytes(system: TwoTimeSystem, steps: int, per_octave: int | None = Non
     if per_octave is None:
         return 8 * functions * ((steps + 1) * (steps + 2) // 2)
     size = capacity(steps, per_octave)
-    return 8 * functions * size * (steps + 1 + size) + 12 * size * (steps + 1)  # and the rule
+    return 16 * (functions + 2) * size**2  # rows, columns, and the points and weights of both
 
 
 def march(
@@ -149,7 +150,7 @@ def march(
     >>> bool(abs(solution.two_time("R")[-1, 0] - DampedOscillator(coupling=1.0).exact(2.0)) < 1e-4)
     True
     """
-    _check(end, steps, memory_bytes(system, steps, per_octave), memory_limit, per_octave)
+    _check(end, steps, memory_bytes(system, steps, per_octave), memory_limit)
     step = end / steps
     names = ((*system.correlations, *system.responses), system.auxiliaries, system.functions, system.observed)
     history: History = (
@@ -172,16 +173,16 @@ def march(
     return Solution(np.linspace(0.0, end, steps + 1), {**history.paths, **history.records}, history)
 
 
-def _check(end: float, steps: int, needed: int, limit: float, per_octave: int | None) -> None:
+def _check(end: float, steps: int, needed: int, limit: float) -> None:
     if not (np.isfinite(end) and end > 0):
         raise ValueError(f"end = {end} is not allowed: must be a finite time above 0")
     if steps < 2:
         raise ValueError(f"steps = {steps} is not allowed: must be at least 2")
     if needed > limit:
-        allowed = int(steps * (limit / needed) ** (0.5 if per_octave is None else 1.0))
+        allowed = int(steps * np.sqrt(limit / needed))
         raise ValueError(
             f"steps = {steps} is not allowed: the history would take {needed / 1e9:.2f} GB, the limit is {limit / 1e9:.2f} GB; "
-            f"use at most {allowed} steps or raise memory_limit"
+            f"use at most {allowed} steps, a thinned history (per_octave), or raise memory_limit"
         )
 
 

@@ -1,19 +1,21 @@
-"""Which points of a uniform grid a memory integral visits: all of them, or few that are dense at both ends.
+"""Which points of a uniform grid are kept, and how to integrate and interpolate with them.
 
 A two-time function X(t, s) of a system that ages changes on the scale of min(t - s, s): quickly near the diagonal and near
-the start, slowly in between. On the integers 0..n few points are therefore enough: every point within 2 p of an end, every second
-one up to 4 p, every fourth one up to 8 p, and so on (p = `per_octave`), O(p log n) points instead of n. What lies between them is
-interpolated by local cubics, and the weights of an integral are
+the start, slowly in between. Between two ends a point is therefore kept if its index is a multiple of a spacing, a power of two that
+grows with the distance from the nearer end: 1 up to 2 p, 2 up to 4 p, 4 up to 8 p, and so on, p = `per_octave` points per octave, O(p
+log n) of n in all. What lies between is interpolated by local cubics, and the weights of an integral are
 
     W = P^T w,    w = trapezoid weights of all points,   P = interpolation from kept points to all points,            (1)
 
 so that the rule *is* the trapezoid rule for whatever the cubics reproduce. Its error is therefore the trapezoid error of
 the fine grid (which extrapolates cleanly) plus an interpolation error that the number of points per octave controls.
+
+That spacings are powers of two of the *index* matters. When an end moves on, points are only ever dropped: what is kept later was kept
+before, nothing has to be interpolated again, and a point keeps its weight until a neighbour goes. With points at fixed distances from the
+moving end, which is also accurate, the weight of an old event oscillates, and these oscillations feed on themselves.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -23,76 +25,43 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Nodes:
-    """The kept points of every interval 0..n, n <= steps, with their weights, one after the other in flat arrays.
+def spacings(longest: int, per_octave: int) -> Integers:
+    """The spacing of kept points at every distance 0..longest from the nearer end.
 
-    Attributes
-    ----------
-    start
-        Interval 0..n owns `points[start[n]:start[n + 1]]` and the same slice of `weights`.
-    points, weights
-        Kept points and weights of unit step: an integral is the step times sum(weights * values).
+    >>> spacings(20, per_octave=2)
+    array([1, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 8, 8])
     """
-
-    start: Integers
-    points: NDArray[np.int32]
-    weights: Floats
-
-    def of(self, n: int) -> tuple[NDArray[np.int32], Floats]:
-        """Points and weights of the interval 0..n.
-
-        >>> points, weights = multiresolution(100, per_octave=2).of(40)
-        >>> points
-        array([ 0,  1,  2,  3,  4,  6,  8, 12, 16, 24, 28, 32, 34, 36, 37, 38, 39,
-               40], dtype=int32)
-        >>> round(float(weights @ points.astype(float)**3), 6)  # the trapezoid rule of all 41 points
-        640400.0
-        """
-        own = slice(int(self.start[n]), int(self.start[n + 1]))
-        return self.points[own], self.weights[own]
-
-
-def multiresolution(steps: int, per_octave: int = 8) -> Nodes:
-    """Kept points of all intervals up to `steps`; `per_octave` points per doubling of the distance from either end."""
     if per_octave < 2:
         raise ValueError(f"per_octave = {per_octave} is not allowed: must be at least 2 (local cubics need four points)")
-    distances = _distances(steps, per_octave)
-    start = np.concatenate([[0], np.cumsum(_counts(distances, steps))])
-    points, weights = np.empty(start[-1], dtype=np.int32), np.empty(start[-1])
-    _fill_rule(distances, start, points, weights)
-    return Nodes(start, points, weights)
+    octave = np.ceil(np.log2(np.maximum(np.arange(longest + 1), 1) / (2 * per_octave)))
+    return np.asarray(1 << np.maximum(octave, 0).astype(np.int64))
 
 
-def _distances(steps: int, per_octave: int) -> Integers:
-    """Distances from an end: 0..2p by one, then p of every spacing 2, 4, 8, ..., which is p per doubling."""
-    distances, spacing = list(range(2 * per_octave + 1)), 2
-    while distances[-1] <= steps:
-        distances += [distances[-1] + spacing * k for k in range(1, per_octave + 1)]
-        spacing *= 2
-    return np.array(distances, dtype=np.int64)
+def kept(points: Integers, last: int, spacing: Integers) -> NDArray[np.bool_]:
+    """Which points between 0 and `last` are kept.
+
+    >>> points = np.arange(14)
+    >>> points[kept(points, 13, spacings(13, per_octave=2))]
+    array([ 0,  1,  2,  3,  4,  6,  8,  9, 10, 11, 12, 13])
+    """
+    return np.asarray(points % spacing[np.minimum(points, last - points)] == 0)
 
 
-def _counts(distances: Integers, steps: int) -> Integers:
-    """Number of kept points of 0..n for every n: twice the distances up to n/2, the middle counted once."""
-    n = np.arange(steps + 1)
-    half = np.searchsorted(distances, n / 2, side="right")
-    return np.asarray(2 * half - (2 * distances[half - 1] == n), dtype=np.int64)
+def capacity(longest: int, per_octave: int) -> int:
+    """An upper bound of the number of points that are kept between two ends at most `longest` apart.
 
-
-@numba.njit(cache=True)
-def _fill_rule(distances, start, points, weights):  # type: ignore[no-untyped-def]
-    """Kept points of every interval and their weights."""
-    for n in range(start.size - 1):
-        first, size = start[n], start[n + 1] - start[n]
-        for k in range(size):
-            points[first + k] = distances[k] if 2 * k < size else n - distances[size - 1 - k]
-        trapezoid_weights(points[first : first + size], weights[first : first + size])
+    >>> spacing = spacings(3000, 4)
+    >>> rows = [kept(np.arange(n + 1), n, spacing).sum() for n in range(3000)]
+    >>> bool(max(rows) < capacity(3000, 4))
+    True
+    """
+    octaves = int(np.ceil(np.log2(max(2.0, longest / (2 * per_octave)))))
+    return 4 * per_octave + 2 * (per_octave + 1) * octaves + 4
 
 
 @numba.njit(cache=True)
 def trapezoid_weights(points, weights):  # type: ignore[no-untyped-def]
-    """The weights (1) of increasing integers that begin with 0, written into `weights`."""
+    """The weights (1) of increasing integers, written into `weights`."""
     size = points.size
     for k in range(size):
         weights[k] = 1.0
@@ -139,19 +108,3 @@ def interpolate_gaps(points, values):  # type: ignore[no-untyped-def]
         for g in range(1, gap):
             x = float(g)
             values[first + g] = c0 + x * (c1 + x * (c2 + x * c3))
-
-
-def still_kept(columns: Integers, newest: int, per_octave: int) -> NDArray[np.bool_]:
-    """Which columns s a row at time `newest` still keeps: multiples of the spacing that their distance to both ends allows.
-
-    Spacings are powers of two that only grow with the distance to the newest point, so a column that was dropped is never missed
-    again: what a later row keeps, every earlier row has.
-
-    >>> columns = np.arange(13)
-    >>> columns[still_kept(columns, 13, per_octave=2)]
-    array([ 0,  1,  2,  3,  4,  6,  8,  9, 10, 11, 12])
-    """
-    distance = np.minimum(columns, newest - columns)
-    octave = np.ceil(np.log2(np.maximum(distance, 1) / (2 * per_octave)))
-    spacing = 1 << np.maximum(octave, 0).astype(np.int64)
-    return np.asarray(columns % spacing == 0)
