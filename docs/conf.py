@@ -65,3 +65,5 @@ sphinx_gallery_conf = {
 html_theme = "furo"
 html_title = f"limitlab {version}"
 templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["formulas.css"]
