@@ -1,4 +1,4 @@
-"""Interpolation of pure noise: closed forms, the located threshold, the large-width limit, adiabatic growth."""
+"""Interpolation of pure noise: closed forms, the located threshold, the large-width limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limitlab.laws.dmft.growth import AdiabaticGrowth
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.transition import locate_threshold, relaxation_rate
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
@@ -25,11 +24,10 @@ CASES = [entry for entry in REFERENCE if entry["law"] == "pure_noise_threshold"]
 def test_reference_values(entry: dict[str, Any]) -> None:
     inputs, outputs = entry["inputs"], entry["outputs"]
     common: dict[str, Any] = dict(ratio=inputs["alpha"], noise=inputs["tau"], kernel=inputs["h"])
-    law, growth = InterpolationTransition(**common), AdiabaticGrowth(**common)
+    law = InterpolationTransition(**common)
     np.testing.assert_allclose(law.threshold(), outputs["gamma_GF"], rtol=1e-8)
     np.testing.assert_allclose(float(law.theory().threshold), outputs["gamma_GF"], rtol=1e-8)
     np.testing.assert_allclose(law.reduced().threshold_energy, outputs["E_th"], rtol=1e-8)
-    np.testing.assert_allclose(growth.initial_slope(), outputs["gamma_star"], rtol=1e-8)
     for k, share in enumerate(inputs["gamma_over_gammaGF"]):
         state = law.plateau(share * law.threshold())
         found = (state.response, state.residual / 2, state.slope, state.growth)
@@ -105,13 +103,6 @@ def test_the_train_error_decays_exponentially_only_above_the_threshold() -> None
     below, _ = relaxation_rate(law, 0.6 * law.threshold(), end=24.0, steps=240)
     assert below < 0.05 < above
     assert drift < 0.1 * above
-
-
-def test_adiabatic_growth_is_linear_at_first_and_stops_at_the_threshold() -> None:
-    law = AdiabaticGrowth(ratio=0.5, kernel=(0, 0.5, 0, 0.5), times=(1e-3, 2e-3, 60.0))
-    gamma = law.theory().second_layer.values
-    np.testing.assert_allclose(gamma[:2] / np.array([1e-3, 2e-3]), law.initial_slope(), rtol=0.01)
-    assert 0.99 < gamma[2] / law.saturation() <= 1
 
 
 def test_contract() -> None:

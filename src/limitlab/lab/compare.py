@@ -142,6 +142,8 @@ def compare(
     infinite = sorted(set(names) - {row.observable for row in rows})
     if infinite:
         explanation += f" Not compared, because the limit is infinite: {', '.join(infinite)}."
+    if "caveat" in theories[-1].attrs:  # what a law wants said beside every verdict
+        explanation += f" Note: {theories[-1].attrs['caveat']}."
     data.attrs.update(theories[-1].attrs, verdict=verdict, base_seed=base_seed, draws=draws)
     return Comparison(law, verdict, explanation, tuple(rows), data)
 
