@@ -91,11 +91,11 @@ def check_growing_second_layer(quick: bool) -> Outcome:
     measured["accuracy"] = accuracy
     return Outcome(
         passed and accuracy < 2e-3,
-        "at the largest m and s >= 1, a / sqrt(m) is within 10 % of the adiabatic curve from both starts; extrapolated to m -> infinity it is "
-        "on the curve within 1 % and three times the spread of the extrapolations; numerical accuracy below 2e-3",
+        "at the largest m and s >= 1, a / sqrt(m) is within 10 % of the adiabatic curve from both starts; extrapolated to m -> infinity "
+        "it is on the curve within 1 % and three times the spread of the extrapolations; numerical accuracy below 2e-3",
         measured,
-        "gaps and limits relative to the curve. The adiabatic law is a conjecture: from a_0 = 1 widths approach from above, cross the curve and "
-        "turn back, from a_0 = 1/2 they come from below; no single power of m describes the approach",
+        "gaps and limits relative to the curve. The adiabatic law is a conjecture: from a_0 = 1 widths approach from above and cross the "
+        "curve, from a_0 = 1/2 they come from below; no single power of m describes the approach",
     )
 
 

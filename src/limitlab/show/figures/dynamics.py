@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from limitlab.laws.dmft.growth import AdiabaticGrowth
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.population import MeanFieldSingleIndex
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+from limitlab.models.activations import Activation
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 SINGLE_INDEX: dict[str, Any] = dict(
@@ -19,39 +21,35 @@ SINGLE_INDEX: dict[str, Any] = dict(
 )
 
 
-def _growing(width: int, slow: Any, quick: bool) -> TwoLayerDynamics:
-    return TwoLayerDynamics(
-        width=width,
-        sample_ratio=0.5 * width,
-        noise=1.0,
-        kernel=(0, 0.5, 0, 0.5),
-        start_overlap=0.0,
-        times=tuple(float(s) * width for s in slow),
-        steps=(16 if quick else 32) * width + 160,
-    )
-
-
 def adiabatic_growth(quick: bool = True) -> Figure:
     """F4 and F5: growth of the second layer on pure noise, and the train error along it against the plateau."""
     figure, (left, right) = new_figure(columns=2)
-    slow = np.linspace(0.05, 3.0, 40)
+    slow = np.concatenate([np.geomspace(0.02, 0.3, 16)[:-1], np.linspace(0.3, 4.0, 38)])
     law = AdiabaticGrowth(ratio=0.5, kernel=(0, 0.5, 0, 0.5), times=tuple(slow))
     curve = law.theory()
     frozen = InterpolationTransition(ratio=0.5, kernel=(0, 0.5, 0, 0.5))
-    for index, width in enumerate((10, 20) if quick else (10, 20, 40)):
-        result = _growing(width, slow, quick).theory()
-        gamma = result.second_layer / np.sqrt(width)
-        theory_line(left, slow, gamma, index, f"m = {width}")
-        theory_line(right, gamma, result.train_error, index, f"m = {width}")
+    for index, width in enumerate((10, 20) if quick else (10, 20, 40, 80)):
+        for start, style in ((1.0, "-"), (0.5, ":")):
+            result = law.replace(start_second_layer=start).finite_width(width).theory()
+            gamma = result.second_layer / np.sqrt(width)
+            theory_line(left, slow, gamma, index, f"m = {width}" if start == 1 else None, linestyle=style)
+            if start == 1:
+                theory_line(right, gamma, result.train_error, index, f"m = {width}")
     theory_line(left, slow, curve.second_layer, 6, "adiabatic", linestyle="--")
     left.axhline(law.saturation(), color="grey", linewidth=1)
-    left.annotate(r"$\gamma_{GF}$", (2.7, law.saturation()), textcoords="offset points", xytext=(0, -16))
-    early = slow[slow < 0.8]
-    left.plot(early, law.initial_slope() * early, color="grey", linestyle=":", label=r"slope $\gamma_*$")
-    finish(left, "slow time $s = t/m$", r"second layer $\gamma = a/\sqrt{m}$", "pure noise, free second layer")
+    left.annotate(r"$\gamma_{GF}$", (0.05, law.saturation()), textcoords="offset points", xytext=(0, 4))
+    early = np.linspace(0, 0.6, 2)
+    left.plot(early, law.initial_slope() * early, color="grey", linewidth=1, label=r"slope $\gamma_*$")
+    finish(
+        left,
+        "slow time $s = t/m$",
+        r"second layer $\gamma = a/\sqrt{m}$",
+        "pure noise, from $a_0 = 1$ (lines) and $1/2$ (dotted)",
+        ylim=(0, 0.85),
+    )
     grid = np.linspace(0.02, 0.999, 60) * law.saturation()
     theory_line(right, grid, [frozen.residual(float(x)) for x in grid], 6, r"plateau at frozen $\gamma$", linestyle="--")
-    finish(right, r"second layer $\gamma$", "train error", "the train error follows the plateau", ylim=(0, 1.1))
+    finish(right, r"second layer $\gamma$", "train error", "the train error approaches the plateau", ylim=(0, 1.1))
     return figure
 
 
@@ -90,36 +88,75 @@ def timeline(quick: bool = True) -> Figure:
 
 
 def networks(quick: bool = True) -> Figure:
-    """F7: the equations (lines) against tanh networks trained by gradient flow and by stochastic descent (points)."""
-    figure, (left, right) = new_figure(columns=2)
-    times = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
+    """F7: the equations (lines) against networks (points): tanh neurons, which agree, and strongly non-Gaussian ones, which do not."""
+    figure, (left, middle, right) = new_figure(columns=3)
     law = TwoLayerDynamics(
         width=8,
         sample_ratio=8,
         activation="tanh",
         target_function=_steep_tanh,
         experiment_model="network",
-        times=tuple(np.linspace(0, 8, 60)),
+        times=(0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0),
         steps=200,
     )
-    theory, grid = law.theory(), np.array(law.times)
     size, seeds = (100, 6) if quick else (400, 16)
-    for index, (name, label) in enumerate((("train_error", "train error"), ("test_error", "test error"))):
-        theory_line(left, grid, theory[name], index, label)
-    for index, (name, label) in enumerate((("second_layer", "second layer $a$"), ("overlap", "overlap $v$"))):
-        theory_line(right, grid, theory[name], index + 2, label)
-    for model, shift in (("network", 0.0), ("sgd", 0.08)):
-        runs = law.replace(times=times, experiment_model=model).simulate_batch(size, range(seeds))
-        for index, name in enumerate(("train_error", "test_error", "second_layer", "overlap")):
-            panel = left if index < 2 else right
-            mean, error = runs[name].mean("seed"), runs[name].std("seed", ddof=1) / np.sqrt(seeds)
-            legend = f"{'gradient flow' if model == 'network' else 'SGD'}, d = {size}" if index in (0, 2) else None
-            simulation_points(
-                panel, np.array(times) + shift, mean, error, index, legend, alpha=1.0 if model == "network" else 0.45
-            )
+    names = ("train_error", "test_error", "second_layer", "overlap")
+    labels = ("train error", "test error", "second layer $a$", "overlap $v$")
+    grid = np.linspace(0, 8, 60)
+    theory = law.replace(times=tuple(grid)).theory()
+    for index, (name, label) in enumerate(zip(names, labels, strict=True)):
+        theory_line(left if index < 2 else middle, grid, theory[name], index, label)
+    for model, shift, title in (("network", 0.0, "gradient flow"), ("sgd", 0.08, "SGD")):
+        chosen = law.replace(experiment_model=model)
+        for index, name in enumerate(names):
+            legend = f"{title}, d = {size}" if index in (0, 2) else None
+            alpha = 1.0 if model == "network" else 0.45
+            _points(left if index < 2 else middle, chosen, name, size, seeds, index, legend, shift=shift, alpha=alpha)
     finish(left, "time $t$", "error", r"tanh network, $m = 8$, $n/d = 8$")
-    finish(right, "time $t$", "weights", r"target $\tanh(2\langle w_*, x\rangle)$")
+    finish(middle, "time $t$", "weights", r"target $\tanh(2\langle w_*, x\rangle)$")
+
+    skewed = skewed_network(times=(0.5, 1.0, 2.0, 3.0, 4.0, 6.0))
+    grid = np.linspace(0, 6, 60)
+    theory = skewed.replace(times=tuple(grid)).theory()
+    for index, name in enumerate(names[:2]):
+        theory_line(right, grid, theory[name], index, f"{labels[index]}, equations", linestyle="--")
+        for number, d in enumerate((60, 120) if quick else (200, 800)):
+            legend = f"network, d = {d}" if index == 0 else None
+            _points(right, skewed, name, d, 8, index, legend, shift=0.1 * number, alpha=(0.5, 1.0)[number])
+    finish(right, "time $t$", "error", "skewed neurons, $m = 4$: a gap that $d$ does not close")
     return figure
+
+
+def _points(
+    panel: Any, law: TwoLayerDynamics, name: str, size: int, seeds: int, index: int, label: Any, **style: Any
+) -> None:
+    """Mean and standard error of simulated networks, moved to the right by `shift`."""
+    runs = _simulated(law, size, seeds)
+    shift = style.pop("shift")
+    mean, error = runs[name].mean("seed"), runs[name].std("seed", ddof=1) / np.sqrt(seeds)
+    simulation_points(panel, np.asarray(law.times) + shift, mean, error, index, label, **style)
+
+
+@functools.lru_cache(maxsize=8)
+def _simulated(law: TwoLayerDynamics, size: int, seeds: int) -> Any:
+    return law.simulate_batch(size, range(seeds))
+
+
+def skewed_network(**changes: Any) -> TwoLayerDynamics:
+    """Four neurons with strong quadratic and cubic parts: far from the Gaussian model at any dimension."""
+    activation = Activation(
+        lambda x: 0.8 * x + 0.5 * (x**2 - 1) + 0.3 * (x**3 - 3 * x), derivative=lambda x: 0.8 + x + 0.9 * (x**2 - 1)
+    )
+    given: dict[str, Any] = dict(
+        width=4,
+        sample_ratio=4,
+        activation=activation,
+        target_function=lambda x: x + 0.5 * (x**2 - 1),
+        experiment_model="network",
+        noise=0.3,
+        steps=240,
+    )
+    return TwoLayerDynamics(**{**given, **changes})
 
 
 def _steep_tanh(x: Any) -> Any:
