@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limitlab.laws.dmft.interpolation import InterpolationTransition
-from limitlab.laws.dmft.transition import locate_threshold, relaxation_rate
-from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.testing import check_law
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "dmft.json").read_text())
@@ -63,46 +61,6 @@ def test_edges() -> None:
         InterpolationTransition(kernel=(0, 1.0))
     with pytest.raises(ValueError, match="at least 0"):
         InterpolationTransition(kernel=(0, 0, -1.0))
-
-
-def test_wide_networks_converge_to_the_limit_like_one_over_width() -> None:
-    kernel = (0, 0.5, 0.3, 0.2)
-    limit = InterpolationTransition(ratio=0.5, kernel=kernel, second_layer=0.5, times=8.0).theory().train_error
-    gaps = []
-    for width in (10, 20, 40):
-        law = TwoLayerDynamics(
-            width=width,
-            sample_ratio=0.5 * width,
-            noise=1.0,
-            kernel=kernel,
-            start_second_layer=0.5 * np.sqrt(width),
-            start_overlap=0.0,
-            frozen=True,
-            times=8.0,
-            steps=320,
-        )
-        gaps.append(float(limit - law.theory().train_error))
-    slopes = np.diff(np.log(gaps)) / np.log(2)
-    assert np.all(np.array(gaps) > 0)
-    assert -1.15 < slopes[-1] < -0.7, (gaps, slopes)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kernel", [(0, 0, 1.0), (0, 0, 0, 1.0)])
-def test_located_threshold_of_pure_powers(kernel: tuple[float, ...]) -> None:
-    law = InterpolationTransition(ratio=0.3, kernel=kernel)
-    found = locate_threshold(law, end=80.0, steps=640)
-    assert abs(found.value / law.threshold() - 1) < 0.05
-    assert abs(found.value - law.threshold()) < 3 * found.error
-
-
-def test_the_train_error_decays_exponentially_only_above_the_threshold() -> None:
-    law = InterpolationTransition(ratio=0.3, kernel=(0, 0, 0, 1.0))
-    above, drift = relaxation_rate(law, 1.8 * law.threshold(), end=24.0, steps=240)
-    assert abs(above - 0.371) < 0.03, above  # measured independently on a finer grid
-    below, _ = relaxation_rate(law, 0.6 * law.threshold(), end=24.0, steps=240)
-    assert below < 0.05 < above
-    assert drift < 0.1 * above
 
 
 def test_contract() -> None:

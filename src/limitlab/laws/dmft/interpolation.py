@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import xarray as xr
 
 from limitlab.laws.dmft.aging import Plateau, plateau, threshold
@@ -69,6 +70,22 @@ class InterpolationTransition(PureNoise):
             steps=self.steps,
         )
         return TwoLayerDynamics(**{**given, **changes})
+
+    def finite_width(self, width: int, **changes: Any) -> TwoLayerDynamics:
+        """The same problem for m neurons, n/d = alpha m and a = gamma sqrt(m): what the limit of large width is the limit of.
+
+        >>> wide = InterpolationTransition(kernel=(0, 0.5, 0.5), times=2.0)
+        >>> gap = wide.theory().train_error - wide.finite_width(40).theory().train_error
+        >>> bool(0 < gap < 0.05)
+        True
+        """
+        given: dict[str, Any] = dict(
+            width=width,
+            sample_ratio=self.ratio * width,
+            kernel=self.coefficients(),
+            start_second_layer=self.second_layer * float(np.sqrt(width)),
+        )
+        return self.dynamics(**{**given, **changes})
 
     def threshold(self) -> float:
         """gamma_GF in closed form; inf for ratio >= 1, where there are more equations than parameters."""

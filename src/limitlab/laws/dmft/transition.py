@@ -1,6 +1,8 @@
-"""The interpolation threshold and the relaxation above it, measured from trajectories of the two-time equations (claims D3, D4).
+"""The interpolation threshold, the plateau below it and the relaxation above it, measured from trajectories (claims D3, D4).
 
-Nothing here uses the aging ansatz: these are the numbers that its closed forms (docs/theory/interpolation.md) are held against.
+Nothing here uses the aging ansatz: these are the numbers that its closed forms (docs/theory/interpolation.md) are held against. A
+trajectory is known up to some time, so every number is a limit of a sequence over octaves of time, with an uncertainty that says how
+far the sequence still has to go.
 """
 
 from __future__ import annotations
@@ -8,9 +10,99 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws.dmft.interpolation import InterpolationTransition
+
+Floats = NDArray[np.float64]
+
+AGING_EXPONENT = 2 / 3
+"""Exponent of the approach to the plateau in the pure spherical models; for the systems here it is a hypothesis, used as a cross-check."""
+
+
+@dataclass(frozen=True)
+class Decay:
+    """The train error at times that double.
+
+    Attributes
+    ----------
+    times, values
+        Octaves of time, the last one first seen, and the train errors there.
+    errors
+        Estimated numerical errors of the values (step doubling).
+    """
+
+    times: Floats
+    values: Floats
+    errors: Floats
+
+    @property
+    def slopes(self) -> Floats:
+        """Slopes of log train error against log time, one per octave.
+
+        >>> Decay(np.array([1.0, 2.0, 4.0]), np.array([1.0, 0.5, 0.25]), np.zeros(3)).slopes
+        array([-1., -1.])
+        """
+        return np.asarray(np.diff(np.log(self.values)) / np.log(2))
+
+
+def follow_decay(law: InterpolationTransition, gamma: float, end: float, steps: int, octaves: int = 4) -> Decay:
+    """The train error with second layer gamma at end / 2^octaves, ..., end / 2, end."""
+    from limitlab.numerics.two_time import extrapolate
+
+    dynamics = law.replace(second_layer=gamma).dynamics(times=end, steps=steps)
+    times = np.asarray(end * 2.0 ** -np.arange(octaves, -1, -1), dtype=np.float64)
+    result = extrapolate(dynamics.march, steps, times, 3, ("train_error",))
+    values, errors = result.values["train_error"], result.errors["train_error"]
+    if np.any(values <= errors):
+        raise ConvergenceError(
+            f"the train error at gamma = {gamma:g} falls below the accuracy of the grid before {end:g}: use an earlier end",
+            estimate=values,
+        )
+    return Decay(times, values, errors)
+
+
+def aitken(sequence: ArrayLike) -> Floats:
+    """Limits of the geometric sequences through three successive entries each: x2 - (x2 - x1)^2 / (x2 - 2 x1 + x0).
+
+    >>> aitken([1.5, 1.25, 1.125])
+    array([1.])
+    """
+    x = np.asarray(sequence, dtype=float)
+    last, before = x[2:] - x[1:-1], x[1:-1] - x[:-2]
+    slowing = np.where(before == last, np.inf, before - last)  # a sequence that has arrived is its own limit
+    return np.asarray(x[2:] + last**2 / slowing)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit measured from a sequence, with the uncertainty of the extrapolation."""
+
+    value: float
+    error: float
+
+
+def late_residual(decay: Decay) -> Limit:
+    """The limit of the train error as t -> infinity, from a decay like e + b t^-x with an exponent that the data choose.
+
+    Three successive octaves give an estimate of e without knowing x, and these estimates drift; their own limit is the value. A second
+    sequence assumes x = 2/3. The error is the larger of the distance to the last estimate and the distance between the two limits.
+
+    Examples
+    --------
+    >>> times = 2.0 ** np.arange(8)
+    >>> limit = late_residual(Decay(times, 0.3 + times**-0.6 + times**-1.2, np.zeros(8)))
+    >>> round(limit.value, 3), round(limit.error, 3)
+    (0.299, 0.006)
+    """
+    if decay.values.size < 6:
+        raise ValueError(f"decay has {decay.values.size - 1} octaves, which is not allowed: must be at least 5")
+    free = aitken(decay.values)
+    change = np.diff(decay.values)
+    fixed = decay.values[1:] + change / (2**AGING_EXPONENT - 1)
+    value, other = float(aitken(free)[-1]), float(aitken(fixed)[-1])
+    return Limit(value, max(abs(value - float(free[-1])), abs(value - other), float(decay.errors[-1])))
 
 
 @dataclass(frozen=True)
@@ -20,9 +112,10 @@ class Located:
     Attributes
     ----------
     value, error
-        Effective threshold of the last octave, and an uncertainty that allows for three more octaves of the same drift.
+        The limit of the effective thresholds and its distance to the last of them. Where their drift does not shrink yet, the last
+        of them and three times its drift beyond their range.
     by_octave
-        The effective thresholds of the last two pairs of octaves; they drift downwards.
+        Effective thresholds of successive pairs of octaves, earliest first.
     slopes
         The log-log slopes that decided, by gamma.
     """
@@ -33,60 +126,59 @@ class Located:
     slopes: dict[float, tuple[float, ...]]
 
 
-def octave_slopes(law: InterpolationTransition, gamma: float, end: float, steps: int) -> tuple[float, ...]:
-    """Slopes of log train error against log time over [end/16, end/8], [end/8, end/4], [end/4, end/2], [end/2, end]."""
-    dynamics = law.replace(second_layer=gamma).dynamics(times=end, steps=steps)
-    times = end / np.array([16.0, 8.0, 4.0, 2.0, 1.0])
-    from limitlab.numerics.two_time import extrapolate
-
-    errors = extrapolate(dynamics.march, steps, times, 2, ("train_error",)).values["train_error"]
-    errors = np.maximum(
-        errors, 1e-12 * law.noise**2
-    )  # far above the threshold the error falls below the accuracy of any grid
-    return tuple(float(x) for x in np.diff(np.log(errors)) / np.log(2))
-
-
 def locate_threshold(
     law: InterpolationTransition,
-    end: float = 80.0,
+    end: float = 160.0,
     steps: int = 640,
-    bracket: tuple[float, float] = (0.85, 1.15),
-    tolerance: float = 0.005,
+    shares: tuple[float, ...] = (0.98, 1.01, 1.04, 1.07),
+    octaves: int = 5,
 ) -> Located:
     """gamma_GF from the two-time equations alone: below it log train error against log time flattens, above it steepens.
 
-    The change of slope between two successive octaves vanishes at an effective threshold, found by bisection for the last two. It
-    still drifts down from octave to octave (by about 1 % per octave at time 80), without a known law to extrapolate: the value is
-    an upper estimate, and the stated error is three times the last drift plus the width of the last bracket.
+    The change of slope between two successive octaves vanishes at an effective threshold. It is found for every pair of octaves, by
+    interpolation between a few gamma, and drifts from pair to pair; the limit of the drift (Aitken) is the value. Effective
+    thresholds are 3 to 4 % above the closed form at time 40 and fall, so long times need smaller `shares`.
 
     Parameters
     ----------
     law
         Ratio, noise and kernel; its own second layer is not used.
     end, steps
-        Last time and steps of the finer of two grids.
-    bracket
-        Where to look, in units of the closed form.
-    tolerance
-        Relative width at which to stop.
+        Last time and steps of the finest of three grids.
+    shares
+        Where to compute trajectories, in units of the closed form (which only says where to look).
+    octaves
+        Octaves of time before `end` that are used.
     """
-    guess, seen = law.threshold(), {}
+    gammas = np.array(shares) * law.threshold()
+    slopes = np.array([follow_decay(law, float(gamma), end, steps, octaves).slopes for gamma in gammas])
+    roots = [_zero(gammas, change) for change in np.diff(slopes, axis=1).T]
+    found = [root for root in roots if root is not None]
+    if roots[-1] is None or roots[-2] is None:
+        raise ConvergenceError(
+            f"the slopes do not change their trend between gamma = {gammas[0]:g} and {gammas[-1]:g}: use other shares",
+            estimate=slopes,
+        )
+    drift = np.diff(found[-3:])
+    if drift.size == 2 and 0 < drift[1] / drift[0] < 0.95:
+        value = float(aitken(found[-3:])[-1])
+        error = max(abs(value - found[-1]), abs(float(drift[1])))
+    else:  # too early: the drift itself has not settled
+        value, error = found[-1], float(np.ptp(found[-3:])) + 3 * abs(float(drift[-1]))
+    seen = {float(gamma): tuple(float(x) for x in row) for gamma, row in zip(gammas, slopes, strict=True)}
+    return Located(value, error, tuple(found), seen)
 
-    def change(gamma: float, octave: int) -> float:
-        if gamma not in seen:
-            seen[gamma] = octave_slopes(law, gamma, end, steps)
-        return seen[gamma][octave] - seen[gamma][octave - 1]
 
-    low, high = (share * guess for share in bracket)
-    if change(low, -1) < 0 or change(high, -1) > 0:
-        raise ConvergenceError(f"the slopes do not change sign between gamma = {low:g} and {high:g}: {seen}")
-    while high - low > tolerance * guess:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if change(middle, -1) > 0 else (low, middle)
-    points = np.array(sorted(seen))
-    by_octave = tuple(float(np.interp(0.0, [-change(x, octave) for x in points], points)) for octave in (-2, -1))
-    drift = abs(by_octave[1] - by_octave[0])
-    return Located(by_octave[1], 3 * drift + high - low, by_octave, dict(sorted(seen.items())))
+def _zero(x: Floats, y: Floats) -> float | None:
+    """Where the polynomial through all points changes sign between two of them; None when it does not."""
+    crossings = np.flatnonzero(np.sign(y[:-1]) * np.sign(y[1:]) < 0)
+    if crossings.size == 0:
+        return None
+    from scipy.interpolate import BarycentricInterpolator
+    from scipy.optimize import brentq
+
+    first = int(crossings[-1])
+    return float(brentq(BarycentricInterpolator(x, y), x[first], x[first + 1]))
 
 
 def relaxation_rate(law: InterpolationTransition, gamma: float, end: float, steps: int) -> tuple[float, float]:
@@ -95,10 +187,12 @@ def relaxation_rate(law: InterpolationTransition, gamma: float, end: float, step
 
     dynamics = law.replace(second_layer=gamma).dynamics(times=end, steps=steps)
     times = end * np.array([0.5, 0.625, 0.75])
-    errors = extrapolate(dynamics.march, steps, times, 2, ("train_error",)).values["train_error"]
-    if np.any(errors <= 0):
+    result = extrapolate(dynamics.march, steps, times, 2, ("train_error",))
+    errors = result.values["train_error"]
+    if np.any(errors <= result.errors["train_error"]):
         raise ConvergenceError(
-            f"the train error at gamma = {gamma:g} falls below the accuracy of the grid before {end:g}: use an earlier end"
+            f"the train error at gamma = {gamma:g} falls below the accuracy of the grid before {end:g}: use an earlier end",
+            estimate=errors,
         )
     rates = -np.diff(np.log(errors)) / np.diff(times)
     return float(rates[1]), float(abs(rates[1] - rates[0]))

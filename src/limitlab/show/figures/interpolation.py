@@ -1,4 +1,4 @@
-"""Figures of the interpolation of pure noise: frozen second layers, the threshold, relaxation above it."""
+"""Figures of the interpolation of pure noise: frozen second layers, the threshold, the plateau below it, relaxation above it."""
 
 from __future__ import annotations
 
@@ -8,65 +8,107 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.laws.dmft.interpolation import InterpolationTransition
-from limitlab.laws.dmft.transition import locate_threshold, relaxation_rate
-from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+from limitlab.laws.dmft.transition import Located, follow_decay, late_residual, locate_threshold, relaxation_rate
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+
+KERNELS: dict[str, tuple[float, ...]] = {
+    "$q^2$": (0, 0, 1.0),
+    "$q^3$": (0, 0, 0, 1.0),
+    "$(q^2+q^3)/2$": (0, 0, 0.5, 0.5),
+}
 
 
 def frozen_layer(quick: bool = True) -> Figure:
-    """F1: train error on pure noise with a frozen second layer: growing widths approach the limit system."""
-    figure, (left, right) = new_figure(columns=2)
-    kernel, end, steps = (0, 0.5, 0.3, 0.2), 20.0, 160 if quick else 640
+    """F1: train error on pure noise with a frozen second layer: growing widths approach the limit system like 1/m."""
+    figure, (left, middle, right) = new_figure(columns=3, width=5.4)
+    end, steps = 20.0, 160 if quick else 640
     times = tuple(np.geomspace(0.2, end, 40))
-    for index, width in enumerate((5, 20, 80)):
-        law = TwoLayerDynamics(
-            width=width,
-            sample_ratio=0.5 * width,
-            noise=1.0,
-            kernel=kernel,
-            start_second_layer=0.5 * np.sqrt(width),
-            start_overlap=0.0,
-            frozen=True,
-            times=times,
-            steps=2 * steps,
-        )
-        theory_line(left, times, law.theory().train_error, index, f"m = {width}")
-    limit = InterpolationTransition(ratio=0.5, kernel=kernel, second_layer=0.5, times=times, steps=steps)
-    theory_line(left, times, limit.theory().train_error, 6, "limit of large m", linestyle="--")
-    finish(left, "time $t$", r"train error", r"$\alpha = 0.5,\ \gamma = 0.5$", xscale="log", yscale="log")
+    limit = InterpolationTransition(ratio=0.5, kernel=(0, 0.5, 0.3, 0.2), second_layer=0.5, times=times, steps=steps)
+    wide, widths, gaps = limit.theory().train_error, np.array([10, 20, 40, 80]), []
+    for index, width in enumerate(widths):
+        curve = limit.finite_width(int(width), steps=2 * steps).theory().train_error
+        gaps.append(float(wide[-1] - curve[-1]))
+        theory_line(left, times, curve, index, f"m = {width}")
+    theory_line(left, times, wide, 6, "limit of large m", linestyle="--")
+    finish(left, "time $t$", "train error", r"$\alpha = 0.5,\ \gamma = 0.5$", xscale="log", yscale="log")
+    simulation_points(middle, widths, gaps, None, 0, f"gap to the limit at t = {end:g}")
+    theory_line(middle, widths, gaps[-1] * widths[-1] / widths, 6, "slope $-1$ (guide)", linestyle="--")
+    finish(middle, "width $m$", "gap of the train error", "finite widths", xscale="log", yscale="log")
+    middle.set_xticks(widths, [str(width) for width in widths])
+    middle.minorticks_off()
     cubic = InterpolationTransition(
         ratio=0.3, kernel=(0, 0, 0, 1.0), times=tuple(np.geomspace(0.5, 40.0, 40)), steps=2 * steps
     )
     for index, share in enumerate((0.6, 0.85, 1.0, 1.2, 1.5)):
-        curve = cubic.replace(second_layer=share * cubic.threshold())
-        theory_line(right, np.array(cubic.times), curve.theory().train_error, index, rf"$\gamma = {share:g}\,\gamma_{{GF}}$")
+        curve = cubic.replace(second_layer=share * cubic.threshold()).theory().train_error
+        theory_line(right, np.array(cubic.times), curve, index, rf"$\gamma = {share:g}\,\gamma_{{GF}}$")
     finish(right, "time $t$", "train error", r"limit of large $m$, $h = q^3$, $\alpha = 0.3$", xscale="log", yscale="log")
     return figure
 
 
 def threshold_diagram(quick: bool = True) -> Figure:
-    """F2: gamma_GF against alpha, closed form as lines, located from trajectories as points."""
-    figure, (axes,) = new_figure()
-    ratios = np.linspace(0.02, 0.95, 100)
-    kernels: dict[str, tuple[float, ...]] = {
-        "$q^2$": (0, 0, 1.0),
-        "$q^3$": (0, 0, 0, 1.0),
-        "$(q^2+q^3)/2$": (0, 0, 0.5, 0.5),
-    }
-    measured = (0.3,) if quick else (0.15, 0.3, 0.5, 0.7)
-    end, steps = (40.0, 240) if quick else (80.0, 640)
-    for index, (label, kernel) in enumerate(kernels.items()):
+    """F2: gamma_GF against alpha, closed form and located from trajectories; how the located value settles with time."""
+    figure, (left, right) = new_figure(columns=2)
+    ratios, measured = np.linspace(0.02, 0.95, 100), (0.3,) if quick else (0.15, 0.3, 0.5, 0.7)
+    for index, (label, kernel) in enumerate(KERNELS.items()):
         line = [InterpolationTransition(ratio=float(ratio), kernel=kernel).threshold() for ratio in ratios]
-        note = ", conjecture" if "/" in label else ""
-        theory_line(axes, ratios, line, index, rf"$\tilde h =$ {label}{note}")
-        found = [locate_threshold(InterpolationTransition(ratio=ratio, kernel=kernel), end, steps) for ratio in measured]
-        simulation_points(axes, measured, [point.value for point in found], [point.error for point in found], index)
+        theory_line(left, ratios, line, index, rf"$\tilde h =$ {label}, conjecture")
+        found = [_located(InterpolationTransition(ratio=ratio, kernel=kernel), quick) for ratio in measured]
+        simulation_points(left, measured, [point.value for point in found], [point.error for point in found], index)
+        law, point = InterpolationTransition(ratio=0.3, kernel=kernel), found[measured.index(0.3)]
+        ends = _end(quick) * 2.0 ** -np.arange(len(point.by_octave) - 1, -1, -1)
+        settled = np.array(point.by_octave) / law.threshold()
+        right.plot(ends, settled, marker="o", color=left.lines[-1].get_color(), label=rf"$\tilde h =$ {label}")
+        right.axhspan(
+            *(np.array([-1, 1]) * point.error + point.value) / law.threshold(), alpha=0.12, color=f"C{index}", lw=0
+        )
+    right.axhline(1.0, color="grey", linewidth=1)
     finish(
-        axes,
+        left,
         r"samples per parameter $\alpha = n/(md)$",
         r"threshold $\gamma_{GF}\,/\,\tau$",
         "above the line gradient flow fits noise",
     )
+    finish(
+        right,
+        "time $t$",
+        r"located / closed form",
+        r"effective threshold, $\alpha = 0.3$ (far right: its limit)",
+        xscale="log",
+    )
+    return figure
+
+
+def _end(quick: bool) -> float:
+    return 160.0 if quick else 1280.0
+
+
+def _located(law: InterpolationTransition, quick: bool) -> Located:
+    shares = (0.98, 1.01, 1.04, 1.07) if quick else (0.98, 1.0, 1.02, 1.04)
+    return locate_threshold(law, _end(quick), int(4 * _end(quick)), shares, octaves=5 if quick else 7)
+
+
+def plateau(quick: bool = True) -> Figure:
+    """F5, frozen: the train error that is left after a long time, closed form and extrapolated from trajectories."""
+    figure, (left, right) = new_figure(columns=2)
+    shares = np.linspace(0.02, 1.0, 80)
+    end, points = (160.0, np.array([0.4, 0.7])) if quick else (2560.0, np.array([0.3, 0.45, 0.6, 0.75, 0.85, 0.9]))
+    for index, (label, kernel) in enumerate(KERNELS.items()):
+        law = InterpolationTransition(ratio=0.5 if "/" in label else 0.3, kernel=kernel)
+        line = [law.residual(x * law.threshold()) for x in shares]
+        theory_line(left, shares, line, index, rf"$\tilde h =$ {label}, conjecture")
+        limits = [late_residual(follow_decay(law, x * law.threshold(), end, int(4 * end), 6)) for x in points]
+        value, error = np.array([[x.value, x.error] for x in limits]).T
+        closed = np.array([law.residual(x * law.threshold()) for x in points])
+        simulation_points(left, points, value, error, index)
+        shift = 0.008 * (index - 1)
+        simulation_points(
+            right, points + shift, value / closed, error / closed, index, rf"$\tilde h =$ {label}, $\alpha = {law.ratio}$"
+        )
+    right.axhline(1.0, color="grey", linewidth=1)
+    across = r"second layer $\gamma\,/\,\gamma_{GF}$"
+    finish(left, across, r"train error as $t\to\infty$", "lines: closed form", yscale="log", ylim=(1e-3, 1.2))
+    finish(right, across, "extrapolated / closed form", rf"trajectories to $t = {end:g}$")
     return figure
 
 
@@ -74,7 +116,9 @@ def relaxation(quick: bool = True) -> Figure:
     """F3: relaxation time against the distance from the threshold, with the power law of slope 2 as a guide."""
     figure, (axes,) = new_figure()
     law = InterpolationTransition(ratio=0.3, kernel=(0, 0, 0, 1.0))
-    plan = {1.4: 64.0, 1.5: 48.0, 1.6: 36.0, 1.8: 24.0} | ({} if quick else {1.2: 200.0, 1.3: 110.0})
+    plan = {1.4: 64.0, 1.5: 48.0, 1.6: 36.0, 1.8: 24.0} | (
+        {} if quick else {1.1: 900.0, 1.15: 400.0, 1.2: 250.0, 1.3: 110.0}
+    )
     shares = np.array(sorted(plan))
     found = np.array([relaxation_rate(law, share * law.threshold(), plan[share], int(8 * plan[share])) for share in shares])
     rates, drifts = found.T
@@ -95,5 +139,6 @@ def relaxation(quick: bool = True) -> Figure:
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "interpolation-frozen": frozen_layer,
     "interpolation-threshold": threshold_diagram,
+    "interpolation-plateau": plateau,
     "interpolation-relaxation": relaxation,
 }
