@@ -1,4 +1,4 @@
-"""Interpolation of pure noise: closed forms, the located threshold, the large-width limit."""
+"""Interpolation of pure noise: closed forms, refusals, the experiment."""
 
 from __future__ import annotations
 
