@@ -56,10 +56,11 @@ def test_reference_values(entry: dict[str, Any]) -> None:
         assert np.all(np.abs(result.values[NAMES[name]] - want) <= bound), name
 
 
-@pytest.mark.parametrize("entry", CASES[:5], ids=lambda entry: f"m{entry['inputs']['m']}")
+@pytest.mark.parametrize("entry", CASES, ids=lambda entry: f"{entry['law']}-m{entry['inputs']['m']}")
 def test_reported_accuracy_bounds_the_error(entry: dict[str, Any]) -> None:
+    assert len(CASES) == 7
     result = law_of(entry["inputs"], steps=200).theory()
-    for name in ("a", "e_train", "e_test"):
+    for name in ("a", "e_train", "e_test", *(("v",) if "v" in entry["outputs"] else ())):
         want = np.array(entry["outputs"][name]) * (2 if name.startswith("e_") else 1)
         error = np.abs(result[NAMES[name]].values - want).max() / np.abs(want).max()
         assert error <= result.attrs["accuracy"] + 1e-8
@@ -87,6 +88,41 @@ def test_multiresolution_memory_stays_accurate_long_after_the_train_error_has_co
     assert np.abs(dense["train_error"] - coarse["train_error"]).max() < 1e-4
     assert np.abs(dense["train_error"] - coarse["train_error"])[-120:].max() < 2e-5
     assert np.abs(dense["second_layer"] - coarse["second_layer"]).max() < 1e-3
+
+
+# -- the single-index timeline -----------------------------------------------------------------------------------------------
+
+# Computed independently on grids of 720 and 1440 points (errors with the factor 1/2): m = 40, n = m d / 2, tau = 1/2, v_0 = 0.1.
+TIMELINE = {
+    "overlap": (0.338, 0.513, 0.650, 0.637, 0.426, 0.344, 0.293, 0.278),
+    "test_error": (0.457, 0.358, 0.292, 0.284, 0.317, 0.356, 0.395, 0.411),
+    "train_error": (0.419, 0.302, 0.219, 0.172, 0.0485, 0.0149, 0.0020, 0.0003),
+}
+LATE_SECOND_LAYER = (2.49, 3.20, 3.81, 4.04)  # at t = m, 2m, 4m, 6m
+MINIMA = {10: (6.2, 0.3615), 20: (6.7, 0.3076), 40: (7.8, 0.2836)}
+
+
+@pytest.mark.slow
+def test_timeline_of_forty_neurons() -> None:
+    times = (1.0, 2.0, 4.0, 8.0, 40.0, 80.0, 160.0, 240.0)
+    result = TwoLayerDynamics(width=40, sample_ratio=20, times=times, steps=1920, **SINGLE_INDEX).theory()
+    late = np.array([0.001] * 5 + [0.003] * 3)  # what the independent numbers are good for, and their rounding
+    for name, wanted in TIMELINE.items():
+        factor = 1 if name == "overlap" else 2
+        gap = np.abs(result[name].values - factor * np.array(wanted))
+        assert np.all(gap < factor * (late + 0.0006)), (name, gap)
+    assert np.all(np.abs(result.second_layer.values[4:] - LATE_SECOND_LAYER) < (0.01, 0.02, 0.035, 0.035))
+    assert result.attrs["accuracy"] < 2e-3
+
+
+@pytest.mark.parametrize("width", [10, 20, pytest.param(40, marks=pytest.mark.slow)])
+def test_best_stopping_times(width: int) -> None:
+    from limitlab.laws.dmft.stopping import plan_stopping
+
+    law = TwoLayerDynamics(width=width, sample_ratio=0.5 * width, steps=320, **SINGLE_INDEX)
+    plan, (time, value) = plan_stopping(law, end=20.0), MINIMA[width]
+    assert abs(plan.time - time) < 0.1
+    assert abs(plan.test_error - 2 * value) < 2e-4
 
 
 # -- invariants ------------------------------------------------------------------------------------------------------------

@@ -39,6 +39,9 @@ DENSE_STEPS = 1200
 POINTS = 10
 """Points per octave beyond: at m = 40, t = 10 m this changes the second layer by 1e-4."""
 
+STEPS = {"gaussian": 0.25, "network": 0.1, "sgd": 0.02}
+"""Time steps of the simulations, in units of the fastest rate at the start; single samples of a network can be much faster than it."""
+
 CAVEAT = "exact for the Gaussian model; for a real network the error does not vanish with d, it shrinks with the width"
 
 NETWORK_CAVEAT = (
@@ -198,9 +201,10 @@ class TwoLayerDynamics(TwoLayerStart):
             samples = simulation.network_samples(rng, functions, n, direction, self.noise)
         times = np.atleast_1d(np.asarray(self.times, dtype=float))
         a = np.full(self.width, self.start_second_layer)
-        step, speed = 0.25 / max(1.0, self._fastest_rate()), 0.0 if self.frozen else 1.0
+        step = STEPS[self.experiment_model] / max(1.0, self._fastest_rate())
+        speed = 0.0 if self.frozen else 1.0
         if self.experiment_model == "sgd":
-            track = simulation.stochastic_descent(samples, w, a, times, 0.1 * step, speed, max(1, n // 10), rng)
+            track = simulation.stochastic_descent(samples, w, a, times, step, speed, max(1, n // 10), rng)
         else:
             track = simulation.gradient_flow(samples, w, a, times, step, speed)
         result = simulation.observables(track, kernels, direction, self.noise)
@@ -232,9 +236,9 @@ def _solved(law: TwoLayerDynamics) -> tuple[dict[str, Any], float, bool]:
             estimate=values,
             accuracy=accuracy,
         )
-    if stiffness > 1:
+    if stiffness > 1 and accuracy > 1e-3:  # the scheme is stable there, and a fast mode that matters shows in the accuracy
         warnings.warn(
-            f"step times fastest rate = {stiffness:.2g} with steps = {law.steps}: above 1 the start is not resolved",
+            f"step times fastest rate = {stiffness:.2g} with steps = {law.steps}: above 1 the fastest mode is not resolved",
             stacklevel=4,
         )
     clipped = bool(np.min(values["train_error"]) < 0)
