@@ -59,9 +59,8 @@ def threshold_diagram(quick: bool = True) -> Figure:
         ends = _end(quick) * 2.0 ** -np.arange(len(point.by_octave) - 1, -1, -1)
         settled = np.array(point.by_octave) / law.threshold()
         right.plot(ends, settled, marker="o", color=left.lines[-1].get_color(), label=rf"$\tilde h =$ {label}")
-        right.axhspan(
-            *(np.array([-1, 1]) * point.error + point.value) / law.threshold(), alpha=0.12, color=f"C{index}", lw=0
-        )
+        limit = np.array([point.value, point.error]) / law.threshold()
+        simulation_points(right, [2.0 * 1.15**index * ends[-1]], limit[:1], limit[1:], index)  # beyond the last time
     right.axhline(1.0, color="grey", linewidth=1)
     finish(
         left,
@@ -76,6 +75,8 @@ def threshold_diagram(quick: bool = True) -> Figure:
         r"effective threshold, $\alpha = 0.3$ (far right: its limit)",
         xscale="log",
     )
+    right.minorticks_off()
+    right.set_xticks(ends, [f"{end:g}" for end in ends])
     return figure
 
 
