@@ -46,7 +46,7 @@ def check_two_time_equations(quick: bool) -> Outcome:
     ratios = [float(errors[0] / errors[1]), float(errors[1] / errors[2])]
     measured: dict[str, Number] = {"order_ratio_1": ratios[0], "order_ratio_2": ratios[1]}
     passed = all(3.6 < ratio < 4.4 for ratio in ratios)
-    runs = {1: ((50, 100, 200), 30), 2: ((10, 20, 40), 64)} if quick else {1: ((200, 400, 800), 40), 2: ((30, 60, 120), 40)}
+    runs = {1: ((50, 100, 200), 50), 2: ((10, 20, 40), 64)} if quick else {1: ((200, 400, 800), 40), 2: ((30, 60, 120), 40)}
     for degree, (sizes, seeds) in runs.items():
         result = compare(
             gaussian_model(degree), sizes, seeds, observables=["train_error", "test_error", "second_layer", "overlap"]
