@@ -346,7 +346,7 @@ def test_refusals(given_parameters: dict[str, Any], words: str) -> None:
 
 def test_a_history_beyond_memory_is_refused_with_a_remedy() -> None:
     with pytest.raises(ValueError, match="use at most"):
-        TwoLayerDynamics().march(2000, memory_limit=1e7)
+        TwoLayerDynamics(memory_points=0).march(2000, memory_limit=1e7)
 
 
 def test_too_few_steps_are_reported() -> None:

@@ -99,7 +99,7 @@ def networks(quick: bool = True) -> Figure:
         times=(0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0),
         steps=200,
     )
-    size, seeds = (100, 6) if quick else (400, 16)
+    size, seeds = (100, 6) if quick else (400, 10)
     names = ("train_error", "test_error", "second_layer", "overlap")
     labels = ("train error", "test error", "second layer $a$", "overlap $v$")
     grid = np.linspace(0, 8, 60)
@@ -120,7 +120,7 @@ def networks(quick: bool = True) -> Figure:
     theory = skewed.replace(times=tuple(grid)).theory()
     for index, name in enumerate(names[:2]):
         theory_line(right, grid, theory[name], index, f"{labels[index]}, equations", linestyle="--")
-        for number, d in enumerate((60, 120) if quick else (200, 800)):
+        for number, d in enumerate((60, 120) if quick else (150, 600)):
             legend = f"network, d = {d}" if index == 0 else None
             _points(right, skewed, name, d, 8, index, legend, shift=0.1 * number, alpha=(0.5, 1.0)[number])
     finish(right, "time $t$", "error", "skewed neurons, $m = 4$: a gap that $d$ does not close")
