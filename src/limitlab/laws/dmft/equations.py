@@ -153,9 +153,7 @@ class ExchangeableNeurons:
         speed = 0.0 if self.frozen else ratio / m
         rates["second_layer"] = speed * float(overlap_kernel[-1])
         forcings["second_layer"] = speed * (
-            phi[-1] * integrated
-            + history.total(r * a * overlap_kernel)
-            + history.total(residual * a * response_kernel)
+            phi[-1] * integrated + history.total(r * a * overlap_kernel) + history.total(residual * a * response_kernel)
         )
         observed = {
             "train_error": float(residual[-1]),
