@@ -203,20 +203,21 @@ def test_one_neuron_does_not_see_the_minus_sector() -> None:
     assert float(np.abs(one.theory().train_error - same.train_error).max()) == 0
 
 
-def test_covariance_with_the_start() -> None:
-    """C_A(t, 0) = Q(t, 0): nothing has responded at time 0, so train and test error start together with equal label covariance."""
-    law = TwoLayerDynamics(times=1.0)
-    solution = law.march(40)
-    label, r = solution.two_time("label"), solution.two_time("r")
+def test_the_residual_covariance_is_a_product() -> None:
+    """C_A = R_A Sigma_C R_A' with R_A = kappa delta - r, written out with full matrices; kappa is 1 up to the error of the quadrature."""
+    solution = TwoLayerDynamics(times=1.0).march(40)
+    label, r, kappa = solution.two_time("label"), solution.two_time("r"), solution.paths["instant"]
     step = solution.times[1]
-    q = label[-1, 0] - step * (np.sum(r[-1] * label[:, 0]) - 0.5 * r[-1, 0] * label[0, 0] - 0.5 * r[-1, -1] * label[-1, 0])
     symmetric = label + np.tril(label, -1).T
     weights = np.full(41, step)
     weights[[0, -1]] *= 0.5
-    row = symmetric[-1] - (weights * r[-1]) @ symmetric
-    assert abs(q - row[0]) < 1e-12
-    residual = row[-1] - np.sum(weights * row * r[-1])
+    row = kappa[-1] * symmetric[-1] - (weights * r[-1]) @ symmetric
+    residual = kappa[-1] * row[-1] - np.sum(weights * row * r[-1])
     assert abs(residual - solution.paths["train_error"][-1]) < 1e-12
+    assert abs(kappa[-1] - np.sum(weights * r[-1]) - solution.paths["residual_response"][-1]) < 1e-12
+    assert kappa[0] == 1
+    errors = [np.abs(TwoLayerDynamics(times=1.0).march(steps).paths["instant"] - 1).max() for steps in (40, 80)]
+    assert 3.5 < errors[0] / errors[1] < 4.5
 
 
 def test_a_zero_second_layer_moves_at_the_stated_speed() -> None:

@@ -68,6 +68,7 @@ class ExchangeableNeurons:
         "correlation",
         "multiplier",
         "residual_response",
+        "instant",
         "same_neuron_correlation",
         "same_neuron_response",
         "fastest_rate",
@@ -103,7 +104,7 @@ class ExchangeableNeurons:
 
     def flow(self, history: History) -> Flow:
         """Right sides of (5) to (8), from the residual (2) to (4)."""
-        m, ratio, step = self.width, self.sample_ratio, history.step
+        m, ratio = self.width, self.sample_ratio
         a, v = history.path("second_layer"), history.path("overlap")
         kernel, target = self.kernels.padded
         coupling = ratio / m**2 * a[-1] * a  # K a(t) a(s)
@@ -117,14 +118,13 @@ class ExchangeableNeurons:
         response_kernel = h1_s * same[1] / m + (m - 1) / m * h1_o * other[1]
         label = self.noise**2 + self.kernels.target_norm - a[-1] * phi[-1] - a * phi + a[-1] * a * overlap_kernel
         history.row("label")[:] = label
-        r, residual = self._residual(history, label, a[-1] * a * response_kernel, step)
-        integrated = 1.0 - history.total(r)
+        r, residual, integrated, instant = self._residual(history, label, a[-1] * a * response_kernel)
 
         # Memory kernels of the weights, eq. (5).
         s_same = coupling * (r * h1_s + residual * h2_s * same[1])
         s_other = coupling * (r * h1_o + residual * h2_o * other[1])
         d_same, d_other = coupling * residual * h1_s, coupling * residual * h1_o
-        l_same, l_other = coupling[-1] * h1_s[-1], coupling[-1] * h1_o[-1]
+        l_same, l_other = instant * coupling[-1] * h1_s[-1], instant * coupling[-1] * h1_o[-1]
         signal = ratio * phi_slope[-1] * a[-1] * integrated
 
         s, d = s_same + (m - 1) * s_other, d_same + (m - 1) * d_other
@@ -151,7 +151,7 @@ class ExchangeableNeurons:
         rates = {kind + sector: multiplier + rate for sector, rate in local.items() for kind in ("C", "R")}
         rates["overlap"] = rates["C+"]
         speed = 0.0 if self.frozen else ratio / m
-        rates["second_layer"] = speed * float(overlap_kernel[-1])
+        rates["second_layer"] = speed * instant * float(overlap_kernel[-1])
         forcings["second_layer"] = speed * (
             phi[-1] * integrated + history.total(r * a * overlap_kernel) + history.total(residual * a * response_kernel)
         )
@@ -161,6 +161,7 @@ class ExchangeableNeurons:
             "correlation": float(other[0][-1]) if m > 1 else 0.0,
             "multiplier": multiplier,
             "residual_response": integrated,
+            "instant": instant,
             "same_neuron_correlation": float(same[0][0]),
             "same_neuron_response": float(same[1][0]),
             "fastest_rate": max(abs(rate) for rate in rates.values()),
@@ -179,11 +180,21 @@ class ExchangeableNeurons:
         return same, ((c_plus - c_minus) / m, (r_plus - r_minus) / m)
 
     @staticmethod
-    def _residual(history: History, label: Floats, response: Floats, step: float) -> tuple[Floats, Floats]:
-        """r from the Volterra equation (3), implicit in its last point only, and C_A from (4)."""
+    def _residual(history: History, label: Floats, response: Floats) -> tuple[Floats, Floats, float, float]:
+        """r and I_A from their Volterra equations (3), implicit in the last point only, C_A from (4), and the weight of delta in R_A.
+
+        R_A = instant * delta - r, where instant is 1 up to the error of the quadrature: it makes the integral of R_A equal to I_A, which
+        vanishes when the train error does.
+        """
+        implicit = 1.0 + (0.5 * history.step * response[-1] if history.index else 0.0)  # at time 0 the integrals are empty
         newest = history.row("r")
         newest[:] = 0.0
-        newest[:] = (response - history.after_start(response, "r")) / (1.0 + 0.5 * step * response[-1])
+        newest[:] = (response - history.after_start(response, "r")) / implicit
         newest[-1] = response[-1]
-        half = label - history.whole(newest, "label")
-        return newest, half - history.before(half, "r")
+        past = history.records["residual_response"][history.columns]
+        past[-1] = 0.0
+        integrated = (1.0 - history.total(response * past)) / implicit
+        weight = history.records["instant"][history.columns]
+        weight[-1] = integrated + history.total(newest)
+        half = weight[-1] * label - history.whole(newest, "label")
+        return newest, weight * half - history.before(half, "r"), integrated, float(weight[-1])

@@ -20,6 +20,9 @@ Floats = NDArray[np.float64]
 AGING_EXPONENT = 2 / 3
 """Exponent of the approach to the plateau in the pure spherical models; for the systems here it is a hypothesis, used as a cross-check."""
 
+ROUNDING = 1e-13
+"""Train errors below this share of the label variance are rounding."""
+
 
 @dataclass(frozen=True)
 class Decay:
@@ -55,7 +58,7 @@ def follow_decay(law: InterpolationTransition, gamma: float, end: float, steps: 
     times = np.asarray(end * 2.0 ** -np.arange(octaves, -1, -1), dtype=np.float64)
     result = extrapolate(dynamics.march, steps, times, 3, ("train_error",))
     values, errors = result.values["train_error"], result.errors["train_error"]
-    if np.any(values <= errors):
+    if np.any(values <= np.maximum(errors, ROUNDING * law.noise**2)):
         raise ConvergenceError(
             f"the train error at gamma = {gamma:g} falls below the accuracy of the grid before {end:g}: use an earlier end",
             estimate=values,
@@ -189,7 +192,7 @@ def relaxation_rate(law: InterpolationTransition, gamma: float, end: float, step
     times = end * np.array([0.5, 0.625, 0.75])
     result = extrapolate(dynamics.march, steps, times, 2, ("train_error",))
     errors = result.values["train_error"]
-    if np.any(errors <= result.errors["train_error"]):
+    if np.any(errors <= np.maximum(result.errors["train_error"], ROUNDING * law.noise**2)):
         raise ConvergenceError(
             f"the train error at gamma = {gamma:g} falls below the accuracy of the grid before {end:g}: use an earlier end",
             estimate=errors,
