@@ -40,7 +40,7 @@ def plain_scheme(law: TwoLayerDynamics, end: float, steps: int) -> dict[str, np.
     c_p, c_m, r_p, r_m, r, label = (np.zeros((size, size)) for _ in range(6))
     a, v = np.zeros(size), np.zeros(size)
     out = {name: np.zeros(size) for name in NAMES}
-    a[0], v[0] = law.start_second_layer, law.start_overlap
+    a[0], v[0] = law.start_second_layer, law.overlap_at_start
     c_p[0, 0], c_m[0, 0] = 1 + (m - 1) * law.correlation_at_start, 1 - law.correlation_at_start
     r_p[0, 0] = r_m[0, 0] = 1.0
 

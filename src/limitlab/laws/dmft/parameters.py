@@ -40,8 +40,12 @@ class TwoLayerStart(Law):
     activation: Activation | None = parameter(None, "activation of the neurons, in place of a kernel", symbol=r"\sigma")
     target_function: Activation | None = parameter(None, "target function, in place of coefficients", symbol=r"\varphi")
     start_second_layer: float = parameter(1.0, "second-layer weight of every neuron at the start", symbol="a_0")
-    start_overlap: float = parameter(
-        0.1, "overlap of every neuron with the target direction", symbol="v_0", least=-1, most=1
+    start_overlap: float | None = parameter(
+        None,
+        "overlap of every neuron with the target direction; None: 0.1, and 0 where the labels are pure noise",
+        symbol="v_0",
+        least=-1,
+        most=1,
     )
     times: float | tuple[float, ...] = parameter((0.0, 0.5, 1.0, 2.0, 4.0), "times", symbol="t", least=0)
 
@@ -75,6 +79,18 @@ class TwoLayerStart(Law):
         if self.kernel is None:
             return checked_kernels(DEFAULT_KERNEL, DEFAULT_TARGET, 1.0 if self.target_norm is None else self.target_norm)
         return checked_kernels(self.kernel, self.target or (), self.target_norm)
+
+    @property
+    def overlap_at_start(self) -> float:
+        """v(0): as given, or 0.1 where there is something to overlap with.
+
+        >>> from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+        >>> TwoLayerDynamics().overlap_at_start, TwoLayerDynamics(kernel=(0, 0.4, 0.6)).overlap_at_start
+        (0.1, 0.0)
+        """
+        if self.start_overlap is not None:
+            return self.start_overlap
+        return 0.1 if any(self.kernels().target) else 0.0
 
     def coordinates(self) -> dict[str, float | tuple[float, ...]]:
         """The times."""

@@ -150,7 +150,7 @@ class _Population(TwoLayerStart):
         from limitlab.laws.dmft import simulation
 
         kernels = self.kernels()
-        w, direction = simulation.exchangeable_weights(rng, dimension, width, self.start_overlap, correlation)
+        w, direction = simulation.exchangeable_weights(rng, dimension, width, self.overlap_at_start, correlation)
         functions = simulation.hermite_functions(kernels)
         if self.activation is not None:
             functions = (self.activation, self.activation.derivative, self.target_function or np.zeros_like)
@@ -185,18 +185,18 @@ class PopulationFlow(_Population):
 
     @model_validator(mode="after")
     def _possible_start(self) -> Self:
-        check_correlation(self.width, self.start_overlap, self.correlation_at_start)
+        check_correlation(self.width, self.overlap_at_start, self.correlation_at_start)
         return self
 
     @property
     def correlation_at_start(self) -> float:
         """C_o(0, 0)."""
-        return self.start_overlap**2 if self.start_correlation is None else self.start_correlation
+        return self.overlap_at_start**2 if self.start_correlation is None else self.start_correlation
 
     def evaluate(self, **grid: Any) -> Values:
         """Equation (10) integrated; for one neuron the correlation is 0 by convention."""
         kernels, m = self.kernels(), self.width
-        start = [self.start_second_layer, self.start_overlap, self.correlation_at_start if m > 1 else 0.0]
+        start = [self.start_second_layer, self.overlap_at_start, self.correlation_at_start if m > 1 else 0.0]
         states = integrate(lambda _, x: population_velocity(kernels, m, *x), start, self._grid())
         a, v, c = states.T
         pair = (kernels.h(1.0) + (m - 1) * kernels.h(c)) / m
@@ -230,7 +230,7 @@ class MeanFieldSingleIndex(_Population):
         """Equation (11) integrated."""
         kernels = self.kernels()
         states = integrate(
-            lambda _, x: mean_field_velocity(kernels, *x), [self.start_second_layer, self.start_overlap], self._grid()
+            lambda _, x: mean_field_velocity(kernels, *x), [self.start_second_layer, self.overlap_at_start], self._grid()
         )
         a, v = states.T
         return self._pack(
@@ -239,4 +239,4 @@ class MeanFieldSingleIndex(_Population):
 
     def experiment(self, size: int, seed: int, **path: Any) -> Values:
         """One-pass stochastic descent with `size` neurons in 4 `size` dimensions."""
-        return self._descend(self.rng(size, seed), 4 * size, size, self.start_overlap**2, 0.1 / size)
+        return self._descend(self.rng(size, seed), 4 * size, size, self.overlap_at_start**2, 0.1 / size)

@@ -97,7 +97,7 @@ class TwoLayerDynamics(TwoLayerStart):
 
     @model_validator(mode="after")
     def _possible_start(self) -> Self:
-        check_correlation(self.width, self.start_overlap, self.correlation_at_start)
+        check_correlation(self.width, self.overlap_at_start, self.correlation_at_start)
         if self.experiment_model != "gaussian" and self.activation is None:
             raise ValueError(
                 f"experiment_model = {self.experiment_model!r} is not allowed without activation: a kernel does not determine a network"
@@ -107,7 +107,7 @@ class TwoLayerDynamics(TwoLayerStart):
     @property
     def correlation_at_start(self) -> float:
         """C_o(0, 0)."""
-        return self.start_overlap**2 if self.start_correlation is None else self.start_correlation
+        return self.overlap_at_start**2 if self.start_correlation is None else self.start_correlation
 
     def system(self) -> ExchangeableNeurons:
         """The two-time equations of this law."""
@@ -119,7 +119,7 @@ class TwoLayerDynamics(TwoLayerStart):
             self.sample_ratio,
             self.noise,
             self.start_second_layer,
-            self.start_overlap,
+            self.overlap_at_start,
             self.correlation_at_start,
             self.frozen,
         )
@@ -203,7 +203,9 @@ class TwoLayerDynamics(TwoLayerStart):
         from limitlab.laws.dmft import simulation
 
         rng, kernels, n = self.rng(size, seed), self.kernels(), self._samples(size)
-        w, direction = simulation.exchangeable_weights(rng, size, self.width, self.start_overlap, self.correlation_at_start)
+        w, direction = simulation.exchangeable_weights(
+            rng, size, self.width, self.overlap_at_start, self.correlation_at_start
+        )
         if self.experiment_model == "gaussian":
             samples = simulation.gaussian_samples(rng, kernels, n, direction, self.noise)
         else:
