@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -157,7 +156,7 @@ class AdiabaticGrowth(PureNoise):
     def realised(self, size: int) -> Self:
         """n = round(ratio d) equations, or round(ratio m d) samples of a network."""
         unknowns = _dimension(size) * (1 if self.experiment_model == "equations" else size)
-        return self.replace(ratio=_samples(self.ratio, unknowns) / unknowns)
+        return self.replace(ratio=self.samples(unknowns) / unknowns)
 
     def experiment(self, size: int, seed: int, **path: Any) -> Values:
         """Gradient flow with both layers free, from a_j = a_0, to the times s m, m = size."""
@@ -169,7 +168,7 @@ class AdiabaticGrowth(PureNoise):
         )  # "equations" has the width only in scale and speed of a
         kernels = Kernels(self.coefficients(), (), 0.0)
         w, direction = simulation.exchangeable_weights(rng, d, neurons, 0.0, 0.0)
-        n = _samples(self.ratio, neurons * d)
+        n = self.samples(neurons * d)
         if self.experiment_model == "equations":
             kernels = Kernels((0.0, 0.0, *kernels.kernel[2:]), (), 0.0)
             samples = simulation.gaussian_samples(rng, kernels, n, direction, 1.0)
@@ -178,12 +177,11 @@ class AdiabaticGrowth(PureNoise):
             if self.activation is not None:
                 functions = simulation.network_functions(self.activation, None)
             samples = simulation.network_samples(rng, functions, n, direction, 1.0)
-        # Labels of the exact norm tau sqrt(n): gamma is proportional to tau, and this is where most of its fluctuations would come from.
-        labels = samples.labels * self.noise * np.sqrt(n) / np.linalg.norm(samples.labels)
+        samples = simulation.with_label_norm(samples, self.noise)  # gamma is proportional to tau
         scale = np.sqrt(size / neurons)
         times, start = np.atleast_1d(np.asarray(self.times, dtype=float)), np.full(neurons, self.start_second_layer / scale)
         step = 1.6 / self._fastest_rate(size)
-        track = simulation.gradient_flow(replace(samples, labels=labels), w, start, times * size, step, neurons / size)
+        track = simulation.gradient_flow(samples, w, start, times * size, step, neurons / size)
         second_layer = np.array([a.mean() for a in track.a]) * scale / np.sqrt(size)
         values = {"second_layer": second_layer, "train_error": np.array(track.train_error)}
         return {name: value if np.ndim(self.times) else value[0] for name, value in values.items()}
@@ -220,10 +218,6 @@ def width_extrapolation(widths: Sequence[int], values: Sequence[float]) -> tuple
 def _dimension(width: int) -> int:
     """Dimension d of an experiment."""
     return 40 + width
-
-
-def _samples(ratio: float, unknowns: int) -> int:
-    return max(1, round(ratio * unknowns))
 
 
 @functools.lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ import xarray as xr
 
 from limitlab.laws.dmft.aging import Plateau, plateau, threshold
 from limitlab.laws.dmft.pure_noise import PureNoise
-from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+from limitlab.laws.dmft.two_layer import STEPS, TwoLayerDynamics
 from limitlab.laws.parameters import parameter
 from limitlab.laws.results import Values, package
 
@@ -43,8 +43,8 @@ class InterpolationTransition(PureNoise):
     )
     claims: ClassVar = ("D3", "D4")
     observables: ClassVar = ("train_error",)
-    default_sizes: ClassVar = (20, 40, 80)
-    default_seeds: ClassVar = 30
+    default_sizes: ClassVar = (30, 60, 120)
+    default_seeds: ClassVar = 150
 
     second_layer: float = parameter(0.5, "scale of the frozen second layer, a / sqrt(m)", symbol=r"\gamma", least=0)
     times: float | tuple[float, ...] = parameter((0.0, 1.0, 2.0, 4.0), "times of the train error", symbol="t", least=0)
@@ -121,8 +121,18 @@ class InterpolationTransition(PureNoise):
 
     def realised(self, size: int) -> Self:
         """n = round(ratio * size) equations in `size` dimensions."""
-        return self.replace(ratio=max(1, round(self.ratio * size)) / size)
+        return self.replace(ratio=self.samples(size) / size)
 
     def experiment(self, size: int, seed: int, **path: Any) -> Values:
         """Gradient flow on alpha d random Gaussian equations for one unit vector."""
-        return {"train_error": self.dynamics().experiment(size, seed)["train_error"]}
+        from limitlab.laws.dmft import simulation
+
+        rng, limit = self.rng(size, seed), self.dynamics()
+        w, direction = simulation.exchangeable_weights(rng, size, 1, 0.0, 0.0)
+        samples = simulation.gaussian_samples(rng, limit.kernels(), self.samples(size), direction, 1.0)
+        samples = simulation.with_label_norm(samples, self.noise)
+        times = np.atleast_1d(np.asarray(self.times, dtype=float))
+        step = STEPS["gaussian"] / max(1.0, limit.fastest_rate())
+        track = simulation.gradient_flow(samples, w, np.array([self.second_layer]), times, step, 0.0)
+        error = np.array(track.train_error)
+        return {"train_error": error if np.ndim(self.times) else error[0]}

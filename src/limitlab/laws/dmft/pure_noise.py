@@ -60,3 +60,7 @@ class PureNoise(Law):
     def reduced(self) -> Reduced:
         """What the long-time limit sees of the kernel."""
         return Reduced.of(self.coefficients())
+
+    def samples(self, unknowns: int) -> int:
+        """Number of samples of an experiment with so many unknowns."""
+        return max(1, round(self.ratio * unknowns))

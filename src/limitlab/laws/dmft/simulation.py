@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations_with_replacement, pairwise
 from math import comb, factorial
 
@@ -180,6 +180,17 @@ def network_samples(
 def network_functions(activation: Activation, target_function: Activation | None) -> Functions:
     """sigma, its derivative and phi (0 if there is no target)."""
     return activation, activation.derivative, target_function if target_function is not None else np.zeros_like
+
+
+def with_label_norm(samples: Samples, noise: float) -> Samples:
+    """Pure-noise labels rescaled to the norm noise * sqrt(n) that they have in the limit: most of the fluctuations are in their norm.
+
+    >>> samples = with_label_norm(Samples(np.array([1.0, 2.0]), lambda w: (w, lambda b: b), 3), 0.5)
+    >>> round(float(samples.labels @ samples.labels), 12)
+    0.5
+    """
+    scale = noise * np.sqrt(samples.labels.size) / max(float(np.linalg.norm(samples.labels)), 1e-300)
+    return replace(samples, labels=scale * samples.labels)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ Floats = NDArray[np.float64]
 AGING_EXPONENT = 2 / 3
 """Exponent of the approach to the plateau in the pure spherical models; for the systems here it is a hypothesis, used as a cross-check."""
 
+WIDEST = (0.7, 1.4)
+"""Where a threshold is looked for, in units of the closed form."""
+
 ROUNDING = 1e-13
 """Train errors below this share of the label variance are rounding."""
 
@@ -149,17 +152,32 @@ def locate_threshold(
     end, steps
         Last time and steps of the finest of three grids.
     shares
-        Where to compute trajectories, in units of the closed form (which only says where to look).
+        Where to compute trajectories, in units of the closed form (which only says where to look); more are added above or below
+        where these do not enclose the threshold.
     octaves
         Octaves of time before `end` that are used.
     """
-    gammas = np.array(shares) * law.threshold()
-    slopes = np.array([follow_decay(law, float(gamma), end, steps, octaves).slopes for gamma in gammas])
+    seen: dict[float, Floats] = {}
+
+    def trend(share: float) -> Floats:
+        """Change of slope between the last octaves, two numbers: positive below the threshold, negative above."""
+        if share not in seen:
+            seen[share] = follow_decay(law, share * law.threshold(), end, steps, octaves).slopes
+        return np.diff(seen[share][-3:])
+
+    for share in shares:
+        trend(share)
+    while np.any(trend(max(seen)) > 0) and max(seen) < WIDEST[1]:
+        trend(max(seen) + 0.03)
+    while np.any(trend(min(seen)) < 0) and min(seen) > WIDEST[0]:
+        trend(min(seen) - 0.03)
+    gammas = np.array(sorted(seen)) * law.threshold()
+    slopes = np.array([seen[share] for share in sorted(seen)])
     roots = [_zero(gammas, change) for change in np.diff(slopes, axis=1).T]
     found = [root for root in roots if root is not None]
     if roots[-1] is None or roots[-2] is None:
         raise ConvergenceError(
-            f"the slopes do not change their trend between gamma = {gammas[0]:g} and {gammas[-1]:g}: use other shares",
+            f"the slopes do not change their trend between gamma = {gammas[0]:g} and {gammas[-1]:g}: use a later end",
             estimate=slopes,
         )
     drift = np.diff(found[-3:])
@@ -168,12 +186,12 @@ def locate_threshold(
         error = max(abs(value - found[-1]), abs(float(drift[1])))
     else:  # too early: the drift itself has not settled
         value, error = found[-1], float(np.ptp(found[-3:])) + 3 * abs(float(drift[-1]))
-    seen = {float(gamma): tuple(float(x) for x in row) for gamma, row in zip(gammas, slopes, strict=True)}
-    return Located(value, error, tuple(found), seen)
+    decided = {float(gamma): tuple(float(x) for x in row) for gamma, row in zip(gammas, slopes, strict=True)}
+    return Located(value, error, tuple(found), decided)
 
 
 def _zero(x: Floats, y: Floats) -> float | None:
-    """Where the polynomial through all points changes sign between two of them; None when it does not."""
+    """Where the polynomial through the four points around it changes sign; None when it does not."""
     crossings = np.flatnonzero(np.sign(y[:-1]) * np.sign(y[1:]) < 0)
     if crossings.size == 0:
         return None
@@ -181,7 +199,8 @@ def _zero(x: Floats, y: Floats) -> float | None:
     from scipy.optimize import brentq
 
     first = int(crossings[-1])
-    return float(brentq(BarycentricInterpolator(x, y), x[first], x[first + 1]))
+    near = slice(max(first - 1, 0), first + 3)
+    return float(brentq(BarycentricInterpolator(x[near], y[near]), x[first], x[first + 1]))
 
 
 def relaxation_rate(law: InterpolationTransition, gamma: float, end: float, steps: int) -> tuple[float, float]:

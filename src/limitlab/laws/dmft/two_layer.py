@@ -214,7 +214,7 @@ class TwoLayerDynamics(TwoLayerStart):
             samples = simulation.network_samples(rng, functions, n, direction, self.noise)
         times = np.atleast_1d(np.asarray(self.times, dtype=float))
         a = np.full(self.width, self.start_second_layer)
-        step = STEPS[self.experiment_model] / max(1.0, self._fastest_rate())
+        step = STEPS[self.experiment_model] / max(1.0, self.fastest_rate())
         speed = 0.0 if self.frozen else 1.0
         if self.experiment_model == "sgd":
             track = simulation.stochastic_descent(samples, w, a, times, step, speed, max(1, n // 10), rng)
@@ -223,7 +223,7 @@ class TwoLayerDynamics(TwoLayerStart):
         result = simulation.observables(track, kernels, direction, self.noise)
         return {name: values if np.ndim(self.times) else values[0] for name, values in result.items()}
 
-    def _fastest_rate(self) -> float:
+    def fastest_rate(self) -> float:
         """L_+ at the start, the rate of the mean neuron, eq. (6)."""
         slope = self.kernels().h([1.0, self.correlation_at_start], order=1)
         return float(
