@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +16,9 @@ from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.solvable import least_squares_descent
 from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.testing import check_law
+from references import reference
 
-ENTRIES = json.loads((Path(__file__).parents[1] / "reference" / "dmft.json").read_text())
+ENTRIES = reference("dmft")
 REFERENCE = {entry["law"]: entry for entry in ENTRIES}
 FLOWS = [entry for entry in ENTRIES if entry["law"] == "least_squares_gradient_flow"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +13,9 @@ from limitlab.laws.dmft import growth
 from limitlab.laws.dmft.aging import plateau
 from limitlab.laws.dmft.growth import AdiabaticGrowth, width_extrapolation
 from limitlab.testing import check_law
+from references import reference
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "dmft.json").read_text())
-CASES = [entry for entry in REFERENCE if entry["law"] == "pure_noise_threshold"]
+CASES = reference("dmft", "pure_noise_threshold")
 
 SLOW = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 CUBIC: dict[str, Any] = dict(ratio=0.5, kernel=(0, 0.5, 0, 0.5), times=SLOW)

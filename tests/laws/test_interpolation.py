@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,9 @@ from hypothesis import strategies as st
 
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.testing import check_law
+from references import reference
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "dmft.json").read_text())
-CASES = [entry for entry in REFERENCE if entry["law"] == "pure_noise_threshold"]
+CASES = reference("dmft", "pure_noise_threshold")
 
 
 @pytest.mark.parametrize("entry", CASES, ids=lambda entry: str(entry["inputs"]["h"]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +9,9 @@ import pytest
 
 from limitlab.laws.dmft.kernels import kernels_of
 from limitlab.models.activations import Activation
+from references import reference
 
-ENTRIES = [
-    entry
-    for entry in json.loads((Path(__file__).parents[1] / "reference" / "dmft.json").read_text())
-    if entry["law"] == "activation_covariance"
-]
+ENTRIES = [entry for entry in reference("dmft") if entry["law"] == "activation_covariance"]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["inputs"]["sigma"])

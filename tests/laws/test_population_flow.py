@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,9 @@ from hypothesis import strategies as st
 
 from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow, particle_flow
 from limitlab.testing import check_law
+from references import reference
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "dmft.json").read_text())
-CASES = [entry for entry in REFERENCE if entry["law"] in ("mean_field_2d", "population_flow_symmetric")]
+CASES = [entry for entry in reference("dmft") if entry["law"] in ("mean_field_2d", "population_flow_symmetric")]
 SINGLE_INDEX: dict[str, Any] = dict(kernel=(0, 0.5, 0.3, 0.2), target=(0, 0.5, 0.3), target_norm=1.0)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,9 @@ from hypothesis import strategies as st
 
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.testing import check_law
+from references import reference
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "dmft.json").read_text())
-CASES = [entry for entry in REFERENCE if entry["law"] in ("gaussian_dmft", "pure_noise_large_width_limit")]
+CASES = [entry for entry in reference("dmft") if entry["law"] in ("gaussian_dmft", "pure_noise_large_width_limit")]
 NAMES = {
     "a": "second_layer",
     "v": "overlap",

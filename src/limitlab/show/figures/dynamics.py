@@ -56,12 +56,12 @@ def adiabatic_growth(quick: bool = True) -> Figure:
 def timeline(quick: bool = True) -> Figure:
     """F6: a single-index target for several widths: errors, overlap and second layer against time, mean field beside them."""
     figure, axes = new_figure(columns=2, rows=2)
-    widths = (10, 20) if quick else (10, 20, 40)
+    widths = (10, 20) if quick else (10, 20, 40, 80)
     names = (
         ("train_error", "train error"),
         ("test_error", "test error"),
         ("overlap", "overlap $v$"),
-        ("second_layer", "$a$"),
+        ("second_layer", "second layer $a$"),
     )
     for index, width in enumerate(widths):
         times = np.geomspace(0.2, 6.0 * width, 60)
@@ -74,16 +74,17 @@ def timeline(quick: bool = True) -> Figure:
         )
         result = law.theory()
         for panel, (name, _) in zip(axes, names, strict=True):
-            theory_line(panel, times, result[name], index, f"m = {width}")
+            theory_line(panel, times / width if name == "train_error" else times, result[name], index, f"m = {width}")
     times = np.geomspace(0.2, 6.0 * widths[-1], 60)
     mean_field = MeanFieldSingleIndex(times=tuple(0.5 * times), **SINGLE_INDEX).theory()
     for panel, (name, label) in zip(axes, names, strict=True):
         if name in mean_field:
             theory_line(panel, times, mean_field[name], 6, "mean field", linestyle="--")
-        finish(panel, "time $t$", label, xscale="log")
-    axes[0].set_title("collapse at $t \\sim m$")
-    axes[1].set_title("least at $t = O(1)$")
+        finish(panel, "slow time $t/m$" if name == "train_error" else "time $t$", label, xscale="log")
+    axes[0].set_title("train error: late parts collapse in $t/m$")
+    axes[1].set_title("test error: least at $t = O(1)$")
     axes[2].set_title("learning, then unlearning")
+    axes[3].set_title("growth at $t = O(m)$")
     return figure
 
 
