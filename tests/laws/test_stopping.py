@@ -29,10 +29,24 @@ def test_the_minimum_of_the_test_error(width: int, time: float, error: float) ->
 
 def test_a_lazy_start_overfits() -> None:
     law = TwoLayerDynamics(width=10, sample_ratio=5, steps=400, **SINGLE_INDEX)
-    plans = stopping_table(law, "start_second_layer", [0.5, 1.0, 3.0], end=20.0)
-    best = [plan.test_error for plan in plans]
+    table = stopping_table(law, {"start_second_layer": [0.5, 1.0, 3.0]}, end=20.0)
+    best = table.test_error.values
     assert best[0] < best[2]
     assert best[1] < best[2]
+
+
+def test_a_table_of_two_parameters_is_a_grid_of_plans() -> None:
+    law = TwoLayerDynamics(width=4, **SINGLE_INDEX)
+    table = stopping_table(law, {"sample_ratio": [1.0, 2.0, 4.0], "noise": [0.2, 0.8]}, end=6.0)
+    assert table.test_error.dims == ("sample_ratio", "noise")
+    single = plan_stopping(law.replace(sample_ratio=2.0, noise=0.8), end=6.0)
+    assert float(table.time.sel(sample_ratio=2.0, noise=0.8)) == single.time
+    assert np.all(np.diff(table.test_error.values, axis=0) < 0)  # more samples help
+    assert np.all(np.diff(table.test_error.values, axis=1) > 0)  # noise does not
+    with pytest.raises(ValueError, match="at least one parameter"):
+        stopping_table(law, {})
+    with pytest.raises(ValueError, match="end = 0"):
+        plan_stopping(law, end=0.0)
 
 
 def test_a_trajectory_that_never_overfits_has_no_end_of_the_window() -> None:

@@ -176,18 +176,14 @@ def check_scale_of_the_start(quick: bool) -> Outcome:
     """D8: early stopping from small and large second layers."""
     m = 10 if quick else 20
     scales = (0.5, 1.0, 2.0, 4.0)
-    plans = stopping_table(single_index(m, steps=640), "start_second_layer", list(scales), end=3.0 * m)
+    plans = stopping_table(single_index(m, steps=640), {"start_second_layer": scales}, end=3.0 * m)
+    best, final = plans.test_error.values, plans.final_test_error.values
     measured: dict[str, Number] = {}
-    for scale, plan in zip(scales, plans, strict=True):
-        measured |= {
-            f"best_a{scale:g}": plan.test_error,
-            f"final_a{scale:g}": plan.final_test_error,
-            f"time_a{scale:g}": plan.time,
-        }
-    best = [plan.test_error for plan in plans]
-    stops = all(plan.final_test_error > 1.03 * plan.test_error for plan in plans[:2])
+    for k, scale in enumerate(scales):
+        measured |= {f"best_a{scale:g}": best[k], f"final_a{scale:g}": final[k], f"time_a{scale:g}": float(plans.time[k])}
+    stops = bool(np.all(final[:2] > 1.03 * best[:2]))
     return Outcome(
-        min(best[:2]) < 0.9 * best[-1] and stops and best[1] < best[2] < best[3],
+        bool(min(best[:2]) < 0.9 * best[-1] and best[1] < best[2] < best[3]) and stops,
         "best test error grows with the scale of the start beyond 1, by more than 10 % at scale 4, and training on costs more than 3 %",
         measured,
     )
@@ -246,6 +242,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The general dynamical mean-field process describes gradient descent on a smooth loss as n, d grow at fixed n/d.",
         ("FirstOrderDynamics",),
         check_general_dmft,
+        "beyond-gaussian-model",
     ),
     Claim(
         "D2",
@@ -301,6 +298,7 @@ CLAIMS: tuple[Claim, ...] = (
         "A mean-field start with early stopping generalises best; a lazy start overfits.",
         ("TwoLayerDynamics",),
         check_scale_of_the_start,
+        "two-layer-stopping",
     ),
     Claim(
         "D9",

@@ -6,15 +6,33 @@ a window in which the test error is within a given share of its least value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import product
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 
 Floats = NDArray[np.float64]
+
+STEPS_PER_TIME = 8
+"""Steps per unit of time, or per time of the fastest mode if that is shorter, unless the law has more: enough for four digits."""
+
+ABOUT: dict[str, dict[str, str]] = {
+    "time": dict(long_name="best time to stop", symbol=r"t_{opt}"),
+    "test_error": dict(long_name="test error there"),
+    "train_error": dict(long_name="train error there"),
+    "overlap": dict(long_name="overlap there", symbol="v"),
+    "learned": dict(long_name="start of the window"),
+    "overfit": dict(long_name="end of the window"),
+    "final_test_error": dict(long_name="test error at the end"),
+    "final_train_error": dict(long_name="train error at the end"),
+    "accuracy": dict(long_name="relative error of the trajectory"),
+}
 
 
 @dataclass(frozen=True)
@@ -67,6 +85,9 @@ def plan_stopping(law: TwoLayerDynamics, end: float | None = None, slack: float 
     if not slack > 0:
         raise ValueError(f"slack = {slack} is not allowed: must be above 0")
     last = max(20.0, 4.0 * law.width) if end is None else float(end)
+    if not last > 0:
+        raise ValueError(f"end = {last:g} is not allowed: must be above 0")
+    law = law.replace(steps=max(law.steps, int(np.ceil(STEPS_PER_TIME * last * max(1.0, law.fastest_rate())))))
     first = min(8.0 * last / law.steps, 0.1 * last)  # times that even the coarsest of the three grids resolves
     times = np.concatenate([[0.0], np.geomspace(first, last, points)])
     result = law.replace(times=tuple(times)).theory()
@@ -96,14 +117,34 @@ def _vertex(times: Floats, values: Floats, best: int) -> float:
     return float(-curve[1] / (2 * curve[0]))
 
 
-def stopping_table(law: TwoLayerDynamics, over: str, values: list[Any], **options: Any) -> list[StoppingPlan]:
-    """Plans for several values of one parameter (the scale a0 of the start, the width, the noise, ...).
+def stopping_table(law: TwoLayerDynamics, over: Mapping[str, Sequence[Any]], **options: Any) -> xr.Dataset:
+    """Plans on a grid of parameters (width, samples, noise, scale of the start, ...), one variable per attribute of `StoppingPlan`.
 
-    >>> plans = stopping_table(TwoLayerDynamics(width=4, sample_ratio=2, steps=200), "start_second_layer", [0.5, 2.0], end=10.0)
-    >>> plans[0].test_error < plans[1].test_error  # a small start generalises better
+    Parameters
+    ----------
+    law
+        The network; what is swept is replaced.
+    over
+        Values by name of the parameter.
+    **options
+        As for `plan_stopping`.
+
+    Examples
+    --------
+    >>> table = stopping_table(TwoLayerDynamics(width=4, sample_ratio=2), {"start_second_layer": [0.5, 2.0]}, end=10.0)
+    >>> bool(table.test_error[0] < table.test_error[1])  # a small start generalises better
     True
     """
-    return [plan_stopping(law.replace(**{over: value}), **options) for value in values]
+    names, grids = list(over), [list(values) for values in over.values()]
+    shape = tuple(len(values) for values in grids)
+    if not names or 0 in shape:
+        raise ValueError(f"over = {dict(over)} is not allowed: give at least one parameter and one value of each")
+    plans = [plan_stopping(law.replace(**dict(zip(names, point, strict=True))), **options) for point in product(*grids)]
+    data = {
+        field.name: (names, np.array([getattr(plan, field.name) for plan in plans]).reshape(shape), ABOUT[field.name])
+        for field in fields(StoppingPlan)
+    }
+    return xr.Dataset(data, dict(zip(names, grids, strict=True)))
 
 
 def bound_diagnostics(law: TwoLayerDynamics) -> dict[str, Floats]:

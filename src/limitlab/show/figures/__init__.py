@@ -22,6 +22,7 @@ SUBJECTS = (
     "attention",
     "interpolation",
     "dynamics",
+    "stopping",
     "first_order",
     "online_sgd",
 )

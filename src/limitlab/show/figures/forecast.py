@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from limitlab.show.figures.style import COLOURS, RC, finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, RC, finish, new_figure, readable_ticks, simulation_points, theory_line
 
 
 def draw_curve(
@@ -54,7 +54,7 @@ def forecast_figure(
         axes.axvline(curve.attrs["population"], color="grey", linewidth=1, linestyle=":", label="all the data")
     finish(axes, "number of points $n$", "test error", title, xscale="log", yscale="log", legend=False)
     axes.legend(loc="upper right", fontsize=RC["legend.fontsize"], frameon=False)  # a falling curve leaves that corner free
-    _readable_ticks(axes)
+    readable_ticks(axes)
     return figure
 
 
@@ -90,19 +90,8 @@ def learning_curves(quick: bool = True) -> Figure:
             xscale="log",
             yscale="log",
         )
-        _readable_ticks(axes)
+        readable_ticks(axes)
     return figure
-
-
-def _readable_ticks(axes: Axes) -> None:
-    """Plain numbers on a logarithmic axis that covers less than a few decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator
-
-    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-        if high / low < 50:
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0) if high / low < 12 else (1.0, 2.0, 5.0)))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_minor_locator(LogLocator(subs=()))
 
 
 FIGURES: dict[str, Callable[[bool], Figure]] = {"learning-curves": learning_curves}

@@ -76,3 +76,14 @@ def finish(axes: Axes, x_label: str, y_label: str, title: str = "", legend: bool
     axes.set(xlabel=x_label, ylabel=y_label, title=title, **options)
     if legend and axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=RC["legend.fontsize"], frameon=False)
+
+
+def readable_ticks(axes: Axes) -> None:
+    """Plain numbers on logarithmic axes that cover less than a few decades."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() == "log" and high / low < 50:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0) if high / low < 12 else (1.0, 2.0, 5.0)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_locator(LogLocator(subs=()))
