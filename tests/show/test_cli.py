@@ -35,6 +35,7 @@ COMMANDS = [
     "sweep",
     "plan",
     "optimal",
+    "stop",
     "forecast",
     "verify",
     "figure",
@@ -305,6 +306,27 @@ def test_optimal() -> None:
     text = run("optimal", "ridge", "--ratio", "0.5", "--noise", "0.5", "--minimise", "excess-risk").stdout
     assert "ridge = 0.125 minimises excess_risk" in text  # the isotropic optimum: ratio * noise^2 / signal
 
+
+# -- stop -----------------------------------------------------------------------------------------------------------------
+
+
+def test_stop_prints_the_window_and_saves_it(tmp_path: Path) -> None:
+    given = ("stop", "two-layer-dynamics", "--width", "3", "--noise", "0.2,0.8", "--end", "6")
+    assert "overfit" in run(*given).stdout
+    out, plot = tmp_path / "plans.csv", tmp_path / "window.png"
+    run(*given, "--out", str(out), "--plot", str(plot))
+    lines = out.read_text().splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("noise,time,test_error")
+    assert plot.stat().st_size > 1000
+    data = json.loads(run(*given, "--json").stdout)
+    assert data["observables"]["time"][0] > data["observables"]["time"][1]  # the noisier, the sooner
+
+
+def test_stop_wants_a_network() -> None:
+    result = run("stop", "ridge")
+    assert result.exit_code == 2
+    assert "only two-layer-dynamics" in result.stderr
 
 # -- sweep ---------------------------------------------------------------------------------------------------------------
 

@@ -47,9 +47,9 @@ def draw_plans(above: Axes, below: Axes, table: xr.Dataset, label: str, legends:
 def stopping_windows(quick: bool = True) -> Figure:
     """When to stop a two-layer network, as a function of width, samples, noise and scale of the start."""
     figure, axes = new_figure(columns=4, rows=2, width=4.4, height=3.6)
-    points, m = (4, 10) if quick else (9, 20)
+    points, m = (4, 5) if quick else (9, 20)
     base = TwoLayerDynamics(width=m, sample_ratio=0.5 * m, noise=0.5, start_second_layer=1.0, **SINGLE_INDEX)
-    widths = [5, 10, 20] if quick else [5, 7, 10, 14, 20, 28, 40, 56, 80]
+    widths = [3, 6, 12] if quick else [5, 7, 10, 14, 20, 28, 40, 56, 80]
     studies: Sequence[tuple[str, str, list[Any]]] = (
         ("sample_ratio", r"samples per parameter $\alpha = n/(md)$", list(m * np.geomspace(0.2, 4.0, points))),
         ("noise", r"noise $\tau$", list(np.linspace(0.1, 1.2, points))),
