@@ -89,11 +89,27 @@ class Limit:
     error: float
 
 
+def settled(sequence: ArrayLike) -> Limit:
+    """Where a drifting sequence goes: the Aitken limit of its last three entries, and the distance to the last of them.
+
+    Where the drift does not shrink yet, the last entry and three times its drift beyond the range of the last three.
+
+    >>> settled([1.5, 1.25, 1.125])
+    Limit(value=1.0, error=0.125)
+    """
+    last = np.asarray(sequence, dtype=float)[-3:]
+    drift = np.diff(last)
+    if drift.size == 2 and drift[0] * drift[1] > 0 and abs(drift[1]) < 0.95 * abs(drift[0]):
+        value = float(aitken(last)[-1])
+        return Limit(value, max(abs(value - float(last[-1])), abs(float(drift[1]))))
+    return Limit(float(last[-1]), float(np.ptp(last)) + 3 * abs(float(drift[-1])))
+
+
 def late_residual(decay: Decay) -> Limit:
     """The limit of the train error as t -> infinity, from a decay like e + b t^-x with an exponent that the data choose.
 
     Three successive octaves give an estimate of e without knowing x, and these estimates drift; their own limit is the value. A second
-    sequence assumes x = 2/3. The error is the larger of the distance to the last estimate and the distance between the two limits.
+    sequence assumes x = 2/3. The error is the larger of the first one's own and the distance between the two limits.
 
     Examples
     --------
@@ -104,11 +120,9 @@ def late_residual(decay: Decay) -> Limit:
     """
     if decay.values.size < 6:
         raise ValueError(f"decay has {decay.values.size - 1} octaves, which is not allowed: must be at least 5")
-    free = aitken(decay.values)
-    change = np.diff(decay.values)
-    fixed = decay.values[1:] + change / (2**AGING_EXPONENT - 1)
-    value, other = float(aitken(free)[-1]), float(aitken(fixed)[-1])
-    return Limit(value, max(abs(value - float(free[-1])), abs(value - other), float(decay.errors[-1])))
+    free = settled(aitken(decay.values))
+    fixed = settled(decay.values[1:] + np.diff(decay.values) / (2**AGING_EXPONENT - 1))
+    return Limit(free.value, max(free.error, abs(free.value - fixed.value), float(decay.errors[-1])))
 
 
 @dataclass(frozen=True)
@@ -180,14 +194,9 @@ def locate_threshold(
             f"the slopes do not change their trend between gamma = {gammas[0]:g} and {gammas[-1]:g}: use a later end",
             estimate=slopes,
         )
-    drift = np.diff(found[-3:])
-    if drift.size == 2 and 0 < drift[1] / drift[0] < 0.95:
-        value = float(aitken(found[-3:])[-1])
-        error = max(abs(value - found[-1]), abs(float(drift[1])))
-    else:  # too early: the drift itself has not settled
-        value, error = found[-1], float(np.ptp(found[-3:])) + 3 * abs(float(drift[-1]))
+    limit = settled(found)
     decided = {float(gamma): tuple(float(x) for x in row) for gamma, row in zip(gammas, slopes, strict=True)}
-    return Located(value, error, tuple(found), decided)
+    return Located(limit.value, limit.error, tuple(found), decided)
 
 
 def _zero(x: Floats, y: Floats) -> float | None:
