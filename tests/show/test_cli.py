@@ -328,6 +328,7 @@ def test_stop_wants_a_network() -> None:
     assert result.exit_code == 2
     assert "only two-layer-dynamics" in result.stderr
 
+
 # -- sweep ---------------------------------------------------------------------------------------------------------------
 
 SWEEP = """
