@@ -82,14 +82,14 @@ def test_a_thinned_history_gives_the_same_answer_within_the_stated_accuracy() ->
 
 
 def test_the_error_of_a_thinned_history_does_not_grow() -> None:
-    """t = 30 m, long after the train error has collapsed, where points at fixed distances from the newest time overflow."""
+    """t = 30 m, long after the train error has collapsed."""
     law = TwoLayerDynamics(width=10, sample_ratio=5, times=300.0, **SINGLE_INDEX)
     dense, thinned = law.replace(memory_points=0).march(900).paths, law.replace(memory_points=8).march(900).paths
     gap = np.abs(dense["train_error"] - thinned["train_error"])
     assert abs(dense["train_error"][-1]) < 1e-6
-    assert gap.max() < 2e-5
+    assert gap.max() < 2e-6
     assert gap[300:].max() < gap[:300].max()
-    assert np.abs(dense["second_layer"] - thinned["second_layer"]).max() < 1e-3
+    assert np.abs(dense["second_layer"] - thinned["second_layer"]).max() < 2e-4
 
 
 # -- the single-index timeline -----------------------------------------------------------------------------------------------
