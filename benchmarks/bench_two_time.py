@@ -17,13 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from limitlab.laws.dmft.examples import single_index
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.numerics.two_time import extrapolate
 
-SINGLE_INDEX: dict[str, Any] = dict(
-    kernel=(0, 0.5, 0.3, 0.2), target=(0, 0.5, 0.3), target_norm=1.0, noise=0.5, start_overlap=0.1
-)
 NAMES = ("train_error", "test_error", "second_layer", "overlap")
 
 
@@ -128,7 +126,7 @@ def timed(run: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def equal_accuracy(full: bool) -> float:
-    law = TwoLayerDynamics(width=20, sample_ratio=10, times=40.0, memory_points=0, **SINGLE_INDEX)
+    law = single_index(20, times=40.0, memory_points=0)
     law.march(20)  # compile
     times = np.linspace(0.0, 40.0, 41)
     truth = extrapolate(law.march, 1600, times, 4, NAMES).values
@@ -174,7 +172,7 @@ def growth(
 
 def growing(end: float, points: int) -> TwoLayerDynamics:
     """The single-index problem at m = 40."""
-    return TwoLayerDynamics(width=40, sample_ratio=20, times=float(end), memory_points=points, **SINGLE_INDEX)
+    return single_index(40, times=float(end), memory_points=points)
 
 
 def aging(end: float, points: int) -> TwoLayerDynamics:

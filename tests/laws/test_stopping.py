@@ -27,6 +27,14 @@ def test_the_minimum_of_the_test_error(width: int, time: float, error: float) ->
     assert plan.final_train_error < plan.train_error
 
 
+@pytest.mark.parametrize("slack", [0.03, 0.06])
+def test_the_ends_of_the_window_are_where_the_slack_is_used_up(slack: float) -> None:
+    law = TwoLayerDynamics(width=10, sample_ratio=5, steps=400, **SINGLE_INDEX)
+    plan = plan_stopping(law, end=40.0, slack=slack)
+    ends = law.replace(times=(plan.learned, plan.overfit), steps=600).theory().test_error.values
+    np.testing.assert_allclose(ends / plan.test_error - 1, slack, atol=0.006)  # the spacing of the times that were read
+
+
 def test_a_lazy_start_overfits() -> None:
     law = TwoLayerDynamics(width=10, sample_ratio=5, steps=400, **SINGLE_INDEX)
     table = stopping_table(law, {"start_second_layer": [0.5, 1.0, 3.0]}, end=20.0)

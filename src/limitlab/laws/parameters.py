@@ -152,3 +152,16 @@ def refusal(meta: Parameter, value: Any, reason: str = "") -> PydanticCustomErro
     symbol = f", symbol {meta.symbol}" if meta.symbol else ""
     text = f"{meta.name} = {shown} is not allowed: {reason or 'must be ' + meta.allowed} ({meta.description}{symbol})"
     return PydanticCustomError("parameter", text)  # type: ignore[arg-type]
+
+
+def check_increasing(times: float | tuple[float, ...], repeats: bool = False) -> None:
+    """Refuse times that are empty or not increasing (`repeats`: equal neighbours are fine).
+
+    >>> check_increasing((1.0, 0.5))
+    Traceback (most recent call last):
+    ...
+    ValueError: times = (1.0, 0.5) is not allowed: must hold at least one number, in increasing order
+    """
+    gaps = np.diff(np.atleast_1d(np.asarray(times, dtype=float)))
+    if np.size(times) == 0 or np.any(gaps < 0 if repeats else gaps <= 0):
+        raise ValueError(f"times = {times!r} is not allowed: must hold at least one number, in increasing order")

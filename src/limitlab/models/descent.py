@@ -22,6 +22,7 @@ from limitlab.numerics.margin import HardMargin, hard_margin
 
 Array = NDArray[np.float64]
 Tail = Literal["exponential", "logistic"]
+TAILS: tuple[Tail, ...] = ("exponential", "logistic")
 
 RANK = 1e-10  # singular values below this share of the largest are zero
 ON_MARGIN = 1e-9  # samples this close to the margin are on it

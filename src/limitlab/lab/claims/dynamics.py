@@ -11,22 +11,13 @@ from limitlab.lab.claims.core import Claim, Number, Outcome
 from limitlab.lab.claims.first_order import check_general_dmft
 from limitlab.lab.claims.interpolation import check_interpolation_threshold, check_relaxation
 from limitlab.lab.compare import compare
+from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, tanh_network
 from limitlab.laws.dmft.growth import AdiabaticGrowth, width_extrapolation
 from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow
 from limitlab.laws.dmft.stopping import bound_diagnostics, plan_stopping, stopping_table
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 
 AREA = "Two-layer dynamics"
-
-SINGLE_INDEX: dict[str, Any] = dict(
-    kernel=(0, 0.5, 0.3, 0.2), target=(0, 0.5, 0.3), target_norm=1.0, start_second_layer=1.0, start_overlap=0.1, noise=0.5
-)
-"""The running example: h = 0.5 q + 0.3 q^2 + 0.2 q^3, phihat = 0.5 v + 0.3 v^2."""
-
-
-def single_index(width: int, **changes: Any) -> TwoLayerDynamics:
-    """The running example with n = m d / 2 samples."""
-    return TwoLayerDynamics(**{**SINGLE_INDEX, "width": width, "sample_ratio": 0.5 * width, **changes})
 
 
 def gaussian_model(degree: int) -> TwoLayerDynamics:
@@ -143,15 +134,7 @@ def check_timeline(quick: bool) -> Outcome:
 def check_networks(quick: bool) -> Outcome:
     """D7: real tanh networks, by gradient flow and by stochastic descent."""
     size, seeds = (120, 6) if quick else (400, 12)
-    law = TwoLayerDynamics(
-        width=8,
-        sample_ratio=8,
-        activation="tanh",
-        target_function=_steep_tanh,
-        experiment_model="network",
-        times=(1.0, 3.0),
-        steps=120,
-    )
+    law = tanh_network(times=(1.0, 3.0), steps=120)
     theory, measured, passed = law.theory(), {}, True
     for model in ("network", "sgd"):
         runs = law.replace(experiment_model=model).simulate_batch(size, range(seeds))
@@ -166,10 +149,6 @@ def check_networks(quick: bool) -> Outcome:
         dict(measured),
         "the equations are those of the Gaussian model; the gap of a real network does not vanish with d, it shrinks with the width",
     )
-
-
-def _steep_tanh(x: Any) -> Any:
-    return np.tanh(2 * x)
 
 
 def check_scale_of_the_start(quick: bool) -> Outcome:

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import field_validator, model_validator
 
-from limitlab.laws.attention.equiangular import GESHKOVSKI, check_increasing
+from limitlab.laws.attention.equiangular import GESHKOVSKI
 from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import parameter
+from limitlab.laws.parameters import check_increasing, parameter
 from limitlab.laws.results import Values
 
 Array = NDArray[np.float64]
@@ -151,7 +151,7 @@ class CircleMeanField(Law):
     def _possible_density(self) -> Self:
         from limitlab.models.attention.circle import density_values
 
-        check_increasing(self.times)
+        check_increasing(self.times, repeats=True)
         lowest = float(2 * np.pi * density_values(self.density, np.linspace(0, 2 * np.pi, 4097)).min())
         if lowest < -1e-12:
             raise ValueError(

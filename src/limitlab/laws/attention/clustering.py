@@ -19,13 +19,12 @@ from pydantic import model_validator
 
 from limitlab.laws.attention.equiangular import (
     GESHKOVSKI,
-    check_increasing,
     collapse_time,
     largest_beta,
     overlap,
 )
 from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import parameter
+from limitlab.laws.parameters import check_increasing, parameter
 from limitlab.laws.results import Values
 
 Array = NDArray[np.float64]
@@ -110,7 +109,7 @@ class TokenClustering(Law):
 
     @model_validator(mode="after")
     def _ordered_times(self) -> Self:
-        check_increasing(self.times)
+        check_increasing(self.times, repeats=True)
         return self
 
     def coordinates(self) -> dict[str, Any]:

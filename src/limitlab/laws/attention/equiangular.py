@@ -28,7 +28,7 @@ from pydantic import model_validator
 
 from limitlab.errors import UnreachableTarget
 from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import parameter
+from limitlab.laws.parameters import check_increasing, parameter
 from limitlab.laws.results import Values
 from limitlab.numerics.exponential_integrals import entire_part, scaled_exp1
 from limitlab.numerics.roots import bracketed_root
@@ -215,7 +215,7 @@ class EquiangularTokens(Law):
             raise ValueError(
                 f"beta = {self.beta:g} is not allowed with start_overlap = {self.start_overlap:g}: must be at most {most:g}"
             )
-        check_increasing(self.times)
+        check_increasing(self.times, repeats=True)
         return self
 
     def coordinates(self) -> dict[str, Any]:
@@ -261,9 +261,3 @@ class EquiangularTokens(Law):
         if not self.normalised:
             raise ValueError("normalised = False is not allowed here: without softmax the time is not monotone in beta")
         return largest_beta(time, distance, self.tokens, self.start_overlap)
-
-
-def check_increasing(times: float | tuple[float, ...]) -> None:
-    """Refuse an empty or decreasing sequence of times."""
-    if np.ndim(times) and (not np.size(times) or np.any(np.diff(np.asarray(times)) < 0)):
-        raise ValueError(f"times = {times!r} is not allowed: must hold at least one number, in increasing order")

@@ -94,7 +94,7 @@ class MarginEquivalence(LabelledLaw):
     def experiment(self, size: int, seed: int, **path: Any) -> Values:
         """Both classifiers on the same weights, inputs and labels; warns when the size leaves the proportional regime."""
         warn_beyond_proportional(size, *self.side("linear").counts(size))
-        nonlinear, linear = (self.side(features).draw(size, seed) for features in ("nonlinear", "linear"))  # type: ignore[arg-type]
+        nonlinear, linear = self.side("nonlinear").draw(size, seed), self.side("linear").draw(size, seed)
         linear.y = nonlinear.y  # weights and inputs come first in a draw and are the same already
         return side_by_side(_measured(nonlinear), _measured(linear), COMPARED)
 

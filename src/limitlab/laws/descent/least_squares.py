@@ -149,12 +149,12 @@ class LeastSquaresDescent(Law):
     @property
     def largest_step(self) -> float:
         """Steps below this converge."""
-        return float(self.evaluate()["largest_step"])  # type: ignore[arg-type]
+        return float(np.asarray(self.evaluate()["largest_step"]))
 
     @property
     def best_rate(self) -> float:
         """Factor by which every step of the best length shrinks the distance to the limit, at least."""
-        return float(self.evaluate()["best_rate"])  # type: ignore[arg-type]
+        return float(np.asarray(self.evaluate()["best_rate"]))
 
     # -- the law -----------------------------------------------------------------------------------------------------------
 

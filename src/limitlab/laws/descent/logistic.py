@@ -115,7 +115,7 @@ class LogisticDescent(LabelledLaw):
     @property
     def margin(self) -> float:
         """The largest margin of the data set, 1/|w_hat|; for random inputs its limit."""
-        return float(self.evaluate()["margin"])  # type: ignore[arg-type]
+        return float(np.asarray(self.evaluate()["margin"]))
 
     @property
     def correction(self) -> Array:
@@ -139,7 +139,7 @@ class LogisticDescent(LabelledLaw):
             margin = self.flow.hard_margin.margin
         else:
             limit = MaxMargin(ratio=self.ratio, link=self.link, link_strength=self.link_strength).evaluate()
-            margin = float(limit["margin"])  # type: ignore[arg-type]
+            margin = float(np.asarray(limit["margin"]))
         # The simulation stops at log t: of relative order 1/log t is left.
         return dict(margin=margin, norm_growth=1 / margin, gap_product=1.0, accuracy=100 / self.log_time)
 

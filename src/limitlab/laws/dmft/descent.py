@@ -99,7 +99,9 @@ def descent_correlations(
     """
     truth, start = _square_matrix(signal), _square_matrix(start_norm)
     m, q = len(start), len(truth)
-    kernels = Kernels(start, np.reshape(start_overlap, (m, q)).astype(float), truth, step, step / sample_ratio, ridge, steps)
+    kernels = DescentKernels(
+        start, np.reshape(start_overlap, (m, q)).astype(float), truth, step, step / sample_ratio, ridge, steps
+    )
     z = whitened_paths(np.random.default_rng(np.random.SeedSequence([seed, 77])), paths, 1 + q + m * (steps + 1))
     sampled = Paths(as_vector(loss), z, kernels)
     errors = np.zeros((2, steps + 1))
@@ -125,7 +127,7 @@ def _square_matrix(given: ArrayLike) -> Floats:
     return np.atleast_2d(np.asarray(given, dtype=float))
 
 
-class Kernels:
+class DescentKernels:
     """Two-time functions as block matrices (block row k: neurons after k steps) and their step forward."""
 
     def __init__(
@@ -178,7 +180,7 @@ class Paths:
     Where neurons are exchangeable the derivatives along the first of them are enough: the averages are symmetrised.
     """
 
-    def __init__(self, loss: Loss, z: Floats, kernels: Kernels) -> None:
+    def __init__(self, loss: Loss, z: Floats, kernels: DescentKernels) -> None:
         self.loss, self.kernels, self.count = loss, kernels, len(z)
         m, q, steps = kernels.width, len(kernels.signal), kernels.steps
         self.noise, self.gaussian = z[:, 0], z[:, 1:]  # Gaussians of the truth, then m per step

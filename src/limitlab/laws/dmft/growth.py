@@ -24,7 +24,7 @@ from limitlab.laws.dmft.kernels import Kernels
 from limitlab.laws.dmft.population import integrate
 from limitlab.laws.dmft.pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
-from limitlab.laws.parameters import parameter
+from limitlab.laws.parameters import check_increasing, parameter
 from limitlab.laws.results import Values, package
 
 Floats = NDArray[np.float64]
@@ -83,9 +83,7 @@ class AdiabaticGrowth(PureNoise):
 
     @model_validator(mode="after")
     def _increasing(self) -> Self:
-        times = np.atleast_1d(np.asarray(self.times, dtype=float))
-        if times.size == 0 or np.any(np.diff(times) <= 0):
-            raise ValueError(f"times = {self.times} is not allowed: must be increasing and not empty")
+        check_increasing(self.times)
         return self
 
     def coefficients(self) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from limitlab.laws.base import Law
 from limitlab.laws.dmft.kernels import Kernels, checked_kernels, kernels_of
-from limitlab.laws.parameters import parameter
+from limitlab.laws.parameters import check_increasing, parameter
 from limitlab.models.activations import Activation
 
 Floats = NDArray[np.float64]
@@ -61,9 +61,7 @@ class TwoLayerStart(Law):
             raise ValueError("target_function is not allowed without activation: give both functions, or kernel and target")
         if self.kernel is None and self.target is not None and self.activation is None:
             raise ValueError("target is not allowed without kernel: give both")
-        times = np.atleast_1d(np.asarray(self.times, dtype=float))
-        if times.size == 0 or np.any(np.diff(times) <= 0):
-            raise ValueError(f"times = {self.times} is not allowed: must be increasing and not empty")
+        check_increasing(self.times)
         self.kernels()
         return self
 

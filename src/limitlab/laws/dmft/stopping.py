@@ -19,6 +19,9 @@ from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 
 Floats = NDArray[np.float64]
 
+SLACK = 0.05
+"""How far above the best test error the window reaches, unless told otherwise."""
+
 STEPS_PER_TIME = 8
 """Steps per unit of time, or per time of the fastest mode if that is shorter, unless the law has more: enough for four digits."""
 
@@ -62,7 +65,7 @@ class StoppingPlan:
     accuracy: float
 
 
-def plan_stopping(law: TwoLayerDynamics, end: float | None = None, slack: float = 0.05, points: int = 400) -> StoppingPlan:
+def plan_stopping(law: TwoLayerDynamics, end: float | None = None, slack: float = SLACK, points: int = 400) -> StoppingPlan:
     """The best stopping time of a network, from its trajectory up to `end` (default 4 times the width, at least 20).
 
     Parameters
@@ -144,7 +147,7 @@ def stopping_table(law: TwoLayerDynamics, over: Mapping[str, Sequence[Any]], **o
         field.name: (names, np.array([getattr(plan, field.name) for plan in plans]).reshape(shape), ABOUT[field.name])
         for field in fields(StoppingPlan)
     }
-    return xr.Dataset(data, dict(zip(names, grids, strict=True)))
+    return xr.Dataset(data, dict(zip(names, grids, strict=True)), {"slack": options.get("slack", SLACK)})
 
 
 def bound_diagnostics(law: TwoLayerDynamics) -> dict[str, Floats]:

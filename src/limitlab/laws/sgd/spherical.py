@@ -11,6 +11,7 @@ Status.   Derived for a fixed delta (theorem as delta -> 0: Ben Arous, Gheissari
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,7 @@ from pydantic import model_validator
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import parameter
+from limitlab.laws.parameters import check_increasing, parameter
 from limitlab.laws.results import Values
 from limitlab.laws.sgd.information import InformationExponent
 from limitlab.laws.sgd.recovery import (
@@ -76,36 +77,34 @@ class SphericalSGD(Law):
 
     @model_validator(mode="after")
     def _increasing_times(self) -> Self:
-        times = np.atleast_1d(np.asarray(self.times, dtype=float))
-        if times.size == 0 or np.any(np.diff(times) <= 0):
-            raise ValueError(f"times = {self.times!r} is not allowed: must be one number or several in increasing order")
+        check_increasing(self.times)
         return self
 
     # -- what a model says ---------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def population_loss(self, m: ArrayLike) -> Array:
         """phi(m) = E L."""
-        raise NotImplementedError
 
+    @abstractmethod
     def population_slope(self, m: ArrayLike) -> Array:
         """phi'(m)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gradient_noise(self, m: ArrayLike) -> Array:
         """G(m), the limit of E|grad L|^2 / N."""
-        raise NotImplementedError
 
+    @abstractmethod
     def search_noise(self) -> float:
         """V(0), the variance of <grad L, v0> at m = 0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def information_exponent(self) -> InformationExponent:
         """The first derivative of phi at m = 0 that does not vanish."""
-        raise NotImplementedError
 
+    @abstractmethod
     def model(self) -> Any:
         """What `limitlab.models.online` simulates."""
-        raise NotImplementedError
 
     def accuracy(self) -> float:
         """Relative accuracy of the averages."""

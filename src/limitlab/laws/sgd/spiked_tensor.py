@@ -18,7 +18,7 @@ from pydantic import model_validator
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import parameter
+from limitlab.laws.parameters import check_increasing, parameter
 from limitlab.laws.results import Values
 from limitlab.laws.sgd.spherical import REFERENCES
 
@@ -122,9 +122,7 @@ class _Spiked(Law):
 
     @model_validator(mode="after")
     def _increasing_times(self) -> Self:
-        times = np.atleast_1d(np.asarray(self.times, dtype=float))
-        if times.size == 0 or np.any(np.diff(times) <= 0):
-            raise ValueError(f"times = {self.times!r} is not allowed: must be one number or several in increasing order")
+        check_increasing(self.times)
         return self
 
     def coordinates(self) -> dict[str, Any]:

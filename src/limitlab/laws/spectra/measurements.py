@@ -7,6 +7,7 @@ distribution function is read there. The other observables are single numbers.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,13 +73,13 @@ class SpectralLaw(Law):
         """Number of samples that go with dimension `size`."""
         return max(1, round(size / self.ratio))
 
+    @abstractmethod
     def sample_eigenvalues(self, size: int, seed: int) -> Array:
         """The eigenvalues of one drawn sample covariance matrix, in increasing order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def measured(self, eigenvalues: Array) -> dict[str, ArrayLike]:
         """The observables of a drawn spectrum."""
-        raise NotImplementedError
 
     def experiment(self, size: int, seed: int, **path: Any) -> Values:
         """The observables of one drawn matrix."""

@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, tanh_network
 from limitlab.laws.dmft.growth import AdiabaticGrowth
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.population import MeanFieldSingleIndex
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
-
-SINGLE_INDEX: dict[str, Any] = dict(
-    kernel=(0, 0.5, 0.3, 0.2), target=(0, 0.5, 0.3), target_norm=1.0, start_second_layer=1.0, start_overlap=0.1, noise=0.5
-)
 
 
 def adiabatic_growth(quick: bool = True) -> Figure:
@@ -65,13 +62,7 @@ def timeline(quick: bool = True) -> Figure:
     )
     for index, width in enumerate(widths):
         times = np.geomspace(0.2, 6.0 * width, 60)
-        law = TwoLayerDynamics(
-            width=width,
-            sample_ratio=0.5 * width,
-            times=tuple(times),
-            steps=(20 if quick else 36) * width + 200,
-            **SINGLE_INDEX,
-        )
+        law = single_index(width, times=tuple(times), steps=(20 if quick else 36) * width + 200)
         result = law.theory()
         for panel, (name, _) in zip(axes, names, strict=True):
             theory_line(panel, times / width if name == "train_error" else times, result[name], index, f"m = {width}")
@@ -91,15 +82,7 @@ def timeline(quick: bool = True) -> Figure:
 def networks(quick: bool = True) -> Figure:
     """F7: the equations (lines) against networks (points): tanh neurons, which agree, and strongly non-Gaussian ones, which do not."""
     figure, (left, middle, right) = new_figure(columns=3)
-    law = TwoLayerDynamics(
-        width=8,
-        sample_ratio=8,
-        activation="tanh",
-        target_function=_steep_tanh,
-        experiment_model="network",
-        times=(0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0),
-        steps=200,
-    )
+    law = tanh_network(times=(0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0), steps=200)
     size, seeds = (100, 6) if quick else (400, 10)
     names = ("train_error", "test_error", "second_layer", "overlap")
     labels = ("train error", "test error", "second layer $a$", "overlap $v$")
@@ -158,10 +141,6 @@ def skewed_network(**changes: Any) -> TwoLayerDynamics:
         steps=240,
     )
     return TwoLayerDynamics(**{**given, **changes})
-
-
-def _steep_tanh(x: Any) -> Any:
-    return np.tanh(2 * x)
 
 
 FIGURES: dict[str, Callable[[bool], Figure]] = {

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.transition import Located, follow_decay, late_residual, locate_threshold, relaxation_rate
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 KERNELS: dict[str, tuple[float, ...]] = {
     "$q^2$": (0, 0, 1.0),
@@ -136,6 +136,7 @@ def relaxation(quick: bool = True) -> Figure:
         xscale="log",
         yscale="log",
     )
+    readable_ticks(axes)
     return figure
 
 

@@ -12,7 +12,7 @@ from limitlab.lab.blas import single_threaded
 from limitlab.laws.classification.convex_loss import ConvexLoss
 from limitlab.laws.classification.random_features_margin import RandomFeaturesMargin
 from limitlab.laws.descent.least_squares import LeastSquaresDescent
-from limitlab.models.descent import LeastSquares, SeparableFlow
+from limitlab.models.descent import TAILS, LeastSquares, SeparableFlow
 from limitlab.numerics.margin import hard_margin
 from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
@@ -138,8 +138,8 @@ def direction_gap(quick: bool = True) -> Figure:
     times = np.geomspace(3, 1e4 if quick else 1e6, 60)
     for index, (n, p) in enumerate(((30, 10), (40, 40), (40, 100))):
         X = np.random.default_rng([n, p]).standard_normal((n, p))
-        for loss, style in (("exponential", "-"), ("logistic", "--")):
-            flow = SeparableFlow(np.sign(X[:, :1]) * X, loss)  # type: ignore[arg-type]
+        for loss, style in zip(TAILS, ("-", "--"), strict=True):
+            flow = SeparableFlow(np.sign(X[:, :1]) * X, loss)
             gap, constant = flow.direction_gap(times), flow.gap_constant
             label = f"$n = {n}$, $p = {p}$" if loss == "exponential" else None
             theory_line(right, times, gap * times, index, label, linestyle=style)

@@ -10,11 +10,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from limitlab.laws.dmft.examples import single_index
 from limitlab.laws.dmft.stopping import stopping_table
-from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, theory_line
-
-SINGLE_INDEX: dict[str, Any] = dict(kernel=(0, 0.5, 0.3, 0.2), target=(0, 0.5, 0.3), target_norm=1.0)
 
 
 def stopping_figure(table: xr.Dataset, label: str | None = None, **scales: Any) -> Figure:
@@ -33,7 +31,7 @@ def draw_plans(above: Axes, below: Axes, table: xr.Dataset, label: str, legends:
     top = np.where(
         np.isfinite(late), late, np.nanmax(np.append(late, table.time))
     )  # a window without end is drawn to the top
-    above.fill_between(x, table.learned, top, color=COLOURS[0], alpha=0.15, linewidth=0, label="within 5 % of the best")
+    above.fill_between(x, table.learned, top, color=COLOURS[0], alpha=0.15, linewidth=0, label=f"within {100 * table.attrs['slack']:g} % of the best")
     theory_line(above, x, table.time, 0, "best time")
     theory_line(below, x, table.test_error, 0, "test error, stopped")
     theory_line(below, x, table.final_test_error, 1, "test error, trained on")
@@ -48,14 +46,14 @@ def stopping_windows(quick: bool = True) -> Figure:
     """When to stop a two-layer network, as a function of width, samples, noise and scale of the start."""
     figure, axes = new_figure(columns=4, rows=2, width=4.4, height=3.6)
     points, m = (4, 5) if quick else (9, 20)
-    base = TwoLayerDynamics(width=m, sample_ratio=0.5 * m, noise=0.5, start_second_layer=1.0, **SINGLE_INDEX)
+    base = single_index(m)
     widths = [3, 6, 12] if quick else [5, 7, 10, 14, 20, 28, 40, 56, 80]
     studies: Sequence[tuple[str, str, list[Any]]] = (
         ("sample_ratio", r"samples per parameter $\alpha = n/(md)$", list(m * np.geomspace(0.2, 4.0, points))),
         ("noise", r"noise $\tau$", list(np.linspace(0.1, 1.2, points))),
         ("start_second_layer", "second layer at the start $a_0$", list(np.geomspace(0.25, 4.0, points))),
     )
-    plans = [stopping_table(base.replace(width=w, sample_ratio=0.5 * w), {"width": [w]}, end=4.0 * w) for w in widths]
+    plans = [stopping_table(single_index(w), {"width": [w]}, end=4.0 * w) for w in widths]
     tables = [xr.concat(plans, "width"), *(stopping_table(base, {name: values}, end=4.0 * m) for name, _, values in studies)]
     tables[1] = tables[1].assign_coords(sample_ratio=tables[1].sample_ratio / m)
     labels = [r"width $m$, $\alpha = 1/2$", *(label for _, label, _ in studies)]
