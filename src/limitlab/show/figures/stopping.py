@@ -31,7 +31,8 @@ def draw_plans(above: Axes, below: Axes, table: xr.Dataset, label: str, legends:
     top = np.where(
         np.isfinite(late), late, np.nanmax(np.append(late, table.time))
     )  # a window without end is drawn to the top
-    above.fill_between(x, table.learned, top, color=COLOURS[0], alpha=0.15, linewidth=0, label=f"within {100 * table.attrs['slack']:g} % of the best")
+    window = f"within {100 * table.attrs['slack']:g} % of the best"
+    above.fill_between(x, table.learned, top, color=COLOURS[0], alpha=0.15, linewidth=0, label=window)
     theory_line(above, x, table.time, 0, "best time")
     theory_line(below, x, table.test_error, 0, "test error, stopped")
     theory_line(below, x, table.final_test_error, 1, "test error, trained on")
