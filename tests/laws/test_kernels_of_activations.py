@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from limitlab.laws.dmft.kernels import kernels_of
+from limitlab.models.two_layer.kernels import kernels_of
 from limitlab.models.activations import Activation
 from references import reference
 

@@ -1,9 +1,21 @@
-"""The laws: one file each, parameters, equations and experiment in that order.
+"""The laws: one file each, declaration, equations and experiment in that order, grouped by subject.
 
-The exports are listed in `__init__.pyi`, which readers, type checkers and the loader below all share. A law is imported when it is
-first used, so that one law does not pay for the libraries of all the others.
+A law is exported by the `__all__` of its own file and imported when it is first used, so that one law does not pay for the
+libraries of all the others.
 """
 
-import lazy_loader
+from limitlab.exports import found, lazily
+from limitlab.laws.base import Law as Law
+from limitlab.laws.base import Values as Values
+from limitlab.laws.draws import Draw as Draw
+from limitlab.laws.observables import observable as observable
+from limitlab.laws.observables import shared as shared
+from limitlab.laws.parameters import parameter as parameter
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_HOMES = found(__name__, __path__)
+__all__ = sorted(_HOMES)
+__getattr__ = lazily(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,34 +1,45 @@
-"""The shape of a law: parameters, the limit it predicts, the finite experiment that it predicts it for.
+"""The shape of a law: its declaration, the limit it predicts, the finite experiment that it predicts it for.
 
-A law implements
+A law declares its parameters (`parameter`) and observables, and writes two functions:
 
-- `evaluate(**grid)`, the limit as plain arrays (closed-form laws: any of `array_parameters` may be given as broadcasting
-  arrays), or `theory()` itself where there is no array form;
-- `experiment(size, seed, **path)`, one draw of the finite system as plain arrays (any of `path_parameters` may be given as an
-  array that one draw serves, such as a whole ridge path), or `simulate()` itself.
+- `predicted(...)`, the limit as arrays. It gets, by name, its coordinates (`times`) and every parameter that `broadcasts`, as arrays
+  shaped so that they broadcast against each other;
+- `measured(draw, ...)`, the same observables of one finite experiment. It gets its coordinates and every parameter of which one draw
+  serves many values.
 
-Everything else (results with their attributes, sweeps, comparisons, plans, the CLI) follows from these two.
+Everything else follows from these: checking of names, labelled results, sweeps, comparisons, plans, the command line.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError, ValidationError
 
 from limitlab.errors import did_you_mean
+from limitlab.laws.draws import Draw, checked_seed, checked_size
+from limitlab.laws.observables import Observable, declared
 from limitlab.laws.parameters import Parameter, numbers_in, plain, read_metadata, refusal
-from limitlab.laws.results import Values, package
+from limitlab.laws.results import package, stacked
+from limitlab.numerics.apportion import apportion
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Law", "Values"]
 
 Status = Literal["theorem", "derived", "conjecture"]
+Values = Mapping[str, Any]
+"""Observables by name. A prediction that is not a closed form has one more entry, "accuracy", its estimated numerical error: one number
+relative to the scale of every observable (its largest absolute value), or a mapping from observables to absolute errors."""
 
 
 class Law(BaseModel):
@@ -38,23 +49,23 @@ class Law(BaseModel):
     ----------------
     status
         "theorem", "derived" (a physicist's derivation, checked) or "conjecture".
-    regime, assumptions, references, claims
-        Where the law holds, what it assumes, BibTeX entries of its sources, ids of its claims in the ledger.
+    regime, assumptions, references
+        Where the law holds, what it assumes, keys of its sources in `references.bib`.
     observables
-        Names that theory and simulation share (vocabulary: `limitlab.laws.results.OBSERVABLES`).
-    scalar_observables
-        Those that do not depend on `coordinates()`: `evaluate` and `experiment` give them axes of length one there.
-    array_parameters
-        Parameters over which `evaluate` broadcasts.
-    path_parameters
-        Parameters for whose every value one simulated draw serves.
+        What theory and simulation share: names of the vocabulary, or a mapping from names to `observable(...)`.
+    extras
+        Declarations of what only one of them gives (a threshold, raw eigenvalues).
     size_meaning
         What `size` counts in `simulate`.
     finite_size_rate
-        Exponent r of the gap between experiment and limit, gap ~ size^-r: one number, or one per observable.
-        `math.inf` says that the law is exact at every size.
+        Exponent r of the gap between experiment and limit, gap ~ size^-r, unless an observable has its own; `math.inf` says that the
+        law is exact at every size.
     default_sizes, default_seeds
         A comparison that takes seconds.
+    revision
+        Raised when the law's numbers change: stored results of an earlier revision are not used again.
+    former_names
+        Parameters that were called otherwise: refused with their new names.
     """
 
     model_config = ConfigDict(
@@ -65,58 +76,100 @@ class Law(BaseModel):
     regime: ClassVar[str] = ""
     assumptions: ClassVar[tuple[str, ...]] = ()
     references: ClassVar[tuple[str, ...]] = ()
-    claims: ClassVar[tuple[str, ...]] = ()
-    observables: ClassVar[tuple[str, ...]] = ()
-    scalar_observables: ClassVar[tuple[str, ...]] = ()
-    array_parameters: ClassVar[tuple[str, ...]] = ()
-    path_parameters: ClassVar[tuple[str, ...]] = ()
+    observables: ClassVar[Collection[str]] = ()
+    extras: ClassVar[Mapping[str, Observable]] = {}
     size_meaning: ClassVar[str] = "dimension d"
-    finite_size_rate: ClassVar[float | Mapping[str, float]] = 1.0
+    finite_size_rate: ClassVar[float] = 1.0
     default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
     default_seeds: ClassVar[int] = 20
+    revision: ClassVar[int] = 1
+    former_names: ClassVar[Mapping[str, str]] = {}
 
-    # -- the two things a law says ----------------------------------------------------------------------------------
+    # -- what a law says ------------------------------------------------------------------------------------------------
 
-    def evaluate(self, **grid: Any) -> Values:
-        """The limit as arrays: every observable, broadcast over the given parameter arrays, then over `coordinates()`.
+    def predicted(self, *args: Any, **kwargs: Any) -> Values:
+        """The limit: every observable, from coordinates and broadcasting parameters that are given by name."""
+        raise NotImplementedError(f"{type(self).__name__} has no prediction")
 
-        May hold one further entry, "accuracy": the estimated relative error of the numbers (default: rounding).
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no array form: call theory()")
-
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
-        """One draw of the finite system: every observable, broadcast over the path arrays, then over `coordinates()`."""
+    def measured(self, draw: Draw, *args: Any, **kwargs: Any) -> Values:
+        """One draw of the finite system: every observable, at the coordinates and path parameters that are given by name."""
         raise NotImplementedError(f"{type(self).__name__} has no experiment")
 
-    # -- what follows from them -------------------------------------------------------------------------------------
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Laws at which no term is switched off: where comparison, contract, report and ledger look when they are not told where."""
+        return [cls()]
+
+    def observed(self) -> tuple[str, ...]:
+        """The observables at these parameters: all that the law declares, unless some belong to one of its models only."""
+        return tuple(type(self).observables)
+
+    def remarks(self) -> dict[str, Any]:
+        """Further attributes of a prediction; `caveat` is said beside every verdict."""
+        return {}
+
+    def coordinates(self) -> dict[str, Any]:
+        """Coordinates that the observables depend on (such as `time`), by dimension; a single number gives no dimension."""
+        return {
+            meta.dimension: getattr(self, name) for name, meta in _metadata(type(self)).items() if meta.kind == "coordinate"
+        }
+
+    def count(self, parameter: str, size: int) -> int:
+        """The whole number that a ratio becomes in an experiment of this size, as its declaration says (at least 1)."""
+        value, rule = getattr(self, parameter), _metadata(type(self))[parameter].count
+        if math.isinf(value):
+            raise ValueError(f"{parameter} = inf is not allowed in a simulation: choose a finite value")
+        return max(1, round(size * value if rule == "size * value" else size / value))
+
+    def realised(self, size: int) -> Self:
+        """The law with its ratios and shares as an experiment of this size realises them (n = round(size / ratio), say)."""
+        changes: dict[str, Any] = {}
+        for name, meta in _metadata(type(self)).items():
+            if meta.count == "shares of size":
+                changes[name] = tuple(float(part) for part in apportion(size, getattr(self, name)))
+            elif meta.count is not None:
+                whole = self.count(name, size)
+                changes[name] = whole / size if meta.count == "size * value" else size / whole
+        return self.replace(**changes) if changes else self
+
+    # -- what follows: the limit ----------------------------------------------------------------------------------------
 
     def theory(self) -> xr.Dataset:
         """The limit: an `xarray.Dataset` of observables with attrs `accuracy`, `law`, `parameters`, `status`, `version`."""
-        return package(self, self.evaluate(), kind="theory")
+        return package(self, self.evaluate(), kind="theory", **self.remarks())
+
+    def evaluate(self, **grid: ArrayLike) -> dict[str, Any]:
+        """The limit as arrays, over given arrays of any parameters that broadcast: shape (*grid, *coordinates).
+
+        >>> from limitlab.laws import Ridge
+        >>> Ridge(ridge=0.0, noise=0.7).evaluate(ratio=[0.5, 2.0])["test_error"].round(6).tolist()
+        [0.98, 1.48]
+        """
+        served = self.array_parameters()
+        given = self._checked(grid, served, "the prediction")
+        return self._shaped(self.predicted(**self._arguments(given, served)), given)
+
+    # -- what follows: the experiment -----------------------------------------------------------------------------------
 
     def simulate(self, size: int, seed: int) -> xr.Dataset:
         """One finite experiment of the given size: the same observables. Same seed, same result."""
-        return package(self, self.experiment(checked_size(size), seed), kind="simulation", size=int(size), seed=int(seed))
+        return package(self, self.experiment(size, seed), kind="simulation", size=int(size), seed=int(seed))
 
     def simulate_batch(self, size: int, seeds: Sequence[int]) -> xr.Dataset:
         """Experiments for several seeds along a dimension `seed`; a seed's result does not depend on its batch."""
-        runs = [self.simulate(size, int(seed)) for seed in seeds]
-        if not runs:
-            raise ValueError("seeds = [] is not allowed: give at least one seed")
-        stacked = {
-            name: (("seed", *first.dims), np.stack([run[name].values for run in runs]), first.attrs)
-            for name, first in runs[0].data_vars.items()
-        }
-        coords = {**runs[0].coords, "seed": np.asarray(seeds, dtype=np.int64)}
-        return xr.Dataset(stacked, coords, {key: value for key, value in runs[0].attrs.items() if key != "seed"})
+        return stacked([self.simulate(size, int(seed)) for seed in seeds], seeds)
 
-    def coordinates(self) -> dict[str, Any]:
-        """Coordinates that the observables depend on (such as `time`); scalars give no dimension."""
-        return {}
+    def experiment(self, size: int, seed: int, **path: ArrayLike) -> dict[str, NDArray[Any]]:
+        """One draw as arrays, over given arrays of any parameters that one draw serves: shape (*path, *coordinates)."""
+        served = self.path_parameters()
+        given = self._checked(path, served, "one draw")
+        return self._shaped(self.measured(self.draw(size, seed), **self._arguments(given, served)), given)
 
-    def realised(self, size: int) -> Self:
-        """The law with its ratios as an experiment of this size realises them (n = round(size / ratio), say)."""
-        return self
+    def draw(self, size: int, seed: int) -> Draw:
+        """What tells this experiment from others: its size, its counts, its random numbers."""
+        return Draw(self, checked_size(size), checked_seed(seed))
+
+    # -- what follows: copies and metadata ------------------------------------------------------------------------------
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some parameters changed, validated like a new law.
@@ -127,29 +180,14 @@ class Law(BaseModel):
         """
         return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
 
-    def arrays(self, given: Mapping[str, Any], *names: str) -> list[NDArray[np.float64]]:
-        """Parameters as arrays, in the order named: those given (a grid or a path), and the law's own value of the others.
-
-        >>> from limitlab.laws import Ridge
-        >>> Ridge(ratio=2.0).arrays({"ridge": [0.1, 1.0]}, "ratio", "ridge")
-        [array(2.), array([0.1, 1. ])]
-        """
-        unknown = sorted(name for name, value in given.items() if value is not None and name not in names)
-        if unknown:
-            raise TypeError(
-                f"{type(self).__name__} does not broadcast over {', '.join(unknown)}: only over {', '.join(names)}"
-            )
-        chosen = (given[name] if given.get(name) is not None else getattr(self, name) for name in names)
-        return [np.asarray(value, dtype=float) for value in chosen]
-
-    def rng(self, size: int, seed: int) -> np.random.Generator:
-        """The only source of randomness: a generator made from (seed, size), so that sizes are independent."""
-        return np.random.default_rng(np.random.SeedSequence([checked_seed(seed), int(size)]))
-
-    def rate(self, observable: str) -> float:
-        """Exponent of the finite-size gap of an observable (see `finite_size_rate`)."""
-        declared = self.finite_size_rate
-        return float(declared if isinstance(declared, (int, float)) else declared.get(observable, 1.0))
+    def finer(self) -> Self:
+        """The same law solved with more effort: its solver options multiplied as their declarations say."""
+        changes = {}
+        for name, meta in _metadata(type(self)).items():
+            value = getattr(self, name)
+            if meta.finer is not None and value is not None:
+                changes[name] = type(value)(value * meta.finer)
+        return self.replace(**changes) if changes else self
 
     @classmethod
     def title(cls) -> str:
@@ -161,7 +199,81 @@ class Law(BaseModel):
         """Metadata of every parameter, in order."""
         return dict(_metadata(cls))
 
-    # -- validation -------------------------------------------------------------------------------------------------
+    @classmethod
+    def outputs(cls) -> dict[str, Observable]:
+        """Metadata of every observable, in order."""
+        return dict(_outputs(cls)[0])
+
+    @classmethod
+    def array_parameters(cls) -> tuple[str, ...]:
+        """Parameters over which the prediction broadcasts."""
+        return tuple(name for name, meta in _metadata(cls).items() if meta.broadcasts)
+
+    @classmethod
+    def path_parameters(cls) -> tuple[str, ...]:
+        """Parameters for whose every value one simulated draw serves."""
+        return tuple(name for name, meta in _metadata(cls).items() if meta.one_draw_serves_many)
+
+    @classmethod
+    def rate(cls, observable: str) -> float:
+        """Exponent of the finite-size gap of an observable."""
+        own = _outputs(cls)[0][observable].rate
+        return cls.finite_size_rate if own is None else own
+
+    # -- arguments in, results out --------------------------------------------------------------------------------------
+
+    def _checked(self, given: Mapping[str, ArrayLike], served: Collection[str], who: str) -> dict[str, NDArray[np.float64]]:
+        """Arrays that were given by name: known names that are served, numbers within bounds."""
+        metas, law = _metadata(type(self)), type(self).__name__
+        for name in given:
+            if name not in metas:
+                raise ValueError(f"{law} has no parameter {name!r}: {_hint(type(self), name)}")
+            if name not in served:
+                names = ", ".join(served) or "none of its parameters"
+                raise ValueError(
+                    f"{law} takes one value of {name} at a time ({who} takes arrays of {names}): set it on the law, or sweep over it"
+                )
+        return {name: metas[name].checked_array(values) for name, values in given.items()}
+
+    def _arguments(self, given: Mapping[str, NDArray[np.float64]], served: Iterable[str]) -> dict[str, NDArray[np.float64]]:
+        """Coordinates as arrays along their own axes, and the served parameters with these axes appended."""
+        lines = self.coordinates()
+        axes = (1,) * len(lines)
+        arguments = {}
+        for name, meta in _metadata(type(self)).items():
+            if meta.kind == "coordinate":
+                after = len(lines) - 1 - list(lines).index(meta.dimension)
+                arguments[name] = np.reshape(np.asarray(lines[meta.dimension], dtype=float), (-1,) + (1,) * after)
+        for name in served:
+            value = given[name] if name in given else np.asarray(getattr(self, name), dtype=float)
+            arguments[name] = value.reshape(value.shape + axes)
+        return arguments
+
+    def _shaped(self, values: Values, given: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
+        """What a law returned, every observable with the shape (*given, *coordinates); single coordinates have no axis."""
+        lead = np.broadcast_shapes(*(array.shape for array in given.values()))
+        lines = [np.asarray(line) for line in self.coordinates().values()]
+        metas = {**_outputs(type(self))[0], **_outputs(type(self))[1]}
+        out: dict[str, Any] = {}
+        for name, value in values.items():
+            if name == "accuracy":
+                out[name] = value
+                continue
+            array = np.asarray(value)
+            if name not in metas:
+                raise TypeError(
+                    f"{type(self).__name__} gives {name!r}, which it does not declare among its observables or extras"
+                )
+            if metas[name].dims is not None:
+                out[name] = array
+            elif metas[name].scalar:
+                out[name] = np.broadcast_to(array, lead + (1,) * len(lines)).reshape(lead)
+            else:
+                full = np.broadcast_to(array, lead + tuple(line.size for line in lines))
+                out[name] = full[(..., *(slice(None) if line.ndim else 0 for line in lines))]
+        return out
+
+    # -- validation -----------------------------------------------------------------------------------------------------
 
     @model_validator(mode="before")
     @classmethod
@@ -169,8 +281,9 @@ class Law(BaseModel):
         if isinstance(given, Mapping):
             for name in given:
                 if name not in cls.model_fields:
-                    hint = did_you_mean(str(name), cls.model_fields)
-                    raise PydanticCustomError("parameter", f"{cls.__name__} has no parameter {str(name)!r}: {hint}")
+                    raise PydanticCustomError(
+                        "parameter", f"{cls.__name__} has no parameter {str(name)!r}: {_hint(cls, str(name))}"
+                    )
         return given
 
     @field_validator("*", mode="wrap")
@@ -186,6 +299,8 @@ class Law(BaseModel):
             raise refusal(meta, value, _reason(meta, error)) from None
         if not all(meta.allows(number) for number in numbers_in(checked)):
             raise refusal(meta, value)
+        if meta.kind == "coordinate" and isinstance(checked, tuple) and not _increasing(checked):
+            raise refusal(meta, value, "must hold at least one number, in increasing order")
         return checked
 
 
@@ -194,22 +309,22 @@ def _metadata(law: type[Law]) -> dict[str, Parameter]:
     return {name: read_metadata(name, field) for name, field in law.model_fields.items()}
 
 
+@functools.cache
+def _outputs(law: type[Law]) -> tuple[dict[str, Observable], dict[str, Observable]]:
+    return declared(law.observables), declared(law.extras)
+
+
+def _hint(law: type[Law], name: str) -> str:
+    new = law.former_names.get(name)
+    return f"it is called {new!r} now" if new else did_you_mean(name, law.model_fields)
+
+
+def _increasing(numbers: tuple[float, ...]) -> bool:
+    return bool(numbers) and all(a < b for a, b in itertools.pairwise(numbers))
+
+
 def _reason(meta: Parameter, error: ValidationError) -> str:
     """Why pydantic refused a value; where it wanted a number, with the numbers allowed."""
     first = error.errors()[0]
     wanted = {"float": "must be a number", "int": "must be a whole number"}.get(first["type"].split("_")[0])
     return first["msg"].lower() if wanted is None else ", ".join([wanted, *([meta.allowed] if meta.bounded else [])])
-
-
-def checked_size(size: int) -> int:
-    """A size that an experiment can have."""
-    if isinstance(size, bool) or not float(size).is_integer() or size < 2:
-        raise ValueError(f"size = {size!r} is not allowed: must be a whole number of at least 2")
-    return int(size)
-
-
-def checked_seed(seed: int) -> int:
-    """A seed that numpy's SeedSequence takes."""
-    if isinstance(seed, bool) or math.isnan(seed) or not float(seed).is_integer() or seed < 0:
-        raise ValueError(f"seed = {seed!r} is not allowed: must be a whole number of at least 0")
-    return int(seed)

@@ -1,6 +1,7 @@
-"""What a law's parameter says about itself: description, symbol, bounds, scale, unit.
+"""What a law's parameter says about itself: what it is, what kind of thing it decides, its bounds, how an experiment counts it.
 
-The same metadata makes the validation, the error messages, the CLI options, the explorer's sliders and the docs page.
+The same declaration makes the validation, the error messages, the CLI options, the explorer's controls, the docs page, the table of
+conventions, the broadcasting of predictions, the realised ratios and the random stream of an experiment.
 """
 
 from __future__ import annotations
@@ -11,28 +12,57 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+__all__ = ["parameter"]
+
 Scale = Literal["linear", "log", "symlog"]
+Kind = Literal["physics", "coordinate", "solver", "experiment"]
+Count = Literal["size * value", "size / value", "shares of size"]
+
+KINDS: dict[Kind, str] = {
+    "physics": "decides the limit",
+    "coordinate": "becomes a dimension of the result",
+    "solver": "changes only the accuracy of the prediction",
+    "experiment": "changes only what is simulated",
+}
+"""What a parameter of each kind does."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """The metadata of one parameter, as read back from a law by `Law.parameters()`."""
+    """The metadata of one parameter, as read back from a law by `Law.parameters()`; see `parameter` for their meaning."""
 
     name: str
     description: str
-    symbol: str
     default: Any
-    above: float | None
-    least: float | None
-    below: float | None
-    most: float | None
-    scale: Scale
-    unit: str
-    infinite: bool
+    note: str = ""
+    symbol: str = ""
+    kind: Kind = "physics"
+    above: float | None = None
+    least: float | None = None
+    below: float | None = None
+    most: float | None = None
+    scale: Scale = "linear"
+    unit: str = ""
+    infinite: bool = False
+    broadcasts: bool = False
+    one_draw_serves_many: bool = False
+    count: Count | None = None
+    finer: float | None = None
+
+    @property
+    def words(self) -> str:
+        """Description and note together."""
+        return f"{self.description} ({self.note})" if self.note else self.description
+
+    @property
+    def dimension(self) -> str:
+        """The dimension that a coordinate becomes: `times` are values of `time`."""
+        return self.name.removesuffix("s")
 
     @property
     def bounded(self) -> bool:
@@ -43,19 +73,11 @@ class Parameter:
     def allowed(self) -> str:
         """The allowed range in words.
 
-        >>> Parameter("ratio", "p/n", r"\\gamma", 1.0, 0, None, None, None, "log", "", False).allowed
+        >>> Parameter("ratio", "features per sample", 1.0, above=0).allowed
         'above 0'
         """
-        words = [
-            f"{word} {bound:g}"
-            for word, bound in (
-                ("above", self.above),
-                ("at least", self.least),
-                ("below", self.below),
-                ("at most", self.most),
-            )
-            if bound is not None
-        ]
+        ends = (("above", self.above), ("at least", self.least), ("below", self.below), ("at most", self.most))
+        words = [f"{word} {bound:g}" for word, bound in ends if bound is not None]
         if not words:
             return "any number, inf included" if self.infinite else "any finite number"
         return ", ".join([*words, "inf allowed"] if self.infinite else words)
@@ -71,12 +93,25 @@ class Parameter:
             and (self.most is None or number <= self.most)
         )
 
+    def checked_array(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Values of the parameter as an array of numbers that are all allowed."""
+        try:
+            array = np.asarray(values, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.name} = {values!r} is not allowed: must be numbers, {self.allowed}") from None
+        for number in (array.min(initial=math.inf), array.max(initial=-math.inf)) if array.size else ():
+            if not self.allows(float(number)):
+                raise ValueError(f"{self.name} = {number:g} is not allowed: must be {self.allowed} ({self.words})")
+        return array
+
 
 def parameter(
     default: Any,
     description: str,
     *,
+    note: str = "",
     symbol: str = "",
+    kind: Kind = "physics",
     above: float | None = None,
     least: float | None = None,
     below: float | None = None,
@@ -84,6 +119,10 @@ def parameter(
     scale: Scale = "linear",
     unit: str = "",
     infinite: bool = False,
+    broadcasts: bool = False,
+    one_draw_serves_many: bool = False,
+    count: Count | None = None,
+    finer: float | None = None,
 ) -> Any:
     """Declare a parameter of a law.
 
@@ -92,9 +131,14 @@ def parameter(
     default
         Value used when the parameter is not given.
     description
-        What it is, in a few words that fit a slider's label.
+        What it is, in a few words that fit a slider's label. A name has one meaning: two laws that use it say the same here.
+    note
+        What is special about it in this law (in which unit a time runs, say).
     symbol
         Its LaTeX symbol in the law's page of `docs/theory`.
+    kind
+        "physics" decides the limit; a "coordinate" (`times`) becomes a dimension (`time`); a "solver" option changes only the
+        accuracy; an "experiment" option only what is simulated.
     above, least, below, most
         Open and closed lower bounds, open and closed upper bounds. For a sequence they hold for every element.
     scale
@@ -103,25 +147,33 @@ def parameter(
         Unit, where it has one.
     infinite
         Whether the law has the limit in which this parameter is infinite.
+    broadcasts
+        Whether the prediction takes arrays of it: `predicted` then gets it by name.
+    one_draw_serves_many
+        Whether one simulated draw serves every value of it (a path of penalties): `measured` then gets it by name, and the
+        random stream does not depend on it.
+    count
+        How an experiment of a given size turns it into a whole number: round("size * value") samples, say. The comparison then
+        takes the prediction at the ratio that was really simulated.
+    finer
+        For a solver option: the factor that makes the prediction more accurate (2 for points of a grid, 0.01 for a tolerance).
 
     Examples
     --------
-    >>> from limitlab.laws.base import Law
+    >>> from limitlab.laws import Draw, Law, Values, parameter
     >>> class Coin(Law):
     ...     bias: float = parameter(0.5, "probability of heads", symbol="p", least=0, most=1)
     >>> Coin.parameters()["bias"].allowed
     'at least 0, at most 1'
     """
-    extra: Any = dict(
-        symbol=symbol, above=above, least=least, below=below, most=most, scale=scale, unit=unit, infinite=infinite
-    )
+    extra: Any = {name: value for name, value in locals().items() if name not in ("default", "description")}
     return Field(default, description=description, json_schema_extra=extra)
 
 
 def read_metadata(name: str, field: FieldInfo) -> Parameter:
     """The metadata that `parameter` put on a pydantic field."""
     extra = field.json_schema_extra
-    if not isinstance(extra, dict) or "infinite" not in extra:
+    if not isinstance(extra, dict) or "one_draw_serves_many" not in extra:
         raise TypeError(f"field {name!r} of a law must be declared with parameter(default, description, ...)")
     return Parameter(name=name, description=field.description or "", default=field.default, **extra)  # type: ignore[arg-type]
 
@@ -150,18 +202,5 @@ def refusal(meta: Parameter, value: Any, reason: str = "") -> PydanticCustomErro
     """The one sentence for a bad value: parameter, value, what is allowed, what it means."""
     shown = repr(value) if len(repr(value)) < 80 else repr(value)[:77] + "..."
     symbol = f", symbol {meta.symbol}" if meta.symbol else ""
-    text = f"{meta.name} = {shown} is not allowed: {reason or 'must be ' + meta.allowed} ({meta.description}{symbol})"
+    text = f"{meta.name} = {shown} is not allowed: {reason or 'must be ' + meta.allowed} ({meta.words}{symbol})"
     return PydanticCustomError("parameter", text)  # type: ignore[arg-type]
-
-
-def check_increasing(times: float | tuple[float, ...], repeats: bool = False) -> None:
-    """Refuse times that are empty or not increasing (`repeats`: equal neighbours are fine).
-
-    >>> check_increasing((1.0, 0.5))
-    Traceback (most recent call last):
-    ...
-    ValueError: times = (1.0, 0.5) is not allowed: must hold at least one number, in increasing order
-    """
-    gaps = np.diff(np.atleast_1d(np.asarray(times, dtype=float)))
-    if np.size(times) == 0 or np.any(gaps < 0 if repeats else gaps <= 0):
-        raise ValueError(f"times = {times!r} is not allowed: must hold at least one number, in increasing order")

@@ -49,7 +49,8 @@ class LeastSquares:
     y: Array
 
     @cached_property
-    def _svd(self) -> tuple[Array, Array, Array]:
+    def svd(self) -> tuple[Array, Array, Array]:
+        """Singular value decomposition of X without the singular values that are zero."""
         left, singular, right = np.linalg.svd(self.X, full_matrices=False)
         keep = singular > RANK * singular.max(initial=0.0)
         return left[:, keep], singular[keep], right[keep]
@@ -57,7 +58,7 @@ class LeastSquares:
     @property
     def eigenvalues(self) -> Array:
         """Non-zero eigenvalues of X'X/n, in decreasing order."""
-        return self._svd[1] ** 2 / len(self.X)
+        return self.svd[1] ** 2 / len(self.X)
 
     @property
     def largest_step(self) -> float:
@@ -77,7 +78,7 @@ class LeastSquares:
 
     def limit(self, start: ArrayLike = 0.0) -> Array:
         """Where descent ends: the least-squares solution nearest to the start."""
-        left, singular, right = self._svd
+        left, singular, right = self.svd
         theta = np.broadcast_to(np.asarray(start, dtype=float), (*self.X.shape[1:], *self.y.shape[1:]))
         return np.asarray(theta + right.T @ ((left / singular).T @ (self.y - self.X @ theta)))
 

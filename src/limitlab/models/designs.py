@@ -196,21 +196,3 @@ def draw_design(
     else:
         white = rng.standard_normal(shape)
     return Design(white * np.sqrt(np.repeat(np.asarray(eigenvalues, dtype=float), counts)), eigenvalues, counts)
-
-
-def apportion(size: int, weights: ArrayLike) -> NDArray[np.int64]:
-    """Split `size` columns into groups in proportion to the weights, at least one each (method of the largest remainder).
-
-    >>> apportion(10, [0.55, 0.44, 0.01]).tolist()
-    [5, 4, 1]
-    """
-    shares = np.asarray(weights, dtype=float) / np.sum(weights)
-    if size < len(shares):
-        raise ValueError(f"size = {size} is not allowed: must be at least the number of groups, {len(shares)}")
-    exact = shares * size
-    counts = np.maximum(np.floor(exact).astype(np.int64), 1)
-    while counts.sum() != size:
-        short = counts.sum() < size
-        gap = exact - counts if short else np.where(counts > 1, counts - exact, -np.inf)
-        counts[np.argmax(gap)] += 1 if short else -1
-    return counts

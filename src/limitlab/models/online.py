@@ -15,34 +15,78 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numba
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from limitlab.models.activations import Activation
 from limitlab.models.tabulated import Table, derivative_of, tabulate
 
 Array = NDArray[np.float64]
-Compiled = tuple[int, Any, Any, Any, Any]
-"""Which model, its two numbers, and tables of teacher, student and the student's slope."""
-
-TEACHER_STUDENT, COVARIANCE, MIXTURE = 0, 1, 2
 BLOCK_NUMBERS = 2_000_000  # random numbers that full-vector SGD draws at a time
 
 
 class SphereModel(Protocol):
     """A model whose gradient is a gain times the sample."""
 
-    def compiled(self) -> Compiled:
-        """What the compiled chain needs."""
+    def compiled(self) -> Any:
+        """What the compiled chain needs: a named tuple with a static function `sample(rng, model, m)` (see `fresh_sample`)."""
 
     def first(self, z: Any, extra: Any) -> Any:
         """The sample's component along v0, made from a standard Gaussian and another one."""
 
     def gain(self, z: Any, w: Any, extra: Any) -> Any:
         """q in C = (delta / N) q."""
+
+
+class TeacherStudentChain(NamedTuple):
+    """A teacher and a student for the compiled chain."""
+
+    noise: float
+    teacher: Table
+    student: Table
+    slope: Table
+
+    @staticmethod
+    def sample(rng: Any, model: Any, m: float) -> tuple[float, float, float, float]:
+        """Gain 2 (y - g(w)) g'(w)."""
+        z, t = rng.standard_normal(), rng.standard_normal()
+        w = m * z + math.sqrt(max(0.0, 1 - m * m)) * t
+        label = look_up(model.teacher, z)
+        if model.noise > 0:
+            label += model.noise * rng.standard_normal()
+        return z, t, w, 2 * (label - look_up(model.student, w)) * look_up(model.slope, w)
+
+
+class SpikedCovarianceChain(NamedTuple):
+    """Samples that are stretched along v0, for the compiled chain."""
+
+    spread: float
+
+    @staticmethod
+    def sample(rng: Any, model: Any, m: float) -> tuple[float, float, float, float]:
+        """Gain 2 w."""
+        z, t = model.spread * rng.standard_normal(), rng.standard_normal()
+        w = m * z + math.sqrt(max(0.0, 1 - m * m)) * t
+        return z, t, w, 2 * w
+
+
+class BinaryMixtureChain(NamedTuple):
+    """Two clusters for the compiled chain; a Gaussian below `threshold` chooses the first."""
+
+    field: float
+    threshold: float
+
+    @staticmethod
+    def sample(rng: Any, model: Any, m: float) -> tuple[float, float, float, float]:
+        """Gain tanh(w + field)."""
+        z, t = rng.standard_normal(), rng.standard_normal()
+        z += 1.0 if rng.standard_normal() < model.threshold else -1.0
+        w = m * z + math.sqrt(max(0.0, 1 - m * m)) * t
+        return z, t, w, math.tanh(w + model.field)
 
 
 @dataclass(frozen=True)
@@ -53,9 +97,9 @@ class TeacherStudent:
     student: Activation
     noise: float = 0.0
 
-    def compiled(self) -> Compiled:
-        """Tables of f, g and g', and the noise."""
-        return (TEACHER_STUDENT, np.array([self.noise, 0.0]), *_tables(self.teacher, self.student))
+    def compiled(self) -> TeacherStudentChain:
+        """The noise, and tables of f, g and g'."""
+        return TeacherStudentChain(float(self.noise), *_tables(self.teacher, self.student))
 
     def first(self, z: Any, extra: Any) -> Any:
         """Isotropic: the Gaussian itself."""
@@ -72,9 +116,9 @@ class SpikedCovariance:
 
     snr: float
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> SpikedCovarianceChain:
         """The standard deviation along v0."""
-        return (COVARIANCE, np.array([math.sqrt(1 + self.snr), 0.0]), *_no_tables())
+        return SpikedCovarianceChain(math.sqrt(1 + self.snr))
 
     def first(self, z: Any, extra: Any) -> Any:
         """Stretched along v0."""
@@ -91,9 +135,9 @@ class BinaryMixture:
 
     field: float
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> BinaryMixtureChain:
         """The field, and the quantile below which a Gaussian chooses the first cluster."""
-        return (MIXTURE, np.array([self.field, self._threshold()]), *_no_tables())
+        return BinaryMixtureChain(float(self.field), self._threshold())
 
     def _threshold(self) -> float:
         from scipy.special import expit, ndtri
@@ -110,18 +154,12 @@ class BinaryMixture:
 
 
 @lru_cache(maxsize=32)
-def _tables(teacher: Activation, student: Activation) -> tuple[Any, Any, Any]:
+def _tables(teacher: Activation, student: Activation) -> tuple[Table, Table, Table]:
     return (
         tabulate(teacher, teacher.kinks),
         tabulate(student, student.kinks),
         tabulate(derivative_of(student), student.kinks),
     )
-
-
-@lru_cache(maxsize=1)
-def _no_tables() -> tuple[Any, Any, Any]:
-    empty = Table(np.zeros(2), np.ones(1), np.zeros(1, dtype=np.int64), np.zeros((1, 4)))
-    return empty, empty, empty
 
 
 # -- the exact chain ---------------------------------------------------------------------------------------------------
@@ -148,26 +186,23 @@ def look_up(table: Any, x: float) -> float:
     return c[0] + u * (c[1] + u * (c[2] + u * c[3]))
 
 
+def fresh_sample(rng: Any, model: Any, m: float) -> tuple[float, float, float, float]:
+    """A fresh sample at overlap m: z = <a, v0>, the component t beside it in the plane, w = <a, x>, and the gain q.
+
+    Compiled code calls the static function `sample` of the model's own class, so that a new model is a class of its own.
+    """
+    return model.sample(rng, model, m)
+
+
+@overload(fresh_sample)
+def _compiled_sample(rng: Any, model: Any, m: float) -> Any:
+    return model.instance_class.sample
+
+
 @numba.njit(cache=True, nogil=True)
 def _next(rng: Any, model: Any, m: float, dimension: int, step: float) -> float:
     """One step of the chain."""
-    kind, numbers, teacher, student, slope = model
-    z, t = rng.standard_normal(), rng.standard_normal()
-    side = math.sqrt(max(0.0, 1 - m * m))
-    if kind == 0:
-        w = m * z + side * t
-        label = look_up(teacher, z)
-        if numbers[0] > 0:
-            label += numbers[0] * rng.standard_normal()
-        gain = 2 * (label - look_up(student, w)) * look_up(slope, w)
-    elif kind == 1:
-        z *= numbers[0]
-        w = m * z + side * t
-        gain = 2 * w
-    else:
-        z += 1.0 if rng.standard_normal() < numbers[1] else -1.0
-        w = m * z + side * t
-        gain = math.tanh(w + numbers[0])
+    z, t, w, gain = fresh_sample(rng, model, m)
     c = step / dimension * gain
     rest = rng.chisquare(dimension - 2)
     return float((m + c * (z - w * m)) / math.sqrt(1 + c * c * (z * z + t * t + rest - w * w)))

@@ -102,3 +102,16 @@ def _unit_legendre(nodes: int) -> tuple[Array, Array]:
 
     x, weight = roots_legendre(nodes)
     return (x + 1) / 2, weight / 2
+
+
+def von_mises_coefficients(beta: float, count: int) -> tuple[Array, Array]:
+    """Means over the circle of K(t) cos kt and of sin(t) K(t) sin kt, K(t) = exp(beta (cos t - 1)), for k = 0, ..., count.
+
+    >>> even, odd = von_mises_coefficients(0.0, 2)
+    >>> even.tolist(), odd.tolist()
+    ([1.0, 0.0, 0.0], [0.0, 0.5, 0.0])
+    """
+    from scipy.special import ive
+
+    k = np.arange(count + 1)
+    return ive(k, beta), (ive(np.abs(k - 1), beta) - ive(k + 1, beta)) / 2

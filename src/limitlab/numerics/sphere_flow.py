@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
+from limitlab.numerics.stepping import follow, runge_kutta
 
 Array = NDArray[Any]
 Drift = Callable[[float, Array], Array]
@@ -86,14 +87,7 @@ def corrected_step(x: Array, drift: Array, step: float) -> Array:
 
 
 def _rk4(field: Drift, t: float, x: Array, h: float) -> Array:
-    def velocity(time: float, y: Array) -> Array:
-        return tangent(y, field(time, y))
-
-    k1 = velocity(t, x)
-    k2 = velocity(t + h / 2, x + h / 2 * k1)
-    k3 = velocity(t + h / 2, x + h / 2 * k2)
-    k4 = velocity(t + h, x + h * k3)
-    return normalise(x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4))
+    return np.asarray(runge_kutta(lambda time, y: tangent(y, field(time, y)), normalise)(t, x, h))
 
 
 def _exponential(field: Drift, t: float, x: Array, h: float) -> Array:
@@ -174,16 +168,15 @@ def checked_times(times: ArrayLike) -> NDArray[np.float64]:
 
 def _fixed(advance: Step, field: Drift, start: Array, grid: NDArray[np.float64], step: float) -> Array:
     states = np.empty((grid.size, *start.shape), dtype=start.dtype)
-    x, now = start, 0.0
-    for index, target in enumerate(grid):
-        count = int(np.ceil((target - now) / step - 1e-9))
-        h = (target - now) / max(count, 1)
-        for k in range(count):
-            x = advance(field, now + k * h, x, h).astype(start.dtype, copy=False)
-        states[index], now = x, float(target)
+
+    def one(t: float, x: Array, h: float) -> Array:
+        return advance(field, t, x, h).astype(start.dtype, copy=False)
+
+    for index, x in enumerate(follow(one, start, grid, step)):
+        states[index] = x
         if not np.isfinite(x).all():
             raise ConvergenceError(
-                f"the flow is not finite at time {target:g}: use a smaller step than {step:g}", states[:index]
+                f"the flow is not finite at time {grid[index]:g}: use a smaller step than {step:g}", states[:index]
             )
     return states
 

@@ -1,4 +1,4 @@
-"""Very many tokens: the mean-field equation, and how the uniform law breaks into clusters (claim J28).
+"""Very many tokens: the mean-field equation, and how the uniform law breaks into clusters.
 
 Setting.  n tokens on the unit sphere of R^d under self-attention with Q = K = V = I, drawn from a density at time 0.
 Limit.    n -> infinity at fixed d: the empirical law tends to mu_t with d_t mu + div(mu X[mu]) = 0.
@@ -14,16 +14,17 @@ Status.   Theorem for the limit equation on bounded times; rates derived and che
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import field_validator, model_validator
 
-from limitlab.laws.attention.equiangular import GESHKOVSKI
-from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import check_increasing, parameter
-from limitlab.laws.results import Values
+from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws.attention import circle_density
+from limitlab.models.attention import circle
+
+__all__ = ["CircleMeanField", "growth_rates", "poisson_radius"]
 
 Array = NDArray[np.float64]
 Solver = Literal["fourier", "volumes", "particles"]
@@ -104,39 +105,39 @@ class CircleMeanField(Law):
     3
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "n -> infinity at fixed dimension and temperature, on bounded times"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "n -> infinity at fixed dimension and temperature, on bounded times"
+    assumptions = (
         "Q = K = V = I, no feed-forward layer",
         "tokens start as draws from a density (independent, or one in each of n strata of equal mass)",
         "densities are solved for on the circle (dimension 2); growth rates hold on every sphere",
     )
-    references: ClassVar[tuple[str, ...]] = (
-        GESHKOVSKI,
-        """@inproceedings{sander2022sinkformers,
-  title={Sinkformers: Transformers with doubly stochastic attention},
-  author={Sander, Michael E. and Ablin, Pierre and Blondel, Mathieu and Peyr{\\'e}, Gabriel},
-  booktitle={International Conference on Artificial Intelligence and Statistics}, pages={3515--3530}, year={2022}
-}""",
-    )
-    claims: ClassVar[tuple[str, ...]] = ("J28",)
-    observables: ClassVar[tuple[str, ...]] = ("cos1", "sin1", "cos2")
-    size_meaning: ClassVar[str] = "number of tokens n"
-    finite_size_rate: ClassVar[float] = 1.0
-    default_sizes: ClassVar[tuple[int, ...]] = (100, 200, 400)
-    default_seeds: ClassVar[int] = 40
+    references = ("geshkovski2025mathematical", "sander2022sinkformers")
+    observables = {
+        "cos1": observable("first cosine moment", r"\mathbb{E}\cos\theta"),
+        "sin1": observable("first sine moment", r"\mathbb{E}\sin\theta"),
+        "cos2": observable("second cosine moment", r"\mathbb{E}\cos 2\theta"),
+    }
+    size_meaning = "number of tokens n"
+    default_sizes = (100, 200, 400)
+    default_seeds = 40
 
     beta: float = parameter(4.0, "inverse temperature of the attention", symbol=r"\beta", least=0, most=700)
-    dimension: int = parameter(2, "dimension of the tokens (densities: 2 only)", symbol="d", least=2)
+    dimension: int = parameter(2, "dimension", note="of the tokens (densities: 2 only)", symbol="d", least=2)
     density: tuple[tuple[float, float], ...] = parameter(
         ((0.5, 0.2), (0.2, 0.3)),
-        "start: 2 pi rho = 1 + sum_k a_k cos(k theta) + b_k sin(k theta), as pairs (a_k, b_k)",
+        "density at the start, 2 pi rho = 1 + sum_k a_k cos(k theta) + b_k sin(k theta)",
+        note="pairs (a_k, b_k)",
         symbol=r"\rho_0",
     )
     normalised: bool = parameter(True, "softmax attention (SA); otherwise exp(score)/n (USA)")
-    stratified: bool = parameter(True, "simulated tokens: one in each stratum of equal mass; otherwise independent")
-    solver: Solver = parameter("fourier", "numerical method: fourier, volumes or particles")
-    times: float | tuple[float, ...] = parameter((1.0, 2.0), "time, in layers (one number or several)", symbol="t", least=0)
+    times: float | tuple[float, ...] = parameter(
+        (1.0, 2.0), "times", note="in layers", symbol="t", kind="coordinate", least=0
+    )
+    solver: Solver = parameter("fourier", "numerical method", note="fourier, volumes or particles", kind="solver")
+    stratified: bool = parameter(
+        True, "whether the tokens are drawn one in each stratum of equal mass, not independently", kind="experiment"
+    )
 
     @field_validator("density", mode="before")
     @classmethod
@@ -149,59 +150,43 @@ class CircleMeanField(Law):
 
     @model_validator(mode="after")
     def _possible_density(self) -> Self:
-        from limitlab.models.attention.circle import density_values
-
-        check_increasing(self.times, repeats=True)
-        lowest = float(2 * np.pi * density_values(self.density, np.linspace(0, 2 * np.pi, 4097)).min())
+        lowest = float(2 * np.pi * circle.density_values(self.density, np.linspace(0, 2 * np.pi, 4097)).min())
         if lowest < -1e-12:
             raise ValueError(
                 f"density = {self.density} is not allowed: it falls to {lowest:.3g} / 2 pi; make the coefficients smaller"
             )
         return self
 
-    def coordinates(self) -> dict[str, Any]:
-        """The times at which the moments are given."""
-        return {"time": self.times}
-
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, times: Array) -> Values:
         """Moments of the density by the chosen solver; the accuracy is the Fourier tail, or the change from half the resolution."""
-        from limitlab.models.attention import circle
-
         self._on_the_circle()
-        times = np.atleast_1d(np.asarray(self.times, dtype=float))
         if self.solver == "fourier":
-            rho, tail = circle.spectral_density(self.density, self.beta, times, normalised=self.normalised)
-            return self._packed(circle.moments(rho), max(tail, 1e-11))
+            rho, tail = circle_density.spectral_density(self.density, self.beta, times, normalised=self.normalised)
+            return {**circle_density.moments(rho), "accuracy": max(tail, 1e-11)}
         size = CELLS if self.solver == "volumes" else QUANTILES
         fine, coarse = self._resolved(times, size), self._resolved(times, size // 2)
-        change = max(float(np.abs(fine[name] - coarse[name]).max()) for name in fine)
-        scale = max(float(np.abs(values).max()) for values in fine.values())
-        return self._packed(fine, max(change / max(scale, 1e-3), 1e-7))  # the steps in time add less than 1e-8
+        # half the resolution has four times the error, or twice where the density has become steep
+        return {**fine, "accuracy": {name: np.abs(fine[name] - coarse[name]).max() for name in fine}}
 
     def _resolved(self, times: Array, size: int) -> dict[str, Any]:
-        from limitlab.models.attention import circle
-
         if self.solver == "volumes":
-            rho = circle.volume_density(self.density, self.beta, times, normalised=self.normalised, cells=size)
-            return circle.moments(rho, offset=0.5)
+            rho = circle_density.volume_density(self.density, self.beta, times, normalised=self.normalised, cells=size)
+            return circle_density.moments(rho, offset=0.5)
         start = circle.density_quantiles(self.density, (np.arange(size) + 0.5) / size)
         return circle.angle_moments(circle.circle_flow(start, self.beta, times, normalised=self.normalised))
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
-        """`size` tokens from the density, moved by their own attention."""
-        from limitlab.models.attention import circle
+    def measured(self, draw: Draw, times: Array) -> Values:
+        """`size` tokens from the density, moved by their own attention, pair by pair."""
+        from limitlab.models.attention.engines import token_paths
 
         self._on_the_circle()
-        levels = self.rng(size, seed).random(size)
+        levels = draw.rng.random(draw.size)
         if self.stratified:
-            levels = (np.arange(size) + levels) / size
-        start = circle.density_quantiles(self.density, levels)
-        angles = circle.circle_flow(start, self.beta, np.atleast_1d(self.times), normalised=self.normalised, step=0.1)
-        return self._packed(circle.angle_moments(angles))
-
-    def _packed(self, values: dict[str, Any], accuracy: float | None = None) -> dict[str, Any]:
-        out = {name: np.asarray(array) if np.ndim(self.times) else float(array[0]) for name, array in values.items()}
-        return out if accuracy is None else {**out, "accuracy": accuracy}
+            levels = (np.arange(draw.size) + levels) / draw.size
+        theta = circle.density_quantiles(self.density, levels)
+        start = np.stack([np.cos(theta), np.sin(theta)], axis=-1)
+        x, y = np.moveaxis(token_paths(start, self.beta, times, normalised=self.normalised, tolerance=1e-7), -1, 0)
+        return dict(cos1=x.mean(axis=-1), sin1=y.mean(axis=-1), cos2=(x**2 - y**2).mean(axis=-1))
 
     def _on_the_circle(self) -> None:
         if self.dimension != 2:

@@ -1,4 +1,4 @@
-"""Clustering of random tokens: which share of the pairs has merged after t layers (claims J26, J27).
+"""Clustering of random tokens: which share of the pairs has merged after t layers.
 
 Setting.  n tokens drawn uniformly on the unit sphere of R^d, self-attention with Q = K = V = I. Two tokens are close when their
           overlap is above 1 - delta (`closeness`); P_pair(t) is the share of close pairs.
@@ -11,21 +11,17 @@ Status.   Theorem in the limit; finite dimensions are simulation.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import model_validator
 
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.attention.equiangular import (
-    GESHKOVSKI,
     collapse_time,
     largest_beta,
     overlap,
 )
-from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import check_increasing, parameter
-from limitlab.laws.results import Values
+
+__all__ = ["TokenClustering"]
 
 Array = NDArray[np.float64]
 
@@ -80,79 +76,73 @@ class TokenClustering(Law):
     True
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "d -> infinity at a fixed number of tokens; at finite d a simulation"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "d -> infinity at a fixed number of tokens; at finite d a simulation"
+    assumptions = (
         "Q = K = V = I, no feed-forward layer",
         "tokens start independent and uniform on the sphere",
         "times away from the jump at the collapse time, which is smooth at finite d",
     )
-    references: ClassVar[tuple[str, ...]] = (GESHKOVSKI,)
-    claims: ClassVar[tuple[str, ...]] = ("J26", "J27")
-    observables: ClassVar[tuple[str, ...]] = ("pair_probability", "mean_overlap")
-    array_parameters: ClassVar[tuple[str, ...]] = ("tokens", "beta")
-    path_parameters: ClassVar[tuple[str, ...]] = ("beta",)
-    size_meaning: ClassVar[str] = "dimension d of the tokens; with `dimension` given, number of systems averaged"
-    finite_size_rate: ClassVar[float] = 1.0
-    default_sizes: ClassVar[tuple[int, ...]] = (128, 256, 512)
-    default_seeds: ClassVar[int] = 30
+    references = ("geshkovski2025mathematical",)
+    observables = {
+        "pair_probability": observable("share of pairs of tokens that have met", r"P_{\mathrm{pair}}"),
+        **shared("mean_overlap"),
+    }
+    size_meaning = "dimension d of the tokens; with `dimension` given, number of systems averaged"
+    default_sizes = (128, 256, 512)
+    default_seeds = 30
 
-    tokens: int = parameter(16, "number of tokens", symbol="n", least=2)
-    dimension: int | None = parameter(None, "dimension of the tokens in a simulation; None: its size", symbol="d", least=2)
-    beta: float = parameter(2.0, "inverse temperature of the attention", symbol=r"\beta", least=0, most=700)
+    tokens: int = parameter(16, "number of tokens", symbol="n", least=2, broadcasts=True)
+    dimension: int | None = parameter(
+        None, "dimension", note="of the tokens in a simulation; None: its size", symbol="d", kind="experiment", least=2
+    )
+    beta: float = parameter(
+        2.0,
+        "inverse temperature of the attention",
+        symbol=r"\beta",
+        least=0,
+        most=700,
+        broadcasts=True,
+        one_draw_serves_many=True,
+    )
     closeness: float = parameter(
         1e-3, "pairs with overlap above 1 minus this are close", symbol=r"\delta", above=0, below=1, scale="log"
     )
     times: float | tuple[float, ...] = parameter(
-        (2.0, 4.0, 9.0), "time, in layers (one number or several)", symbol="t", least=0
+        (2.0, 4.0, 9.0), "times", note="in layers", symbol="t", kind="coordinate", least=0
     )
 
-    @model_validator(mode="after")
-    def _ordered_times(self) -> Self:
-        check_increasing(self.times, repeats=True)
-        return self
-
-    def coordinates(self) -> dict[str, Any]:
-        """The times at which pairs are counted."""
-        return {"time": self.times}
-
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, times: Array, tokens: Array, beta: Array) -> Values:
         """The limit of infinite dimension, over a grid of token numbers and temperatures."""
-        n, beta = self.arrays(grid, "tokens", "beta")
-        if np.ndim(self.times):
-            n, beta = n[..., None], beta[..., None]
-        reached = np.asarray(self.times) >= collapse_time(self.closeness, n, beta)
-        return {"pair_probability": reached.astype(float), "mean_overlap": overlap(np.asarray(self.times), n, beta)}
+        reached = times >= collapse_time(self.closeness, tokens, beta)
+        return {"pair_probability": reached.astype(float), "mean_overlap": overlap(times, tokens, beta)}
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw, times: Array, beta: Array) -> Values:
         """One system in `size` dimensions, or the mean over `size` systems of the law's own dimension."""
         from limitlab.models.attention.clusters import mean_overlap, pair_fraction
 
-        (beta,) = self.arrays(path, "beta")
-        systems, dimension = (1, size) if self.dimension is None else (size, self.dimension)
-        start = self._start(size, seed, systems, dimension)
-        grams = [self._grams(start, b, dimension) for b in beta.ravel()]
-        measured = {
+        systems, dimension = (1, draw.size) if self.dimension is None else (draw.size, self.dimension)
+        start = self._start(draw.rng, systems, dimension)
+        grams = [self._grams(start, float(b), times, dimension) for b in beta.ravel()]
+        rows = {
             "pair_probability": [pair_fraction(g, self.closeness).mean(axis=-1) for g in grams],
             "mean_overlap": [mean_overlap(g).mean(axis=-1) for g in grams],
         }
-        shaped = {name: np.asarray(rows).reshape(*beta.shape, -1) for name, rows in measured.items()}
-        return shaped if np.ndim(self.times) else {name: rows[..., 0] for name, rows in shaped.items()}
+        return {name: np.asarray(row).reshape(*beta.shape[:-1], -1) for name, row in rows.items()}
 
-    def _start(self, size: int, seed: int, systems: int, dimension: int) -> Array:
+    def _start(self, rng: np.random.Generator, systems: int, dimension: int) -> Array:
         from limitlab.models.attention.engines import random_grams, random_tokens
 
         draw = random_grams if dimension >= self.tokens else random_tokens
-        return draw(self.rng(size, seed), systems, self.tokens, dimension)
+        return draw(rng, systems, self.tokens, dimension)
 
-    def _grams(self, start: Array, beta: float, dimension: int) -> Array:
+    def _grams(self, start: Array, beta: float, times: Array, dimension: int) -> Array:
         """Overlaps over time, shape (times, systems, n, n)."""
         from limitlab.models.attention.engines import gram_flow, token_paths
 
-        times = np.atleast_1d(np.asarray(self.times, dtype=float))
         if dimension >= self.tokens:
-            return gram_flow(start, float(beta), times, tolerance=1e-7)
-        paths = token_paths(start, float(beta), times, tolerance=1e-7)
+            return gram_flow(start, beta, times, tolerance=1e-7)
+        paths = token_paths(start, beta, times, tolerance=1e-7)
         return np.asarray(paths @ np.swapaxes(paths, -1, -2))
 
     def collapse_time(self) -> float:

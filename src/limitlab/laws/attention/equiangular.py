@@ -1,4 +1,4 @@
-"""How deep until n tokens in high dimension collapse: the equiangular law (claims J24, J26, J27).
+"""How deep until n tokens in high dimension collapse: the equiangular law.
 
 Setting.  n tokens on the unit sphere under self-attention with Q = K = V = I and inverse temperature beta; time counts layers.
 Limit.    d -> infinity at fixed n: random tokens are equiangular, <x_i, x_j> = g0 for all i != j, and stay so.
@@ -20,29 +20,23 @@ Status.   Theorem for equiangular starts (any d where they exist; every start if
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.errors import UnreachableTarget
-from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import check_increasing, parameter
-from limitlab.laws.results import Values
+from limitlab.laws import Draw, Law, Values, parameter
 from limitlab.numerics.exponential_integrals import entire_part, scaled_exp1
 from limitlab.numerics.roots import bracketed_root
+
+__all__ = ["EquiangularTokens"]
 
 Array = NDArray[np.float64]
 
 LARGEST_EXPONENT = 700.0
 SMALL_BETA = 1.0  # up to beta c = 1 the logarithms of Ei and E1 are taken out by hand, so that beta -> 0 loses no digits
-
-GESHKOVSKI = """@article{geshkovski2025mathematical,
-  title={A mathematical perspective on transformers},
-  author={Geshkovski, Borjan and Letrouit, Cyril and Polyanskiy, Yury and Rigollet, Philippe},
-  journal={Bulletin of the American Mathematical Society}, volume={62}, number={3}, pages={427--479}, year={2025}
-}"""
 
 
 def velocity(overlap: ArrayLike, tokens: ArrayLike, beta: ArrayLike, normalised: bool = True) -> Array:
@@ -178,28 +172,34 @@ class EquiangularTokens(Law):
     6.9065
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "d -> infinity at a fixed number of tokens and a fixed temperature; exact for equiangular starts"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "d -> infinity at a fixed number of tokens and a fixed temperature; exact for equiangular starts"
+    assumptions = (
         "Q = K = V = I, no feed-forward layer, layer normalisation as a projection on the sphere",
         "all pairs of tokens start with the same overlap (random tokens: overlap 0 up to d^-1/2)",
     )
-    references: ClassVar[tuple[str, ...]] = (GESHKOVSKI,)
-    claims: ClassVar[tuple[str, ...]] = ("J24", "J26", "J27")
-    observables: ClassVar[tuple[str, ...]] = ("overlap",)
-    array_parameters: ClassVar[tuple[str, ...]] = ("tokens", "beta", "start_overlap")
-    path_parameters: ClassVar[tuple[str, ...]] = ("beta",)
-    size_meaning: ClassVar[str] = "dimension d of the tokens"
-    finite_size_rate: ClassVar[float] = 1.0
-    default_sizes: ClassVar[tuple[int, ...]] = (64, 128, 256)
-    default_seeds: ClassVar[int] = 40
+    references = ("geshkovski2025mathematical",)
+    observables = ("overlap",)
+    size_meaning = "dimension d of the tokens"
+    default_sizes = (64, 128, 256)
+    default_seeds = 40
 
-    tokens: int = parameter(16, "number of tokens", symbol="n", least=2)
-    beta: float = parameter(1.0, "inverse temperature of the attention", symbol=r"\beta", least=0, most=LARGEST_EXPONENT)
-    start_overlap: float = parameter(0.0, "overlap of every two tokens at the start", symbol="g_0", above=-1, below=1)
+    tokens: int = parameter(16, "number of tokens", symbol="n", least=2, broadcasts=True)
+    beta: float = parameter(
+        1.0,
+        "inverse temperature of the attention",
+        symbol=r"\beta",
+        least=0,
+        most=LARGEST_EXPONENT,
+        broadcasts=True,
+        one_draw_serves_many=True,
+    )
+    start_overlap: float = parameter(
+        0.0, "overlap at the start", note="of every two tokens", symbol="g_0", above=-1, below=1, broadcasts=True
+    )
     normalised: bool = parameter(True, "softmax attention (SA); otherwise exp(score)/n (USA)")
     times: float | tuple[float, ...] = parameter(
-        (1.0, 2.0, 3.0, 5.0), "time, in layers (one number or several)", symbol="t", least=0
+        (1.0, 2.0, 3.0, 5.0), "times", note="in layers", symbol="t", kind="coordinate", least=0
     )
 
     @model_validator(mode="after")
@@ -215,31 +215,21 @@ class EquiangularTokens(Law):
             raise ValueError(
                 f"beta = {self.beta:g} is not allowed with start_overlap = {self.start_overlap:g}: must be at most {most:g}"
             )
-        check_increasing(self.times, repeats=True)
         return self
 
-    def coordinates(self) -> dict[str, Any]:
-        """The times at which the overlap is given."""
-        return {"time": self.times}
-
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, times: Array, tokens: Array, beta: Array, start_overlap: Array) -> Values:
         """The limit at every time, over a grid of token numbers, temperatures and starts."""
-        n, beta, g0 = self.arrays(grid, "tokens", "beta", "start_overlap")
-        if np.ndim(self.times):
-            n, beta, g0 = n[..., None], beta[..., None], g0[..., None]
-        return {"overlap": overlap(np.asarray(self.times), n, beta, g0, self.normalised)}
+        return {"overlap": overlap(times, tokens, beta, start_overlap, self.normalised)}
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw, times: Array, beta: Array) -> Values:
         """One draw of tokens in `size` dimensions with mean overlap g0; the mean overlap of all pairs over time."""
         from limitlab.models.attention.clusters import mean_overlap
         from limitlab.models.attention.engines import correlated_tokens, gram_path
 
-        (beta,) = self.arrays(path, "beta")
-        x = correlated_tokens(self.rng(size, seed), self.tokens, size, self.start_overlap)
+        x = correlated_tokens(draw.rng, self.tokens, draw.size, self.start_overlap)
         systems = np.broadcast_to(x, (beta.size, *x.shape))
-        grams = gram_path(systems, beta.ravel(), np.atleast_1d(self.times), normalised=self.normalised)
-        found = mean_overlap(grams).T.reshape(*beta.shape, -1)
-        return {"overlap": found if np.ndim(self.times) else found[..., 0]}
+        grams = gram_path(systems, beta.ravel(), times, normalised=self.normalised)
+        return {"overlap": mean_overlap(grams).T.reshape(*beta.shape[:-1], -1)}
 
     def collapse_time(self, distance: ArrayLike) -> Any:
         """Time at which the overlap reaches 1 - distance: a number, or an array for several distances."""

@@ -1,4 +1,4 @@
-"""A deep residual network is a differential equation (claim J29).
+"""A deep residual network is a differential equation.
 
 Setting.  x_{k+1} = x_k + (T/L) w_k tanh(a_k x_k + b_k), k = 0, ..., L - 1, in R^d; the layers' weights follow smooth paths w(t), a(t),
           b(t) at t = kT/L, and w_k is off its path by independent normal entries of standard deviation tau / sqrt(d).
@@ -14,15 +14,15 @@ Status.   Theorem (classical; Haber and Ruthotto 2017, Chen et al. 2018 for netw
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.errors import ConvergenceError
-from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
+from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.numerics.ode import Trajectory, integrate
+
+__all__ = ["ResidualFlow"]
 
 Array = NDArray[np.float64]
 
@@ -55,25 +55,18 @@ def residual_output(
     return x
 
 
-def ode_output(start: Array, horizon: float, tolerance: float = 1e-12) -> Array:
-    """Solution x(T) of the limiting equation.
+def ode_output(start: Array, horizon: float, tolerance: float = 1e-12) -> Trajectory:
+    """Solution x(T) of the limiting equation, with its error.
 
-    >>> ode_output(np.ones(2), 0.0)
-    array([1., 1.])
+    >>> ode_output(np.ones(2), 0.0).states
+    array([[1., 1.]])
     """
-    from scipy.integrate import solve_ivp
-
-    if horizon == 0:
-        return np.array(start, dtype=float)
 
     def slope(t: float, x: Array) -> Array:
         w, a, b = smooth_layer(t, len(x))
         return np.asarray(w @ np.tanh(a @ x + b))
 
-    found = solve_ivp(slope, (0.0, horizon), np.asarray(start, dtype=float), "DOP853", rtol=tolerance, atol=tolerance)
-    if not found.success:
-        raise ConvergenceError(f"the equation stopped before time {horizon:g}: {found.message}", found.y)
-    return np.asarray(found.y[:, -1])
+    return integrate(slope, start, [horizon], tolerance)
 
 
 class ResidualFlow(Law):
@@ -86,55 +79,56 @@ class ResidualFlow(Law):
     [0.0268, 0.0134, 0.0067]
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "depth L -> infinity with steps T/L, weights close to a smooth path in depth"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "depth L -> infinity with steps T/L, weights close to a smooth path in depth"
+    assumptions = (
         "steps are scaled by T/L",
         "weights follow a smooth path in depth, up to independent noise of bounded variance",
     )
-    references: ClassVar[tuple[str, ...]] = (
-        """@inproceedings{chen2018neural,
-  title={Neural ordinary differential equations},
-  author={Chen, Ricky T. Q. and Rubanova, Yulia and Bettencourt, Jesse and Duvenaud, David},
-  booktitle={Advances in Neural Information Processing Systems}, volume={31}, year={2018}
-}""",
-        """@article{haber2017stable,
-  title={Stable architectures for deep neural networks},
-  author={Haber, Eldad and Ruthotto, Lars}, journal={Inverse Problems}, volume={34}, number={1}, pages={014004}, year={2017}
-}""",
-    )
-    claims: ClassVar[tuple[str, ...]] = ("J29",)
-    observables: ClassVar[tuple[str, ...]] = ("output_norm", "displacement")
-    size_meaning: ClassVar[str] = "number of layers L"
-    finite_size_rate: ClassVar[float] = 1.0
-    default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
-    default_seeds: ClassVar[int] = 80
+    references = ("chen2018neural", "haber2017stable")
+    observables = {
+        "output_norm": observable("mean square of the output", r"|x_L|^2/d"),
+        "displacement": observable("mean squared distance from the input", r"|x_L - x_0|^2/d"),
+    }
+    size_meaning = "number of layers L"
+    default_seeds = 80
+    former_names = {"noise": "weight_noise"}
 
-    dimension: int = parameter(4, "width of the layers", symbol="d", least=1)
+    dimension: int = parameter(4, "dimension", note="width of the layers", symbol="d", least=1)
     horizon: float = parameter(2.0, "depth in units of time", symbol="T", least=0)
-    noise: float = parameter(
+    weight_noise: float = parameter(
         0.5, "standard deviation of the layers' weights around their path, times sqrt(d)", symbol=r"\tau", least=0
+    )
+    tolerance: float = parameter(
+        1e-12, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
     )
 
     def start(self) -> Array:
         """The input: a fixed vector with entries of order one."""
         return np.cos(1.0 + np.arange(self.dimension))
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self) -> Values:
         """Observables of the differential equation."""
-        return {**self._observables(ode_output(self.start(), self.horizon)), "accuracy": 1e-10}
-
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
-        """A network of `size` layers with one draw of the noise in its weights."""
-        return self._observables(residual_output(self.start(), size, self.horizon, self.noise, self.rng(size, seed)))
-
-    def _observables(self, x: Array) -> dict[str, float]:
+        found = ode_output(self.start(), self.horizon, self.tolerance)
+        x, error = found.states[0], found.errors
         moved = x - self.start()
-        return {"output_norm": float(x @ x) / self.dimension, "displacement": float(moved @ moved) / self.dimension}
+        return dict(
+            output_norm=float(x @ x) / self.dimension,
+            displacement=float(moved @ moved) / self.dimension,
+            accuracy={
+                "output_norm": 2 * float(np.abs(x) @ error) / self.dimension,
+                "displacement": 2 * float(np.abs(moved) @ error) / self.dimension,
+            },
+        )
+
+    def measured(self, draw: Draw) -> Values:
+        """A network of `size` layers with one draw of the noise in its weights."""
+        x = residual_output(self.start(), draw.size, self.horizon, self.weight_noise, draw.rng)
+        return dict(output_norm=np.mean(x**2), displacement=np.mean((x - self.start()) ** 2))
 
     def depth_errors(self, depths: Any) -> Array:
         """Largest gap between the output of the noiseless network of each depth and the differential equation."""
-        limit = ode_output(self.start(), self.horizon)
+        limit = ode_output(self.start(), self.horizon).states[0]
         return np.array(
             [np.abs(residual_output(self.start(), int(L), self.horizon) - limit).max() for L in np.ravel(depths)]
         )

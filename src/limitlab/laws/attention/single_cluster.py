@@ -1,4 +1,4 @@
-"""At infinite temperature almost every start ends in one cluster (claim J25).
+"""At infinite temperature almost every start ends in one cluster.
 
 Setting.  n tokens on the unit sphere of R^d with beta = 0: each is pulled to their mean, x_i' = P_{x_i} m, m = (x_1 + ... + x_n)/n.
 Limit.    t -> infinity at fixed n and d, from almost every start (here: independent uniform tokens).
@@ -9,15 +9,14 @@ Status.   Theorem (Geshkovski, Letrouit, Polyanskiy, Rigollet); the time it take
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws.attention.equiangular import GESHKOVSKI
-from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+
+__all__ = ["SingleCluster"]
 
 
 class SingleCluster(Law):
@@ -32,39 +31,41 @@ class SingleCluster(Law):
     1.0
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "t -> infinity at fixed numbers of tokens and dimensions, beta = 0"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "t -> infinity at fixed numbers of tokens and dimensions, beta = 0"
+    assumptions = (
         "Q = K = V = I and beta = 0: every token is pulled to the mean of all",
         "the start is not one of the exceptional ones, which have probability 0",
     )
-    references: ClassVar[tuple[str, ...]] = (GESHKOVSKI,)
-    claims: ClassVar[tuple[str, ...]] = ("J25",)
-    observables: ClassVar[tuple[str, ...]] = ("smallest_overlap", "mean_overlap")
-    size_meaning: ClassVar[str] = "time t at which the overlaps are measured"
-    finite_size_rate: ClassVar[float] = 6.0  # faster than every power: what is left falls like e^{-2t}
-    default_sizes: ClassVar[tuple[int, ...]] = (8, 16, 32)
-    default_seeds: ClassVar[int] = 40
+    references = ("geshkovski2025mathematical",)
+    observables = {
+        "smallest_overlap": observable("smallest overlap of two tokens", r"\min_{ij}\langle x_i, x_j\rangle"),
+        **shared("mean_overlap"),
+    }
+    size_meaning = "time t at which the overlaps are measured"
+    finite_size_rate = 6.0  # faster than every power: what is left falls like e^{-2t}
+    default_sizes = (8, 16, 32)
+    default_seeds = 40
 
     tokens: int = parameter(6, "number of tokens", symbol="n", least=2)
-    dimension: int = parameter(4, "dimension of the tokens", symbol="d", least=2)
+    dimension: int = parameter(4, "dimension", note="of the tokens", symbol="d", least=2)
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self) -> Values:
         """Every overlap is 1."""
         return {"smallest_overlap": 1.0, "mean_overlap": 1.0}
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw) -> Values:
         """The overlaps of one random start at time `size`."""
         from limitlab.models.attention.clusters import mean_overlap, smallest_overlap
 
-        gram = self._gram(size, [seed])[0]
+        gram = self._grams(draw.size, [draw])[0]
         return {"smallest_overlap": float(smallest_overlap(gram)), "mean_overlap": float(mean_overlap(gram))}
 
-    def _gram(self, time: float, seeds: list[int]) -> NDArray[np.float64]:
+    def _grams(self, time: float, draws: Sequence[Draw]) -> NDArray[np.float64]:
+        """Overlaps at a time, one system per draw."""
         from limitlab.models.attention.engines import random_tokens, token_paths
 
-        # the start is the same at every time: it is drawn from the seed alone
-        start = [random_tokens(self.rng(0, seed), 1, self.tokens, self.dimension)[0] for seed in seeds]
+        start = [random_tokens(draw.rng, 1, self.tokens, self.dimension)[0] for draw in draws]
         x = token_paths(np.stack(start), 0.0, float(time))
         return np.asarray(x @ np.swapaxes(x, -1, -2))
 
@@ -74,5 +75,6 @@ class SingleCluster(Law):
         >>> SingleCluster(tokens=6, dimension=3).collapsed(40.0, seeds=20)
         1.0
         """
-        smallest = self._gram(time, list(range(seeds))).min(axis=(-2, -1))
+        grams = self._grams(time, [self.draw(max(2, round(time)), seed) for seed in range(seeds)])
+        smallest = grams.min(axis=(-2, -1))
         return float(np.mean(smallest > 1 - distance))

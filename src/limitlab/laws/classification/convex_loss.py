@@ -1,4 +1,4 @@
-"""Classifiers on random features trained with a convex loss and a ridge penalty (claim T8 in the limit of small ridge).
+"""Classifiers on random features trained with a convex loss and a ridge penalty.
 
 Setting.  Features, labels and limit as in `random_features_margin`. The classifier minimises
           (1/n) sum_i loss(y_i <a, u_i>) + (ridge/2) |a|^2, with loss(m) = (1-m)^2/2 (square), (1-m)_+^2/2 (squared hinge), (1-m)_+
@@ -16,19 +16,19 @@ Status.   Derived (replica method, Gordon's inequality: Gerace et al. 2020, Dhif
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
-from limitlab.laws.base import Status
+from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.classification.populations import Averages, Population
-from limitlab.laws.classification.random_features_margin import FeatureClassifier
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
+from limitlab.laws.classification.random_features_margin import FeatureClassifier, LabelledFeatures
 from limitlab.models.links import Labels, graded_rule, misclassification
 from limitlab.models.losses import Loss, LossName, fit, loss
+
+__all__ = ["ConvexLoss"]
 
 Array = NDArray[np.float64]
 
@@ -182,41 +182,26 @@ class ConvexLoss(FeatureClassifier):
     (0.341527999, 0.190267193)
     """
 
-    status: ClassVar[Status] = "derived"
-    regime: ClassVar[str] = "n, N, d -> infinity with N/d and n/d fixed; ridge above 0"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "derived"
+    regime = "n, N, d -> infinity with N/d and n/d fixed; ridge above 0"
+    assumptions = (
         "inputs are standard Gaussian vectors, weights uniform on the unit sphere and not trained",
         "the label depends on the input through one direction",
         "no intercept; a link with f(-t) = 1 - f(t), unless the activation has mean 0",
         "nonlinear features behave like Gaussian ones of the same covariance",
     )
-    references: ClassVar[tuple[str, ...]] = (
-        """@inproceedings{gerace2020generalisation,
-  title={Generalisation error in learning with random features and the hidden manifold model},
-  author={Gerace, Federica and Loureiro, Bruno and Krzakala, Florent and M{\\'e}zard, Marc and Zdeborov{\\'a}, Lenka},
-  booktitle={International Conference on Machine Learning}, pages={3452--3462}, year={2020}
-}""",
-        """@article{dhifallah2020precise,
-  title={A precise performance analysis of learning with random features},
-  author={Dhifallah, Oussama and Lu, Yue M.}, journal={arXiv:2008.11904}, year={2020}
-}""",
-        """@article{hu2022universality,
-  title={Universality laws for high-dimensional learning with random features},
-  author={Hu, Hong and Lu, Yue M.},
-  journal={IEEE Transactions on Information Theory}, volume={69}, number={3}, pages={1932--1964}, year={2022}
-}""",
-    )
-    claims: ClassVar[tuple[str, ...]] = ("T8",)
-    observables: ClassVar[tuple[str, ...]] = ("classification_error", "train_loss", "coefficient_norm")
-    path_parameters: ClassVar[tuple[str, ...]] = ()
-    default_sizes: ClassVar[tuple[int, ...]] = (30, 60, 120)
-    default_seeds: ClassVar[int] = 30
+    references = ("gerace2020generalisation", "dhifallah2020precise", "hu2023universality")
+    observables = ("classification_error", "train_loss", "coefficient_norm")
+    default_sizes = (30, 60, 120)
+    default_seeds = 30
 
-    width_ratio: float = parameter(1.5, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log")
-    loss: LossName = parameter("logistic", "loss of the margin: square, logistic, hinge or squared_hinge")
+    width_ratio: float = parameter(
+        1.5, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log", count="size * value"
+    )
+    loss: LossName = parameter("logistic", "loss", note="of the margin: square, logistic, hinge or squared_hinge")
     ridge: float = parameter(0.05, "ridge penalty", symbol=r"\lambda", above=0, scale="log")
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self) -> Values:
         """The limit at the law's own parameters."""
         point = solve_loss(loss(self.loss), self.labels.oriented(), self.population, self.ridge)
         return dict(
@@ -226,13 +211,13 @@ class ConvexLoss(FeatureClassifier):
             accuracy=point.accuracy,
         )
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw) -> Values:
         """One draw of neurons, inputs and labels, and the minimiser."""
-        draw = self.draw(size, seed)
-        vectors = draw.y[:, None] * draw.features
+        data = LabelledFeatures(self, draw)
+        vectors = data.y[:, None] * data.features
         a = fit(self.loss, vectors, self.ridge)
         return dict(
-            classification_error=draw.error(a),
+            classification_error=data.error(a),
             train_loss=float(loss(self.loss).value(vectors @ a).mean()),
             coefficient_norm=float(a @ a),
         )

@@ -6,37 +6,23 @@ from typing import Self
 
 from pydantic import model_validator
 
-from limitlab.laws.base import Law
-from limitlab.laws.parameters import parameter
+from limitlab.laws import Law, parameter
 from limitlab.models.links import Labels, Link
-
-GARDNER = """@article{gardner1988space,
-  title={The space of interactions in neural network models},
-  author={Gardner, Elizabeth},
-  journal={Journal of Physics A}, volume={21}, number={1}, pages={257--270}, year={1988}
-}"""
-MONTANARI = """@article{montanari2019generalization,
-  title={The generalization error of max-margin linear classifiers: Benign overfitting and high dimensional asymptotics in the
-         overparametrized regime},
-  author={Montanari, Andrea and Ruan, Feng and Sohn, Youngtak and Yan, Jun},
-  journal={arXiv:1911.01544}, year={2019}
-}"""
-CANDES = """@article{candes2020phase,
-  title={The phase transition for the existence of the maximum likelihood estimate in high-dimensional logistic regression},
-  author={Cand{\\`e}s, Emmanuel J. and Sur, Pragya},
-  journal={Annals of Statistics}, volume={48}, number={1}, pages={27--42}, year={2020}
-}"""
 
 
 class LabelledLaw(Law):
     """Labels y = -1, +1 with P(y = +1 | x) = f(<beta, x>), |beta| = 1."""
 
     link: Link = parameter(
-        "sign", "how the label depends on the score: sign, probit, logit, flip, or a function f(t) in [0, 1]", symbol="f"
+        "sign",
+        "how the label depends on the score",
+        note="sign, probit, logit, flip, or a function f(t) in [0, 1]",
+        symbol="f",
     )
     link_strength: float = parameter(
         1.0,
-        "slope b of probit, logit and functions f(b t); probability of a wrong label for flip; not used by sign",
+        "strength of the link",
+        note="slope b of probit, logit and functions f(b t); probability of a wrong label for flip; not used by sign",
         symbol="b",
         least=0,
     )

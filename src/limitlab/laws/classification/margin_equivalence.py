@@ -1,4 +1,4 @@
-"""Gaussian equivalence of random features for the largest margin (claim T7).
+"""Gaussian equivalence of random features for the largest margin.
 
 Setting.  The classifier of `RandomFeaturesMargin`, found twice with the same weights w_j, inputs x_i and labels: on the features
           s(<w_j, x_i>), and on the noisy linear features mu0 + mu1 <w_j, x_i> + mu* z_ij with independent normal z_ij.
@@ -11,20 +11,19 @@ Status.   Conjecture (Montanari, Ruan, Sohn and Yan 2019): the largest margin is
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Literal, Self
 
-import numpy as np
 from pydantic import model_validator
 
-from limitlab.laws.base import Status
-from limitlab.laws.classification.labelled import MONTANARI, LabelledLaw
+from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.max_margin import NO_CLASSIFIER
-from limitlab.laws.classification.random_features_margin import Draw, RandomFeaturesMargin
-from limitlab.laws.parameters import parameter
+from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
 from limitlab.laws.regression.gaussian_equivalence import side_by_side, warn_beyond_proportional
-from limitlab.laws.results import Values
 from limitlab.models.activations import Activation
 from limitlab.numerics.margin import hard_margin
+
+__all__ = ["MarginEquivalence"]
 
 COMPARED = ("margin", "classification_error")
 """What is measured on both kinds of features."""
@@ -44,22 +43,25 @@ class MarginEquivalence(LabelledLaw):
     (0.649048, 0.649048, 0.0)
     """
 
-    status: ClassVar[Status] = "conjecture"
-    regime: ClassVar[str] = "n, N, d -> infinity with N/d and n/d fixed; it fails when n or N is of order d^2"
-    assumptions: ClassVar[tuple[str, ...]] = RandomFeaturesMargin.assumptions
-    references: ClassVar[tuple[str, ...]] = (MONTANARI,)
-    claims: ClassVar[tuple[str, ...]] = ("T7",)
-    observables: ClassVar[tuple[str, ...]] = (
-        *COMPARED,
-        *(f"linear_{name}" for name in COMPARED),
-        *(f"{name}_gap" for name in COMPARED),
-    )
-    default_sizes: ClassVar[tuple[int, ...]] = (25, 50, 100)
-    default_seeds: ClassVar[int] = 30
+    status = "conjecture"
+    regime = "n, N, d -> infinity with N/d and n/d fixed; it fails when n or N is of order d^2"
+    assumptions = RandomFeaturesMargin.assumptions
+    references = ("montanari2019generalization",)
+    observables = {
+        **shared(*COMPARED),
+        **{f"linear_{name}": observable(f"{meta.long_name}, linear features") for name, meta in shared(*COMPARED).items()},
+        **{f"{name}_gap": observable(f"{meta.long_name}, difference") for name, meta in shared(*COMPARED).items()},
+    }
+    default_sizes = (25, 50, 100)
+    default_seeds = 30
 
-    width_ratio: float = parameter(4.0, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log")
-    sample_ratio: float = parameter(2.0, "samples per input dimension", symbol=r"\psi_2 = n/d", above=0, scale="log")
-    activation: Activation = parameter("relu", "activation of the random neurons", symbol=r"\sigma")
+    width_ratio: float = parameter(
+        4.0, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log", count="size * value"
+    )
+    sample_ratio: float = parameter(
+        2.0, "samples per input dimension", symbol=r"\psi_2 = n/d", above=0, scale="log", count="size * value"
+    )
+    activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
 
     @model_validator(mode="after")
     def _both_sides_exist(self) -> Self:
@@ -81,26 +83,21 @@ class MarginEquivalence(LabelledLaw):
             features=features,
         )
 
-    def realised(self, size: int) -> Self:
-        """The law with the ratios of whole numbers."""
-        width, samples = self.side("linear").counts(size)
-        return self.replace(width_ratio=width / size, sample_ratio=samples / size)
-
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self) -> Values:
         """The common limit of both, and gaps of 0."""
         limit = self.side("linear").evaluate()
         return {**side_by_side(limit, limit, COMPARED), "accuracy": limit["accuracy"]}
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw) -> Values:
         """Both classifiers on the same weights, inputs and labels; warns when the size leaves the proportional regime."""
-        warn_beyond_proportional(size, *self.side("linear").counts(size))
-        nonlinear, linear = self.side("nonlinear").draw(size, seed), self.side("linear").draw(size, seed)
+        warn_beyond_proportional(draw.size, draw.count("width_ratio"), draw.count("sample_ratio"))
+        nonlinear = LabelledFeatures(self.side("nonlinear"), draw)
+        linear = LabelledFeatures(self.side("linear"), self.draw(draw.size, draw.seed))
         linear.y = nonlinear.y  # weights and inputs come first in a draw and are the same already
-        return side_by_side(_measured(nonlinear), _measured(linear), COMPARED)
+        return side_by_side(margin_and_error(nonlinear), margin_and_error(linear), COMPARED)
 
 
-def _measured(draw: Draw) -> dict[str, np.float64]:
+def margin_and_error(data: LabelledFeatures) -> dict[str, float]:
     """Margin and error of the max-margin classifier of one draw."""
-    found = hard_margin(draw.y[:, None] * draw.features)
-    error = draw.error(found.direction) if found.separable else NO_CLASSIFIER
-    return dict(margin=np.float64(found.margin), classification_error=np.float64(error))
+    found = hard_margin(data.y[:, None] * data.features)
+    return dict(margin=found.margin, classification_error=data.error(found.direction) if found.separable else NO_CLASSIFIER)

@@ -1,4 +1,4 @@
-"""The equations of the largest margin, for any link and any population of features (claim T8).
+"""The equations of the largest margin, for any link and any population of features.
 
 Setting.  n labelled features y_i u_i (`populations`, `limitlab.models.links`), kappa = max_{|a| <= 1} min_i y_i <a, u_i>.
 Limit.    n, N -> infinity with fixed N/n.
@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from limitlab.errors import ConvergenceError
 from limitlab.laws.classification.populations import Averages, Population
 from limitlab.models.links import Labels, misclassification
+
+__all__ = ["separability_threshold", "solve_margin"]
 
 Array = NDArray[np.float64]
 

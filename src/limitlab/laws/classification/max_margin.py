@@ -1,4 +1,4 @@
-"""The largest margin of a linear classifier in high dimension (claim T8).
+"""The largest margin of a linear classifier in high dimension.
 
 Setting.  n samples x ~ N(0, 1_p) with labels P(y = +1 | x) = f(<beta, x>), |beta| = 1; kappa = max_{|a| <= 1} min_i y_i <a, x_i>,
           without an intercept.
@@ -11,19 +11,17 @@ Status.   Theorem (Gordon's inequality; Montanari, Ruan, Sohn and Yan 2019; for 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
-
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws.base import Status
-from limitlab.laws.classification.labelled import CANDES, GARDNER, MONTANARI, LabelledLaw
+from limitlab.laws import Draw, Values, parameter
+from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.margin_system import MarginPoint, separability_threshold, solve_margin
 from limitlab.laws.classification.populations import Isotropic
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
 from limitlab.models.links import misclassification
 from limitlab.numerics.margin import HardMargin, hard_margin
+
+__all__ = ["MaxMargin"]
 
 Array = NDArray[np.float64]
 
@@ -42,7 +40,7 @@ def limits(point: MarginPoint) -> dict[str, float]:
     )
 
 
-def measured(found: HardMargin, error: float) -> dict[str, float]:
+def of_data_set(found: HardMargin, error: float) -> dict[str, float]:
     """The same observables of one data set."""
     return dict(
         separable=float(found.separable),
@@ -64,42 +62,32 @@ class MaxMargin(LabelledLaw):
     0.241695144
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "n, p -> infinity with p/n fixed"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "n, p -> infinity with p/n fixed"
+    assumptions = (
         "inputs are standard Gaussian vectors",
         "the label depends on the input through one direction",
         "no intercept",
     )
-    references: ClassVar[tuple[str, ...]] = (MONTANARI, GARDNER, CANDES)
-    claims: ClassVar[tuple[str, ...]] = ("T8",)
-    observables: ClassVar[tuple[str, ...]] = ("separable", "margin", "classification_error", "support_fraction")
-    size_meaning: ClassVar[str] = "number of features p"
-    default_sizes: ClassVar[tuple[int, ...]] = (40, 80, 160)
-    default_seeds: ClassVar[int] = 40
+    references = ("montanari2019generalization", "gardner1988space", "candes2020phase")
+    observables = ("separable", "margin", "classification_error", "support_fraction")
+    size_meaning = "number of features p"
+    default_sizes = (40, 80, 160)
+    default_seeds = 40
 
-    ratio: float = parameter(1.0, "features per sample", symbol="p/n", above=0, scale="log")
+    ratio: float = parameter(1.0, "features per sample", symbol="p/n", above=0, scale="log", count="size / value")
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self) -> Values:
         """The limit at the law's own parameters."""
         return limits(solve_margin(self.labels.oriented(), Isotropic(self.ratio)))
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw) -> Values:
         """One draw; the error of its classifier is exact, from its angle with the label's direction."""
-        rng = self.rng(size, seed)
-        X = rng.standard_normal((self.samples(size), size))
-        y = self.labels.draw(rng, X[:, 0])  # any direction is as good as the first
+        X = draw.rng.standard_normal((draw.count("ratio"), draw.size))
+        y = self.labels.draw(draw.rng, X[:, 0])  # any direction is as good as the first
         found = hard_margin(y[:, None] * X)
         error = misclassification(self.labels, float(found.direction[0])) if found.separable else NO_CLASSIFIER
-        return measured(found, error)
-
-    def samples(self, size: int) -> int:
-        """Number of samples that go with `size` features."""
-        return max(1, round(size / self.ratio))
-
-    def realised(self, size: int) -> Self:
-        """The law with the ratio that `size` features give."""
-        return self.replace(ratio=size / self.samples(size))
+        return of_data_set(found, error)
 
     def separability_ratio(self) -> float:
         """The least p/n at which the data can be separated; 0 when labels are a function of the score's sign.

@@ -1,4 +1,4 @@
-"""The largest margin of a classifier on random features (claim T8).
+"""The largest margin of a classifier on random features.
 
 Setting.  x ~ N(0, 1_d); labels P(y = +1 | x) = f(<beta, x>), |beta| = 1; features u_j = sigma(<w_j, x>), j <= N, with w_j uniform on the
           unit sphere; kappa = max_{|a| <= 1} min_i y_i <a, u_i> over n samples, without an intercept.
@@ -12,24 +12,24 @@ Status.   For the Gaussian features a theorem; that nonlinear features behave li
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab.laws.base import Status
-from limitlab.laws.classification.labelled import CANDES, MONTANARI, LabelledLaw
+from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.margin_system import separability_threshold, solve_margin
-from limitlab.laws.classification.max_margin import NO_CLASSIFIER, limits, measured
+from limitlab.laws.classification.max_margin import NO_CLASSIFIER, limits, of_data_set
 from limitlab.laws.classification.populations import RandomFeatures
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
 from limitlab.models.activations import Activation, Moments, moments
 from limitlab.models.links import misclassification
 from limitlab.models.random_features import draw_weights, linear_features, nonlinear_features
 from limitlab.numerics.margin import hard_margin
 from limitlab.numerics.roots import bracketed_root
+
+__all__ = ["RandomFeaturesMargin"]
 
 Array = NDArray[np.float64]
 
@@ -40,11 +40,15 @@ CENTRED = 1e-12  # activations with a relatively smaller mean have none
 class FeatureClassifier(LabelledLaw):
     """Classification on random features: parameters, checks and draws that the margin and the convex losses share."""
 
-    width_ratio: float = parameter(2.0, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log")
-    sample_ratio: float = parameter(2.0, "samples per input dimension", symbol=r"\psi_2 = n/d", above=0, scale="log")
-    activation: Activation = parameter("relu", "activation of the random neurons", symbol=r"\sigma")
+    width_ratio: float = parameter(
+        2.0, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log", count="size * value"
+    )
+    sample_ratio: float = parameter(
+        2.0, "samples per input dimension", symbol=r"\psi_2 = n/d", above=0, scale="log", count="size * value"
+    )
+    activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
     features: Literal["nonlinear", "linear"] = parameter(
-        "nonlinear", "features in a simulation: nonlinear, or their Gaussian equivalent (linear plus noise)"
+        "nonlinear", "features, nonlinear or their Gaussian equivalent (linear plus noise)", kind="experiment"
     )
 
     @model_validator(mode="after")
@@ -72,30 +76,16 @@ class FeatureClassifier(LabelledLaw):
         mu = self.moments
         return RandomFeatures(self.width_ratio, self.sample_ratio, abs(mu.linear), mu.nonlinear)
 
-    def counts(self, size: int) -> tuple[int, int]:
-        """Neurons and samples that go with `size` inputs."""
-        return max(1, round(self.width_ratio * size)), max(1, round(self.sample_ratio * size))
 
-    def realised(self, size: int) -> Self:
-        """The law with the ratios that `size` inputs give."""
-        width, samples = self.counts(size)
-        return self.replace(width_ratio=width / size, sample_ratio=samples / size)
-
-    def draw(self, size: int, seed: int) -> Draw:
-        """Weights, training features and labels of one experiment."""
-        return Draw(self, size, self.rng(size, seed))
-
-
-class Draw:
+class LabelledFeatures:
     """One experiment: neurons, features of the training samples, labels, and how to test a classifier."""
 
-    def __init__(self, law: FeatureClassifier, size: int, rng: np.random.Generator):
-        self.law, self.rng = law, rng
-        width, samples = law.counts(size)
-        self.weights = draw_weights(rng, width, size)
-        X = rng.standard_normal((samples, size))
+    def __init__(self, law: FeatureClassifier, draw: Draw):
+        self.law, self.rng = law, draw.rng
+        self.weights = draw_weights(self.rng, draw.count("width_ratio"), draw.size)
+        X = self.rng.standard_normal((draw.count("sample_ratio"), draw.size))
         self.features = self._features(X)
-        self.y = law.labels.draw(rng, X[:, 0])  # any direction is as good as the first
+        self.y = law.labels.draw(self.rng, X[:, 0])  # any direction is as good as the first
 
     def _features(self, X: Array) -> Array:
         if self.law.features == "linear":
@@ -139,38 +129,34 @@ class RandomFeaturesMargin(FeatureClassifier):
     inf
     """
 
-    status: ClassVar[Status] = "conjecture"
-    regime: ClassVar[str] = "n, N, d -> infinity with N/d and n/d fixed"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "conjecture"
+    regime = "n, N, d -> infinity with N/d and n/d fixed"
+    assumptions = (
         "inputs are standard Gaussian vectors, weights uniform on the unit sphere and not trained",
         "the label depends on the input through one direction",
         "no intercept; a link with f(-t) = 1 - f(t), unless the activation has mean 0",
         "nonlinear features behave like Gaussian ones of the same covariance",
     )
-    references: ClassVar[tuple[str, ...]] = (MONTANARI, CANDES)
-    claims: ClassVar[tuple[str, ...]] = ("T8",)
-    observables: ClassVar[tuple[str, ...]] = (
-        "separable",
-        "margin",
-        "classification_error",
-        "support_fraction",
-        "latent_correlation",
-    )
-    default_sizes: ClassVar[tuple[int, ...]] = (30, 60, 120)
-    default_seeds: ClassVar[int] = 40
+    references = ("montanari2019generalization", "candes2020phase")
+    observables = {
+        **shared("separable", "margin", "classification_error", "support_fraction"),
+        "latent_correlation": observable("correlation of the features with the latent label", r"\rho"),
+    }
+    default_sizes = (30, 60, 120)
+    default_seeds = 40
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self) -> Values:
         """The limit at the law's own parameters."""
         population = self.population
         found = limits(solve_margin(self.labels.oriented(), population))
         return {**found, "latent_correlation": population.correlation}
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw) -> Values:
         """One draw of neurons, inputs and labels."""
-        draw = self.draw(size, seed)
-        found = hard_margin(draw.y[:, None] * draw.features)
-        error = draw.error(found.direction) if found.separable else NO_CLASSIFIER
-        return {**measured(found, error), "latent_correlation": draw.latent_correlation()}
+        data = LabelledFeatures(self, draw)
+        found = hard_margin(data.y[:, None] * data.features)
+        error = data.error(found.direction) if found.separable else NO_CLASSIFIER
+        return {**of_data_set(found, error), "latent_correlation": data.latent_correlation()}
 
     def separability_width(self) -> float:
         """The least `width_ratio` at which the data can be separated; infinite when no width suffices (linear neurons)."""

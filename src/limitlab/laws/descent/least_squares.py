@@ -1,4 +1,4 @@
-"""Gradient descent on least squares ends at the interpolant nearest to its start, at a known rate (claims J1, L5).
+"""Gradient descent on least squares ends at the interpolant nearest to its start, at a known rate.
 
 Setting.  The loss (1/n) |X theta - y|^2 with more unknowns p than samples n; gradient descent from theta = 0 with the step
           eta = 1/(lambda_max + lambda_min), eigenvalues of X'X/n without its zeros. Random inputs: x ~ N(0, 1_p), y = <x, beta> + noise.
@@ -15,17 +15,17 @@ Status.   Theorem.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.laws.base import Law, Status
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.descent.data import checked_table
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
 from limitlab.models.descent import LeastSquares
+
+__all__ = ["LeastSquaresDescent"]
 
 Array = NDArray[np.float64]
 
@@ -87,37 +87,33 @@ class LeastSquaresDescent(Law):
     (0.317320513, 0.400616808)
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "any data with more unknowns than samples; random inputs: n, p -> infinity with p/n above 1"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "any data with more unknowns than samples; random inputs: n, p -> infinity with p/n above 1"
+    assumptions = (
         "gradient descent on the mean squared residual (no factor 1/2) from zero, with the step 1/(lambda_max + lambda_min)",
         "random inputs: standard Gaussian, labels linear plus noise",
     )
-    references: ClassVar[tuple[str, ...]] = (
-        """@article{hastie2022surprises,
-  title={Surprises in high-dimensional ridgeless least squares interpolation},
-  author={Hastie, Trevor and Montanari, Andrea and Rosset, Saharon and Tibshirani, Ryan J.},
-  journal={Annals of Statistics}, volume={50}, number={2}, pages={949--986}, year={2022}
-}""",
-    )
-    claims: ClassVar[tuple[str, ...]] = ("J1", "L5")
-    observables: ClassVar[tuple[str, ...]] = ("largest_step", "best_rate", "distance", "coefficient_norm")
-    array_parameters: ClassVar[tuple[str, ...]] = ("ratio", "steps", "signal", "noise")
-    size_meaning: ClassVar[str] = "number of unknowns p"
-    finite_size_rate: ClassVar[dict[str, float]] = dict(
-        largest_step=2 / 3, best_rate=2 / 3, distance=2 / 3, coefficient_norm=1.0
-    )
-    default_sizes: ClassVar[tuple[int, ...]] = (200, 400, 800)
-    default_seeds: ClassVar[int] = 80
+    references = ("hastie2022surprises",)
+    observables = {
+        "largest_step": observable("steps below this converge", r"\eta_{\max}", rate=2 / 3),
+        "best_rate": observable("factor per step at the best step", r"\rho", rate=2 / 3),
+        "distance": observable("distance to the interpolant of least norm", r"|\theta_t - \hat\theta|", rate=2 / 3),
+        **shared("coefficient_norm"),
+    }
+    size_meaning = "number of unknowns p"
+    default_sizes = (200, 400, 800)
+    default_seeds = 80
 
-    ratio: float = parameter(4.0, "unknowns per sample", symbol=r"\gamma = p/n", above=1, scale="log")
-    steps: int = parameter(10, "steps of gradient descent", symbol="k", least=0)
-    signal: float = parameter(1.0, "norm of the coefficients behind the labels", symbol="r", above=0)
-    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
+    ratio: float = parameter(
+        4.0, "features per sample", symbol=r"\gamma = p/n", above=1, scale="log", broadcasts=True, count="size / value"
+    )
+    steps: int = parameter(10, "iterations of the algorithm", symbol="k", least=0, broadcasts=True)
+    signal: float = parameter(1.0, "norm of the linear part of the target", symbol="r", above=0, broadcasts=True)
+    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True)
     inputs: tuple[tuple[float, ...], ...] | None = parameter(
         None, "rows of a data set, in place of random inputs", symbol="X"
     )
-    targets: tuple[float, ...] | None = parameter(None, "its labels", symbol="y")
+    targets: tuple[float, ...] | None = parameter(None, "labels of the data set", symbol="y")
 
     @model_validator(mode="after")
     def _consistent_data(self) -> Self:
@@ -149,26 +145,25 @@ class LeastSquaresDescent(Law):
     @property
     def largest_step(self) -> float:
         """Steps below this converge."""
-        return float(np.asarray(self.evaluate()["largest_step"]))
+        return float(self.evaluate()["largest_step"])
 
     @property
     def best_rate(self) -> float:
         """Factor by which every step of the best length shrinks the distance to the limit, at least."""
-        return float(np.asarray(self.evaluate()["best_rate"]))
+        return float(self.evaluate()["best_rate"])
 
     # -- the law -----------------------------------------------------------------------------------------------------------
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, ratio: Array, steps: Array, signal: Array, noise: Array) -> Values:
         """Step, rate, relative distance after `steps` steps and squared norm of the end; for a data set from its spectrum."""
-        ratio, steps, signal, noise = self.arrays(grid, "ratio", "steps", "signal", "noise")
         return spectral(self.problem, steps) if self.inputs is not None else descent_limit(ratio, steps, signal, noise)
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw) -> Values:
         """Gradient descent step by step, on a fresh draw or on the data set (then size and seed are not used).
 
         A fresh draw of inputs serves several label vectors, over which squared lengths are averaged.
         """
-        problem = self.problem if self.inputs is not None else self.draw(size, seed, LABELS)
+        problem = self.problem if self.inputs is not None else self.random_problem(draw, LABELS)
         end = problem.limit()
         square = float(np.sum(end**2))
         away = float(np.linalg.norm(problem.descend(self.steps) - end))
@@ -179,27 +174,27 @@ class LeastSquaresDescent(Law):
             coefficient_norm=square / (end.size / len(end)),
         )
 
-    def draw(self, size: int, seed: int, *labels: int) -> LeastSquares:
+    def random_problem(self, draw: Draw, *labels: int) -> LeastSquares:
         """Random inputs with a vector of labels, or with several vectors of labels as columns."""
-        rng = self.rng(size, seed)
-        X = rng.standard_normal((self.samples(size), size))
+        rng, size = draw.rng, draw.size
+        X = rng.standard_normal((draw.count("ratio"), size))
         beta = rng.standard_normal((size, *labels))
         beta *= self.signal / np.linalg.norm(beta, axis=0)
         return LeastSquares(X, X @ beta + self.noise * rng.standard_normal((len(X), *labels)))
 
-    def samples(self, size: int) -> int:
-        """Number of samples that go with `size` unknowns."""
-        return min(max(1, round(size / self.ratio)), size - 1)
+    def count(self, parameter: str, size: int) -> int:
+        """Number of samples that go with `size` unknowns: fewer than these."""
+        return min(super().count(parameter, size), size - 1)
 
     def realised(self, size: int) -> Self:
-        """The law with the ratio that `size` unknowns give."""
-        return self if self.inputs is not None else self.replace(ratio=size / self.samples(size))
+        """The law with the ratio that `size` unknowns give; a data set has its own."""
+        return self if self.inputs is not None else super().realised(size)
 
 
 def spectral(problem: LeastSquares, steps: ArrayLike) -> dict[str, Array]:
     """What descent does after so many best steps on given data, from the singular values: no step is taken."""
     k = np.asarray(steps, dtype=float)
-    _, _, right = problem._svd
+    _, _, right = problem.svd
     parts = (right @ problem.limit()) ** 2
     left = np.abs(1 - 2 * problem.best_step * problem.eigenvalues) ** (2 * k[..., None])
     norm = float(parts.sum())

@@ -1,4 +1,4 @@
-"""Gradient descent on separable data ends in the direction of the largest margin, slowly (claim J2).
+"""Gradient descent on separable data ends in the direction of the largest margin, slowly.
 
 Setting.  w follows gradient flow from 0 on (1/n) sum_i loss(y_i <w, x_i>), loss(m) = e^-m or log(1 + e^-m); the data can be
           separated. (Gradient descent with a small step eta does the same at t = eta k.)
@@ -14,27 +14,22 @@ Status.   Theorem (Soudry et al. 2018) for (1); equations and corrections: docs/
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.laws.base import Status
-from limitlab.laws.classification.labelled import MONTANARI, LabelledLaw
+from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.laws.descent.data import checked_table
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
+from limitlab.laws.results import ROUNDING
 from limitlab.models.descent import SeparableFlow, Tail
 
-Array = NDArray[np.float64]
+__all__ = ["LogisticDescent"]
 
-SOUDRY = """@article{soudry2018implicit,
-  title={The implicit bias of gradient descent on separable data},
-  author={Soudry, Daniel and Hoffer, Elad and Nacson, Mor Shpigel and Gunasekar, Suriya and Srebro, Nathan},
-  journal={Journal of Machine Learning Research}, volume={19}, number={70}, pages={1--57}, year={2018}
-}"""
+Array = NDArray[np.float64]
 
 
 class LogisticDescent(LabelledLaw):
@@ -52,29 +47,32 @@ class LogisticDescent(LabelledLaw):
     0.02078
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "log t -> infinity; for random inputs then n, p -> infinity with p/n fixed"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "log t -> infinity; for random inputs then n, p -> infinity with p/n fixed"
+    assumptions = (
         "the data can be separated through the origin",
         "the support vectors are linearly independent and all carry weight (true for almost all data)",
         "gradient flow, or descent with a small step",
     )
-    references: ClassVar[tuple[str, ...]] = (SOUDRY, MONTANARI)
-    claims: ClassVar[tuple[str, ...]] = ("J2",)
-    observables: ClassVar[tuple[str, ...]] = ("margin", "norm_growth", "gap_product")
-    size_meaning: ClassVar[str] = "number of features p"
-    default_sizes: ClassVar[tuple[int, ...]] = (24, 48, 96)
-    default_seeds: ClassVar[int] = 50
+    references = ("soudry2018implicit", "montanari2019generalization")
+    observables = {
+        **shared("margin"),
+        "norm_growth": observable("norm of the weights over log t", r"|w|/\log t"),
+        "gap_product": observable("direction gap times log t over its constant", r"|w/|w| - \hat w/|\hat w||\,\log t/C"),
+    }
+    size_meaning = "number of features p"
+    default_sizes = (24, 48, 96)
+    default_seeds = 50
 
-    ratio: float = parameter(1.0, "features per sample", symbol="p/n", above=0, scale="log")
-    loss: Tail = parameter("exponential", "loss of the margin: exponential or logistic")
+    ratio: float = parameter(1.0, "features per sample", symbol="p/n", above=0, scale="log", count="size / value")
+    loss: Tail = parameter("exponential", "loss", note="of the margin: exponential or logistic")
     log_time: float = parameter(
-        1e6, "logarithm of the training time in a simulation", symbol=r"\log t", least=10, scale="log"
+        1e6, "logarithm of the training time", symbol=r"\log t", kind="experiment", least=10, scale="log"
     )
     inputs: tuple[tuple[float, ...], ...] | None = parameter(
         None, "rows of a data set, in place of random inputs", symbol="X"
     )
-    targets: tuple[float, ...] | None = parameter(None, "its labels -1, +1", symbol="y")
+    targets: tuple[float, ...] | None = parameter(None, "labels of the data set", note="-1, +1", symbol="y")
 
     @model_validator(mode="after")
     def _consistent_data(self) -> Self:
@@ -115,7 +113,7 @@ class LogisticDescent(LabelledLaw):
     @property
     def margin(self) -> float:
         """The largest margin of the data set, 1/|w_hat|; for random inputs its limit."""
-        return float(np.asarray(self.evaluate()["margin"]))
+        return float(self.evaluate()["margin"])
 
     @property
     def correction(self) -> Array:
@@ -133,49 +131,49 @@ class LogisticDescent(LabelledLaw):
 
     # -- the law -----------------------------------------------------------------------------------------------------------
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self) -> Values:
         """Margin of w(t), |w(t)|/log t, and the direction gap times log t over C, all as t -> infinity."""
         if self.inputs is not None:
-            margin = self.flow.hard_margin.margin
-        else:
-            limit = MaxMargin(ratio=self.ratio, link=self.link, link_strength=self.link_strength).evaluate()
-            margin = float(np.asarray(limit["margin"]))
-        # The simulation stops at log t: of relative order 1/log t is left.
-        return dict(margin=margin, norm_growth=1 / margin, gap_product=1.0, accuracy=100 / self.log_time)
+            found = self.flow.hard_margin
+            certified = max((found.upper - found.lower) / found.margin, ROUNDING)
+            return dict(margin=found.margin, norm_growth=1 / found.margin, gap_product=1.0, accuracy=certified)
+        limit = MaxMargin(ratio=self.ratio, link=self.link, link_strength=self.link_strength).evaluate()
+        return dict(margin=limit["margin"], norm_growth=1 / limit["margin"], gap_product=1.0, accuracy=limit["accuracy"])
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw) -> Values:
         """Gradient flow up to `log_time`, on a fresh draw or on the data set (then size and seed are not used)."""
         if self.inputs is not None:
-            return measured(self.flow, self.log_time)
-        rng = self.rng(size, seed)
+            return at_late_times(self.flow, self.log_time)
+        rng = draw.rng
         for _ in range(100):  # a small draw may be inseparable by chance, and then has no law
-            X = rng.standard_normal((self.samples(size), size))
+            X = rng.standard_normal((draw.count("ratio"), draw.size))
             flow = SeparableFlow(self.labels.draw(rng, X[:, 0])[:, None] * X, self.loss)
             try:
-                return measured(flow, self.log_time)
+                return at_late_times(flow, self.log_time)
             except ValueError:
                 continue
         raise ValueError(
-            f"size = {size} is not allowed: no separable draw was found at ratio = {self.ratio:g}; use a larger one"
+            f"size = {draw.size} is not allowed: no separable draw was found at ratio = {self.ratio:g}; use a larger one"
         )
 
-    def samples(self, size: int) -> int:
-        """Number of samples that go with `size` features."""
-        return max(1, round(size / self.ratio))
-
     def realised(self, size: int) -> Self:
-        """The law with the ratio that `size` features give."""
-        return self if self.inputs is not None else self.replace(ratio=size / self.samples(size))
+        """The law with the ratio that `size` features give; a data set has its own."""
+        return self if self.inputs is not None else super().realised(size)
 
 
-def measured(flow: SeparableFlow, log_time: float) -> dict[str, float]:
-    """The observables of a flow at one time."""
-    times = sorted({flow.settled, log_time})
-    found = dict(zip(times, flow.remainders(times), strict=True))
-    now, later = found[log_time], flow.completed(found[flow.settled])
-    w = now + log_time * flow.direction
-    constant = float(np.linalg.norm(flow.across(later)) * flow.hard_margin.margin)
-    gap = float(flow.gap(np.asarray(log_time), now))
+def at_late_times(flow: SeparableFlow, log_time: float) -> dict[str, float]:
+    """The observables of a flow as t -> infinity, extrapolated from log t and twice that: they are off by order 1/log t."""
+    times = sorted({flow.settled, log_time, 2 * log_time})
+    remainder = dict(zip(times, flow.remainders(times), strict=True))
+    constant = float(np.linalg.norm(flow.across(flow.completed(remainder[flow.settled]))) * flow.hard_margin.margin)
+    once, twice = (_at(flow, tau, remainder[tau], constant) for tau in (log_time, 2 * log_time))
+    return {name: 2 * twice[name] - once[name] for name in once}
+
+
+def _at(flow: SeparableFlow, log_time: float, remainder: Array, constant: float) -> dict[str, float]:
+    """The observables at one time."""
+    w = remainder + log_time * flow.direction
+    gap = float(flow.gap(np.asarray(log_time), remainder))
     return dict(
         margin=float((flow.vectors @ w).min() / np.linalg.norm(w)),
         norm_growth=float(np.linalg.norm(w) / log_time),

@@ -1,4 +1,4 @@
-"""The dynamical mean-field equations of a two-layer network with exchangeable neurons, as a two-time system (claim D2).
+"""The dynamical mean-field equations of a two-layer network with exchangeable neurons, as a two-time system.
 
 Equation numbers are those of docs/theory/two_layer_dynamics.md. The permutation symmetry of the neurons is diagonalised: a
 pair (X_d, X_o) of "same neuron" and "other neuron" functions becomes X_+ = X_d + (m-1) X_o and X_- = X_d - X_o, and every
@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws.dmft.kernels import Kernels
+from limitlab.models.two_layer.kernels import Kernels
 from limitlab.numerics.two_time import Flow, History
 
 Floats = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Gradient descent on any smooth loss: the general dynamical mean-field theory, without Gaussian approximation (claim D1).
+"""Gradient descent on any smooth loss: the general dynamical mean-field theory, without Gaussian approximation.
 
 Setting.  x ~ N(0, I_d); n samples with loss L(theta' x; <theta_*, x>, e), theta in R^{d x m}, e standard Gaussian; theta_{k+1} =
           theta_k - step (ridge theta_k + (1/n) sum grad L): linear models, single neurons, networks of m neurons with a fixed second layer.
@@ -13,31 +13,31 @@ Status.   Theorem (Celentano, Cheng, Montanari 2021). The process of predictions
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.errors import ConvergenceError
-from limitlab.laws.base import Law
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.dmft.descent import descent_correlations, whitened_paths
 from limitlab.laws.dmft.losses import LOSSES, Loss, as_vector, committee
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
 from limitlab.models.activations import Activation
+
+__all__ = ["FirstOrderDynamics"]
 
 Floats = NDArray[np.float64]
 
-CELENTANO = """@article{celentano2021high,
-  title = {The high-dimensional asymptotics of first order methods with random data},
-  author = {Celentano, Michael and Cheng, Chen and Montanari, Andrea}, journal = {arXiv:2112.07572}, year = {2021}}"""
 
 REPLICATES = 3
 """Independent solutions whose spread gives the statistical error."""
 
 WORST_ACCURACY = 0.2
 """Spread above which the sampled averages are not accepted: too few paths, or an unbounded loss with too long steps."""
+
+ALGEBRA = 1e-9
+"""Relative accuracy of the equations where nothing is sampled."""
 
 FRESH = 4000
 """New samples on which an experiment measures its test error: only theta' x and <theta_*, x> have to be drawn."""
@@ -51,7 +51,7 @@ class FirstOrderDynamics(Law):
     Examples
     --------
     >>> law = FirstOrderDynamics(loss="square", sample_ratio=2, noise=0.5, step=0.1, steps=8,
-    ...                          signal=1.0, start_norm=0.5, start_overlap=0.2)
+    ...                          signal_energy=1.0, start_norm=0.5, start_overlap=0.2)
     >>> law.theory().overlap.values[[0, 8]].round(6)
     array([0.2     , 0.600625])
     >>> pair = FirstOrderDynamics(loss="committee", width=2, activation="identity", target_function="identity", steps=3)
@@ -59,52 +59,74 @@ class FirstOrderDynamics(Law):
     True
     """
 
-    status: ClassVar = "theorem"
-    regime: ClassVar = "n, d -> infinity at fixed n/d, step size, number of steps and number of neurons"
-    assumptions: ClassVar = (
+    status = "theorem"
+    regime = "n, d -> infinity at fixed n/d, step size, number of steps and number of neurons"
+    assumptions = (
         "Gaussian inputs",
         "loss with bounded second derivative",
         "full-batch gradient descent",
         "networks: fixed and equal second-layer weights, exchangeable start",
     )
-    references: ClassVar = (CELENTANO,)
-    claims: ClassVar = ("D1",)
-    observables: ClassVar = ("train_error", "test_error", "norm", "overlap", "correlation")
-    default_sizes: ClassVar = (50, 100, 200)
-    default_seeds: ClassVar = 30
+    references = ("celentano2021high",)
+    observables = {
+        **shared("train_error"),
+        "test_error": observable(),
+        **shared("train_loss"),
+        "test_loss": observable("mean loss on a new sample", r"\mathcal{L}"),
+        "norm": observable("mean squared norm of the neurons", r"|\theta|^2"),
+        **shared("overlap", "correlation"),
+    }
+    default_seeds = 30
+    former_names = {"signal": "signal_energy"}
 
     loss: Literal["square", "tanh", "logistic", "committee"] = parameter(
         "tanh",
-        "squared error of <theta,x>, of tanh<theta,x> or of a committee (a/m) sum_j sigma<theta_j,x>, or logistic loss of sign labels",
+        "loss",
+        note="squared error of <theta,x>, of tanh<theta,x> or of a committee (a/m) sum_j sigma<theta_j,x>, or logistic loss of signs",
         symbol="L",
     )
-    sample_ratio: float = parameter(2.0, "samples per dimension", symbol=r"\delta = n/d", above=0, scale="log")
-    noise: float = parameter(0.3, "standard deviation of the noise in the labels", symbol=r"\tau", least=0)
-    step: float = parameter(0.5, "step size of gradient descent", symbol=r"\eta", above=0, scale="log")
-    steps: int = parameter(10, "number of steps", symbol="K", least=1, most=200)
-    signal: float = parameter(2.0, "squared norm of the true parameters", symbol=r"\rho", above=0)
+    sample_ratio: float = parameter(
+        2.0, "samples per input dimension", symbol=r"\delta = n/d", above=0, scale="log", count="size * value"
+    )
+    noise: float = parameter(0.3, "standard deviation of the label noise", symbol=r"\tau", least=0)
+    step: float = parameter(0.5, "step size of the algorithm", symbol=r"\eta", above=0, scale="log")
+    steps: int = parameter(10, "iterations of the algorithm", symbol="K", least=1, most=200)
+    signal_energy: float = parameter(2.0, "squared norm of the coefficients behind the labels", symbol=r"\rho", above=0)
     start_norm: float = parameter(0.0, "squared norm of every neuron at the start", symbol="q_0", least=0)
-    start_overlap: float = parameter(0.0, "inner product of every neuron at the start with the truth", symbol="m_0")
+    start_overlap: float = parameter(
+        0.0, "overlap at the start", note="inner product of every neuron with the truth", symbol="m_0"
+    )
     ridge: float = parameter(0.0, "ridge penalty", symbol=r"\lambda", least=0)
-    paths: int = parameter(8000, "sampled paths of the prediction process, per replicate", least=100, scale="log")
-    width: int = parameter(1, "number of neurons; above 1 only with loss = 'committee'", symbol="m", least=1, most=16)
+    width: int = parameter(1, "number of neurons", note="above 1 only with loss = 'committee'", symbol="m", least=1, most=16)
     start_correlation: float | None = parameter(
-        None, "inner product of two neurons at the start; None: that of their parts along the truth", symbol="c_0"
+        None,
+        "inner product of two neurons at the start",
+        note="None: that of their parts along the truth",
+        symbol="c_0",
     )
-    activation: Activation = parameter("tanh", "activation of a committee's neurons", symbol=r"\sigma")
+    activation: Activation = parameter("tanh", "activation of the neurons", note="of a committee", symbol=r"\sigma")
     target_function: Activation | None = parameter(
-        "tanh", "target of a committee, a function of <theta_*,x>; None: pure noise", symbol=r"\varphi"
+        "tanh", "target as a function of the score", note="of a committee; None: pure noise", symbol=r"\varphi"
     )
-    second_layer: float = parameter(1.0, "second-layer weight of a committee's neurons", symbol="a")
+    second_layer: float = parameter(1.0, "second-layer weight", note="of a committee", symbol="a")
     sphere: bool = parameter(False, "whether every neuron is put back to its norm at the start after each step")
+    paths: int = parameter(
+        8000,
+        "sampled paths of the prediction process",
+        note="per replicate; losses other than the square",
+        kind="solver",
+        least=100,
+        scale="log",
+        finer=4,
+    )
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        norm, along = self.start_norm, self.start_overlap**2 / self.signal
+        norm, along = self.start_norm, self.start_overlap**2 / self.signal_energy
         if along > norm * (1 + 1e-12):
             raise ValueError(
-                f"start_overlap = {self.start_overlap:g} is not allowed: its square must be at most start_norm * signal = "
-                f"{norm * self.signal:g}"
+                f"start_overlap = {self.start_overlap:g} is not allowed: its square must be at most start_norm * signal_energy = "
+                f"{norm * self.signal_energy:g}"
             )
         if self.width > 1 and self.loss != "committee":
             raise ValueError(
@@ -126,7 +148,7 @@ class FirstOrderDynamics(Law):
     @property
     def correlation_at_start(self) -> float:
         """Inner product of two neurons at the start."""
-        return self.start_overlap**2 / self.signal if self.start_correlation is None else self.start_correlation
+        return self.start_overlap**2 / self.signal_energy if self.start_correlation is None else self.start_correlation
 
     def smooth_loss(self) -> Loss:
         """The loss with its derivatives.
@@ -152,26 +174,25 @@ class FirstOrderDynamics(Law):
         """The number of steps done."""
         return {"time": np.arange(self.steps + 1)}
 
-    def evaluate(self, **grid: Any) -> Values:
+    def observed(self) -> tuple[str, ...]:
+        """Errors where the loss is a squared error, losses where it is not."""
+        kind = "loss" if self.loss == "logistic" else "error"
+        return f"train_{kind}", f"test_{kind}", "norm", "overlap", "correlation"
+
+    def predicted(self) -> Values:
         """The discrete-time equations; the accuracy is the spread of independent sets of paths."""
-        return dict(_solved(self))
+        return _solved(self)
 
-    def realised(self, size: int) -> Self:
-        """n = round(size * sample_ratio)."""
-        return self.replace(sample_ratio=self._samples(size) / size)
-
-    def _samples(self, size: int) -> int:
-        return max(1, round(self.sample_ratio * size))
-
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw) -> Values:
         """Gradient descent in `size` dimensions; the test error given the parameters is an average over new samples."""
+        size, rng, n = draw.size, draw.rng, draw.count("sample_ratio")
         if size <= self.width:
             raise ValueError(f"size = {size} is not allowed: must be at least width + 1 = {self.width + 1}")
-        rng, n, loss = self.rng(size, seed), self._samples(size), as_vector(self.smooth_loss())
+        loss = as_vector(self.smooth_loss())
         frame, _ = np.linalg.qr(rng.standard_normal((size, self.width + 1)))
-        truth = np.sqrt(self.signal) * frame[:, :1]
-        along = self.start_overlap / self.signal
-        theta = along * truth + frame[:, 1:] @ _root(self.start_gram() - along**2 * self.signal)
+        truth = np.sqrt(self.signal_energy) * frame[:, :1]
+        along = self.start_overlap / self.signal_energy
+        theta = along * truth + frame[:, 1:] @ _root(self.start_gram() - along**2 * self.signal_energy)
         x, e = rng.standard_normal((n, size)), rng.standard_normal(n)
         fresh, target = whitened_paths(rng, FRESH, self.width + 2), (x @ truth).T
         track = []
@@ -181,14 +202,17 @@ class FirstOrderDynamics(Law):
             theta = theta - self.step * (self.ridge * theta + x.T @ loss.first(r, target, e).T / n)
             if self.sphere:
                 theta = np.sqrt(self.start_norm) * theta / np.linalg.norm(theta, axis=0)
-        return dict(zip(self.observables, np.array(track).T, strict=True))
+        return dict(zip(self.observed(), np.array(track).T, strict=True))
 
     def _measured(self, loss: Loss, theta: Floats, truth: Floats, fresh: Floats) -> tuple[float, float, float, float]:
         """Test error, norm, overlap and correlation of the parameters."""
         gram, overlap = theta.T @ theta, theta.T @ truth
-        along = overlap / self.signal
-        r = fresh[:, 2:] @ _root(gram - along @ along.T * self.signal) + np.sqrt(self.signal) * fresh[:, 1:2] * along.T
-        error = loss.error(r.T, np.sqrt(self.signal) * fresh[:, 1:2].T, fresh[:, 0])
+        along = overlap / self.signal_energy
+        r = (
+            fresh[:, 2:] @ _root(gram - along @ along.T * self.signal_energy)
+            + np.sqrt(self.signal_energy) * fresh[:, 1:2] * along.T
+        )
+        error = loss.error(r.T, np.sqrt(self.signal_energy) * fresh[:, 1:2].T, fresh[:, 0])
         return float(error.mean()), *_averages(gram, overlap)
 
 
@@ -215,7 +239,7 @@ def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
             law.sample_ratio,
             law.step,
             law.steps,
-            signal=law.signal,
+            signal=law.signal_energy,
             start_norm=law.start_gram(),
             start_overlap=np.full((m, 1), law.start_overlap),
             ridge=law.ridge,
@@ -228,11 +252,11 @@ def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
     mean = np.mean(runs, axis=0)
     scale = np.abs(mean).max(axis=1)
     scale[-1] = max(scale[-1], scale[2])  # pairs of neurons are measured against their norm
-    accuracy = 1e-9
+    errors = ALGEBRA * scale
     if len(runs) > 1:
-        spread = np.std(runs, axis=0, ddof=1).max(axis=1) / np.sqrt(len(runs))
-        accuracy = max(accuracy, float(np.max(2 * spread / scale)))
-    values = dict(zip(law.observables, mean, strict=True))
+        errors = np.maximum(errors, 2 * np.std(runs, axis=0, ddof=1).max(axis=1) / np.sqrt(len(runs)))
+    values = dict(zip(law.observed(), mean, strict=True))
+    accuracy = float(np.max(errors / scale)) if np.all(scale > 0) else 0.0
     if not accuracy <= WORST_ACCURACY:
         raise ConvergenceError(
             f"paths = {law.paths} is not enough: independent sets of paths differ by {accuracy:.0%}; use more paths, fewer steps or a "
@@ -240,4 +264,4 @@ def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
             estimate=values,
             accuracy=accuracy,
         )
-    return {**values, "accuracy": accuracy}
+    return {**values, "accuracy": dict(zip(values, errors, strict=True))}

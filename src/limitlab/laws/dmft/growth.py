@@ -1,4 +1,4 @@
-"""How does a free second layer grow when a wide network is trained on pure noise? (claim D5)
+"""How does a free second layer grow when a wide network is trained on pure noise?
 
 Setting.  Labels are noise of standard deviation tau; m neurons, a_j(0) of order 1; n = alpha m d samples.
 Limit.    n, d, then m -> infinity at fixed alpha and slow time s = t / m.
@@ -12,25 +12,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
-from pydantic import model_validator
 
+from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.dmft.aging import Reduced, plateau, threshold
-from limitlab.laws.dmft.kernels import Kernels
-from limitlab.laws.dmft.population import integrate
 from limitlab.laws.dmft.pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
-from limitlab.laws.parameters import check_increasing, parameter
-from limitlab.laws.results import Values, package
+from limitlab.models.two_layer.kernels import Kernels
+from limitlab.numerics.ode import integrate
+
+__all__ = ["AdiabaticGrowth"]
 
 Floats = NDArray[np.float64]
 
-DEGREES = (20, 40)
-"""Degrees of the two interpolants of the speed whose difference is the reported accuracy."""
+SOLVED = 1e-10
+"""Accuracy of the plateau equations."""
 
 CAVEAT = (
     "a conjecture whose corrections are no single power of m: at these widths the verdict tests the trend, with a budget that is mostly "
@@ -45,86 +44,98 @@ class AdiabaticGrowth(PureNoise):
 
     Examples
     --------
-    >>> law = AdiabaticGrowth(ratio=0.5, kernel=(0, 0.5, 0, 0.5), times=(0.5, 1.0, 2.0))
+    >>> law = AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5), times=(0.5, 1.0, 2.0))
     >>> law.theory().second_layer.values.round(3)
     array([0.289, 0.443, 0.59 ])
     """
 
-    regime: ClassVar = "n, d, then m -> infinity at fixed n / (m d), in the time s = t / m"
-    assumptions: ClassVar = (
+    regime = "n, d, then m -> infinity at fixed n / (m d), in the time s = t / m"
+    assumptions = (
         "pure noise, centred activation, a_j(0) = O(1)",
         "time scales separate; ansatz of the aging equations",
         "finite widths approach the curve slowly and not like one power of m: a comparison at small widths tests the trend",
-        "for ratio above about 0.85 the plateau equations do not end at the threshold: the last part of the curve is then unchecked",
+        "for samples_per_weight above about 0.85 the plateau equations do not end at the threshold: the last part of the curve is then unchecked",
     )
-    claims: ClassVar = ("D5",)
-    observables: ClassVar = ("second_layer", "train_error")
-    size_meaning: ClassVar = "number of neurons m, in d = m + 40 dimensions"
-    finite_size_rate: ClassVar = 0.75
-    default_sizes: ClassVar = (8, 16, 32)
-    default_seeds: ClassVar = 40
+    observables = ("second_layer", "train_error")
+    size_meaning = "number of neurons m, in d = m + 40 dimensions"
+    finite_size_rate = 0.75
+    default_sizes = (8, 16, 32)
+    default_seeds = 40
 
-    ratio: float = parameter(
-        0.5, "samples per parameter of the first layer", symbol=r"\alpha = n/(md)", above=0, below=1, scale="log"
+    samples_per_weight: float = parameter(
+        0.5, "samples per first-layer weight", symbol=r"\alpha = n/(md)", above=0, below=1, scale="log", count="size * value"
     )
     kernel: tuple[float, ...] | None = parameter(
         None,
-        "coefficients of h(q) from degree 0; None: of the activation, or 0.5 q + 0.5 q^2 if that is None too",
+        "coefficients of h(q) = E sigma sigma' from degree 0",
+        note="None: of the activation, or 0.5 q + 0.5 q^2 if that is None too",
         symbol="h",
     )
-    times: float | tuple[float, ...] = parameter((0.1, 0.3, 1.0, 2.0), "slow times s = t / m", symbol="s", least=0)
+    times: float | tuple[float, ...] = parameter(
+        (0.1, 0.3, 1.0, 2.0), "times", note="slow ones, training time over the width", symbol="s", kind="coordinate", least=0
+    )
     start_second_layer: float = parameter(
-        1.0, "a_j(0) of a finite network; the limit does not depend on it", symbol="a_0", above=0
+        1.0,
+        "second-layer weight at the start",
+        note="of a finite network; the limit does not depend on it",
+        symbol="a_0",
+        kind="experiment",
+        above=0,
+    )
+    solver_steps: int = parameter(
+        40,
+        "points of the numerical grid",
+        note="degree of the polynomial for the speed",
+        kind="solver",
+        least=8,
+        most=160,
+        finer=2,
     )
     experiment_model: Literal["equations", "network"] = parameter(
         "equations",
-        "what is simulated: random Gaussian equations for one neuron whose second layer is slowed down by m, or a network of m neurons",
+        "what is simulated",
+        note="random Gaussian equations for one neuron whose second layer is slowed down by m, or a network of m neurons",
+        kind="experiment",
     )
-
-    @model_validator(mode="after")
-    def _increasing(self) -> Self:
-        check_increasing(self.times)
-        return self
 
     def coefficients(self) -> tuple[float, ...]:
         """Coefficients of h, from whichever way they were given."""
         return (0.0, 0.5, 0.5) if self.kernel is None and self.activation is None else super().coefficients()
 
-    def coordinates(self) -> dict[str, Any]:
-        """The slow times."""
-        return {"time": self.times}
-
     def initial_slope(self) -> float:
         """gamma_* = tau sqrt(alpha) E_th: gamma(s) = gamma_* s at the start.
 
-        >>> round(AdiabaticGrowth(ratio=0.5, kernel=(0, 0.5, 0, 0.5)).initial_slope(), 4)
+        >>> round(AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5)).initial_slope(), 4)
         0.8165
         """
-        return float(self.noise * np.sqrt(self.ratio) * self.reduced().threshold_energy)
+        return float(self.noise * np.sqrt(self.samples_per_weight) * self.reduced().threshold_energy)
 
     def saturation(self) -> float:
         """gamma_GF, where growth stops."""
         reduced = self.reduced()
-        return float(threshold(self.ratio, self.noise, reduced.h0, reduced.h1, reduced.h2))
+        return float(threshold(self.samples_per_weight, self.noise, reduced.h0, reduced.h1, reduced.h2))
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, times: Floats) -> Values:
         """gamma(s) (in units of sqrt(m)) and the train error there; accuracy: the change between two interpolants of the speed."""
-        if grid:
-            raise TypeError(f"AdiabaticGrowth has no array form in {', '.join(grid)}: make one law per value")
-        times, reduced, top = tuple(np.atleast_1d(np.asarray(self.times, dtype=float))), self.reduced(), self.saturation()
-        coarse, fine = (_shares(times, self.ratio, reduced, degree) for degree in DEGREES)
-        one = float(threshold(self.ratio, 1.0, reduced.h0, reduced.h1, reduced.h2))  # gamma_GF at tau = 1
-        errors = [
-            np.array([plateau(x * one, self.ratio, 1.0, reduced).residual for x in shares]) for shares in (coarse, fine)
-        ]
-        change = max(float(np.max(np.abs(fine - coarse))), float(np.max(np.abs(errors[1] - errors[0]))))
-        values = {"second_layer": top * fine, "train_error": self.noise**2 * errors[1]}
-        packed = {name: value if np.ndim(self.times) else float(value[0]) for name, value in values.items()}
-        return {**packed, "accuracy": max(change, 1e-10)}
+        reduced, top, alpha = self.reduced(), self.saturation(), self.samples_per_weight
+        coarse, fine = (
+            _shares(tuple(times), alpha, reduced, degree) for degree in (self.solver_steps // 2, self.solver_steps)
+        )
+        one = float(threshold(alpha, 1.0, reduced.h0, reduced.h1, reduced.h2))  # gamma_GF at tau = 1
+        errors = [np.array([plateau(x * one, alpha, 1.0, reduced).residual for x in shares]) for shares in (coarse, fine)]
+        tau2 = self.noise**2
+        return dict(
+            second_layer=top * fine,
+            train_error=tau2 * errors[1],
+            accuracy=dict(
+                second_layer=top * max(float(np.max(np.abs(fine - coarse))), SOLVED),
+                train_error=tau2 * max(float(np.max(np.abs(errors[1] - errors[0]))), SOLVED),
+            ),
+        )
 
-    def theory(self) -> xr.Dataset:
-        """The curve; attrs hold the caveat that goes with every comparison."""
-        return package(self, self.evaluate(), kind="theory", caveat=CAVEAT)
+    def remarks(self) -> dict[str, Any]:
+        """The caveat that goes with every comparison."""
+        return dict(caveat=CAVEAT)
 
     def finite_width(self, width: int, **changes: Any) -> TwoLayerDynamics:
         """The two-time equations of m = `width` neurons at the times s m: what the limit is approached by, without sampling noise.
@@ -140,56 +151,59 @@ class AdiabaticGrowth(PureNoise):
         scaled = np.asarray(self.times, dtype=float) * width
         given: dict[str, Any] = dict(
             width=width,
-            sample_ratio=self.ratio * width,
+            sample_ratio=self.samples_per_weight * width,
             noise=self.noise,
             kernel=self.coefficients(),
             target=(),
             start_second_layer=self.start_second_layer,
             start_overlap=0.0,
             times=float(scaled) if scaled.ndim == 0 else tuple(float(t) for t in scaled),
-            steps=max(80, int(np.ceil(8 * np.max(scaled)))),
+            solver_steps=max(80, int(np.ceil(8 * np.max(scaled)))),
         )
         return TwoLayerDynamics(**{**given, **changes})
 
+    def unknowns(self, size: int) -> int:
+        """First-layer weights of an experiment: d for the equations of one neuron, m d for a network."""
+        return _dimension(size) * (1 if self.experiment_model == "equations" else size)
+
+    def count(self, parameter: str, size: int) -> int:
+        """Number of samples: `samples_per_weight` for each first-layer weight."""
+        return max(1, round(self.samples_per_weight * self.unknowns(size)))
+
     def realised(self, size: int) -> Self:
-        """n = round(ratio d) equations, or round(ratio m d) samples of a network."""
-        unknowns = _dimension(size) * (1 if self.experiment_model == "equations" else size)
-        return self.replace(ratio=self.samples(unknowns) / unknowns)
+        """The law with the ratio that whole numbers give."""
+        return self.replace(samples_per_weight=self.count("samples_per_weight", size) / self.unknowns(size))
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw, times: Floats) -> Values:
         """Gradient flow with both layers free, from a_j = a_0, to the times s m, m = size."""
-        from limitlab.laws.dmft import simulation
+        from limitlab.models.two_layer import gaussian_model, samples, training
 
-        d, rng = _dimension(size), self.rng(size, seed)
-        neurons = (
-            1 if self.experiment_model == "equations" else size
-        )  # "equations" has the width only in scale and speed of a
+        size, rng = draw.size, draw.rng
+        neurons = 1 if self.experiment_model == "equations" else size  # "equations" has m only in scale and speed of a
         kernels = Kernels(self.coefficients(), (), 0.0)
-        w, direction = simulation.exchangeable_weights(rng, d, neurons, 0.0, 0.0)
-        n = self.samples(neurons * d)
+        w, direction = samples.exchangeable_weights(rng, _dimension(size), neurons, 0.0, 0.0)
+        n = draw.count("samples_per_weight")
         if self.experiment_model == "equations":
             kernels = Kernels((0.0, 0.0, *kernels.kernel[2:]), (), 0.0)
-            samples = simulation.gaussian_samples(rng, kernels, n, direction, 1.0)
+            data = gaussian_model.gaussian_samples(rng, kernels, n, direction, 1.0)
         else:
-            functions = simulation.hermite_functions(kernels)
+            functions = samples.hermite_functions(kernels)
             if self.activation is not None:
-                functions = simulation.network_functions(self.activation, None)
-            samples = simulation.network_samples(rng, functions, n, direction, 1.0)
-        samples = simulation.with_label_norm(samples, self.noise)  # gamma is proportional to tau
+                functions = samples.network_functions(self.activation, None)
+            data = samples.network_samples(rng, functions, n, direction, 1.0)
+        data = samples.with_label_norm(data, self.noise)  # gamma is proportional to tau
         scale = np.sqrt(size / neurons)
-        times, start = np.atleast_1d(np.asarray(self.times, dtype=float)), np.full(neurons, self.start_second_layer / scale)
-        step = 1.6 / self._fastest_rate(size)
-        track = simulation.gradient_flow(samples, w, start, times * size, step, neurons / size)
+        start, step = np.full(neurons, self.start_second_layer / scale), 1.6 / self._fastest_rate(size)
+        track = training.gradient_flow(data, w, start, times * size, step, neurons / size)
         second_layer = np.array([a.mean() for a in track.a]) * scale / np.sqrt(size)
-        values = {"second_layer": second_layer, "train_error": np.array(track.train_error)}
-        return {name: value if np.ndim(self.times) else value[0] for name, value in values.items()}
+        return {"second_layer": second_layer, "train_error": track.train_error(data)}
 
     def _fastest_rate(self, width: int) -> float:
         """The largest rate of the linearised flow: L_+ of the mean neuron, or the edge of the Marchenko-Pastur law of the others."""
         gamma = max(self.saturation(), self.start_second_layer / np.sqrt(width))
-        edge = self.reduced().h1 * (1 + np.sqrt(self.ratio)) ** 2
+        edge = self.reduced().h1 * (1 + np.sqrt(self.samples_per_weight)) ** 2
         linear = self.coefficients()[1] if self.experiment_model == "network" else 0.0
-        return max(1.0, gamma**2 * (edge + linear * (self.ratio * width + 1)))
+        return max(1.0, gamma**2 * (edge + linear * (self.samples_per_weight * width + 1)))
 
 
 def width_extrapolation(widths: Sequence[int], values: Sequence[float]) -> tuple[float, float]:
@@ -230,5 +244,5 @@ def _shares(times: tuple[float, ...], ratio: float, reduced: Reduced, degree: in
         return np.array([plateau(float(x) * top, ratio, 1.0, reduced).growth / top for x in share])
 
     smooth = np.polynomial.Chebyshev.interpolate(speed, degree, domain=[0.0, 1.0])
-    states = integrate(lambda _, share: smooth(np.minimum(share, 1.0)), [0.0], np.array(times))
+    states = integrate(lambda _, share: smooth(np.minimum(share, 1.0)), [0.0], np.array(times)).states
     return np.minimum(states[:, 0], 1.0)

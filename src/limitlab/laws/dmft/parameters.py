@@ -8,19 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab.laws.base import Law
-from limitlab.laws.dmft.kernels import Kernels, checked_kernels, kernels_of
-from limitlab.laws.parameters import check_increasing, parameter
+from limitlab.laws import Law, parameter
 from limitlab.models.activations import Activation
+from limitlab.models.two_layer.kernels import Kernels, checked_kernels, kernels_of
 
 Floats = NDArray[np.float64]
 
 DEFAULT_KERNEL = (0.0, 0.5, 0.5)
 DEFAULT_TARGET = (0.0, 0.5, 0.3)
-
-PAPER = """@article{montanari2025dynamical,
-  title = {Dynamical decoupling of generalization and overfitting in large two-layer networks},
-  author = {Montanari, Andrea and Urbani, Pierfrancesco}, journal = {arXiv:2502.21269}, year = {2025}}"""
 
 
 class TwoLayerStart(Law):
@@ -28,26 +23,41 @@ class TwoLayerStart(Law):
 
     kernel: tuple[float, ...] | None = parameter(
         None,
-        "coefficients of h(q) = E sigma sigma' from degree 0; None: of the activation, or 0.5 q + 0.5 q^2 if that is None too",
+        "coefficients of h(q) = E sigma sigma' from degree 0",
+        note="None: of the activation, or 0.5 q + 0.5 q^2 if that is None too",
         symbol="h",
     )
     target: tuple[float, ...] | None = parameter(
-        None, "coefficients of phihat(v) = E sigma phi from degree 0; None with a kernel: pure noise", symbol=r"\hat\varphi"
+        None,
+        "coefficients of phihat(v) = E sigma phi from degree 0",
+        note="None with a kernel: pure noise",
+        symbol=r"\hat\varphi",
     )
     target_norm: float | None = parameter(
-        None, "norm of the target; None: the least that its coefficients allow", symbol=r"\|\varphi\|^2", least=0
+        None,
+        "squared norm of the target",
+        note="None: the least that its coefficients allow",
+        symbol=r"\|\varphi\|^2",
+        least=0,
     )
-    activation: Activation | None = parameter(None, "activation of the neurons, in place of a kernel", symbol=r"\sigma")
-    target_function: Activation | None = parameter(None, "target function, in place of coefficients", symbol=r"\varphi")
-    start_second_layer: float = parameter(1.0, "second-layer weight of every neuron at the start", symbol="a_0")
+    activation: Activation | None = parameter(
+        None, "activation of the neurons", note="in place of a kernel", symbol=r"\sigma"
+    )
+    target_function: Activation | None = parameter(
+        None, "target as a function of the score", note="in place of coefficients", symbol=r"\varphi"
+    )
+    start_second_layer: float = parameter(1.0, "second-layer weight at the start", note="of every neuron", symbol="a_0")
     start_overlap: float | None = parameter(
         None,
-        "overlap of every neuron with the target direction; None: 0.1, and 0 where the labels are pure noise",
+        "overlap at the start",
+        note="of every neuron with the target direction; None: 0.1, and 0 where the labels are pure noise",
         symbol="v_0",
         least=-1,
         most=1,
     )
-    times: float | tuple[float, ...] = parameter((0.0, 0.5, 1.0, 2.0, 4.0), "times", symbol="t", least=0)
+    times: float | tuple[float, ...] = parameter(
+        (0.0, 0.5, 1.0, 2.0, 4.0), "times", note="in which t = 1 moves the weights", symbol="t", kind="coordinate", least=0
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -61,7 +71,6 @@ class TwoLayerStart(Law):
             raise ValueError("target_function is not allowed without activation: give both functions, or kernel and target")
         if self.kernel is None and self.target is not None and self.activation is None:
             raise ValueError("target is not allowed without kernel: give both")
-        check_increasing(self.times)
         self.kernels()
         return self
 
@@ -89,10 +98,6 @@ class TwoLayerStart(Law):
         if self.start_overlap is not None:
             return self.start_overlap
         return 0.1 if any(self.kernels().target) else 0.0
-
-    def coordinates(self) -> dict[str, float | tuple[float, ...]]:
-        """The times."""
-        return {"time": self.times}
 
 
 def check_correlation(width: int, overlap: float, correlation: float) -> None:

@@ -1,4 +1,4 @@
-"""Two-layer networks with unlimited samples: population gradient flow and its mean-field limit (claim D10).
+"""Two-layer networks with unlimited samples: population gradient flow and its mean-field limit.
 
 Setting.  As in `limitlab.laws.dmft.two_layer`, with n/d -> infinity; time is that of the population, that = (n / m d) t.
 Limit.    Finite width m: three equations for a, v and the mutual correlation c of the neurons (`PopulationFlow`). Infinite width:
@@ -11,24 +11,20 @@ Status.   Theorem for the mean-field limit, at finite times and with rates (Mei,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.errors import ConvergenceError
-from limitlab.laws.dmft.kernels import Kernels
-from limitlab.laws.dmft.parameters import PAPER, TwoLayerStart, check_correlation
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
+from limitlab.laws import Draw, Values, parameter
+from limitlab.laws.dmft.parameters import TwoLayerStart, check_correlation
+from limitlab.models.two_layer.kernels import Kernels
+from limitlab.numerics.ode import Trajectory, integrate
+
+__all__ = ["MeanFieldSingleIndex", "PopulationFlow"]
 
 Floats = NDArray[np.float64]
-
-MEAN_FIELD_PAPER = """@article{mei2018mean,
-  title = {A mean field view of the landscape of two-layer neural networks},
-  author = {Mei, Song and Montanari, Andrea and Nguyen, Phan-Minh}, journal = {PNAS}, volume = {115}, pages = {E7665--E7671},
-  year = {2018}}"""
 
 
 def population_velocity(kernels: Kernels, width: int, a: float, v: float, c: float) -> tuple[float, float, float]:
@@ -104,60 +100,53 @@ def particle_flow(
         dv = a[:, None] * (pull - np.sum(pull * v, axis=1, keepdims=True) * v)
         return np.concatenate([phihat(v) - kernels.h(gram) @ a / m, dv.ravel()])
 
-    states = integrate(velocity, np.concatenate([a, v.ravel()]), times, tolerance=1e-9)
+    states = integrate(velocity, np.concatenate([a, v.ravel()]), times, tolerance=1e-9).states
     return states[:, :m], states[:, m:].reshape(-1, m, k)
-
-
-def integrate(
-    velocity: Callable[[float, Floats], Any], start: ArrayLike, times: ArrayLike, tolerance: float = 1e-11
-) -> Floats:
-    """States at the given times (rows), by an explicit Runge-Kutta method of order 8."""
-    from scipy.integrate import solve_ivp
-
-    start, times = np.asarray(start, dtype=float), np.atleast_1d(np.asarray(times, dtype=float))
-    if times[-1] == 0:
-        return np.tile(start, (times.size, 1))
-    solution = solve_ivp(velocity, (0.0, times[-1]), start, "DOP853", times, rtol=tolerance, atol=1e-13)
-    if not solution.success:
-        raise ConvergenceError(
-            f"the flow stopped at time {solution.t[-1] if solution.t.size else 0}: {solution.message}", solution.y
-        )
-    return np.asarray(solution.y.T)
 
 
 class _Population(TwoLayerStart):
     """What the two population laws share: noise, and an experiment with one fresh sample set per step."""
 
-    status: ClassVar = "theorem"
-    references: ClassVar = (PAPER, MEAN_FIELD_PAPER)
-    claims: ClassVar = ("D10",)
-    observables: ClassVar[tuple[str, ...]] = ("test_error", "second_layer", "overlap")
-    size_meaning: ClassVar = "dimension d of the inputs"
-    default_sizes: ClassVar = (10, 20, 40)
-    default_seeds: ClassVar = 10
+    status = "theorem"
+    references = ("montanari2025dynamical", "mei2018mean")
+    observables = ("test_error", "second_layer", "overlap")
+    size_meaning = "dimension d of the inputs"
+    default_sizes = (10, 20, 40)
+    default_seeds = 10
 
     noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
+    times: float | tuple[float, ...] = parameter(
+        (0.0, 0.5, 1.0, 2.0, 4.0),
+        "times",
+        note="of the population, n/(md) times that of training",
+        symbol=r"\hat t",
+        kind="coordinate",
+        least=0,
+    )
+    tolerance: float = parameter(
+        1e-11, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
+    )
 
-    def _grid(self) -> Floats:
-        return np.atleast_1d(np.asarray(self.times, dtype=float))
+    def _with_errors(self, path: Trajectory, error: Callable[[Floats, Floats], Floats], values: dict[str, Floats]) -> Values:
+        """The observables with their numerical errors; that of the test error by moving the state by its own error."""
+        shifted = [error(*(path.states + side * path.errors).T[:2]) for side in (-1, 1)]
+        spread = float(np.abs(shifted[1] - shifted[0]).max())
+        errors = dict(zip(("second_layer", "overlap", "correlation"), path.errors, strict=False))
+        return {**values, "accuracy": {"test_error": spread} | {name: errors[name] for name in values if name in errors}}
 
-    def _pack(self, values: dict[str, Floats]) -> Values:
-        out: dict[str, Any] = {name: array if np.ndim(self.times) else float(array[0]) for name, array in values.items()}
-        return {**out, "accuracy": 1e-9}
-
-    def _descend(self, rng: np.random.Generator, dimension: int, width: int, correlation: float, step: float) -> Values:
+    def _descend(self, draw: Draw, dimension: int, width: int, correlation: float, times: Floats, step: float) -> Values:
         """One-pass stochastic descent: a network with these kernels sees fresh samples, d of them per step."""
-        from limitlab.laws.dmft import simulation
+        from limitlab.models.two_layer import samples, training
 
         kernels = self.kernels()
-        w, direction = simulation.exchangeable_weights(rng, dimension, width, self.overlap_at_start, correlation)
-        functions = simulation.hermite_functions(kernels)
+        w, direction = samples.exchangeable_weights(draw.rng, dimension, width, self.overlap_at_start, correlation)
+        functions = samples.hermite_functions(kernels)
         if self.activation is not None:
-            functions = (self.activation, self.activation.derivative, self.target_function or np.zeros_like)
-        a, grid = np.full(width, self.start_second_layer), self._grid()
-        track = simulation.one_pass_descent(rng, functions, w, a, direction, self.noise, grid, step)
-        values = simulation.observables(track, kernels, direction, self.noise)
-        return {name: values[name] if np.ndim(self.times) else values[name][0] for name in self.observables}
+            functions = samples.network_functions(self.activation, self.target_function)
+        a = np.full(width, self.start_second_layer)
+        track = training.one_pass_descent(draw.rng, functions, w, a, direction, self.noise, times, step)
+        values = training.observables(track, kernels, direction, self.noise)
+        return {name: values[name] for name in self.observables}
 
 
 class PopulationFlow(_Population):
@@ -170,14 +159,15 @@ class PopulationFlow(_Population):
     array([0.1     , 0.559813, 0.788591, 0.870693])
     """
 
-    regime: ClassVar = "n/d -> infinity at fixed width, in population time (n / m d) t"
-    assumptions: ClassVar = ("Gaussian inputs, unit first-layer weights, exchangeable start", "unlimited samples")
-    observables: ClassVar = ("test_error", "second_layer", "overlap", "correlation")
+    regime = "n/d -> infinity at fixed width, in population time (n / m d) t"
+    assumptions = ("Gaussian inputs, unit first-layer weights, exchangeable start", "unlimited samples")
+    observables = ("test_error", "second_layer", "overlap", "correlation")
 
     width: int = parameter(3, "number of neurons", symbol="m", least=1)
     start_correlation: float | None = parameter(
         None,
-        "inner product of two neurons at the start; None: the square of start_overlap",
+        "inner product of two neurons at the start",
+        note="None: the square of start_overlap",
         symbol="C_o(0,0)",
         least=-1,
         most=1,
@@ -193,19 +183,25 @@ class PopulationFlow(_Population):
         """C_o(0, 0)."""
         return self.overlap_at_start**2 if self.start_correlation is None else self.start_correlation
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, times: Floats) -> Values:
         """Equation (10) integrated; for one neuron the correlation is 0 by convention."""
         kernels, m = self.kernels(), self.width
         start = [self.start_second_layer, self.overlap_at_start, self.correlation_at_start if m > 1 else 0.0]
-        states = integrate(lambda _, x: population_velocity(kernels, m, *x), start, self._grid())
-        a, v, c = states.T
-        pair = (kernels.h(1.0) + (m - 1) * kernels.h(c)) / m
-        error = population_error(kernels, self.noise, a, v, pair)
-        return self._pack(dict(test_error=error, second_layer=a, overlap=v, correlation=c if m > 1 else np.zeros_like(c)))
+        path = integrate(lambda _, x: population_velocity(kernels, m, *x), start, times, self.tolerance)
+        a, v, c = path.states.T
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        def error(a: Floats, v: Floats) -> Floats:
+            pair = (kernels.h(1.0) + (m - 1) * kernels.h(c)) / m
+            return population_error(kernels, self.noise, a, v, pair)
+
+        correlation = c if m > 1 else np.zeros_like(c)
+        return self._with_errors(
+            path, error, dict(test_error=error(a, v), second_layer=a, overlap=v, correlation=correlation)
+        )
+
+    def measured(self, draw: Draw, times: Floats) -> Values:
         """One-pass stochastic descent with m neurons."""
-        return self._descend(self.rng(size, seed), size, self.width, self.correlation_at_start, 0.25 / size)
+        return self._descend(draw, draw.size, self.width, self.correlation_at_start, times, 0.25 / draw.size)
 
 
 class MeanFieldSingleIndex(_Population):
@@ -218,25 +214,26 @@ class MeanFieldSingleIndex(_Population):
     array([1.      , 1.128076, 1.244118, 1.319765])
     """
 
-    regime: ClassVar = "m -> infinity and n/d -> infinity, in population time (n / m d) t"
-    assumptions: ClassVar = (
+    regime = "m -> infinity and n/d -> infinity, in population time (n / m d) t"
+    assumptions = (
         "Gaussian inputs, unit first-layer weights",
         "all neurons start with the same overlap, otherwise at random",
     )
-    size_meaning: ClassVar = "number of neurons m (the inputs have 4 m dimensions)"
-    default_sizes: ClassVar = (5, 10, 20)
+    size_meaning = "number of neurons m (the inputs have 4 m dimensions)"
+    default_sizes = (5, 10, 20)
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, times: Floats) -> Values:
         """Equation (11) integrated."""
         kernels = self.kernels()
-        states = integrate(
-            lambda _, x: mean_field_velocity(kernels, *x), [self.start_second_layer, self.overlap_at_start], self._grid()
-        )
-        a, v = states.T
-        return self._pack(
-            dict(test_error=population_error(kernels, self.noise, a, v, kernels.h(v**2)), second_layer=a, overlap=v)
-        )
+        start = [self.start_second_layer, self.overlap_at_start]
+        path = integrate(lambda _, x: mean_field_velocity(kernels, *x), start, times, self.tolerance)
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+        def error(a: Floats, v: Floats) -> Floats:
+            return population_error(kernels, self.noise, a, v, kernels.h(v**2))
+
+        a, v = path.states.T
+        return self._with_errors(path, error, dict(test_error=error(a, v), second_layer=a, overlap=v))
+
+    def measured(self, draw: Draw, times: Floats) -> Values:
         """One-pass stochastic descent with `size` neurons in 4 `size` dimensions."""
-        return self._descend(self.rng(size, seed), 4 * size, size, self.overlap_at_start**2, 0.1 / size)
+        return self._descend(draw, 4 * draw.size, draw.size, self.overlap_at_start**2, times, 0.1 / draw.size)

@@ -5,32 +5,39 @@ Section "Pure noise" of docs/theory/interpolation.md.
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Self
 
 from pydantic import model_validator
 
-from limitlab.laws.base import Law
+from limitlab.laws import Law, parameter
 from limitlab.laws.dmft.aging import Reduced
-from limitlab.laws.dmft.kernels import kernels_of
-from limitlab.laws.dmft.parameters import PAPER
-from limitlab.laws.parameters import parameter
 from limitlab.models.activations import Activation
+from limitlab.models.two_layer.kernels import kernels_of
 
 
 class PureNoise(Law):
     """Parameters of pure-noise training in the limit of large width."""
 
-    status: ClassVar = "conjecture"
-    references: ClassVar = (PAPER,)
+    status = "conjecture"
+    references = ("montanari2025dynamical",)
 
-    ratio: float = parameter(
-        0.3, "samples per parameter of the first layer", symbol=r"\alpha = n/(md)", above=0, scale="log"
+    former_names = {"ratio": "samples_per_weight"}
+
+    samples_per_weight: float = parameter(
+        0.3, "samples per first-layer weight", symbol=r"\alpha = n/(md)", above=0, scale="log", count="size * value"
     )
-    noise: float = parameter(1.0, "standard deviation of the labels", symbol=r"\tau", least=0)
+    noise: float = parameter(
+        1.0, "standard deviation of the label noise", note="the labels are nothing else", symbol=r"\tau", least=0
+    )
     kernel: tuple[float, ...] | None = parameter(
-        None, "coefficients of h(q) from degree 0; None: of the activation, or q^2 if that is None too", symbol="h"
+        None,
+        "coefficients of h(q) = E sigma sigma' from degree 0",
+        note="None: of the activation, or q^2 if that is None too",
+        symbol="h",
     )
-    activation: Activation | None = parameter(None, "activation of the neurons, in place of a kernel", symbol=r"\sigma")
+    activation: Activation | None = parameter(
+        None, "activation of the neurons", note="in place of a kernel", symbol=r"\sigma"
+    )
 
     @model_validator(mode="after")
     def _nonlinear(self) -> Self:
@@ -60,7 +67,3 @@ class PureNoise(Law):
     def reduced(self) -> Reduced:
         """What the long-time limit sees of the kernel."""
         return Reduced.of(self.coefficients())
-
-    def samples(self, unknowns: int) -> int:
-        """Number of samples of an experiment with so many unknowns."""
-        return max(1, round(self.ratio * unknowns))

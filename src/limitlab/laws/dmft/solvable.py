@@ -1,4 +1,4 @@
-"""Least squares from any start: the one loss whose descent is solved in closed form, by the Marchenko-Pastur law (claim D1).
+"""Least squares from any start: the one loss whose descent is solved in closed form, by the Marchenko-Pastur law.
 
 Setting.  y = <theta_*, x> + noise e, R_hat = (1/2n) sum (y - <theta, x>)^2; gradient flow theta' = -grad R_hat, or descent.
 Result.   Let mu be the limit law of the eigenvalues l of X'X/n, n/d -> delta, and p(l) = exp(-l t) or (1 - step l)^k what is left of an

@@ -1,4 +1,4 @@
-"""The interpolation threshold, the plateau below it and the relaxation above it, measured from trajectories (claims D3, D4).
+"""The interpolation threshold, the plateau below it and the relaxation above it, measured from trajectories.
 
 Nothing here uses the aging ansatz: these are the numbers that its closed forms (docs/theory/interpolation.md) are held against. A
 trajectory is known up to some time, so every number is a limit of a sequence over octaves of time, with an uncertainty that says how
@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws.dmft.interpolation import InterpolationTransition
+from limitlab.numerics.sequences import Limit, aitken, settled
 
 Floats = NDArray[np.float64]
 
@@ -57,7 +58,7 @@ def follow_decay(law: InterpolationTransition, gamma: float, end: float, steps: 
     """The train error with second layer gamma at end / 2^octaves, ..., end / 2, end."""
     from limitlab.numerics.two_time import extrapolate
 
-    dynamics = law.replace(second_layer=gamma).dynamics(times=end, steps=steps)
+    dynamics = law.replace(second_layer=gamma).dynamics(times=end, solver_steps=steps)
     times = np.asarray(end * 2.0 ** -np.arange(octaves, -1, -1), dtype=np.float64)
     result = extrapolate(dynamics.march, steps, times, 3, ("train_error",))
     values, errors = result.values["train_error"], result.errors["train_error"]
@@ -67,42 +68,6 @@ def follow_decay(law: InterpolationTransition, gamma: float, end: float, steps: 
             estimate=values,
         )
     return Decay(times, values, errors)
-
-
-def aitken(sequence: ArrayLike) -> Floats:
-    """Limits of the geometric sequences through three successive entries each: x2 - (x2 - x1)^2 / (x2 - 2 x1 + x0).
-
-    >>> aitken([1.5, 1.25, 1.125])
-    array([1.])
-    """
-    x = np.asarray(sequence, dtype=float)
-    last, before = x[2:] - x[1:-1], x[1:-1] - x[:-2]
-    slowing = np.where(before == last, np.inf, before - last)  # a sequence that has arrived is its own limit
-    return np.asarray(x[2:] + last**2 / slowing)
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A limit measured from a sequence, with the uncertainty of the extrapolation."""
-
-    value: float
-    error: float
-
-
-def settled(sequence: ArrayLike) -> Limit:
-    """Where a drifting sequence goes: the Aitken limit of its last three entries, and the distance to the last of them.
-
-    Where the drift does not shrink yet, the last entry and three times its drift beyond the range of the last three.
-
-    >>> settled([1.5, 1.25, 1.125])
-    Limit(value=1.0, error=0.125)
-    """
-    last = np.asarray(sequence, dtype=float)[-3:]
-    drift = np.diff(last)
-    if drift.size == 2 and drift[0] * drift[1] > 0 and abs(drift[1]) < 0.95 * abs(drift[0]):
-        value = float(aitken(last)[-1])
-        return Limit(value, max(abs(value - float(last[-1])), abs(float(drift[1]))))
-    return Limit(float(last[-1]), float(np.ptp(last)) + 3 * abs(float(drift[-1])))
 
 
 def late_residual(decay: Decay) -> Limit:
@@ -216,7 +181,7 @@ def relaxation_rate(law: InterpolationTransition, gamma: float, end: float, step
     """Late exponential rate of the train error above threshold, and its drift over the last two eighths of the time."""
     from limitlab.numerics.two_time import extrapolate
 
-    dynamics = law.replace(second_layer=gamma).dynamics(times=end, steps=steps)
+    dynamics = law.replace(second_layer=gamma).dynamics(times=end, solver_steps=steps)
     times = end * np.array([0.5, 0.625, 0.75])
     result = extrapolate(dynamics.march, steps, times, 2, ("train_error",))
     errors = result.values["train_error"]

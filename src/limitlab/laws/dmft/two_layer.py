@@ -1,4 +1,4 @@
-"""Training a two-layer network on noisy single-index data: the whole trajectory in the large-dimension limit (claim D2).
+"""Training a two-layer network on noisy single-index data: the whole trajectory in the large-dimension limit.
 
 Setting.  x ~ N(0, I_d), y = phi(<w_*, x>) + tau * noise; f(x) = (1/m) sum_j a_j sigma(<w_j, x>) with m neurons, |w_j| = 1; all
           neurons start with the same a_j = a0, <w_j, w_*> = v0 and mutual inner products; gradient flow on the mean squared
@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import xarray as xr
@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.errors import ConvergenceError
-from limitlab.laws.dmft.parameters import PAPER, TwoLayerStart, check_correlation
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values, package
+from limitlab.laws import Draw, Values, parameter
+from limitlab.laws.dmft.parameters import TwoLayerStart, check_correlation
 
 if TYPE_CHECKING:
     from limitlab.laws.dmft.equations import ExchangeableNeurons
     from limitlab.numerics.two_time import Extrapolated, Progress, Solution
+
+__all__ = ["TwoLayerDynamics"]
 
 Floats = NDArray[np.float64]
 
@@ -56,43 +57,61 @@ class TwoLayerDynamics(TwoLayerStart):
     Examples
     --------
     >>> law = TwoLayerDynamics(width=3, sample_ratio=2, kernel=(0, 0.5, 0.3, 0.2), target=(0, 0.5, 0.3), target_norm=1.0,
-    ...                        start_second_layer=1.0, times=(0, 1, 2, 4), steps=200)
+    ...                        start_second_layer=1.0, times=(0, 1, 2, 4), solver_steps=200)
     >>> law.theory().train_error.values.round(4)
     array([1.4807, 0.4998, 0.2614, 0.112 ])
     """
 
-    status: ClassVar = "derived"
-    regime: ClassVar = "n, d -> infinity at fixed n/d, number of neurons and time"
-    assumptions: ClassVar = (
+    status = "derived"
+    regime = "n, d -> infinity at fixed n/d, number of neurons and time"
+    assumptions = (
         "Gaussian inputs, unit first-layer weights, exchangeable start",
         "Gaussian model: the neurons' responses to a sample are a Gaussian process; real networks agree better the wider they are, "
         "and strongly non-Gaussian activations at small width disagree at any dimension",
         "activation smooth enough for h''(1) to be finite",
     )
-    references: ClassVar = (PAPER,)
-    claims: ClassVar = ("D2", "D5", "D6", "D7", "D8", "D9")
-    observables: ClassVar = ("train_error", "test_error", "second_layer", "overlap", "correlation")
-    finite_size_rate: ClassVar = 1.0
-    default_sizes: ClassVar = (10, 20, 40)
-    default_seeds: ClassVar = 100
+    references = ("montanari2025dynamical",)
+    observables = ("train_error", "test_error", "second_layer", "overlap", "correlation")
+    default_sizes = (10, 20, 40)
+    default_seeds = 100
+    former_names = {"steps": "solver_steps"}
 
     width: int = parameter(2, "number of neurons", symbol="m", least=1)
-    sample_ratio: float = parameter(1.5, "samples per dimension", symbol=r"\bar\alpha = n/d", above=0, scale="log")
+    sample_ratio: float = parameter(
+        1.5, "samples per input dimension", symbol=r"\bar\alpha = n/d", above=0, scale="log", count="size * value"
+    )
     noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
     start_correlation: float | None = parameter(
         None,
-        "inner product of two neurons at the start; None: the square of start_overlap",
+        "inner product of two neurons at the start",
+        note="None: the square of start_overlap",
         symbol="C_o(0,0)",
         least=-1,
         most=1,
     )
     frozen: bool = parameter(False, "whether the second layer keeps its start")
-    steps: int = parameter(400, "time steps of the finest of the three grids that are extrapolated", symbol="N", least=8)
+    solver_steps: int = parameter(
+        400,
+        "points of the numerical grid",
+        note="time steps of the finest of the three grids that are extrapolated",
+        symbol="N",
+        kind="solver",
+        least=8,
+        finer=2,
+    )
     memory_points: int | None = parameter(
-        None, "points per octave of the remembered history; 0: all of it, None: all of it up to 1200 steps, else 10", least=0
+        None,
+        "points per octave of the remembered history",
+        note="0: all of it, None: all of it up to 1200 steps, else 10",
+        kind="solver",
+        least=0,
+        finer=2,
     )
     experiment_model: Literal["gaussian", "network", "sgd"] = parameter(
-        "gaussian", "what is simulated: the Gaussian model, a network by gradient flow, a network by stochastic descent"
+        "gaussian",
+        "what is simulated",
+        note="the Gaussian model, a network by gradient flow, a network by stochastic descent",
+        kind="experiment",
     )
 
     @model_validator(mode="after")
@@ -153,26 +172,23 @@ class TwoLayerDynamics(TwoLayerStart):
         from limitlab.numerics.two_time import at_times, extrapolate
 
         times = np.atleast_1d(np.asarray(self.times, dtype=float))
-        result = extrapolate(self.march, self.steps, times, levels, names or self.observables)
-        if points := self._points(self.steps):
-            coarse = max(self.steps // 2 ** (levels - 1), 8)
+        result = extrapolate(self.march, self.solver_steps, times, levels, names or tuple(self.observables))
+        if points := self._points(self.solver_steps):
+            coarse = max(self.solver_steps // 2 ** (levels - 1), 8)
             few, many = (self.replace(memory_points=p).march(coarse) for p in (points, 2 * points))
             for name, error in result.errors.items():  # the finest grid feels thinning more, by less than a factor 2
                 error += 2 * np.abs(at_times(few, name, times) - at_times(many, name, times))
         return result
 
-    def evaluate(self, **grid: Any) -> Values:
-        """The limit at the times of the law, with the accuracy that the grids imply."""
-        if grid:
-            raise TypeError(f"TwoLayerDynamics has no array form in {', '.join(grid)}: make one law per value")
-        return dict(_solved(self)[0])
+    def predicted(self, times: Floats) -> Values:
+        """The limit at the times of the law, with the error that the grids imply."""
+        return _solved(self).values
 
-    def theory(self) -> xr.Dataset:
-        """The limit; attrs hold `accuracy`, the caveat of the Gaussian model and the product of step and fastest local rate."""
-        values, stiffness, clipped = _solved(self)
+    def remarks(self) -> dict[str, Any]:
+        """The caveat of the Gaussian model and the product of step and fastest local rate."""
+        found = _solved(self)
         caveat = CAVEAT if self.experiment_model == "gaussian" else NETWORK_CAVEAT
-        extra: dict[str, Any] = dict(step_times_rate=stiffness, train_error_clipped=int(clipped), caveat=caveat)
-        return package(self, values, kind="theory", **extra)
+        return dict(step_times_rate=found.stiffness, train_error_clipped=int(found.clipped), caveat=caveat)
 
     def two_time(self, steps: int = 100) -> xr.Dataset:
         """Correlations and responses C_d, C_o, R_d, R_o of the weights and the residual's r, on one grid (not extrapolated).
@@ -191,37 +207,28 @@ class TwoLayerDynamics(TwoLayerStart):
         coords = {"time": solution.times, "earlier": solution.times}
         return xr.Dataset({name: (("time", "earlier"), array) for name, array in data.items()}, coords)
 
-    def realised(self, size: int) -> Self:
-        """n = round(size * sample_ratio)."""
-        return self.replace(sample_ratio=self._samples(size) / size)
-
-    def _samples(self, size: int) -> int:
-        return max(1, round(self.sample_ratio * size))
-
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw, times: Floats) -> Values:
         """One draw of samples and start, trained by gradient flow (or stochastic descent)."""
-        from limitlab.laws.dmft import simulation
+        from limitlab.models.two_layer import gaussian_model, samples, training
 
-        rng, kernels, n = self.rng(size, seed), self.kernels(), self._samples(size)
-        w, direction = simulation.exchangeable_weights(
-            rng, size, self.width, self.overlap_at_start, self.correlation_at_start
+        rng, kernels, n = draw.rng, self.kernels(), draw.count("sample_ratio")
+        w, direction = samples.exchangeable_weights(
+            rng, draw.size, self.width, self.overlap_at_start, self.correlation_at_start
         )
         if self.experiment_model == "gaussian":
-            samples = simulation.gaussian_samples(rng, kernels, n, direction, self.noise)
+            data = gaussian_model.gaussian_samples(rng, kernels, n, direction, self.noise)
         else:
             assert self.activation is not None
-            functions = simulation.network_functions(self.activation, self.target_function)
-            samples = simulation.network_samples(rng, functions, n, direction, self.noise)
-        times = np.atleast_1d(np.asarray(self.times, dtype=float))
+            functions = samples.network_functions(self.activation, self.target_function)
+            data = samples.network_samples(rng, functions, n, direction, self.noise)
         a = np.full(self.width, self.start_second_layer)
         step = STEPS[self.experiment_model] / max(1.0, self.fastest_rate())
         speed = 0.0 if self.frozen else 1.0
         if self.experiment_model == "sgd":
-            track = simulation.stochastic_descent(samples, w, a, times, step, speed, max(1, n // 10), rng)
+            track = training.stochastic_descent(data, w, a, times, step, speed, max(1, n // 10), rng)
         else:
-            track = simulation.gradient_flow(samples, w, a, times, step, speed)
-        result = simulation.observables(track, kernels, direction, self.noise)
-        return {name: values if np.ndim(self.times) else values[0] for name, values in result.items()}
+            track = training.gradient_flow(data, w, a, times, step, speed)
+        return {"train_error": track.train_error(data), **training.observables(track, kernels, direction, self.noise)}
 
     def fastest_rate(self) -> float:
         """L_+ at the start, the rate of the mean neuron, eq. (6)."""
@@ -231,30 +238,36 @@ class TwoLayerDynamics(TwoLayerStart):
         )
 
 
+class _Solved(NamedTuple):
+    """Observables with their accuracy; step times fastest rate; whether a train error below zero was clipped."""
+
+    values: dict[str, Any]
+    stiffness: float
+    clipped: bool
+
+
 @functools.lru_cache(maxsize=64)
-def _solved(law: TwoLayerDynamics) -> tuple[dict[str, Any], float, bool]:
-    """Observables with "accuracy"; step times fastest rate; whether a train error below zero was clipped."""
+def _solved(law: TwoLayerDynamics) -> _Solved:
     result = law.solve()
     scale = {name: max(float(np.max(np.abs(value))), 1e-6) for name, value in result.values.items()}
     accuracy = max(float(np.max(result.errors[name])) / scale[name] for name in result.values)
     finest = result.finest
     stiffness = float(np.max(finest.paths["fastest_rate"]) * finest.times[1])
-    values: dict[str, Any] = {
-        name: value if np.ndim(law.times) else float(value[0]) for name, value in result.values.items()
-    }
     if accuracy > 0.05:
         raise ConvergenceError(
-            f"steps = {law.steps} is not enough: the grids differ by {accuracy:.1%} (step times fastest rate = {stiffness:.2g}); "
-            "use more steps or earlier times",
-            estimate=values,
+            f"solver_steps = {law.solver_steps} is not enough: the grids differ by {accuracy:.1%} (step times fastest rate = "
+            f"{stiffness:.2g}); use more solver_steps or earlier times",
+            estimate=dict(result.values),
             accuracy=accuracy,
         )
     if stiffness > 1 and accuracy > 1e-3:  # the scheme is stable there, and a fast mode that matters shows in the accuracy
         warnings.warn(
-            f"step times fastest rate = {stiffness:.2g} with steps = {law.steps}: above 1 the fastest mode is not resolved",
+            f"step times fastest rate = {stiffness:.2g} with solver_steps = {law.solver_steps}: above 1 the fastest mode is not "
+            "resolved",
             stacklevel=4,
         )
+    values: dict[str, Any] = dict(result.values)
     clipped = bool(np.min(values["train_error"]) < 0)
     values["train_error"] = np.maximum(values["train_error"], 0.0)
-    values["accuracy"] = accuracy
-    return values, stiffness, clipped
+    values["accuracy"] = {name: float(np.max(error)) for name, error in result.errors.items()}
+    return _Solved(values, stiffness, clipped)

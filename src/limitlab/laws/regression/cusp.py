@@ -10,7 +10,7 @@ e1, e2 of one input set tell bias and variance apart without bias of their own (
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from limitlab.models.holder import cusp, uniform_ball
 
 Array = NDArray[np.float64]
+Labels = Literal["averaged", "drawn"]
+"""Labels of an experiment: averaged in closed form, or drawn."""
 
 
 class Estimator(Protocol):

@@ -1,4 +1,4 @@
-"""Least squares by gradient descent, stopped early (claim J8).
+"""Least squares by gradient descent, stopped early.
 
 Setting.  The linear model of `Ridge`; the estimator follows db/dt = -(1/n) X'(Xb - y) from b = 0 and stops at time t. (A
           loss |y - Xb|^2 / n without the factor 1/2 runs twice as fast.) With `step` > 0 it takes t / step steps of descent.
@@ -21,21 +21,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.errors import ConvergenceError
-from limitlab.laws.base import Status
-from limitlab.laws.parameters import parameter
+from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.regression import ridge
-from limitlab.laws.regression.linear_model import REFERENCES, LinearModel, spectrum
-from limitlab.laws.results import ROUNDING, Values
+from limitlab.laws.regression.linear_model import LinearModel, spectrum
+from limitlab.laws.results import ROUNDING
 from limitlab.models.designs import descent_filter, flow_filter
 from limitlab.numerics.contours import CIRCLE_NODES, PARABOLA_NODES, Contour, circle, descent_parabola, parabola
 from limitlab.numerics.equivalents import effective_ridge, learned, rank_gap, resolvent_ridge, right_edge, unlearned
+
+__all__ = ["EarlyStopping"]
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -64,9 +65,10 @@ def risk(
     noise: ArrayLike,
     eigenvalues: ArrayLike = (1.0,),
     weights: ArrayLike = (1.0,),
-    signal: ArrayLike = (1.0,),
+    signal_energy: ArrayLike = (1.0,),
     step: float = 0.0,
-) -> dict[str, Array]:
+    refinement: int = 1,
+) -> dict[str, Any]:
     """The limit of every observable; `time`, `ratio` and `noise` broadcast, the spectrum is one-dimensional.
 
     Parameters
@@ -75,36 +77,40 @@ def risk(
         When to stop: 0 (nothing learned yet) to infinity (the least-norm solution).
     ratio, noise
         Features per sample, standard deviation of the label noise.
-    eigenvalues, weights, signal
+    eigenvalues, weights, signal_energy
         Groups of the population spectrum: eigenvalue, share of the dimensions, squared norm of the coefficients.
     step
         Step of gradient descent, at most 1 / `right_edge`; 0 is gradient flow. Times are rounded to whole steps.
+    refinement
+        Multiplies the number of nodes of the contours.
 
     Returns
     -------
     dict
-        The observables, and "accuracy": an estimate of the numerical error, relative to the error at time 0 or, for a
-        large variance, to the variance.
+        The observables, and "accuracy": an estimate of the numerical error of each.
 
     Examples
     --------
     >>> risk([0.1, 1.0, 10.0], 0.5, 0.5)["test_error"].round(9).tolist()
     [1.077758767, 0.557931996, 0.46083774]
     """
-    s, load, b2, wide = spectrum(ratio, eigenvalues, weights, signal)
+    s, load, b2, wide = spectrum(ratio, eigenvalues, weights, signal_energy)
     t, tau2 = whole_steps(time, step), np.asarray(noise, dtype=float) ** 2
     if not (t >= 0).all():
         raise ValueError(f"time = {t[~(t >= 0)].flat[0]:g} is not allowed: must be at least 0")
     shape = np.broadcast_shapes(t.shape, load.shape[:-1])
     flat, loads = np.broadcast_to(t, shape).ravel(), np.broadcast_to(load, (*shape, s.size)).reshape(-1, s.size)
-    parts, accuracy = _parts(flat, loads, np.broadcast_to(wide, shape).ravel(), s, b2, step)
+    parts, accuracy = _parts(flat, loads, np.broadcast_to(wide, shape).ravel(), s, b2, step, refinement)
     bias, variance, train_signal, train_noise = (part.reshape(shape) for part in parts)
     with np.errstate(invalid="ignore"):
         variance = np.where(tau2 == 0, 0.0, tau2 * variance)
     train = train_signal + tau2 * train_noise
     arrays = np.broadcast_arrays(bias, variance, bias + variance, bias + variance + tau2, train)
     names = ("bias", "variance", "excess_risk", "test_error", "train_error")
-    return {**dict(zip(names, arrays, strict=True)), "accuracy": np.asarray(accuracy)}
+    signal = accuracy * float(np.dot(s, b2))
+    noisy = accuracy * float(np.max(np.maximum(np.where(np.isfinite(variance), variance, 0.0), tau2), initial=0.0))
+    errors = dict(zip(names, (signal, noisy, signal + noisy, signal + noisy, signal + noisy), strict=True))
+    return {**dict(zip(names, arrays, strict=True)), "accuracy": errors}
 
 
 def whole_steps(time: ArrayLike, step: float) -> Array:
@@ -120,8 +126,13 @@ def whole_steps(time: ArrayLike, step: float) -> Array:
 # -- the four parts ---------------------------------------------------------------------------------------------------
 
 
-def _parts(t: Array, loads: Array, wide: NDArray[np.bool_], s: Array, b2: Array, step: float) -> tuple[Parts, float]:
-    """All four parts for flat arrays of times and loads, the exact ends t = 0 and t = infinity included, and the error."""
+def _parts(
+    t: Array, loads: Array, wide: NDArray[np.bool_], s: Array, b2: Array, step: float, refinement: int
+) -> tuple[Parts, float]:
+    """All four parts for flat arrays of times and loads, the exact ends t = 0 and t = infinity included.
+
+    The error is relative to the value at time 0 or, for a large variance, to the variance.
+    """
     energy = float(np.dot(s, b2))
     found = np.zeros((4, t.size))
     start, end = t == 0, np.isinf(t) & ~wide
@@ -136,7 +147,7 @@ def _parts(t: Array, loads: Array, wide: NDArray[np.bool_], s: Array, b2: Array,
         if step and (step * edge > 1 + 1e-12).any():
             bound = f"at most {1 / edge.max():.6g}, one over the largest eigenvalue of the data"
             raise ValueError(f"step = {step:g} is not allowed: must be {bound}")
-        for chosen, parts, error in _integrals(t[inside], loads[inside], edge, s, b2, step):
+        for chosen, parts, error in _integrals(t[inside], loads[inside], edge, s, b2, step, refinement):
             found[:, inside[chosen]] = parts
             accuracy = max(accuracy, error)
     return Parts(*found), accuracy
@@ -151,14 +162,15 @@ def _ridgeless(loads: Array, s: Array, b2: Array) -> Array:
 
 
 def _integrals(
-    t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: float
+    t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: float, refinement: int
 ) -> Iterator[tuple[NDArray[np.int64], Array, float]]:
     """The parts at finite times in chunks: which elements, their parts, and their error (from fewer nodes) over their scale."""
     energy = float(np.dot(s, b2)) or 1.0
     short = t * edge <= SHORT_TIME
     if step:
         short |= t <= (FEW_STEPS + 0.5) * step
-    for family, nodes, which in ((_on_circle, CIRCLE_NODES, short), (_on_parabola, PARABOLA_NODES, ~short)):
+    for family, few, which in ((_on_circle, CIRCLE_NODES, short), (_on_parabola, PARABOLA_NODES, ~short)):
+        nodes = refinement * few
         members = np.flatnonzero(which)
         pieces = max(1, math.ceil(members.size * nodes * s.size / CHUNK))
         for chosen in np.array_split(members, pieces):
@@ -262,79 +274,66 @@ class EarlyStopping(LinearModel):
 
     Examples
     --------
-    >>> law = EarlyStopping(ratio=0.5, noise=0.5, time=(0.0, 1.0, float("inf")))
+    >>> law = EarlyStopping(ratio=0.5, noise=0.5, times=(0.0, 1.0, float("inf")))
     >>> law.theory().test_error.values.round(6).tolist()
     [1.25, 0.557932, 0.5]
     >>> round(law.best_time(), 4)
     4.0044
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "n, p -> infinity with p/n fixed; time of the order of one over the eigenvalues of Sigma"
-    references: ClassVar[tuple[str, ...]] = (
-        """@inproceedings{ali2019continuous,
-  title={A continuous-time view of early stopping for least squares regression},
-  author={Ali, Alnur and Kolter, J. Zico and Tibshirani, Ryan J.},
-  booktitle={International Conference on Artificial Intelligence and Statistics}, pages={1370--1378}, year={2019}
-}""",
-        """@article{weideman2007parabolic,
-  title={Parabolic and hyperbolic contours for computing the {Bromwich} integral},
-  author={Weideman, J. A. C. and Trefethen, Lloyd N.},
-  journal={Mathematics of Computation}, volume={76}, number={259}, pages={1341--1356}, year={2007}
-}""",
-        *REFERENCES,
+    status = "theorem"
+    regime = "n, p -> infinity with p/n fixed; time of the order of one over the eigenvalues of Sigma"
+    references = (
+        "ali2019continuous",
+        "weideman2007parabolic",
+        "hastie2022surprises",
+        "rubio2011spectral",
+        "dobriban2018high",
     )
-    claims: ClassVar[tuple[str, ...]] = ("J8",)
-    observables: ClassVar[tuple[str, ...]] = ("bias", "variance", "excess_risk", "test_error", "train_error")
-    array_parameters: ClassVar[tuple[str, ...]] = ("ratio", "noise")
-    path_parameters: ClassVar[tuple[str, ...]] = ("noise",)
+    observables = ("bias", "variance", "excess_risk", "test_error", "train_error")
+    former_names = {**LinearModel.former_names, "time": "times"}
 
-    time: float | tuple[float, ...] = parameter(
-        1.0, "training time (one number or several)", symbol="t", least=0, scale="log", infinite=True
+    times: float | tuple[float, ...] = parameter(
+        1.0, "times", note="training time", symbol="t", kind="coordinate", least=0, scale="log", infinite=True
     )
-    step: float = parameter(0.0, "step of gradient descent; 0 is gradient flow", symbol=r"\eta", least=0)
+    step: float = parameter(0.0, "step size of the algorithm", note="0 is gradient flow", symbol=r"\eta", least=0)
+    refinement: int = parameter(1, "refinement of the numerical grids", kind="solver", least=1, most=4, finer=2)
 
     @model_validator(mode="after")
-    def _step_and_time(self) -> Self:
-        if self.time == ():
-            raise ValueError("time = () is not allowed: must hold at least one number")
+    def _short_enough_step(self) -> Self:
         longest = self.longest_step() if self.step else math.inf
         if self.step > longest * (1 + 1e-12):
             bound = f"at most {longest:.6g}, one over the largest eigenvalue of the data"
             raise ValueError(f"step = {self.step:g} is not allowed: must be {bound}")
         return self
 
-    def coordinates(self) -> dict[str, Any]:
-        """The times at which the errors are given."""
-        return {"time": self.time}
-
     def realised(self, size: int) -> Self:
         """The law with the ratio and the weights that `size` features give; a step too long for them is shortened."""
         whole = super(EarlyStopping, self.replace(step=0.0)).realised(size)
         return whole.replace(step=min(self.step, whole.longest_step())) if self.step else whole
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, times: Array, ratio: Array, noise: Array) -> Values:
         """The limit at every time, over a grid of ratios and noise levels."""
-        ratio, noise = self.arrays(grid, "ratio", "noise")
-        if np.ndim(self.time):
-            ratio, noise = ratio[..., None], noise[..., None]
-        return risk(np.asarray(self.time), ratio, noise, self.eigenvalues, self.shares, self.signal, self.step)
+        population = (self.eigenvalues, self.shares, self.signal_energy)
+        return risk(times, ratio, noise, *population, self.step, self.refinement)
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw, times: Array, noise: Array) -> Values:
         """One draw of the inputs serves every time and noise level; signal and noise are averaged in closed form."""
-        (tau,) = self.arrays(path, "noise")
-        if np.ndim(self.time):
-            tau = tau[..., None]
-        design = self.draw(size, seed)
+        design, tau2 = self.design(draw), noise**2
         if self.step:
             with np.errstate(invalid="ignore"):
-                chosen = descent_filter(design.values, np.round(np.asarray(self.time) / self.step), self.step)
+                chosen = descent_filter(design.values, np.round(times / self.step), self.step)
         else:
-            chosen = flow_filter(design.values, np.asarray(self.time))
-        bias, variance = design.bias(chosen, self.signal), tau**2 * design.variance(chosen, 1.0)
-        quiet, loud = (design.train_error(chosen, self.signal, level) for level in (0.0, 1.0))
-        values = (bias, variance, bias + variance, bias + variance + tau**2, quiet + tau**2 * (loud - quiet))
-        return dict(zip(self.observables, np.broadcast_arrays(*values), strict=True))
+            chosen = flow_filter(design.values, times)
+        bias, variance = design.bias(chosen, self.signal_energy), tau2 * design.variance(chosen, 1.0)
+        quiet, loud = (design.train_error(chosen, self.signal_energy, level) for level in (0.0, 1.0))
+        return dict(
+            bias=bias,
+            variance=variance,
+            excess_risk=bias + variance,
+            test_error=bias + variance + tau2,
+            train_error=quiet + tau2 * (loud - quiet),
+        )
 
     def longest_step(self) -> float:
         """One over the largest eigenvalue of the data: the longest step that this law takes.
@@ -354,11 +353,11 @@ class EarlyStopping(LinearModel):
             raise ValueError("ratio = inf is not allowed here: no stopping time changes the test error")
         values = np.asarray(self.eigenvalues)
         low, high = 1e-3 / float(right_edge(values, self.ratio * self.shares)), 1e7 / float(values[values > 0].min())
-        ends = {end: float(np.asarray(self.replace(time=end).evaluate()["excess_risk"])) for end in (0.0, math.inf)}
+        ends = {end: float(self.replace(times=end).evaluate()["excess_risk"]) for end in (0.0, math.inf)}
         best, excess = min(ends.items(), key=lambda pair: pair[1])
         for _ in range(SCANS):
             times = np.unique(whole_steps(np.geomspace(low, high, SCAN_POINTS), self.step))
-            found = np.asarray(self.replace(time=tuple(times)).evaluate()["excess_risk"])
+            found = self.replace(times=tuple(times)).evaluate()["excess_risk"]
             i = int(np.argmin(found))
             if found[i] < excess:
                 best, excess = float(times[i]), float(found[i])

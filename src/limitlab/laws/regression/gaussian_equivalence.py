@@ -1,4 +1,4 @@
-"""Gaussian equivalence of random features (claim T7).
+"""Gaussian equivalence of random features.
 
 Setting.  The regression of `RandomFeaturesRidge`, done twice with the same weights w_j, inputs x_i and labels: on the features
           s(<w_j, x_i>), and on the noisy linear features mu0 + mu1 <w_j, x_i> + mu* z_ij with independent normal z_ij, drawn
@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws.base import Status
+from limitlab.laws import Draw, Values, observable, shared
 from limitlab.laws.regression.random_features import limit_of
-from limitlab.laws.regression.random_features_model import REFERENCES, RandomFeaturesModel
-from limitlab.laws.results import Values
+from limitlab.laws.regression.random_features_model import RandomFeaturesModel
 from limitlab.models.random_features import FeatureRidge, linear_features, nonlinear_features
+
+__all__ = ["GaussianEquivalence"]
 
 Array = NDArray[np.float64]
 
@@ -51,37 +51,29 @@ class GaussianEquivalence(RandomFeaturesModel):
     True
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "n, N, d -> infinity with N/d and n/d fixed; it fails when n or N is of order d^2"
-    references: ClassVar[tuple[str, ...]] = (
-        *REFERENCES,
-        """@article{hu2023universality,
-  title={Universality laws for high-dimensional learning with random features},
-  author={Hu, Hong and Lu, Yue M.},
-  journal={IEEE Transactions on Information Theory}, volume={69}, number={3}, pages={1932--1964}, year={2023}
-}""",
-    )
-    claims: ClassVar[tuple[str, ...]] = ("T7",)
-    observables: ClassVar[tuple[str, ...]] = (
-        *COMPARED,
-        *(f"linear_{name}" for name in COMPARED),
-        *(f"{name}_gap" for name in COMPARED),
-    )
+    status = "theorem"
+    regime = "n, N, d -> infinity with N/d and n/d fixed; it fails when n or N is of order d^2"
+    references = ("mei2022generalization", "hu2023universality")
+    observables = {
+        **shared(*COMPARED),
+        **{f"linear_{name}": observable(f"{meta.long_name}, linear features") for name, meta in shared(*COMPARED).items()},
+        **{f"{name}_gap": observable(f"{meta.long_name}, difference") for name, meta in shared(*COMPARED).items()},
+    }
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, **numbers: Array) -> Values:
         """The common limit of both, and gaps of 0."""
-        limit = limit_of(self, grid)
+        limit = limit_of(self, **numbers)
         return side_by_side(limit, limit, COMPARED)
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw, **path: Array) -> Values:
         """Both regressions on the same weights, inputs and labels; warns when the size leaves the proportional regime."""
-        warn_beyond_proportional(size, *self.counts(size))
-        rng, weights, X, X_new = self.draw(size, seed)
+        warn_beyond_proportional(draw.size, draw.count("width_ratio"), draw.count("sample_ratio"))
+        weights, X, X_new = self.inputs(draw)
         nonlinear = [nonlinear_features(inputs, weights, self.activation) for inputs in (X, X_new)]
-        linear = [linear_features(rng, inputs, weights, self.moments()) for inputs in (X, X_new)]
-        labels = rng.bit_generator.random_raw()  # the seed of the labels, which both regressions share
+        linear = [linear_features(draw.rng, inputs, weights, self.moments()) for inputs in (X, X_new)]
+        labels = draw.rng.bit_generator.random_raw()  # the seed of the labels, which both regressions share
         runs = [
-            self.measure(FeatureRidge(Z, X, Z_new, X_new), np.random.default_rng(labels), path)
+            self.regression(FeatureRidge(Z, X, Z_new, X_new), np.random.default_rng(labels), **path)
             for Z, Z_new in (nonlinear, linear)
         ]
         return side_by_side(runs[0], runs[1], COMPARED)

@@ -1,4 +1,4 @@
-r"""k nearest neighbours at a cusp (claim J3).
+r"""k nearest neighbours at a cusp.
 
 Setting.  n inputs uniform in the unit ball of R^d; y = C |x|^beta + noise of variance tau^2; the estimate at the origin is
           the mean of the labels of the k nearest inputs.
@@ -17,17 +17,17 @@ Status.   Theorem: moments of order statistics, summed in closed form.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import parameter
-from limitlab.laws.regression.cusp import drawn_errors, summary_of_errors
-from limitlab.laws.results import Values
+from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.laws.regression.cusp import Labels, drawn_errors, summary_of_errors
 from limitlab.numerics.special import gamma_ratio
+
+__all__ = ["NearestNeighbours"]
 
 Array = NDArray[np.float64]
 
@@ -121,50 +121,40 @@ class NearestNeighbours(Law):
     15
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "every number of samples n, neighbours k <= n and dimension d: exact at finite n"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "every number of samples n, neighbours k <= n and dimension d: exact at finite n"
+    assumptions = (
         "inputs uniform in the unit ball, query at its centre",
         "target amplitude * |x|^smoothness (Holder exponent in (0, 1])",
         "independent label noise of mean 0 and standard deviation `noise`",
     )
-    references: ClassVar[tuple[str, ...]] = (
-        """@book{biau2015lectures,
-  title = {Lectures on the Nearest Neighbor Method},
-  author = {Biau, G{\\'e}rard and Devroye, Luc},
-  publisher = {Springer},
-  year = {2015}
-}""",
-        """@book{gyorfi2002distribution,
-  title = {A Distribution-Free Theory of Nonparametric Regression},
-  author = {Gy{\\"o}rfi, L{\\'a}szl{\\'o} and Kohler, Michael and Krzy{\\.z}ak, Adam and Walk, Harro},
-  publisher = {Springer},
-  year = {2002}
-}""",
-    )
-    claims: ClassVar[tuple[str, ...]] = ("J3",)
-    observables: ClassVar[tuple[str, ...]] = ("mean_bias", "squared_bias", "variance", "excess_risk", "test_error")
-    array_parameters: ClassVar[tuple[str, ...]] = (
-        "samples",
-        "neighbours",
-        "dimension",
-        "smoothness",
-        "amplitude",
-        "noise",
-    )
-    path_parameters: ClassVar[tuple[str, ...]] = ("neighbours", "smoothness", "amplitude", "noise")
-    size_meaning: ClassVar[str] = "number of independent training sets"
-    finite_size_rate: ClassVar[float] = math.inf
-    default_sizes: ClassVar[tuple[int, ...]] = (400, 800, 1600)
+    references = ("biau2015lectures", "gyorfi2002distribution")
+    observables = ("mean_bias", "squared_bias", "variance", "excess_risk", "test_error")
+    size_meaning = "number of independent training sets"
+    finite_size_rate = math.inf
+    default_sizes = (400, 800, 1600)
 
-    samples: int = parameter(100, "number of training samples", symbol="n", least=1, scale="log")
-    neighbours: int = parameter(5, "number of neighbours averaged, at most `samples`", symbol="k", least=1, scale="log")
-    dimension: int = parameter(2, "dimension of the inputs", symbol="d", least=1)
-    smoothness: float = parameter(1.0, "Holder exponent of the target", symbol=r"\beta", above=0, most=1)
-    amplitude: float = parameter(1.0, "size of the cusp", symbol="C", least=0)
-    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
-    labels: Literal["averaged", "drawn"] = parameter(
-        "averaged", "in experiments: average the noise in closed form, or draw it and run the estimator on points in R^d"
+    samples: int = parameter(100, "number of samples", symbol="n", least=1, scale="log", broadcasts=True)
+    neighbours: int = parameter(
+        5,
+        "number of neighbours averaged",
+        note="at most `samples`",
+        symbol="k",
+        least=1,
+        scale="log",
+        broadcasts=True,
+        one_draw_serves_many=True,
+    )
+    dimension: int = parameter(2, "dimension", note="of the inputs", symbol="d", least=1, broadcasts=True)
+    smoothness: float = parameter(
+        1.0, "Holder exponent of the target", symbol=r"\beta", above=0, most=1, broadcasts=True, one_draw_serves_many=True
+    )
+    amplitude: float = parameter(1.0, "size of the cusp", symbol="C", least=0, broadcasts=True, one_draw_serves_many=True)
+    noise: float = parameter(
+        0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True, one_draw_serves_many=True
+    )
+    labels: Labels = parameter(
+        "averaged", "signal and noise of the labels, averaged in closed form or drawn", kind="experiment"
     )
 
     @model_validator(mode="after")
@@ -172,9 +162,9 @@ class NearestNeighbours(Law):
         _check_counts(np.asarray(float(self.samples)), np.asarray(float(self.neighbours)))
         return self
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, **numbers: Array) -> Values:
         """The exact law over a grid of any of its numbers."""
-        return risk(*self.arrays(grid, *self.array_parameters))
+        return risk(**numbers)
 
     def best_neighbours(self) -> int:
         """The k that minimises the excess risk.
@@ -185,7 +175,7 @@ class NearestNeighbours(Law):
         low, high = 1, self.samples
         while True:  # all whole numbers if they are few, else a geometric scan that closes in on its best point
             k = np.unique(np.round(np.geomspace(low, high, SCAN))) if high - low > SCAN else np.arange(low, high + 1.0)
-            best = int(np.argmin(np.asarray(self.evaluate(neighbours=k)["excess_risk"])))
+            best = int(np.argmin(self.evaluate(neighbours=k)["excess_risk"]))
             if high - low <= SCAN:
                 return int(k[best])
             low, high = int(k[max(best - 1, 0)]), int(k[min(best + 1, k.size - 1)])
@@ -198,23 +188,23 @@ class NearestNeighbours(Law):
         """
         return float(rate_exponent(self.dimension, self.smoothness))
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw, **path: Array) -> Values:
         """Mean over `size` training sets; one draw of distances serves every value of the path parameters."""
-        arrays = np.broadcast_arrays(*self.arrays(path, *self.path_parameters))
-        _check_whole(arrays[0])
-        _check_counts(np.asarray(float(self.samples)), arrays[0])
-        measure = self._averaged_labels if self.labels == "averaged" else self._drawn_labels
-        rows = measure(size, seed, *(array.ravel() for array in arrays))
+        names, arrays = list(path), np.broadcast_arrays(*path.values())
+        flat = dict(zip(names, (array.ravel() for array in arrays), strict=True))
+        _check_whole(flat["neighbours"])
+        _check_counts(np.asarray(float(self.samples)), flat["neighbours"])
+        rows = (self._averaged_labels if self.labels == "averaged" else self._drawn_labels)(draw, **flat)
         return {name: row.reshape(arrays[0].shape) for name, row in rows.items()}
 
     def _averaged_labels(
-        self, size: int, seed: int, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
+        self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
     ) -> dict[str, Array]:
         """Bias from drawn order statistics; the variance given the inputs is tau^2/k whatever they are."""
-        most = int(neighbours.max())
+        most, size = int(neighbours.max()), draw.size
         sums = np.zeros((2, neighbours.size))
         blocks = -(-size * self.samples // BLOCK)
-        for sets, rng in zip(np.array_split(np.arange(size), blocks), self.rng(size, seed).spawn(blocks), strict=True):
+        for sets, rng in zip(np.array_split(np.arange(size), blocks), draw.rng.spawn(blocks), strict=True):
             marks = smallest_uniforms(rng, self.samples, most, len(sets))
             for beta in np.unique(smoothness):
                 means = np.cumsum(marks ** (beta / self.dimension), axis=0) / np.arange(1, most + 1)[:, None]
@@ -225,15 +215,15 @@ class NearestNeighbours(Law):
         return _observables(mean_bias, squared_bias, noise**2 / neighbours, noise)
 
     def _drawn_labels(
-        self, size: int, seed: int, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
+        self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
     ) -> dict[str, Array]:
         """The whole recipe, once per value of the path, from the same points and the same noise."""
         from limitlab.models.smoothers import NearestNeighbourRegressor
 
         runs = []
         for k, beta, c, tau in zip(neighbours, smoothness, amplitude, noise, strict=True):
-            rng, model = self.rng(size, seed), NearestNeighbourRegressor(neighbours=int(k))
-            errors, _ = drawn_errors(rng, model, size, self.samples, self.dimension, beta, c, tau)
+            rng, model = self.draw(draw.size, draw.seed).rng, NearestNeighbourRegressor(neighbours=int(k))
+            errors, _ = drawn_errors(rng, model, draw.size, self.samples, self.dimension, beta, c, tau)
             new_noise = tau * rng.standard_normal(errors.shape)
             runs.append({**summary_of_errors(errors), "test_error": np.mean((new_noise - errors) ** 2)})
         return {name: np.array([run[name] for run in runs]) for name in self.observables}

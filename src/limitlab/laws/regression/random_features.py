@@ -1,4 +1,4 @@
-"""Ridge regression on random features (claims T4, T5, T6).
+"""Ridge regression on random features.
 
 Setting.  x uniform on the sphere of radius sqrt(d); y = F0 + <beta, x> + f_NL(x) + noise of standard deviation tau, where
           |beta| = F1 and f_NL, of norm F*, has no constant or linear part. Features s(<w_j, x>), j <= N, with w_j uniform on the
@@ -20,18 +20,17 @@ Status.   Theorem (Mei and Montanari 2022); (4)-(7) are algebraically equivalent
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.laws.base import Status
+from limitlab.laws import Draw, Values
 from limitlab.laws.regression.random_features_model import RandomFeaturesModel
 from limitlab.laws.regression.random_features_point import coefficients, fixed_point, weighted
 from limitlab.laws.regression.random_features_tuning import best_ridge, ridgeless_width, snr_threshold
-from limitlab.laws.results import Values
 from limitlab.models.random_features import FeatureRidge, nonlinear_features
+
+__all__ = ["RandomFeaturesRidge"]
 
 Array = NDArray[np.float64]
 
@@ -87,15 +86,11 @@ def risk(
     return dict(zip(limits, np.broadcast_arrays(*limits.values()), strict=True))
 
 
-def limit_of(model: RandomFeaturesModel, grid: Mapping[str, Any]) -> dict[str, Array]:
-    """`risk` at the parameters of a model, or over a grid of some of them.
-
-    A constant that the features cannot carry counts as part of the nonlinear signal.
-    """
-    psi1, psi2, lam, f1, fs, f0, tau = model.arrays(grid, *model.array_parameters)
+def limit_of(model: RandomFeaturesModel, constant: Array, nonlinear_signal: Array, **numbers: Array) -> dict[str, Array]:
+    """`risk` of a model; a constant that its features cannot carry counts as part of the nonlinear signal."""
     mu = model.moments()
-    unlearned = 0.0 if model.learns_constant() else f0
-    return risk(psi1, psi2, lam, mu.linear, mu.nonlinear, f1, np.hypot(fs, unlearned), tau)
+    unlearned = 0.0 if model.learns_constant() else constant
+    return risk(linear=mu.linear, nonlinear=mu.nonlinear, nonlinear_signal=np.hypot(nonlinear_signal, unlearned), **numbers)
 
 
 class RandomFeaturesRidge(RandomFeaturesModel):
@@ -111,10 +106,9 @@ class RandomFeaturesRidge(RandomFeaturesModel):
     2.751938394
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "n, N, d -> infinity with N/d and n/d fixed; far beyond (n or N of order d^2) more is learned"
-    claims: ClassVar[tuple[str, ...]] = ("T4", "T5", "T6")
-    observables: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "n, N, d -> infinity with N/d and n/d fixed; far beyond (n or N of order d^2) more is learned"
+    observables = (
         "bias",
         "variance",
         "excess_risk",
@@ -126,9 +120,9 @@ class RandomFeaturesRidge(RandomFeaturesModel):
 
     # -- the limit ----------------------------------------------------------------------------------------------------
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, **numbers: Array) -> Values:
         """The limit, over a grid of ratios, penalties and sizes of the parts of the target."""
-        return limit_of(self, grid)
+        return limit_of(self, **numbers)
 
     def signal_to_noise(self) -> float:
         """rho = F1^2 / (tau^2 + F*^2), the ratio that decides which penalty is best (infinite without noise).
@@ -169,8 +163,8 @@ class RandomFeaturesRidge(RandomFeaturesModel):
 
     # -- the experiment -----------------------------------------------------------------------------------------------
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw, **path: Array) -> Values:
         """One draw of weights and inputs; it serves every penalty and every size of the parts of the target."""
-        rng, weights, X, X_new = self.draw(size, seed)
+        weights, X, X_new = self.inputs(draw)
         Z, Z_new = (nonlinear_features(inputs, weights, self.activation) for inputs in (X, X_new))
-        return self.measure(FeatureRidge(Z, X, Z_new, X_new), rng, path)
+        return self.regression(FeatureRidge(Z, X, Z_new, X_new), draw.rng, **path)

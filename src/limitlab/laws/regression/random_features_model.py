@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab.laws.base import Law
-from limitlab.laws.parameters import parameter
+from limitlab.laws import Draw, Law, parameter
+from limitlab.laws.regression.cusp import Labels
 from limitlab.models.activations import Activation, Moments, moments
 from limitlab.models.random_features import FeatureRidge, Forms, Part, draw_inputs, draw_weights
 
@@ -27,19 +27,10 @@ Array = NDArray[np.float64]
 NO_MEAN = 1e-12
 """A mean of the activation below this fraction of its size counts as 0: its features cannot carry a constant."""
 
-REFERENCES = (
-    """@article{mei2022generalization,
-  title={The generalization error of random features regression: Precise asymptotics and the double descent curve},
-  author={Mei, Song and Montanari, Andrea},
-  journal={Communications on Pure and Applied Mathematics}, volume={75}, number={4}, pages={667--766}, year={2022}
-}""",
-)
 
+class Inputs(NamedTuple):
+    """The weights and inputs of one experiment."""
 
-class Draw(NamedTuple):
-    """The inputs and weights of one experiment, and the generator for whatever is drawn next."""
-
-    rng: np.random.Generator
     weights: Array  # (N, d)
     X: Array  # (n, d)
     X_new: Array  # fresh rows to test on
@@ -48,40 +39,51 @@ class Draw(NamedTuple):
 class RandomFeaturesModel(Law):
     """Regression on random neurons: a linear signal, other parts of the target, noise, and a ridge penalty."""
 
-    assumptions: ClassVar[tuple[str, ...]] = (
+    assumptions = (
         "inputs uniform on the sphere of radius sqrt(d), first-layer weights uniform on the unit sphere and not trained",
         "the target's nonlinear part is a random function of degree 2 or more (a fixed one converges more slowly)",
         "independent label noise of constant variance",
     )
-    references: ClassVar[tuple[str, ...]] = REFERENCES
-    array_parameters: ClassVar[tuple[str, ...]] = (
-        "width_ratio",
-        "sample_ratio",
-        "ridge",
-        "signal",
-        "nonlinear_signal",
-        "constant",
-        "noise",
-    )
-    path_parameters: ClassVar[tuple[str, ...]] = ("ridge", "signal", "nonlinear_signal", "constant", "noise")
-    size_meaning: ClassVar[str] = "input dimension d"
-    default_sizes: ClassVar[tuple[int, ...]] = (40, 80, 160)
-    default_seeds: ClassVar[int] = 20
+    references = ("mei2022generalization",)
+    size_meaning = "input dimension d"
+    default_sizes = (40, 80, 160)
 
     width_ratio: float = parameter(
-        2.0, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log", infinite=True
+        2.0,
+        "random features per input dimension",
+        symbol=r"\psi_1 = N/d",
+        above=0,
+        scale="log",
+        infinite=True,
+        broadcasts=True,
+        count="size * value",
     )
     sample_ratio: float = parameter(
-        3.0, "samples per input dimension", symbol=r"\psi_2 = n/d", above=0, scale="log", infinite=True
+        3.0,
+        "samples per input dimension",
+        symbol=r"\psi_2 = n/d",
+        above=0,
+        scale="log",
+        infinite=True,
+        broadcasts=True,
+        count="size * value",
     )
-    ridge: float = parameter(1e-3, "ridge penalty", symbol=r"\lambda", least=0, scale="log")
-    activation: Activation = parameter("relu", "activation of the random neurons", symbol=r"\sigma")
-    signal: float = parameter(1.0, "size of the linear part of the target", symbol="F_1", least=0)
-    nonlinear_signal: float = parameter(0.0, "size of the nonlinear part of the target", symbol="F_*", least=0)
-    constant: float = parameter(0.0, "constant part of the target", symbol="F_0")
-    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
-    labels: Literal["averaged", "drawn"] = parameter(
-        "averaged", "signal and noise of a simulation: averaged in closed form (small spread) or drawn"
+    ridge: float = parameter(
+        1e-3, "ridge penalty", symbol=r"\lambda", least=0, scale="log", broadcasts=True, one_draw_serves_many=True
+    )
+    activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
+    signal: float = parameter(
+        1.0, "norm of the linear part of the target", symbol="F_1", least=0, broadcasts=True, one_draw_serves_many=True
+    )
+    nonlinear_signal: float = parameter(
+        0.0, "norm of the nonlinear part of the target", symbol="F_*", least=0, broadcasts=True, one_draw_serves_many=True
+    )
+    constant: float = parameter(0.0, "constant part of the target", symbol="F_0", broadcasts=True, one_draw_serves_many=True)
+    noise: float = parameter(
+        0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True, one_draw_serves_many=True
+    )
+    labels: Labels = parameter(
+        "averaged", "signal and noise of the labels, averaged in closed form or drawn", kind="experiment"
     )
 
     @model_validator(mode="after")
@@ -123,35 +125,20 @@ class RandomFeaturesModel(Law):
         mu = self.moments()
         return abs(mu.mean) > NO_MEAN * math.sqrt(mu.square)
 
-    def counts(self, size: int) -> tuple[int, int]:
-        """Numbers of features N and samples n that go with `size` input dimensions.
-
-        >>> from limitlab.laws import RandomFeaturesRidge
-        >>> RandomFeaturesRidge(width_ratio=2.0, sample_ratio=3.0).counts(50)
-        (100, 150)
-        """
-        return _count("width_ratio", self.width_ratio, size), _count("sample_ratio", self.sample_ratio, size)
-
-    def realised(self, size: int) -> Self:
-        """The law with the ratios of whole numbers."""
-        width, samples = self.counts(size)
-        return self.replace(width_ratio=width / size, sample_ratio=samples / size)
-
-    def draw(self, size: int, seed: int) -> Draw:
+    def inputs(self, draw: Draw) -> Inputs:
         """Weights, training inputs and fresh inputs of one experiment."""
-        rng = self.rng(size, seed)
-        width, samples = self.counts(size)
-        weights = draw_weights(rng, width, size)
-        return Draw(rng, weights, draw_inputs(rng, samples, size), draw_inputs(rng, max(2 * samples, 4 * size), size))
+        d, samples = draw.size, draw.count("sample_ratio")
+        weights = draw_weights(draw.rng, draw.count("width_ratio"), d)
+        return Inputs(weights, draw_inputs(draw.rng, samples, d), draw_inputs(draw.rng, max(2 * samples, 4 * d), d))
 
-    def measure(self, model: FeatureRidge, rng: np.random.Generator, path: Mapping[str, Any]) -> dict[str, Array]:
+    def regression(self, model: FeatureRidge, rng: np.random.Generator, ridge: Array, **sizes: Array) -> dict[str, Array]:
         """The observables of a regression on drawn features, for every penalty and every size of the parts of the target."""
-        lam, *sizes = np.broadcast_arrays(*self.arrays(path, *self.path_parameters))
-        parts = label_parts(*sizes)
+        lam, *broadcast = np.broadcast_arrays(ridge, *sizes.values())
+        parts = label_parts(**dict(zip(sizes, broadcast, strict=True)))
         per_dimension = model.width / model.X.shape[1]
         r = lam * model.samples * per_dimension
         forms = model.drawn(rng, r, tuple(parts)) if self.labels == "drawn" else model.averaged(r, tuple(parts))
-        return measured(forms, parts, lam * per_dimension)
+        return measured_errors(forms, parts, lam * per_dimension)
 
 
 def label_parts(signal: Array, nonlinear_signal: Array, constant: Array, noise: Array) -> dict[Part, Array]:
@@ -168,7 +155,7 @@ def label_parts(signal: Array, nonlinear_signal: Array, constant: Array, noise: 
     return parts
 
 
-def measured(forms: Forms, parts: Mapping[Part, Array], penalty: Array) -> dict[str, Array]:
+def measured_errors(forms: Forms, parts: Mapping[Part, Array], penalty: Array) -> dict[str, Array]:
     """The observables of one draw, from its quadratic forms in the parts of the label; `penalty` multiplies |a|^2."""
     weight = np.stack(np.broadcast_arrays(*parts.values()), axis=-1)
     test, train, norm = (np.einsum("...i,...ij,...j->...", weight, form, weight) for form in forms)
@@ -181,9 +168,3 @@ def measured(forms: Forms, parts: Mapping[Part, Array], penalty: Array) -> dict[
         coefficient_norm=norm,
         objective=train + penalty * norm,
     )
-
-
-def _count(name: str, ratio: float, size: int) -> int:
-    if math.isinf(ratio):
-        raise ValueError(f"{name} = inf is not allowed in a simulation: choose a finite number per input dimension")
-    return max(1, round(ratio * size))

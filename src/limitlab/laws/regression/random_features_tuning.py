@@ -1,4 +1,4 @@
-"""Which ridge is best for random features, and when none is (claim T6).
+"""Which ridge is best for random features, and when none is.
 
 At fixed ratios the risk depends on the ridge through the unknown t of `random_features_point`, and B, V are explicit in t. With
 rho = F1^2 / (tau^2 + F*^2), the risk falls as the last bit of ridge is taken away exactly if rho B_t + V_t <= 0 at lambda = 0

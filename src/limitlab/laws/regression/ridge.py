@@ -1,4 +1,4 @@
-"""Ridge and ridgeless regression in high dimension (claims J8, T9).
+"""Ridge and ridgeless regression in high dimension.
 
 Setting.  n samples y = <x, beta> + noise with p features, x = Sigma^{1/2} z, noise of standard deviation tau. The estimator
           minimises (1/n)|y - Xb|^2 + lambda |b|^2 (scikit-learn's alpha is n lambda; lambda = 0 is the least-norm solution).
@@ -17,16 +17,14 @@ Status.   Theorem (Dobriban and Wager 2018; Hastie et al. 2022), from the resolv
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.laws.base import Status
-from limitlab.laws.parameters import parameter
+from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
-from limitlab.laws.results import Values
 from limitlab.models.designs import Filter, ridge_filter
 from limitlab.numerics.equivalents import (
     edge_kappa,
@@ -39,6 +37,8 @@ from limitlab.numerics.equivalents import (
 )
 from limitlab.numerics.roots import bracketed_root
 
+__all__ = ["Ridge", "exact_ridgeless"]
+
 Array = NDArray[np.float64]
 
 SCAN_POINTS = 4000  # of the search for the best penalty, geometric in kappa
@@ -50,7 +50,7 @@ def risk(
     noise: ArrayLike,
     eigenvalues: ArrayLike = (1.0,),
     weights: ArrayLike = (1.0,),
-    signal: ArrayLike = (1.0,),
+    signal_energy: ArrayLike = (1.0,),
 ) -> dict[str, Array]:
     """The limit of every observable; `ratio`, `ridge` and `noise` broadcast, the spectrum is one-dimensional.
 
@@ -62,7 +62,7 @@ def risk(
         lambda: positive, 0, infinity, or negative above `negative_ridge_limit`.
     noise
         Standard deviation of the label noise.
-    eigenvalues, weights, signal
+    eigenvalues, weights, signal_energy
         Groups of the population spectrum: eigenvalue, share of the dimensions, squared norm of the coefficients.
 
     Examples
@@ -72,7 +72,7 @@ def risk(
     >>> risk([0.5, 1.0, 2.0], 0.0, 0.7)["test_error"].round(6).tolist()
     [0.98, inf, 1.48]
     """
-    s, load, b2, wide = spectrum(ratio, eigenvalues, weights, signal)
+    s, load, b2, wide = spectrum(ratio, eigenvalues, weights, signal_energy)
     lam, tau2 = np.asarray(ridge, dtype=float), np.asarray(noise, dtype=float) ** 2
     if (wide & np.isinf(lam)).any():
         raise ValueError(
@@ -127,7 +127,9 @@ def _with_wide_limit(limits: dict[str, Array], wide: NDArray[np.bool_], energy: 
     return {name: np.broadcast_to(value, shape) for name, value in limits.items()}
 
 
-def exact_ridgeless(samples: ArrayLike, features: ArrayLike, noise: ArrayLike, signal: ArrayLike = 1.0) -> dict[str, Array]:
+def exact_ridgeless(
+    samples: ArrayLike, features: ArrayLike, noise: ArrayLike, signal_energy: ArrayLike = 1.0
+) -> dict[str, Array]:
     """Mean errors of the least-norm solution at finite n and p, exact for standard Gaussian inputs; arguments broadcast.
 
     They follow from the mean of an inverse Wishart matrix (docs/theory/ridge.md, eq. 10) and are infinite for |n - p| <= 1.
@@ -136,7 +138,7 @@ def exact_ridgeless(samples: ArrayLike, features: ArrayLike, noise: ArrayLike, s
     [0.773684211, 1.0]
     """
     n, p = (np.asarray(count, dtype=float) for count in (samples, features))
-    r2, tau2 = np.asarray(signal, dtype=float), np.asarray(noise, dtype=float) ** 2
+    r2, tau2 = np.asarray(signal_energy, dtype=float), np.asarray(noise, dtype=float) ** 2
     if not (n >= 1).all() or not (p >= 1).all():
         raise ValueError("samples and features are not allowed: must be at least 1")
     margin = np.maximum(np.abs(n - p) - 1, 0.0)
@@ -156,7 +158,7 @@ def best_ridge(
     noise: float,
     eigenvalues: ArrayLike = (1.0,),
     weights: ArrayLike = (1.0,),
-    signal: ArrayLike = (1.0,),
+    signal_energy: ArrayLike = (1.0,),
     allow_negative: bool = True,
 ) -> float:
     """The penalty with the least test error; it may be negative with more features than samples, infinite without a signal.
@@ -167,7 +169,7 @@ def best_ridge(
     >>> round(best_ridge(4.0, 0.1, (1.0, 20.0), (0.95, 0.05), (0.0076, 1.0)), 6)
     -0.947296
     """
-    s, load, b2, wide = spectrum(ratio, eigenvalues, weights, signal)
+    s, load, b2, wide = spectrum(ratio, eigenvalues, weights, signal_energy)
     if wide.any():
         raise ValueError("ratio = inf is not allowed here: no penalty changes the test error")
     s, load, b2 = s[s > 0], load[s > 0], b2[s > 0]
@@ -219,25 +221,18 @@ class Ridge(LinearModel):
     0.5
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "n, p -> infinity with p/n fixed; the penalty is of the order of the eigenvalues of Sigma"
-    claims: ClassVar[tuple[str, ...]] = ("J8", "T9")
-    observables: ClassVar[tuple[str, ...]] = (
-        "bias",
-        "variance",
-        "excess_risk",
-        "test_error",
-        "train_error",
-        "degrees_of_freedom",
-        "effective_ridge",
-        "coefficient_norm",
-        "gcv",
-        "average_bias",
-    )
-    array_parameters: ClassVar[tuple[str, ...]] = ("ratio", "ridge", "noise")
-    path_parameters: ClassVar[tuple[str, ...]] = ("ridge", "noise")
+    status = "theorem"
+    regime = "n, p -> infinity with p/n fixed; the penalty is of the order of the eigenvalues of Sigma"
+    observables = {
+        **shared("bias", "variance", "excess_risk", "test_error", "train_error"),
+        **shared("degrees_of_freedom", "effective_ridge", "coefficient_norm"),
+        "gcv": observable("generalised cross-validation score", r"\mathrm{GCV}"),
+        "average_bias": observable("squared bias of the predictor averaged over training sets", r"\bar B"),
+    }
 
-    ridge: float = parameter(0.1, "ridge penalty", symbol=r"\lambda", scale="log")
+    ridge: float = parameter(
+        0.1, "ridge penalty", symbol=r"\lambda", scale="log", broadcasts=True, one_draw_serves_many=True
+    )
 
     @model_validator(mode="after")
     def _ridge_above_its_limit(self) -> Self:
@@ -252,17 +247,16 @@ class Ridge(LinearModel):
             raise ValueError(f"ridge = {self.ridge:g} is not allowed: must be {bound}, {remedy}")
         return self
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, ratio: Array, ridge: Array, noise: Array) -> Values:
         """The limit, over a grid of ratios, penalties and noise levels."""
-        ratio, ridge, noise = self.arrays(grid, "ratio", "ridge", "noise")
-        return risk(ratio, ridge, noise, self.eigenvalues, self.shares, self.signal)
+        return risk(ratio, ridge, noise, self.eigenvalues, self.shares, self.signal_energy)
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw, ridge: Array, noise: Array) -> Values:
         """One draw of the inputs serves every penalty and noise level; signal and noise are averaged in closed form."""
-        lam, tau = np.broadcast_arrays(*self.arrays(path, "ridge", "noise"))
-        design = self.draw(size, seed)
+        lam, tau = np.broadcast_arrays(ridge, noise)
+        design = self.design(draw)
         chosen = ridge_filter(design.values, lam)
-        bias, variance = design.bias(chosen, self.signal), design.variance(chosen, tau)
+        bias, variance = design.bias(chosen, self.signal_energy), design.variance(chosen, tau)
         left = design.left_over(chosen)
         # Where the fit interpolates, gcv and kappa are limits lambda -> 0, in which residual shares are proportional to 1/x.
         interpolates = left == 0
@@ -275,12 +269,12 @@ class Ridge(LinearModel):
             variance=variance,
             excess_risk=bias + variance,
             test_error=bias + variance + tau**2,
-            train_error=design.train_error(chosen, self.signal, tau),
+            train_error=design.train_error(chosen, self.signal_energy, tau),
             degrees_of_freedom=design.degrees_of_freedom(chosen),
             effective_ridge=np.where(interpolates, 1.0, lam) / scale,
-            coefficient_norm=design.coefficient_norm(chosen, self.signal, tau),
-            gcv=design.train_error(proxy, self.signal, tau) / scale**2,
-            average_bias=design.average_bias(chosen, self.signal),
+            coefficient_norm=design.coefficient_norm(chosen, self.signal_energy, tau),
+            gcv=design.train_error(proxy, self.signal_energy, tau) / scale**2,
+            average_bias=design.average_bias(chosen, self.signal_energy),
         )
 
     def negative_ridge_limit(self) -> float:
@@ -299,4 +293,4 @@ class Ridge(LinearModel):
         >>> Ridge(ratio=0.5, noise=0.5).optimal_ridge()
         0.125
         """
-        return best_ridge(self.ratio, self.noise, self.eigenvalues, self.shares, self.signal, allow_negative)
+        return best_ridge(self.ratio, self.noise, self.eigenvalues, self.shares, self.signal_energy, allow_negative)

@@ -1,4 +1,4 @@
-r"""The kernel smoother that interpolates: a kernel that is infinite at zero (claim J4).
+r"""The kernel smoother that interpolates: a kernel that is infinite at zero.
 
 Setting.  n inputs uniform in the unit ball of R^d; y = f_0 + C |x|^beta + noise of variance tau^2. The estimate at the tip
           is the mean of the labels within distance h, weighted by |x|^-a; 0 when there is none. At a sample the weight is
@@ -18,18 +18,18 @@ Status.   Theorem: (8)-(10) are identities; the rate is that of Belkin, Rakhlin 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.errors import ConvergenceError
-from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import parameter
-from limitlab.laws.regression.cusp import drawn_errors, summary_of_errors
-from limitlab.laws.results import Values
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.regression.cusp import Labels, drawn_errors, summary_of_errors
 from limitlab.numerics.laplace import weighted_average
+
+__all__ = ["SingularKernelSmoother"]
 
 Array = NDArray[np.float64]
 
@@ -185,57 +185,47 @@ class SingularKernelSmoother(Law):
     0.2888
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "every number of samples n, bandwidth h <= 1 and singularity 0 < a < d: exact at finite n"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "every number of samples n, bandwidth h <= 1 and singularity 0 < a < d: exact at finite n"
+    assumptions = (
         "inputs uniform in the unit ball, query at its centre",
         "target offset + amplitude * |x|^smoothness (Holder exponent in (0, 1])",
         "independent label noise of mean 0 and standard deviation `noise`",
         "an empty window is answered by 0",
     )
-    references: ClassVar[tuple[str, ...]] = (
-        """@inproceedings{belkin2019does,
-  title = {Does data interpolation contradict statistical optimality?},
-  author = {Belkin, Mikhail and Rakhlin, Alexander and Tsybakov, Alexandre B.},
-  booktitle = {International Conference on Artificial Intelligence and Statistics},
-  year = {2019}
-}""",
-        """@article{devroye1998hilbert,
-  title = {The {H}ilbert kernel regression estimate},
-  author = {Devroye, Luc and Gy{\\"o}rfi, L{\\'a}szl{\\'o} and Krzy{\\.z}ak, Adam},
-  journal = {Journal of Multivariate Analysis},
-  volume = {65},
-  pages = {209--227},
-  year = {1998}
-}""",
-    )
-    claims: ClassVar[tuple[str, ...]] = ("J4",)
-    observables: ClassVar[tuple[str, ...]] = ("mean_bias", "squared_bias", "variance", "excess_risk", "empty_probability")
-    array_parameters: ClassVar[tuple[str, ...]] = (
-        "samples",
-        "bandwidth",
-        "singularity",
-        "dimension",
-        "smoothness",
-        "amplitude",
-        "noise",
-        "offset",
-    )
-    path_parameters: ClassVar[tuple[str, ...]] = ("singularity", "smoothness", "amplitude", "noise", "offset")
-    size_meaning: ClassVar[str] = "number of independent training sets"
-    finite_size_rate: ClassVar[float] = math.inf
-    default_sizes: ClassVar[tuple[int, ...]] = (400, 800, 1600)
+    references = ("belkin2019does", "devroye1998hilbert")
+    observables = {
+        **shared("mean_bias", "squared_bias", "variance", "excess_risk"),
+        "empty_probability": observable("probability that no sample is within the bandwidth", r"P_0"),
+    }
+    size_meaning = "number of independent training sets"
+    finite_size_rate = math.inf
+    default_sizes = (400, 800, 1600)
 
-    samples: int = parameter(100, "number of training samples", symbol="n", least=1, scale="log")
-    bandwidth: float = parameter(0.2, "radius of the window", symbol="h", above=0, most=1, scale="log")
-    singularity: float = parameter(0.6, "exponent of the kernel at zero, below `dimension`", symbol="a", above=0)
-    dimension: int = parameter(2, "dimension of the inputs", symbol="d", least=1)
-    smoothness: float = parameter(1.0, "Holder exponent of the target", symbol=r"\beta", above=0, most=1)
-    amplitude: float = parameter(1.0, "size of the cusp", symbol="C", least=0)
-    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
-    offset: float = parameter(0.0, "value of the target at the query", symbol="f_0")
-    labels: Literal["averaged", "drawn"] = parameter(
-        "averaged", "in experiments: average the noise in closed form, or draw it and run the estimator on points in R^d"
+    samples: int = parameter(100, "number of samples", symbol="n", least=1, scale="log", broadcasts=True)
+    bandwidth: float = parameter(0.2, "radius of the window", symbol="h", above=0, most=1, scale="log", broadcasts=True)
+    singularity: float = parameter(
+        0.6,
+        "exponent of the kernel at zero",
+        note="below `dimension`",
+        symbol="a",
+        above=0,
+        broadcasts=True,
+        one_draw_serves_many=True,
+    )
+    dimension: int = parameter(2, "dimension", note="of the inputs", symbol="d", least=1, broadcasts=True)
+    smoothness: float = parameter(
+        1.0, "Holder exponent of the target", symbol=r"\beta", above=0, most=1, broadcasts=True, one_draw_serves_many=True
+    )
+    amplitude: float = parameter(1.0, "size of the cusp", symbol="C", least=0, broadcasts=True, one_draw_serves_many=True)
+    noise: float = parameter(
+        0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True, one_draw_serves_many=True
+    )
+    offset: float = parameter(
+        0.0, "value of the target at the query", symbol="f_0", broadcasts=True, one_draw_serves_many=True
+    )
+    labels: Labels = parameter(
+        "averaged", "signal and noise of the labels, averaged in closed form or drawn", kind="experiment"
     )
 
     @model_validator(mode="after")
@@ -243,9 +233,9 @@ class SingularKernelSmoother(Law):
         _check_singularity(np.asarray(self.singularity), np.asarray(float(self.dimension)))
         return self
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, **numbers: Array) -> Values:
         """The exact law over a grid of any of its numbers."""
-        return risk(*self.arrays(grid, *self.array_parameters))
+        return risk(**numbers)
 
     def best_bandwidth(self, empty_cost: float | None = None) -> float:
         """The bandwidth in (0, 1] that minimises the excess risk, with a price on saying nothing.
@@ -264,8 +254,7 @@ class SingularKernelSmoother(Law):
 
         def cost(log_h: ArrayLike) -> Array:
             values = self.evaluate(bandwidth=np.exp(np.asarray(log_h)))
-            empty = np.asarray(values["empty_probability"])
-            return np.asarray(np.asarray(values["excess_risk"]) + (price - self.offset**2) * empty)
+            return np.asarray(values["excess_risk"] + (price - self.offset**2) * values["empty_probability"])
 
         lowest = -np.log(10.0 * self.samples) / self.dimension  # a tenth of a sample in the window
         scan = np.linspace(lowest, 0.0, SCAN)
@@ -282,19 +271,19 @@ class SingularKernelSmoother(Law):
         """
         return float(rate_exponent(self.singularity, self.dimension, self.smoothness))
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw, **path: Array) -> Values:
         """Mean over `size` training sets; one draw of the samples serves every value of the path parameters."""
-        arrays = np.broadcast_arrays(*self.arrays(path, *self.path_parameters))
-        _check_singularity(arrays[0], np.asarray(float(self.dimension)))
-        measure = self._averaged_labels if self.labels == "averaged" else self._drawn_labels
-        rows = measure(size, seed, *(array.ravel() for array in arrays))
+        names, arrays = list(path), np.broadcast_arrays(*path.values())
+        flat = dict(zip(names, (array.ravel() for array in arrays), strict=True))
+        _check_singularity(flat["singularity"], np.asarray(float(self.dimension)))
+        rows = (self._averaged_labels if self.labels == "averaged" else self._drawn_labels)(draw, **flat)
         return {name: row.reshape(arrays[0].shape) for name, row in rows.items()}
 
     def _averaged_labels(
-        self, size: int, seed: int, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
+        self, draw: Draw, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
     ) -> dict[str, Array]:
         """Weights from drawn distances; given them, bias and variance are sums."""
-        rng, p = self.rng(size, seed), self.bandwidth**self.dimension
+        rng, size, p = draw.rng, draw.size, self.bandwidth**self.dimension
         counts = rng.binomial(self.samples, p, size)
         q, b = singularity / self.dimension, smoothness / self.dimension
         sums = np.zeros((3, q.size))
@@ -312,17 +301,18 @@ class SingularKernelSmoother(Law):
         )
 
     def _drawn_labels(
-        self, size: int, seed: int, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
+        self, draw: Draw, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
     ) -> dict[str, Array]:
         """The whole recipe, once per value of the path, from the same points and the same noise."""
         from limitlab.models.smoothers import SingularKernelRegressor
 
         runs = []
         for a, beta, c, tau, f0 in zip(singularity, smoothness, amplitude, noise, offset, strict=True):
-            rng, model = self.rng(size, seed), SingularKernelRegressor(bandwidth=self.bandwidth, singularity=float(a))
-            errors, distances = drawn_errors(rng, model, size, self.samples, self.dimension, beta, c, tau, f0)
+            rng = self.draw(draw.size, draw.seed).rng
+            model = SingularKernelRegressor(bandwidth=self.bandwidth, singularity=float(a))
+            errors, distances = drawn_errors(rng, model, draw.size, self.samples, self.dimension, beta, c, tau, f0)
             inside = int((distances <= self.bandwidth).sum())
-            empty = share_of_empty_sets(inside, self.samples, size)
+            empty = share_of_empty_sets(inside, self.samples, draw.size)
             runs.append({**summary_of_errors(errors), "empty_probability": np.asarray(empty)})
         return {name: np.array([run[name] for run in runs]) for name in self.observables}
 

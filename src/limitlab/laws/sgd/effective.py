@@ -1,4 +1,4 @@
-"""Effective dynamics of online SGD for any loss and any summary statistics (claim J18; docs/theory/effective_dynamics.md).
+"""Effective dynamics of online SGD for any loss and any summary statistics (docs/theory/effective_dynamics.md).
 
 Setting.  x <- x - delta grad L(x, Y) with a fresh sample per step, delta = c / N; statistics u(x); time t = delta * steps.
 Result.   As N -> infinity du = (-f + g) dt + Sigma^{1/2} dB, with the population drift f, the corrector g and the volatility Sigma

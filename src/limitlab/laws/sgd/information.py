@@ -1,4 +1,4 @@
-"""What one sample tells a student about its teacher: population loss, information exponent, gradient noise (claim J15).
+"""What one sample tells a student about its teacher: population loss, information exponent, gradient noise.
 
 Setting.  a ~ N(0, I_N), label y = f(<a, v0>) + noise, student g(<a, x>) with |x| = 1, loss L = (y - g)^2; m = <x, v0>. With (z, w)
           standard Gaussian of correlation m (docs/theory/online_sgd.md):

@@ -1,4 +1,4 @@
-"""Two Gaussian clusters by online maximum likelihood (claims J15, J16; docs/theory/online_sgd.md, section 2).
+"""Two Gaussian clusters by online maximum likelihood (docs/theory/online_sgd.md, section 2).
 
 Setting.  Samples eps v0 + N(0, I), eps = +-1 with odds e^{2h}; loss -log cosh(<a, x> + h), spherical SGD.
 Limit.    N -> infinity at a fixed step delta; s = delta * samples / N.
@@ -22,6 +22,8 @@ from limitlab.laws.sgd.information import InformationExponent
 from limitlab.laws.sgd.spherical import Array, SphericalSGD
 from limitlab.numerics.gaussian import panel_rule
 
+__all__ = ["OnlineMixture"]
+
 
 @lru_cache(maxsize=1)
 def _rule() -> tuple[Array, Array]:
@@ -34,7 +36,7 @@ class OnlineMixture(SphericalSGD):
 
     Examples
     --------
-    >>> law = OnlineMixture(field=0.5, step=0.8, start=0.0, times=(1.0, 2.0))
+    >>> law = OnlineMixture(field=0.5, step=0.8, start_overlap=0.0, times=(1.0, 2.0))
     >>> law.theory().overlap.values.round(6).tolist()
     [0.164121, 0.374231]
     >>> OnlineMixture(field=0.0).information_exponent().order
@@ -43,7 +45,7 @@ class OnlineMixture(SphericalSGD):
 
     field: float = parameter(0.5, "half the logarithm of the odds of the first cluster", symbol="h")
     times: float | tuple[float, ...] = parameter(
-        (1.0, 3.0, 6.0), "rescaled time: step times samples over N (one number or several)", symbol="s", least=0
+        (1.0, 3.0, 6.0), "times", note="step times samples over the dimension", symbol="s", kind="coordinate", least=0
     )
 
     def _average(self, function: Callable[[Array], Array], m: ArrayLike, signed: bool = False) -> Array:

@@ -1,4 +1,4 @@
-"""Online PCA: spherical SGD that looks for the direction of largest variance (claims J15, J16; docs/theory/online_sgd.md, section 2).
+"""Online PCA: spherical SGD that looks for the direction of largest variance (docs/theory/online_sgd.md, section 2).
 
 Setting.  Samples a ~ N(0, I + lambda v0 v0^T), loss -<a, x>^2, spherical SGD.
 Limit.    N -> infinity at a fixed step delta; s = delta * samples / N.
@@ -18,21 +18,30 @@ from limitlab.laws.parameters import parameter
 from limitlab.laws.sgd.information import InformationExponent
 from limitlab.laws.sgd.spherical import Array, SphericalSGD
 
+__all__ = ["OnlinePCA"]
+
 
 class OnlinePCA(SphericalSGD):
     """How fast does online PCA find a direction of larger variance, and how well does it end up aligned with it?
 
     Examples
     --------
-    >>> law = OnlinePCA(snr=2.0, step=0.5, start=0.1, times=(1.0, 2.0))
+    >>> law = OnlinePCA(snr=2.0, step=0.5, start_overlap=0.1, times=(1.0, 2.0))
     >>> law.theory().overlap.values.round(6).tolist()
     [0.667718, 0.707]
     >>> law.critical_step(), round(law.stable_overlap() ** 2, 9)
     (2.0, 0.5)
     """
 
-    snr: float = parameter(2.0, "variance in excess of 1 along the direction", symbol=r"\lambda", above=0, scale="log")
-    start: float = parameter(0.3, "overlap at the start", symbol="m_0", above=-1, below=1)
+    snr: float = parameter(
+        2.0,
+        "signal-to-noise ratio",
+        note="variance in excess of 1 along the direction",
+        symbol=r"\lambda",
+        above=0,
+        scale="log",
+    )
+    start_overlap: float = parameter(0.3, "overlap at the start", symbol="m_0", above=-1, below=1)
 
     def population_loss(self, m: ArrayLike) -> Array:
         """-1 - lambda m^2."""

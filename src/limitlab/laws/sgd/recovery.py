@@ -1,4 +1,4 @@
-"""How many samples until a direction is found: laws of the weak recovery time (claims J16, J17; docs/theory/online_sgd.md).
+"""How many samples until a direction is found: laws of the weak recovery time (docs/theory/online_sgd.md).
 
 Setting.  Spherical online SGD in dimension N with step delta, started uniformly on the sphere: u = sqrt(N) m starts as N(0, 1). tau is
           the first step with m > level (information exponent k odd) or |m| > level (k even); h(m) is the drift (7).

@@ -1,4 +1,4 @@
-"""Online SGD of one neuron on the labels of another one (claims J15, J16, J17; docs/theory/online_sgd.md, section 2).
+"""Online SGD of one neuron on the labels of another one (docs/theory/online_sgd.md, section 2).
 
 Setting.  Gaussian inputs, labels f(<a, v0>) + noise of standard deviation tau, student g(<a, x>), squared loss, spherical SGD.
 Limit.    N -> infinity at a fixed step; s = step * samples / N.
@@ -24,13 +24,15 @@ from limitlab.models.activations import Activation
 from limitlab.models.tabulated import derivative_of
 from limitlab.numerics.gaussian import norm, panel_rule
 
+__all__ = ["OnlineSingleIndex"]
+
 
 class OnlineSingleIndex(SphericalSGD):
     """How many fresh samples does a neuron need to find its teacher's direction, and where does it settle?
 
     Examples
     --------
-    >>> law = OnlineSingleIndex(teacher="identity", student="identity", noise=0.5, step=0.5, start=0.0, times=(0.25, 0.5))
+    >>> law = OnlineSingleIndex(teacher="identity", student="identity", noise=0.5, step=0.5, start_overlap=0.0, times=(0.25, 0.5))
     >>> law.theory().overlap.values.round(6).tolist()
     [0.382415, 0.600309]
     >>> round(law.stable_overlap(), 6), round(law.recovery_time(0.5), 6)
@@ -103,9 +105,9 @@ class OnlineSingleIndex(SphericalSGD):
 
         return TeacherStudent(self.teacher, self.student, self.noise)
 
-    def accuracy(self) -> float:
-        """Accuracy of the averages."""
-        return 10 * self.averages().accuracy
+    def drift_error(self) -> float:
+        """Relative error of the Gaussian averages."""
+        return self.averages().accuracy
 
 
 def _check_square_integrable(name: str, activation: Activation) -> None:

@@ -1,4 +1,4 @@
-"""Spherical online SGD: what its three models share (claims J15 to J17; docs/theory/online_sgd.md).
+"""Spherical online SGD: what its three models share (docs/theory/online_sgd.md).
 
 Setting.  x <- (x - (delta / N) grad L) / |...| with one fresh sample per step, grad the gradient on the unit sphere, E L = phi(m),
           m = <x, v0>.
@@ -13,16 +13,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import model_validator
 
-from limitlab.errors import ConvergenceError
-from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import check_increasing, parameter
-from limitlab.laws.results import Values
+from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.laws.results import ROUNDING
 from limitlab.laws.sgd.information import InformationExponent
 from limitlab.laws.sgd.recovery import (
     BallisticRecovery,
@@ -31,54 +28,42 @@ from limitlab.laws.sgd.recovery import (
     logarithmic_constant,
     passage_time,
 )
+from limitlab.numerics.ode import integrate
 
 Array = NDArray[np.float64]
 
-REFERENCES: tuple[str, ...] = (
-    """@article{benarous2021online,
-  title={Online stochastic gradient descent on non-convex losses from high-dimensional inference},
-  author={Ben Arous, Gerard and Gheissari, Reza and Jagannath, Aukosh},
-  journal={Journal of Machine Learning Research}, volume={22}, number={106}, pages={1--51}, year={2021}
-}""",
-    """@inproceedings{benarous2022high,
-  title={High-dimensional limit theorems for {SGD}: Effective dynamics and critical scaling},
-  author={Ben Arous, Gerard and Gheissari, Reza and Jagannath, Aukosh},
-  booktitle={Advances in Neural Information Processing Systems}, volume={35}, pages={25349--25362}, year={2022}
-}""",
-)
 
 SCAN = 2001  # overlaps at which the sign of the drift is looked at
 NEAR = 1e-7  # distance from an end or a start that counts as being there
-ODE_TOLERANCE = 1e-11
 
 
 class SphericalSGD(Law):
     """What does online SGD on the sphere do with a loss whose average depends on one overlap?"""
 
-    status: ClassVar[Status] = "derived"
-    regime: ClassVar[str] = "N -> infinity at a fixed step, one fresh sample per step, time s = step * samples / N"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "derived"
+    regime = "N -> infinity at a fixed step, one fresh sample per step, time s = step * samples / N"
+    assumptions = (
         "samples are independent and used once",
         "the gradient is projected and the weights are normalised after every step",
     )
-    references: ClassVar[tuple[str, ...]] = REFERENCES
-    claims: ClassVar[tuple[str, ...]] = ("J15", "J16", "J17")
-    observables: ClassVar[tuple[str, ...]] = ("overlap",)
-    size_meaning: ClassVar[str] = "dimension N of the weights"
-    finite_size_rate: ClassVar[float] = 1.0
-    default_sizes: ClassVar[tuple[int, ...]] = (200, 400, 800)
-    default_seeds: ClassVar[int] = 40
+    references = ("benarous2021online", "benarous2022high")
+    observables = ("overlap",)
+    size_meaning = "dimension N of the weights"
+    default_sizes = (200, 400, 800)
+    default_seeds = 40
 
-    step: float = parameter(0.3, "step size", symbol=r"\delta", above=0, scale="log")
-    start: float = parameter(0.2, "overlap at the start", symbol="m_0", above=-1, below=1)
-    times: float | tuple[float, ...] = parameter(
-        (0.5, 1.0, 2.0, 4.0), "rescaled time: step times samples over N (one number or several)", symbol="s", least=0
+    former_names = {"start": "start_overlap"}
+
+    step: float = parameter(
+        0.3, "step size of the algorithm", note="times the dimension", symbol=r"\delta", above=0, scale="log"
     )
-
-    @model_validator(mode="after")
-    def _increasing_times(self) -> Self:
-        check_increasing(self.times)
-        return self
+    start_overlap: float = parameter(0.2, "overlap at the start", symbol="m_0", above=-1, below=1)
+    times: float | tuple[float, ...] = parameter(
+        (0.5, 1.0, 2.0, 4.0), "times", note="step times samples over the dimension", symbol="s", kind="coordinate", least=0
+    )
+    tolerance: float = parameter(
+        1e-11, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
+    )
 
     # -- what a model says ---------------------------------------------------------------------------------------------
 
@@ -106,9 +91,9 @@ class SphericalSGD(Law):
     def model(self) -> Any:
         """What `limitlab.models.online` simulates."""
 
-    def accuracy(self) -> float:
-        """Relative accuracy of the averages."""
-        return 1e-10
+    def drift_error(self) -> float:
+        """Relative error of the averages in the drift."""
+        return ROUNDING
 
     # -- what follows --------------------------------------------------------------------------------------------------
 
@@ -131,55 +116,42 @@ class SphericalSGD(Law):
             return 2 * found.push / float(self.gradient_noise(0.0))
         return math.inf if found.order == 1 else 0.0
 
-    def coordinates(self) -> dict[str, Any]:
-        """The rescaled times at which the overlap is given."""
-        return {"time": self.times}
-
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, times: Array) -> Values:
         """Equation (7) integrated."""
-        from scipy.integrate import solve_ivp
+        path = integrate(lambda _, m: self.drift(m), [self.start_overlap], times, self.tolerance)
+        # an error of the drift, which is of order one, acts over the whole time unless the flow forgets it
+        drifted = self.drift_error() * (1 + float(times[-1])) * float(np.abs(self.drift(path.states)).max(initial=0.0))
+        return dict(overlap=path.states[:, 0], accuracy={"overlap": float(path.errors[0]) + drifted})
 
-        times = np.atleast_1d(np.asarray(self.times, dtype=float))
-        path = np.full(times.size, self.start)
-        if times[-1] > 0:
-            solution = solve_ivp(
-                lambda _, m: self.drift(m), (0.0, times[-1]), [self.start], "DOP853", times, rtol=ODE_TOLERANCE, atol=1e-13
-            )
-            if not solution.success:
-                raise ConvergenceError(f"the overlap was not followed to the end: {solution.message}", solution.y)
-            path = solution.y[0]
-        return dict(overlap=path if np.ndim(self.times) else path[0], accuracy=max(10 * ODE_TOLERANCE, self.accuracy()))
-
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
-        """One run of the exact chain of the overlap, from `start`."""
+    def measured(self, draw: Draw, times: Array) -> Values:
+        """One run of the exact chain of the overlap, from `start_overlap`."""
         from limitlab.models.online import checked_dimension, overlap_path
 
-        counts = np.atleast_1d(self.samples(size))
-        rng = self.rng(checked_dimension(size), seed)
-        track = overlap_path(rng, self.model().compiled(), self.start, size, self.step, counts)
-        return dict(overlap=track if np.ndim(self.times) else track[0])
+        size = checked_dimension(draw.size)
+        counts = self.samples(times, size)
+        return dict(overlap=overlap_path(draw.rng, self.model().compiled(), self.start_overlap, size, self.step, counts))
 
     def full_experiment(self, size: int, seeds: Sequence[int]) -> Array:
         """Overlaps (seeds, times) of SGD with full vectors; the same law as that of the chain, and a check of it."""
         from limitlab.models.online import checked_dimension, full_overlap_paths
 
-        rngs = [self.rng(checked_dimension(size), seed) for seed in seeds]
-        counts = np.atleast_1d(self.samples(size)).tolist()
-        return full_overlap_paths(rngs, self.model(), self.start, size, self.step, counts)
+        rngs = [self.draw(checked_dimension(size), seed).rng for seed in seeds]
+        counts = self.samples(np.atleast_1d(self.times), size).tolist()
+        return full_overlap_paths(rngs, self.model(), self.start_overlap, size, self.step, counts)
 
-    def samples(self, size: int) -> NDArray[np.int64]:
+    def samples(self, times: ArrayLike, size: int) -> NDArray[np.int64]:
         """Number of steps at each of the times, in dimension `size`."""
-        return np.round(np.asarray(self.times, dtype=float) * size / self.step).astype(np.int64)
+        return np.round(np.asarray(times, dtype=float) * size / self.step).astype(np.int64)
 
     def stable_overlap(self) -> float:
-        """Where the flow from `start` ends (from just above it, if the start is an unstable point of rest)."""
-        here = float(self.drift(self.start))
+        """Where the flow from `start_overlap` ends (from just above it, if the start is an unstable point of rest)."""
+        here = float(self.drift(self.start_overlap))
         if abs(here) < 1e-9:
-            here = float(self.drift(self.start + 1e-4))
+            here = float(self.drift(self.start_overlap + 1e-4))
             if here <= 0:
-                return self.start
+                return self.start_overlap
         side = 1.0 if here > 0 else -1.0
-        m = self.start + (side - self.start) * np.linspace(0, 1, SCAN)[1:]
+        m = self.start_overlap + (side - self.start_overlap) * np.linspace(0, 1, SCAN)[1:]
         values = self.drift(m) * side
         values[-1] = -float(self.gradient_noise(side)) * self.step / 2
         turned = np.flatnonzero(values[:-1] < 0)
@@ -188,7 +160,7 @@ class SphericalSGD(Law):
         from scipy.optimize import brentq
 
         last = int(turned[0]) if turned.size else SCAN - 2
-        low = m[last - 1] if last else self.start + side * 1e-4
+        low = m[last - 1] if last else self.start_overlap + side * 1e-4
         return float(brentq(lambda x: float(self.drift(x)), low, m[last], xtol=1e-14, rtol=1e-14))
 
     def recovery(self, level: float) -> BallisticRecovery | LogarithmicRecovery | DiffusiveRecovery:

@@ -1,4 +1,4 @@
-"""Online SGD for a spiked matrix or tensor at the critical step size (claims J19, J20; docs/theory/spiked_tensor.md).
+"""Online SGD for a spiked matrix or tensor at the critical step size (docs/theory/spiked_tensor.md).
 
 Setting.  Y = lambda v^(k) + W with independent standard Gaussian entries, |v| = 1, loss |Y - x^(k)|^2, x <- x - (c/N) grad L.
 Limit.    N -> infinity at fixed c (`step`), in the time t = (c/N) * steps; m = <x, v>, q = |x|^2 - m^2, R^2 = m^2 + q.
@@ -10,22 +10,17 @@ Status.   Theorem (Ben Arous, Gheissari, Jagannath 2022), with the corrections l
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import model_validator
 
-from limitlab.errors import ConvergenceError
-from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import check_increasing, parameter
-from limitlab.laws.results import Values
-from limitlab.laws.sgd.spherical import REFERENCES
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.numerics.ode import Trajectory, integrate
+
+__all__ = ["SpikedTensor", "SpikedTensorDiffusion"]
 
 Array = NDArray[np.float64]
-
-TOLERANCE = 1e-12
-REPLICAS = 100  # runs in one draw of the diffusive law
 
 
 class FixedPoint(NamedTuple):
@@ -105,49 +100,32 @@ def fixed_point(order: int, snr: float, step: float, m: float) -> FixedPoint:
     return FixedPoint(m, step, along, across, kind)
 
 
+def named(path: Trajectory, *names: str) -> dict[str, Any]:
+    """The components of a trajectory under their names, with their errors."""
+    return {**dict(zip(names, path.states.T, strict=True)), "accuracy": dict(zip(names, path.errors, strict=True))}
+
+
 class _Spiked(Law):
     """What the two laws of the spiked tensor share."""
 
-    status: ClassVar[Status] = "theorem"
-    assumptions: ClassVar[tuple[str, ...]] = ("a fresh tensor of independent Gaussian entries at every step", "|v| = 1")
-    references: ClassVar[tuple[str, ...]] = (REFERENCES[1],)
-    size_meaning: ClassVar[str] = "dimension N"
+    status = "theorem"
+    assumptions = ("a fresh tensor of independent Gaussian entries at every step", "|v| = 1")
+    references = ("benarous2022high",)
+    size_meaning = "dimension N"
 
-    order: int = parameter(2, "order of the tensor (2: a matrix)", symbol="k", least=2, most=12)
-    snr: float = parameter(2.0, "strength of the signal", symbol=r"\lambda", least=0)
-    step: float = parameter(1.0, "step size times the dimension", symbol=r"c_\delta", above=0)
+    order: int = parameter(2, "order of the tensor", note="2: a matrix", symbol="k", least=2, most=12)
+    snr: float = parameter(2.0, "signal-to-noise ratio", note="strength of the signal", symbol=r"\lambda", least=0)
+    step: float = parameter(1.0, "step size of the algorithm", note="times the dimension", symbol=r"c_\delta", above=0)
     times: float | tuple[float, ...] = parameter(
-        (0.1, 0.3, 0.6), "time: step times samples over N (one number or several)", symbol="t", least=0
+        (0.1, 0.3, 0.6), "times", note="step times samples over the dimension", symbol="t", kind="coordinate", least=0
+    )
+    tolerance: float = parameter(
+        1e-12, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
     )
 
-    @model_validator(mode="after")
-    def _increasing_times(self) -> Self:
-        check_increasing(self.times)
-        return self
-
-    def coordinates(self) -> dict[str, Any]:
-        """The times at which the statistics are given."""
-        return {"time": self.times}
-
-    def samples(self, size: int) -> NDArray[np.int64]:
+    def samples(self, times: Array, size: int) -> NDArray[np.int64]:
         """Number of steps at each of the times, in dimension `size`."""
-        times = np.atleast_1d(np.asarray(self.times, dtype=float))
         return np.round(times * size / self.step).astype(np.int64)
-
-    def _solve(self, rates: Any, start: list[float]) -> Array:
-        """The states (rows) at the times."""
-        from scipy.integrate import solve_ivp
-
-        times = np.atleast_1d(np.asarray(self.times, dtype=float))
-        if times[-1] == 0:
-            return np.array([start])
-        solution = solve_ivp(rates, (0.0, times[-1]), start, "DOP853", times, rtol=TOLERANCE, atol=1e-14)
-        if not solution.success:
-            raise ConvergenceError(f"the flow was not followed to the end: {solution.message}", solution.y)
-        return np.asarray(solution.y.T)
-
-    def _shaped(self, values: dict[str, Array]) -> dict[str, Any]:
-        return {name: array if np.ndim(self.times) else array[0] for name, array in values.items()}
 
 
 class SpikedTensor(_Spiked):
@@ -162,37 +140,36 @@ class SpikedTensor(_Spiked):
     [(0.0, 'unstable'), (-1.0, 'stable'), (1.0, 'stable')]
     """
 
-    regime: ClassVar[str] = "N -> infinity with step c/N at fixed c, time (c/N) * steps, overlap of order 1 at the start"
-    claims: ClassVar[tuple[str, ...]] = ("J19",)
-    observables: ClassVar[tuple[str, ...]] = ("overlap", "residual")
-    default_sizes: ClassVar[tuple[int, ...]] = (400, 800, 1600)
-    default_seeds: ClassVar[int] = 40
+    regime = "N -> infinity with step c/N at fixed c, time (c/N) * steps, overlap of order 1 at the start"
+    observables = ("overlap", "residual")
+    default_sizes = (400, 800, 1600)
+    default_seeds = 40
 
-    start_overlap: float = parameter(0.5, "overlap with the signal at the start", symbol="m(0)")
+    start_overlap: float = parameter(0.5, "overlap at the start", symbol="m(0)")
     start_residual: float = parameter(1.0, "squared length outside the signal at the start", symbol="q(0)", least=0)
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, times: Array) -> Values:
         """Equation (1) integrated."""
-        states = self._solve(
-            lambda _, x: np.array(velocity(self.order, self.snr, self.step, *x)), [self.start_overlap, self.start_residual]
-        )
-        return {**self._shaped(dict(overlap=states[:, 0], residual=states[:, 1])), "accuracy": 1e-10}
+        start = [self.start_overlap, self.start_residual]
+        path = integrate(lambda _, x: np.array(velocity(self.order, self.snr, self.step, *x)), start, times, self.tolerance)
+        return named(path, "overlap", "residual")
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw, times: Array) -> Values:
         """One run of the exact chain of (m, q)."""
-        track = self.run(size, seed)
+        track = self.run(draw, times)
         if not np.all(np.isfinite(track)):
-            raise FloatingPointError(f"the run of size {size} and seed {seed} explodes: use a larger size or a smaller step")
-        return self._shaped(dict(overlap=track[:, 0], residual=track[:, 1]))
+            raise FloatingPointError(
+                f"the run of size {draw.size} and seed {draw.seed} explodes: use a larger size or a smaller step"
+            )
+        return dict(overlap=track[:, 0], residual=track[:, 1])
 
-    def run(self, size: int, seed: int) -> Array:
+    def run(self, draw: Draw, times: Array) -> Array:
         """Rows (m, q) of one run at the times; inf from where it explodes, as long steps do for orders above 2 at small sizes."""
         from limitlab.models.online import checked_dimension
         from limitlab.models.spiked_chain import spiked_path
 
-        rng = self.rng(checked_dimension(size), seed)
-        start = (self.start_overlap, self.start_residual)
-        return np.asarray(spiked_path(rng, self.order, self.snr, self.step, size, *start, self.samples(size)))
+        size, start = checked_dimension(draw.size), (self.start_overlap, self.start_residual)
+        return np.asarray(spiked_path(draw.rng, self.order, self.snr, self.step, size, *start, self.samples(times, size)))
 
     def critical_snr(self) -> float:
         """The signal strength from which SGD can stay aligned; for order 2 also the one from which m = 0 repels."""
@@ -226,20 +203,23 @@ class SpikedTensorDiffusion(_Spiked):
     2.0
     """
 
-    regime: ClassVar[str] = "N -> infinity with step c/N at fixed c, overlap of order N^(-1/2)"
-    claims: ClassVar[tuple[str, ...]] = ("J20",)
-    observables: ClassVar[tuple[str, ...]] = ("overlap_variance", "residual")
-    default_sizes: ClassVar[tuple[int, ...]] = (200, 400, 800)
-    default_seeds: ClassVar[int] = 80
+    regime = "N -> infinity with step c/N at fixed c, overlap of order N^(-1/2)"
+    observables = {
+        "overlap_variance": observable("variance of the overlap times the dimension", r"N\,\mathbb{E}\,m^2"),
+        **shared("residual"),
+    }
+    default_sizes = (200, 400, 800)
+    default_seeds = 80
 
-    snr: float = parameter(0.8, "strength of the signal", symbol=r"\lambda", least=0)
+    snr: float = parameter(0.8, "signal-to-noise ratio", note="strength of the signal", symbol=r"\lambda", least=0)
     times: float | tuple[float, ...] = parameter(
-        (0.1, 0.2, 0.4), "time: step times samples over N (one number or several)", symbol="t", least=0
+        (0.1, 0.2, 0.4), "times", note="step times samples over the dimension", symbol="t", kind="coordinate", least=0
     )
     start_variance: float = parameter(1.0, "variance of sqrt(N) times the overlap at the start", symbol="s_0^2", least=0)
     start_residual: float = parameter(1.0, "squared length outside the signal at the start", symbol="q(0)", least=0)
+    replicas: int = parameter(100, "runs averaged in one draw", kind="experiment", least=1)
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self, times: Array) -> Values:
         """The moment equation of (2): V' = 4k (lambda 1{k=2} - q^{k-1}) V + 4k c q^{k-1}."""
         k, signal = self.order, self.snr if self.order == 2 else 0.0
 
@@ -247,24 +227,29 @@ class SpikedTensorDiffusion(_Spiked):
             power = state[1] ** (k - 1)
             return [4 * k * ((signal - power) * state[0] + self.step * power), -4 * k * power * (state[1] - self.step)]
 
-        states = self._solve(rates, [self.start_variance, self.start_residual])
-        return {**self._shaped(dict(overlap_variance=states[:, 0], residual=states[:, 1])), "accuracy": 1e-10}
+        path = integrate(rates, [self.start_variance, self.start_residual], times, self.tolerance)
+        return named(path, "overlap_variance", "residual")
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
-        """The second moment of sqrt(N) m over a hundred runs of the exact chain."""
-        track = self.runs(size, seed)
+    def measured(self, draw: Draw, times: Array) -> Values:
+        """The second moment of sqrt(N) m over `replicas` runs of the exact chain."""
+        track = self.runs(draw, times)
         if not np.all(np.isfinite(track)):
-            raise FloatingPointError(f"a run of size {size} and seed {seed} explodes: use a larger size or a smaller step")
-        square = size * track[..., 0] ** 2
-        return self._shaped(dict(overlap_variance=square.mean(axis=0), residual=track[..., 1].mean(axis=0)))
+            raise FloatingPointError(
+                f"a run of size {draw.size} and seed {draw.seed} explodes: use a larger size or a smaller step"
+            )
+        square = draw.size * track[..., 0] ** 2
+        return dict(overlap_variance=square.mean(axis=0), residual=track[..., 1].mean(axis=0))
 
-    def runs(self, size: int, seed: int, replicas: int = REPLICAS) -> Array:
+    def runs(self, draw: Draw, times: Array) -> Array:
         """Independent runs from a Gaussian start: array (replicas, times, 2) of m and q."""
         from limitlab.models.online import checked_dimension
         from limitlab.models.spiked_chain import spiked_path
 
-        rng, counts = self.rng(checked_dimension(size), seed), self.samples(size)
-        starts = rng.standard_normal(replicas) * math.sqrt(self.start_variance / size)
+        size, rng = checked_dimension(draw.size), draw.rng
+        starts, counts = (
+            rng.standard_normal(self.replicas) * math.sqrt(self.start_variance / size),
+            self.samples(times, size),
+        )
         return np.stack(
             [spiked_path(rng, self.order, self.snr, self.step, size, float(m), self.start_residual, counts) for m in starts]
         )

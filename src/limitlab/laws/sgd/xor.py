@@ -1,4 +1,4 @@
-"""A two-layer ReLU network learns the XOR mixture: which clusters does it capture? (claim J21; docs/theory/xor.md)
+"""A two-layer ReLU network learns the XOR mixture: which clusters does it capture? (docs/theory/xor.md)
 
 Setting.  Clusters +-mu (label 1) and +-nu (label 0) with noise N(0, I / lambda); f = sum_i v_i relu(<W_i, Y>), logistic loss,
           penalty (alpha / 2)(|v|^2 + |W|^2), online SGD with step c / N; v_i ~ N(0, 1), W_i ~ N(0, I / N).
@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
-from limitlab.laws.sgd.spherical import REFERENCES
+from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.numerics.ode import integrate
+
+__all__ = ["XorMixture", "class_flow"]
 
 Array = NDArray[np.float64]
 
@@ -117,17 +117,13 @@ def class_flow(regularizer: float, start_square: float, times: ArrayLike) -> dic
     >>> float(class_flow(0.05, 1.0, [20.0])["strength"][0].round(9))
     1.084800194
     """
-    from scipy.integrate import solve_ivp
     from scipy.special import expit
-
-    grid = np.atleast_1d(np.asarray(times, dtype=float))
 
     def rates(_: float, state: Array) -> list[float]:
         pull = float(expit(-(state[0] - state[1]) / 4)) / 4
         return [2 * (pull - regularizer) * state[0], -2 * (pull + regularizer) * state[1]]
 
-    solution = solve_ivp(rates, (0, max(grid[-1], 1e-300)), [start_square] * 2, "DOP853", grid, rtol=1e-12, atol=1e-16)
-    together, apart = solution.y
+    together, apart = integrate(rates, [start_square] * 2, times, tolerance=1e-12).states.T
     return dict(strength=(together - apart) / 4, together=together, apart=apart)
 
 
@@ -141,25 +137,34 @@ class XorMixture(Law):
     (0.09375, 39, 1.386294)
     """
 
-    status: ClassVar[Status] = "derived"
-    regime: ClassVar[str] = "N -> infinity, then snr -> infinity (in practice snr far above N), then long times"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "derived"
+    regime = "N -> infinity, then snr -> infinity (in practice snr far above N), then long times"
+    assumptions = (
         "one fresh sample per step, step c / N on both layers and on the penalty",
         "independent start v ~ N(0, I), W ~ N(0, I / N)",
     )
-    references: ClassVar[tuple[str, ...]] = (REFERENCES[1],)
-    claims: ClassVar[tuple[str, ...]] = ("J21",)
-    observables: ClassVar[tuple[str, ...]] = ("success_probability", "captured_classes", "data_loss")
-    size_meaning: ClassVar[str] = "dimension N of the inputs"
-    finite_size_rate: ClassVar[float] = 0.5
-    default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
-    default_seeds: ClassVar[int] = 20
+    references = ("benarous2022high",)
+    observables = {
+        "success_probability": observable("probability that all four clusters are found", "p_K"),
+        "captured_classes": observable("number of clusters found", ""),
+        "data_loss": observable("mean logistic loss on the four centres", r"\mathcal{L}"),
+    }
+    size_meaning = "dimension N of the inputs"
+    finite_size_rate = 0.5
 
     width: int = parameter(6, "number of neurons", symbol="K", least=1)
-    regularizer: float = parameter(0.05, "penalty on both layers", symbol=r"\alpha", least=0, below=0.25)
-    snr: float = parameter(math.inf, "inverse variance of the noise", symbol=r"\lambda", above=0, scale="log", infinite=True)
-    step: float = parameter(1.0, "step size times the dimension", symbol=r"c_\delta", above=0)
-    networks: int = parameter(20, "networks in one draw of the experiment", least=1)
+    regularizer: float = parameter(0.05, "penalty on the squared norm of the weights", symbol=r"\alpha", least=0, below=0.25)
+    snr: float = parameter(
+        math.inf,
+        "signal-to-noise ratio",
+        note="inverse variance of the noise",
+        symbol=r"\lambda",
+        above=0,
+        scale="log",
+        infinite=True,
+    )
+    step: float = parameter(1.0, "step size of the algorithm", note="times the dimension", symbol=r"c_\delta", above=0)
+    networks: int = parameter(20, "networks trained in one draw", kind="experiment", least=1)
 
     def success_probability(self) -> float:
         """p_K: all four classes are captured."""
@@ -181,7 +186,7 @@ class XorMixture(Law):
         """A time after which neurons with small second-layer weights have grown: 8 / (1/8 - alpha)."""
         return 8 / max(CRITICAL - self.regularizer, 1 / 40)
 
-    def evaluate(self, **grid: Any) -> Values:
+    def predicted(self) -> Values:
         """p_K, the mean number of captured classes, and the mean logistic loss on the four centres."""
         if self.regularizer >= CRITICAL:
             warnings.warn("regulariser above 1/8: only the zero fixed point", stacklevel=2)
@@ -191,9 +196,9 @@ class XorMixture(Law):
         loss = (captured * caught + (4 - captured) * math.log(2)) / 4
         return dict(success_probability=self.success_probability(), captured_classes=captured, data_loss=loss)
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def measured(self, draw: Draw) -> Values:
         """Networks trained by the exact chain of their statistics, from random starts."""
-        margins, _ = self.train(size, seed)
+        margins, _ = self.train(draw)
         captured = (margins > self.capture_level()).sum(axis=1)
         loss = np.logaddexp(0.0, -margins).mean()
         return dict(success_probability=np.mean(captured == 4), captured_classes=captured.mean(), data_loss=loss)
@@ -202,13 +207,14 @@ class XorMixture(Law):
         """A class counts as captured when its margin exceeds a third of S* (a third of 3 where S* is larger, or infinite)."""
         return min(self.class_strength(), 3.0) / 3 if self.regularizer < CRITICAL else math.inf
 
-    def train(self, size: int, seed: int) -> tuple[Array, Array]:
+    def train(self, draw: Draw) -> tuple[Array, Array]:
         """Margins on the four centres (networks, 4) at the end, and the classes that the start's signs announce (same shape)."""
         from limitlab.models.xor_chain import random_start, xor_path
 
+        size, rng = draw.size, draw.rng
         if size < self.width + 3:
             raise ValueError(f"size = {size} is not allowed: must be at least width + 3 = {self.width + 3}")
-        rng, spread = self.rng(size, seed), 0.0 if math.isinf(self.snr) else self.snr**-0.5
+        spread = 0.0 if math.isinf(self.snr) else self.snr**-0.5
         counts = np.array([round(self.long_time() * size / self.step)])
         margins, announced = np.empty((2, self.networks, 4))
         for i in range(self.networks):
@@ -230,7 +236,7 @@ class XorMixture(Law):
         """
         from limitlab.models.xor_chain import random_start, xor_path
 
-        rng, spread = self.rng(size, seed), 0.0 if math.isinf(self.snr) else self.snr**-0.5
+        rng, spread = self.draw(size, seed).rng, 0.0 if math.isinf(self.snr) else self.snr**-0.5
         shared = (spread, self.regularizer, self.step / size, size, np.array([round(self.long_time() * size / self.step)]))
         wins = again = 0
         for _ in range(self.networks):

@@ -1,4 +1,4 @@
-"""The XOR mixture at a finite noise level: the flow of all summary statistics (claim J21; docs/theory/xor.md).
+"""The XOR mixture at a finite noise level: the flow of all summary statistics (docs/theory/xor.md).
 
 Setting.  As in `limitlab.laws.sgd.xor`, at fixed lambda. Statistics: v_i, a_i = <W_i, mu>, b_i = <W_i, nu>, and the Gram matrix Q of
           what is left of the W_i.
@@ -13,28 +13,30 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab.errors import ConvergenceError
-from limitlab.laws.base import Law, Status
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.sgd.information import between_kinks
-from limitlab.laws.sgd.spherical import REFERENCES
+from limitlab.numerics.ode import Trajectory, integrate
+from limitlab.numerics.stepping import follow, runge_kutta
+
+__all__ = ["XorDynamics"]
 
 Array = NDArray[np.float64]
 
 CENTRES = ((1.0, 0.0, 1.0), (-1.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0))
 """Coordinates along mu and nu, and label."""
-SOBOL = 12  # two to this power points, and their mirror images
-SOBOL_ACCURACY = 2e-3
+SCRAMBLES = (0, 1, 2)  # independent sets of quasi-random points, whose spread is the error of their mean
+STEP = 0.4  # of the fixed steps with quasi-random averages, which jump whenever a point crosses the kink: in units of 1 / (1 + rate)
 
 
-def xor_velocity(v: Array, a: Array, b: Array, gram: Array, snr: float, alpha: float, step: float) -> tuple[Array, ...]:
+def xor_velocity(
+    v: Array, a: Array, b: Array, gram: Array, snr: float, alpha: float, step: float, points: int = 4096, scramble: int = 0
+) -> tuple[Array, ...]:
     """Right sides of (5)."""
     from scipy.special import expit
 
@@ -44,7 +46,7 @@ def xor_velocity(v: Array, a: Array, b: Array, gram: Array, snr: float, alpha: f
     dv, da, db, dq = (-alpha * part for part in (v, a, b, 2 * gram))
     for along_mu, along_nu, label in CENTRES:
         mean = along_mu * a + along_nu * b
-        nodes, weights = _nodes(width, float(mean[0]), float(factor[0, 0]), snr)
+        nodes, weights = _nodes(width, float(mean[0]), float(factor[0, 0]), snr, points, scramble)
         xi = nodes @ factor.T / math.sqrt(snr)
         inverse = np.linalg.solve(factor.T, nodes.T).T / math.sqrt(snr)  # C^-1 xi
         h = mean + xi
@@ -60,21 +62,23 @@ def xor_velocity(v: Array, a: Array, b: Array, gram: Array, snr: float, alpha: f
     return dv, da, db, dq
 
 
-def _nodes(width: int, mean: float, spread: float, snr: float) -> tuple[Array, Array]:
+def _nodes(width: int, mean: float, spread: float, snr: float, points: int, scramble: int) -> tuple[Array, Array]:
     """Standard Gaussian points (rows) and weights for averages over the preactivations."""
     if width == 1:
         nodes, weights = between_kinks((0.0,), np.array([mean]), spread / math.sqrt(snr))
         return nodes.T, weights[0]
-    return _sobol(width)
+    return _sobol(width, points, scramble)
 
 
 @lru_cache(maxsize=8)
-def _sobol(width: int) -> tuple[Array, Array]:
+def _sobol(width: int, points: int, scramble: int) -> tuple[Array, Array]:
+    """Scrambled Sobol points and their mirror images."""
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    points = ndtri(np.clip(qmc.Sobol(width, seed=0).random_base2(SOBOL), 1e-12, 1 - 1e-12))
-    both = np.concatenate([points, -points])
+    uniform = qmc.Sobol(width, seed=scramble).random_base2(math.ceil(math.log2(points)))
+    half = ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
+    both = np.concatenate([half, -half])
     return both, np.full(len(both), 1 / len(both))
 
 
@@ -89,79 +93,117 @@ class XorDynamics(Law):
     [[0.801088, 0.70081]]
     """
 
-    status: ClassVar[Status] = "derived"
-    regime: ClassVar[str] = "N -> infinity with step c/N at fixed snr, statistics of order 1 at the start"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "derived"
+    regime = "N -> infinity with step c/N at fixed snr, statistics of order 1 at the start"
+    assumptions = (
         "one fresh sample per step",
         "neurons orthogonal outside mu and nu at the start",
     )
-    references: ClassVar[tuple[str, ...]] = (REFERENCES[1],)
-    claims: ClassVar[tuple[str, ...]] = ("J21",)
-    observables: ClassVar[tuple[str, ...]] = ("second_layer", "overlap_mu", "overlap_nu", "residual")
-    size_meaning: ClassVar[str] = "dimension N of the inputs"
-    default_sizes: ClassVar[tuple[int, ...]] = (400, 800, 1600)
-    default_seeds: ClassVar[int] = 150
+    references = ("benarous2022high",)
+    observables = {
+        **shared("second_layer"),
+        "overlap_mu": observable("overlap with mu", "a"),
+        "overlap_nu": observable("overlap with nu", "b"),
+        **shared("residual"),
+    }
+    size_meaning = "dimension N of the inputs"
+    default_sizes = (400, 800, 1600)
+    default_seeds = 150
 
-    snr: float = parameter(5.0, "inverse variance of the noise", symbol=r"\lambda", above=0, scale="log")
-    regularizer: float = parameter(0.03, "penalty on both layers", symbol=r"\alpha", least=0)
-    step: float = parameter(1.0, "step size times the dimension", symbol=r"c_\delta", above=0)
-    start_second_layer: tuple[float, ...] = parameter((1.0,), "second layer at the start", symbol="v(0)")
+    snr: float = parameter(
+        5.0, "signal-to-noise ratio", note="inverse variance of the noise", symbol=r"\lambda", above=0, scale="log"
+    )
+    regularizer: float = parameter(0.03, "penalty on the squared norm of the weights", symbol=r"\alpha", least=0)
+    step: float = parameter(1.0, "step size of the algorithm", note="times the dimension", symbol=r"c_\delta", above=0)
+    start_second_layer: tuple[float, ...] = parameter(
+        (1.0,), "second-layer weight at the start", note="one number per neuron", symbol="v(0)"
+    )
     start_mu: tuple[float, ...] = parameter((0.2,), "overlaps with mu at the start", symbol="a(0)")
     start_nu: tuple[float, ...] = parameter((0.1,), "overlaps with nu at the start", symbol="b(0)")
     start_residual: tuple[float, ...] = parameter(
-        (0.9,), "squared lengths of the rest at the start", symbol="Q_{ii}(0)", least=0
+        (0.9,),
+        "squared length outside the signal at the start",
+        note="one number per neuron",
+        symbol="Q_{ii}(0)",
+        least=0,
     )
-    times: tuple[float, ...] = parameter((2.0, 5.0, 10.0), "time: step times samples over N", symbol="t", least=0)
+    times: float | tuple[float, ...] = parameter(
+        (2.0, 5.0, 10.0), "times", note="step times samples over the dimension", symbol="t", kind="coordinate", least=0
+    )
+    quasi_points: int = parameter(
+        4096,
+        "quasi-random points of an average",
+        note="for two or more neurons; rounded up to a power of 2",
+        kind="solver",
+        least=64,
+        most=2**18,
+        scale="log",
+        finer=4,
+    )
+    tolerance: float = parameter(
+        1e-9, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
+    )
 
     @model_validator(mode="after")
     def _same_width(self) -> Self:
         for name in ("start_mu", "start_nu", "start_residual"):
             if len(getattr(self, name)) != len(self.start_second_layer):
                 raise ValueError(f"{name} = {getattr(self, name)!r} is not allowed: must hold one number per neuron")
-        if not self.times or np.any(np.diff(self.times) <= 0) or not self.start_second_layer:
-            raise ValueError(f"times = {self.times!r} is not allowed: must be in increasing order, with at least one neuron")
+        if not self.start_second_layer:
+            raise ValueError("start_second_layer = () is not allowed: must hold at least one neuron")
         return self
 
     def coordinates(self) -> dict[str, Any]:
         """Neurons and times."""
-        return {"neuron": tuple(range(len(self.start_second_layer))), "time": self.times}
+        return {"neuron": tuple(range(len(self.start_second_layer))), **super().coordinates()}
 
     def _start(self) -> tuple[Array, Array, Array, Array]:
         v, a, b = (np.array(part, dtype=float) for part in (self.start_second_layer, self.start_mu, self.start_nu))
         return v, a, b, np.diag(np.array(self.start_residual, dtype=float))
 
-    def evaluate(self, **grid: Any) -> Values:
-        """Equation (5) integrated."""
-        from scipy.integrate import solve_ivp
+    def predicted(self, times: Array) -> Values:
+        """Equation (5) integrated; with several neurons, the mean over independent sets of quasi-random points."""
+        alone = len(self.start_second_layer) == 1
+        paths = [self._integrated(times, scramble) for scramble in (SCRAMBLES[:1] if alone else SCRAMBLES)]
+        mean = np.mean([path.states for path in paths], axis=0)
+        errors = np.max([path.errors for path in paths], axis=0)
+        if not alone:
+            errors = errors + np.max(np.std([path.states for path in paths], axis=0, ddof=1), axis=0)
+        split = [self._split(part) for part in (mean.T, errors)]
+        return {**split[0], "accuracy": split[1]}
 
+    def _integrated(self, times: Array, scramble: int) -> Trajectory:
+        """The flow of v, a, b and Q, flattened."""
         start = self._start()
-        width, alone = len(start[0]), len(start[0]) == 1
+        cuts = np.cumsum([part.size for part in start])[:-1]
 
         def rates(_: float, state: Array) -> Array:
-            v, a, b, gram = state[:width], state[width : 2 * width], state[2 * width : 3 * width], state[3 * width :]
-            parts = xor_velocity(v, a, b, gram.reshape(width, width), self.snr, self.regularizer, self.step)
+            v, a, b, gram = np.split(state, cuts)
+            parts = xor_velocity(
+                v, a, b, gram.reshape(v.size, v.size), self.snr, self.regularizer, self.step, self.quasi_points, scramble
+            )
             return np.concatenate([part.ravel() for part in parts])
 
-        tolerance = 1e-9 if alone else 1e-6
         flat = np.concatenate([part.ravel() for part in start])
-        solution = solve_ivp(rates, (0, self.times[-1]), flat, "DOP853", self.times, rtol=tolerance, atol=tolerance)
-        if not solution.success:
-            raise ConvergenceError(f"the flow was not followed to the end: {solution.message}", solution.y)
-        blocks = [solution.y[i * width : (i + 1) * width] for i in range(3)]
-        residual = solution.y[3 * width :: width + 1]
-        return {
-            **dict(zip(self.observables, (*blocks, residual), strict=True)),
-            "accuracy": 1e-8 if alone else SOBOL_ACCURACY,
-        }
+        if len(start[0]) == 1:
+            return integrate(rates, flat, times, self.tolerance)
+        advance, step = runge_kutta(rates), STEP / (1 + self.step / self.snr + self.regularizer)
+        coarse, fine = (np.array(list(follow(advance, flat, times, h))) for h in (step, step / 2))
+        return Trajectory(fine, np.abs(fine - coarse).max(axis=0))
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
+    def _split(self, flat: Array) -> dict[str, Array]:
+        """Observables by name, one row per neuron; of Q the diagonal."""
+        width = len(self.start_second_layer)
+        blocks = [flat[i * width : (i + 1) * width] for i in range(3)]
+        return dict(zip(self.observables, (*blocks, flat[3 * width :: width + 1]), strict=True))
+
+    def measured(self, draw: Draw, times: Array) -> Values:
         """One run of the exact chain."""
         from limitlab.models.xor_chain import xor_path
 
-        width = len(self.start_second_layer)
+        size, width = draw.size, len(self.start_second_layer)
         if size < width + 3:
             raise ValueError(f"size = {size} is not allowed: must be at least the number of neurons + 3 = {width + 3}")
-        counts = np.round(np.array(self.times) * size / self.step).astype(np.int64)
-        shared = (self.snr**-0.5, self.regularizer, self.step / size, size, counts)
-        track = xor_path(self.rng(size, seed), *self._start(), *shared)
-        return dict(zip(self.observables, track, strict=True))
+        counts = np.round(times * size / self.step).astype(np.int64)
+        shared_numbers = (self.snr**-0.5, self.regularizer, self.step / size, size, counts)
+        return dict(zip(self.observables, xor_path(draw.rng, *self._start(), *shared_numbers), strict=True))

@@ -1,4 +1,4 @@
-"""The Marchenko-Pastur law (claims J5, J6, J7).
+"""The Marchenko-Pastur law.
 
 Setting.  X is n x p with independent entries of mean 0 and variance sigma^2; S = X^T X / n is the sample covariance of n
           samples in dimension p, whose population covariance is sigma^2 times the identity.
@@ -13,19 +13,18 @@ Status.   Theorem (Marchenko and Pastur 1967; edges: Bai and Yin 1993).
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import model_validator
 
-from limitlab.laws.base import Status
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
-from limitlab.laws.spectra.measurements import SpectralLaw, measure, points
-from limitlab.models.designs import Entries, draw_design
+from limitlab.laws import Draw, Values, parameter
+from limitlab.laws.spectra.measurements import SpectralLaw, points
+from limitlab.models.designs import draw_design
 from limitlab.models.wishart import sample_eigenvalues
 from limitlab.numerics.spectra import marchenko_pastur as numerics
+
+__all__ = ["MarchenkoPastur"]
 
 Array = NDArray[np.float64]
 
@@ -66,41 +65,18 @@ class MarchenkoPastur(SpectralLaw):
     0.531129
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "dimension p and number of samples n grow together, p/n -> gamma"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "dimension p and number of samples n grow together, p/n -> gamma"
+    assumptions = (
         "independent entries of mean 0 and common variance",
         "finite fourth moment (only for the edges; the bulk needs two moments)",
     )
-    references: ClassVar[tuple[str, ...]] = (
-        """@article{marchenko1967distribution,
-  title={Distribution of eigenvalues for some sets of random matrices},
-  author={Marchenko, Vladimir A. and Pastur, Leonid A.},
-  journal={Mathematics of the USSR-Sbornik}, volume={1}, number={4}, pages={457--483}, year={1967}
-}""",
-        """@article{bai1993limit,
-  title={Limit of the smallest eigenvalue of a large dimensional sample covariance matrix},
-  author={Bai, Zhi-Dong and Yin, Yong-Qua},
-  journal={Annals of Probability}, volume={21}, number={3}, pages={1275--1294}, year={1993}
-}""",
-    )
-    claims: ClassVar[tuple[str, ...]] = ("J5", "J6", "J7")
-    array_parameters: ClassVar[tuple[str, ...]] = ("ratio", "variance", "shift")
+    references = ("marchenko1967distribution", "bai1993limit")
 
-    variance: float = parameter(1.0, "variance of an entry", symbol=r"\sigma^2", above=0, scale="log")
-    positions: tuple[float, ...] = parameter(
-        (0.1, 0.3, 0.5, 0.7, 0.9), "where the cdf is compared, as fractions of the bulk", above=0, below=1
+    ratio: float = parameter(
+        0.25, "features per sample", symbol=r"\gamma = p/n", above=0, scale="log", broadcasts=True, count="size / value"
     )
-    shift: float = parameter(
-        1.0, "minus the argument at which the transform is compared", symbol=r"\lambda", above=0, scale="log"
-    )
-    entries: Entries = parameter("gaussian", "law of the entries in a simulation: gaussian or sign", symbol="X_{ij}")
-
-    @model_validator(mode="after")
-    def _some_position(self) -> Self:
-        if not self.positions:
-            raise ValueError("positions = () is not allowed: give at least one number between 0 and 1")
-        return self
+    variance: float = parameter(1.0, "variance of an entry", symbol=r"\sigma^2", above=0, scale="log", broadcasts=True)
 
     # -- the limit ----------------------------------------------------------------------------------------------------
 
@@ -129,28 +105,20 @@ class MarchenkoPastur(SpectralLaw):
         """The moment E x^k of the spectrum."""
         return float(numerics.moment(order, self.ratio, self.variance))
 
-    def coordinates(self) -> dict[str, Any]:
-        """The positions, as fractions of the way between the edges."""
-        return {"position": self.positions}
+    def reading_points(self) -> Array:
+        """The eigenvalues at the law's positions."""
+        return points(self.positions, *self.support()[0])
 
-    def evaluate(self, **grid: Any) -> Values:
-        """The limit over arrays of `ratio`, `variance` and `shift`; single numbers have a last axis of length one."""
-        ratio, variance, shift = self.arrays(grid, "ratio", "variance", "shift")
-        return limit(ratio, variance, self.positions, shift)
+    def predicted(self, positions: Array, ratio: Array, variance: Array, shift: Array) -> Values:
+        """The limit over arrays of `ratio`, `variance` and `shift`."""
+        return limit(ratio[..., 0], variance[..., 0], positions, shift[..., 0])
 
     # -- the experiment -----------------------------------------------------------------------------------------------
 
-    def realised(self, size: int) -> Self:
-        """The law at the ratio that whole numbers of dimensions and samples give."""
-        return self.replace(ratio=size / self.samples(size))
-
-    def sample_eigenvalues(self, size: int, seed: int) -> Array:
+    def sample_eigenvalues(self, draw: Draw) -> Array:
         """The eigenvalues of one drawn sample covariance matrix, in increasing order."""
-        design = draw_design(self.rng(size, seed), self.samples(size), [self.variance], [size], self.entries)
-        return sample_eigenvalues(design.X)
+        return sample_eigenvalues(draw_design(draw.rng, draw.count("ratio"), [self.variance], [draw.size], self.entries).X)
 
-    def measured(self, eigenvalues: Array) -> dict[str, ArrayLike]:
-        """The observables, read between the edges that whole numbers of dimensions and samples give."""
-        size = len(eigenvalues)
-        at = points(self.positions, *self.realised(size).support()[0])
-        return measure(eigenvalues, min(size, self.samples(size)), at, self.shift)
+    def rank(self, draw: Draw) -> int:
+        """At most as many eigenvalues as samples are not zero."""
+        return min(draw.size, draw.count("ratio"))

@@ -8,29 +8,21 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.laws.base import Law, checked_size
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values, package
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.models.designs import Entries
 
 Array = NDArray[np.float64]
 
-SINGLE = ("second_moment", "stieltjes_transform", "atom", "smallest_eigenvalue", "largest_eigenvalue")
-OBSERVABLES = ("cdf", *SINGLE)
-
 # Linear statistics are off by 1/p, edges by p^(-2/3) (Tracy-Widom); the rank is exact.
-RATES = {
-    "cdf": 1.0,
-    "second_moment": 1.0,
-    "stieltjes_transform": 1.0,
-    "atom": math.inf,
-    "smallest_eigenvalue": 2 / 3,
-    "largest_eigenvalue": 2 / 3,
+OBSERVABLES = {
+    **shared("cdf"),
+    **shared("second_moment", "stieltjes_transform", scalar=True),
+    **shared("atom", rate=math.inf, scalar=True),
+    **shared("smallest_eigenvalue", "largest_eigenvalue", rate=2 / 3, scalar=True),
 }
 
 
@@ -60,33 +52,38 @@ def measure(eigenvalues: Array, rank: int, at: Array, shift: float) -> dict[str,
 class SpectralLaw(Law):
     """A law of sample covariance matrices: a subclass says how a spectrum is drawn and where it is read."""
 
-    observables: ClassVar[tuple[str, ...]] = OBSERVABLES
-    scalar_observables: ClassVar[tuple[str, ...]] = SINGLE
-    size_meaning: ClassVar[str] = "dimension p"
-    finite_size_rate: ClassVar[dict[str, float]] = RATES
-    default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
-    default_seeds: ClassVar[int] = 40
+    observables = OBSERVABLES
+    extras = {"eigenvalues": observable("eigenvalues of the drawn matrix", r"\lambda_i", dims=("index",))}
+    size_meaning = "dimension p"
+    default_seeds = 40
 
-    ratio: float = parameter(0.25, "dimension over number of samples", symbol=r"\gamma = p/n", above=0, scale="log")
-
-    def samples(self, size: int) -> int:
-        """Number of samples that go with dimension `size`."""
-        return max(1, round(size / self.ratio))
+    positions: tuple[float, ...] = parameter(
+        (0.1, 0.3, 0.5, 0.7, 0.9),
+        "where the distribution function is read",
+        note="fractions of the way between the outer edges",
+        kind="coordinate",
+        above=0,
+        below=1,
+    )
+    shift: float = parameter(
+        1.0, "minus the argument of the Stieltjes transform", symbol=r"\lambda", above=0, scale="log", broadcasts=True
+    )
+    entries: Entries = parameter("gaussian", "law of the independent entries of the inputs", symbol="z", kind="experiment")
 
     @abstractmethod
-    def sample_eigenvalues(self, size: int, seed: int) -> Array:
+    def sample_eigenvalues(self, draw: Draw) -> Array:
         """The eigenvalues of one drawn sample covariance matrix, in increasing order."""
 
     @abstractmethod
-    def measured(self, eigenvalues: Array) -> dict[str, ArrayLike]:
-        """The observables of a drawn spectrum."""
+    def reading_points(self) -> Array:
+        """The eigenvalues at the law's positions."""
 
-    def experiment(self, size: int, seed: int, **path: Any) -> Values:
-        """The observables of one drawn matrix."""
-        return self.measured(self.sample_eigenvalues(size, seed))
+    @abstractmethod
+    def rank(self, draw: Draw) -> int:
+        """How many eigenvalues of a draw are not forced to be zero."""
 
-    def simulate(self, size: int, seed: int) -> xr.Dataset:
-        """One drawn matrix: the observables and the raw `eigenvalues`."""
-        eigenvalues = self.sample_eigenvalues(checked_size(size), seed)
-        values = {**self.measured(eigenvalues), "eigenvalues": eigenvalues}
-        return package(self, values, kind="simulation", dims={"eigenvalues": ("index",)}, size=int(size), seed=int(seed))
+    def measured(self, draw: Draw, positions: Array) -> Values:
+        """One drawn matrix, read between the edges that whole numbers of dimensions and samples give; its eigenvalues too."""
+        eigenvalues = self.sample_eigenvalues(draw)
+        at = self.realised(draw.size).reading_points()
+        return {**measure(eigenvalues, self.rank(draw), at, self.shift), "eigenvalues": eigenvalues}

@@ -1,4 +1,4 @@
-"""The spectrum of a sample covariance matrix for any population spectrum (claims J5, J7).
+"""The spectrum of a sample covariance matrix for any population spectrum.
 
 Setting.  n samples x_i = Sigma^(1/2) z_i in dimension p, z with independent entries of mean 0 and variance 1. Sigma has
           eigenvalue s_k in a share w_k of the dimensions. S = X^T X / n.
@@ -16,20 +16,21 @@ Status.   Theorem (Silverstein 1995; outliers: Baik and Silverstein 2006, Paul 2
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.laws.base import Status
-from limitlab.laws.parameters import parameter
-from limitlab.laws.results import Values
-from limitlab.laws.spectra.measurements import SpectralLaw, measure, points
-from limitlab.models.designs import Entries, apportion, draw_design
+from limitlab.laws import Draw, Values, parameter
+from limitlab.laws.spectra.measurements import SpectralLaw, points
+from limitlab.models.designs import draw_design
 from limitlab.models.wishart import sample_eigenvalues
+from limitlab.numerics.apportion import apportion
 from limitlab.numerics.spectra import SampleSpectrum
 from limitlab.numerics.spectra.silverstein import ACCURACY
+
+__all__ = ["SampleCovariance"]
 
 Array = NDArray[np.float64]
 
@@ -55,43 +56,25 @@ class SampleCovariance(SpectralLaw):
     True
     """
 
-    status: ClassVar[Status] = "theorem"
-    regime: ClassVar[str] = "dimension p and number of samples n grow together, p/n -> gamma, at a fixed population spectrum"
-    assumptions: ClassVar[tuple[str, ...]] = (
+    status = "theorem"
+    regime = "dimension p and number of samples n grow together, p/n -> gamma, at a fixed population spectrum"
+    assumptions = (
         "samples x = Sigma^{1/2} z with independent entries z of mean 0 and variance 1",
         "finite fourth moment of z (for edges and outliers)",
         "a bounded population spectrum; for outliers a single eigenvalue apart from the rest",
     )
-    references: ClassVar[tuple[str, ...]] = (
-        """@article{silverstein1995strong,
-  title={Strong convergence of the empirical distribution of eigenvalues of large dimensional random matrices},
-  author={Silverstein, Jack W.},
-  journal={Journal of Multivariate Analysis}, volume={55}, number={2}, pages={331--339}, year={1995}
-}""",
-        """@article{silverstein1995analysis,
-  title={Analysis of the limiting spectral distribution of large dimensional random matrices},
-  author={Silverstein, Jack W. and Choi, Sang-Il},
-  journal={Journal of Multivariate Analysis}, volume={54}, number={2}, pages={295--309}, year={1995}
-}""",
-        """@article{bai2012sample,
-  title={On sample eigenvalues in a generalized spiked population model},
-  author={Bai, Zhidong and Yao, Jianfeng},
-  journal={Journal of Multivariate Analysis}, volume={106}, pages={167--177}, year={2012}
-}""",
-    )
-    claims: ClassVar[tuple[str, ...]] = ("J5", "J7")
+    references = ("silverstein1995strong", "silverstein1995analysis", "bai2012sample")
 
+    ratio: float = parameter(0.25, "features per sample", symbol=r"\gamma = p/n", above=0, scale="log", count="size / value")
     eigenvalues: tuple[float, ...] = parameter((1.0, 3.0), "population eigenvalue of each group", symbol="s_k", least=0)
     weights: tuple[float, ...] = parameter(
-        (0.5, 0.5), "share of the dimensions in each group (rescaled to add up to 1)", symbol="w_k", above=0
+        (0.5, 0.5),
+        "share of the dimensions in each group",
+        note="rescaled to add up to 1",
+        symbol="w_k",
+        above=0,
+        count="shares of size",
     )
-    positions: tuple[float, ...] = parameter(
-        (0.1, 0.3, 0.5, 0.7, 0.9), "where the cdf is compared, as fractions of the support", above=0, below=1
-    )
-    shift: float = parameter(
-        1.0, "minus the argument at which the transform is compared", symbol=r"\lambda", above=0, scale="log"
-    )
-    entries: Entries = parameter("gaussian", "law of the white entries in a simulation: gaussian or sign", symbol="z")
 
     @model_validator(mode="after")
     def _groups_match(self) -> Self:
@@ -102,8 +85,6 @@ class SampleCovariance(SpectralLaw):
             )
         if not any(value > 0 for value in self.eigenvalues):
             raise ValueError(f"eigenvalues = {self.eigenvalues} is not allowed: at least one must be above 0")
-        if not self.positions:
-            raise ValueError("positions = () is not allowed: give at least one number between 0 and 1")
         return self
 
     # -- the limit ----------------------------------------------------------------------------------------------------
@@ -149,49 +130,40 @@ class SampleCovariance(SpectralLaw):
         """Position and squared overlap of the sample eigenvalue that a spike of Sigma makes; None if it drowns."""
         return self.spectrum.outlier(spike)
 
-    def coordinates(self) -> dict[str, Any]:
-        """The positions, as fractions of the way between the lowest and the highest edge."""
-        return {"position": self.positions}
+    def reading_points(self) -> Array:
+        """The eigenvalues at the law's positions."""
+        bulks = self.support()
+        return points(self.positions, bulks[0][0], bulks[-1][1])
 
-    def evaluate(self, **grid: Any) -> Values:
-        """The limit (no array form: every spectrum is solved on its own)."""
-        if grid:
-            raise NotImplementedError("SampleCovariance has no array form: call theory()")
+    def predicted(self, positions: Array, shift: Array) -> Values:
+        """The limit: every spectrum is solved on its own."""
         return dict(
-            cdf=self.cdf(self._points()),
+            cdf=self.cdf(self.reading_points()),
             second_moment=self.moment(2),
-            stieltjes_transform=self.stieltjes(-self.shift),
+            stieltjes_transform=self.stieltjes(-shift),
             atom=self.atom(),
             smallest_eigenvalue=self.support()[0][0],
             largest_eigenvalue=self.support()[-1][1],
             accuracy=ACCURACY,
         )
 
-    def _points(self) -> Array:
-        bulks = self.support()
-        return points(self.positions, bulks[0][0], bulks[-1][1])
-
     # -- the experiment -----------------------------------------------------------------------------------------------
 
-    def realised(self, size: int) -> Self:
-        """The law at the ratio and the weights that whole numbers of dimensions and samples give."""
-        counts = apportion(size, self.weights)
-        return self.replace(ratio=size / self.samples(size), weights=tuple(float(count) for count in counts))
+    def group_sizes(self, draw: Draw) -> list[int]:
+        """Number of dimensions in each group."""
+        return [int(count) for count in apportion(draw.size, self.weights)]
 
-    def draw(self, size: int, seed: int) -> Array:
+    def sample(self, draw: Draw) -> Array:
         """A table of samples, shape (n, size)."""
-        counts = [int(count) for count in apportion(size, self.weights)]
-        design = draw_design(self.rng(size, seed), self.samples(size), self.eigenvalues, counts, self.entries)
-        return design.X
+        return draw_design(draw.rng, draw.count("ratio"), self.eigenvalues, self.group_sizes(draw), self.entries).X
 
-    def sample_eigenvalues(self, size: int, seed: int) -> Array:
+    def sample_eigenvalues(self, draw: Draw) -> Array:
         """The eigenvalues of one drawn sample covariance matrix, in increasing order."""
-        X = self.draw(size, seed)
+        X = self.sample(draw)
         positive = sample_eigenvalues(X[:, np.any(X != 0, axis=0)])  # null directions of Sigma give exact zeros
-        return np.concatenate([np.zeros(size - positive.size), positive])
+        return np.concatenate([np.zeros(draw.size - positive.size), positive])
 
-    def measured(self, eigenvalues: Array) -> dict[str, ArrayLike]:
-        """The observables, read between the edges that whole numbers of dimensions and samples give."""
-        size = len(eigenvalues)
-        seen = int(apportion(size, self.weights) @ (np.asarray(self.eigenvalues) > 0))
-        return measure(eigenvalues, min(self.samples(size), seen), self.realised(size)._points(), self.shift)
+    def rank(self, draw: Draw) -> int:
+        """At most as many eigenvalues as samples, and as dimensions that Sigma does not annul, are not zero."""
+        seen = sum(count for count, value in zip(self.group_sizes(draw), self.eigenvalues, strict=True) if value > 0)
+        return min(draw.count("ratio"), seen)

@@ -1,4 +1,4 @@
-"""When to stop training a two-layer network: the minimum of the test error along a trajectory, and the window around it (D6, D8).
+"""When to stop training a two-layer network: the minimum of the test error along a trajectory, and the window around it.
 
 Learning takes a time of order 1, overfitting a time of order m (docs/theory/two_layer_dynamics.md, section "Timeline"): between them lies
 a window in which the test error is within a given share of its least value.
@@ -81,7 +81,7 @@ def plan_stopping(law: TwoLayerDynamics, end: float | None = None, slack: float 
 
     Examples
     --------
-    >>> plan = plan_stopping(TwoLayerDynamics(width=4, sample_ratio=2, steps=200), end=20.0)
+    >>> plan = plan_stopping(TwoLayerDynamics(width=4, sample_ratio=2, solver_steps=200), end=20.0)
     >>> plan.learned < plan.time < plan.overfit
     True
     """
@@ -90,8 +90,8 @@ def plan_stopping(law: TwoLayerDynamics, end: float | None = None, slack: float 
     last = max(20.0, 4.0 * law.width) if end is None else float(end)
     if not last > 0:
         raise ValueError(f"end = {last:g} is not allowed: must be above 0")
-    law = law.replace(steps=max(law.steps, int(np.ceil(STEPS_PER_TIME * last * max(1.0, law.fastest_rate())))))
-    first = min(8.0 * last / law.steps, 0.1 * last)  # times that even the coarsest of the three grids resolves
+    law = law.replace(solver_steps=max(law.solver_steps, int(np.ceil(STEPS_PER_TIME * last * max(1.0, law.fastest_rate())))))
+    first = min(8.0 * last / law.solver_steps, 0.1 * last)  # times that even the coarsest of the three grids resolves
     times = np.concatenate([[0.0], np.geomspace(first, last, points)])
     result = law.replace(times=tuple(times)).theory()
     test = result.test_error.values
@@ -148,29 +148,3 @@ def stopping_table(law: TwoLayerDynamics, over: Mapping[str, Sequence[Any]], **o
         for field in fields(StoppingPlan)
     }
     return xr.Dataset(data, dict(zip(names, grids, strict=True)), {"slack": options.get("slack", SLACK)})
-
-
-def bound_diagnostics(law: TwoLayerDynamics) -> dict[str, Floats]:
-    """The growth laws of claim D9 along a trajectory, with their unknown constants set to 1, and the ratios to them.
-
-    Keys: `time` (population time that = n t / (m d)), `gap` (test minus train error), `growth_bound` = a0 + a1 that with
-    a1 = tau + a0, `growth_ratio` = a / growth_bound, `gap_bound` = growth_bound^2 sqrt(d/n) and `gap_ratio`.
-
-    >>> bounds = bound_diagnostics(TwoLayerDynamics(times=(0.0, 1.0, 4.0), steps=100))
-    >>> bool(bounds["growth_ratio"].max() <= 1)
-    True
-    """
-    result = law.theory()
-    that = np.atleast_1d(np.asarray(law.times, dtype=float)) * law.sample_ratio / law.width
-    a0 = abs(law.start_second_layer)
-    growth = a0 + (law.noise + a0) * that
-    gap = np.atleast_1d(result.test_error.values - result.train_error.values)
-    bound = growth**2 / np.sqrt(law.sample_ratio)
-    return {
-        "time": that,
-        "gap": gap,
-        "growth_bound": growth,
-        "growth_ratio": np.abs(np.atleast_1d(result.second_layer.values)) / growth,
-        "gap_bound": bound,
-        "gap_ratio": gap / bound,
-    }

@@ -1,0 +1,156 @@
+"""The density of very many tokens on the circle: two solvers of the continuity equation, and its moments.
+
+With angles theta and K(t) = exp(beta (cos t - 1)), W(t) = -sin(t) K(t), the velocity at theta under a law mu is
+
+    softmax: v = (W * mu) / (K * mu),      unnormalised: v = e^beta (W * mu),
+
+and a density solves d_t rho + d_theta (rho v) = 0 (docs/theory/attention.md, eqs. 14-15).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.errors import ConvergenceError
+from limitlab.models.attention.circle import Coefficients, density_masses, density_values
+from limitlab.numerics.special import von_mises_coefficients
+from limitlab.numerics.sphere_flow import checked_times
+
+Array = NDArray[Any]
+
+TAIL = 1e-10  # largest Fourier coefficient beyond 2/3 of the band, relative to the largest of all
+HOPELESS = 1e-5  # a grid is given up as soon as the tail reaches this
+SMALLEST_GRID, LARGEST_GRID = 128, 2048
+TOLERANCE = 1e-12
+COURANT = 6.0
+
+
+def spectral_density(
+    density: Coefficients, beta: float, times: ArrayLike, *, normalised: bool = True, points: int | None = None
+) -> tuple[Array, float]:
+    """The density on an even grid over time by the Fourier pseudospectral method, shape (times, M), with its relative tail.
+
+    The grid is doubled until the Fourier tail has decayed. Where the density is too peaked for 2048 points, a `ConvergenceError`
+    says so: use finite volumes or particles there.
+
+    >>> rho, tail = spectral_density([(0.5, 0.0)], 1.0, [0.0, 1.0])
+    >>> rho.shape, bool(tail < 1e-10)
+    ((2, 128), True)
+    """
+    size = points or SMALLEST_GRID
+    while True:
+        rho, tail = _spectral(density, beta, checked_times(times), normalised, size)
+        if tail < TAIL:
+            return rho, tail
+        if points is not None or 2 * size > LARGEST_GRID:
+            raise ConvergenceError(
+                f"the density at beta = {beta:g} and time {np.max(times):g} is not resolved by {size} points: the Fourier tail is "
+                f"{tail:.1e} of its peak, not {TAIL:g}; use a shorter time, or solver='volumes' or 'particles'",
+                rho,
+                tail,
+            )
+        size *= 2
+
+
+def _tail(rho: Array) -> float:
+    """The largest of the last harmonics that the 2/3 rule keeps, relative to the largest of all."""
+    size = rho.shape[-1]
+    coefficients = np.abs(np.fft.rfft(rho, axis=-1))
+    return float((coefficients[..., size // 3 - 4 : size // 3].max(axis=-1) / coefficients.max(axis=-1)).max())
+
+
+def _spectral(density: Coefficients, beta: float, grid: Array, normalised: bool, size: int) -> tuple[Array, float]:
+    """The density on `size` points at the times reached before the tail shows that they are too few, and that tail."""
+    from scipy.integrate import solve_ivp
+
+    k = np.arange(size // 2 + 1)
+    even, odd = von_mises_coefficients(beta, size // 2)
+    kept = k < size / 3  # the 2/3 rule: products of kept harmonics do not fold back on kept ones
+
+    def slope(_: float, rho: Array) -> Array:
+        hat = np.fft.rfft(rho) * kept
+        pull = np.fft.irfft(1j * odd * hat, size)  # W * rho: W_k = i odd_k
+        mass = np.fft.irfft(even * hat, size)
+        v = pull / mass if normalised else np.exp(beta) * 2 * np.pi * pull
+        flux = np.fft.rfft(np.fft.irfft(hat, size) * v) * kept
+        return np.fft.irfft(-1j * k * flux, size)
+
+    def unresolved(_: float, rho: Array) -> float:
+        return _tail(rho) - HOPELESS
+
+    unresolved.terminal = True  # type: ignore[attr-defined]
+    start = density_values(density, 2 * np.pi * np.arange(size) / size)
+    if _tail(start) > TAIL or grid[-1] == 0:
+        return np.tile(start, (grid.size, 1)), _tail(start)
+    # inside the stability region for the highest kept harmonic (speed at most 1, or e^beta): its rounding noise must not grow
+    longest = 3.0 * COURANT / size / (1.0 if normalised else float(np.exp(beta)))
+    options = dict(rtol=TOLERANCE, atol=TOLERANCE, max_step=longest)
+    found = solve_ivp(slope, (0.0, grid[-1]), start, "DOP853", grid, events=unresolved, **options)
+    rho = np.asarray(found.y).T
+    return rho, _tail(rho) if found.status == 0 else HOPELESS
+
+
+def volume_density(
+    density: Coefficients, beta: float, times: ArrayLike, *, normalised: bool = True, cells: int = 800
+) -> Array:
+    """Cell averages over time by second-order finite volumes (van Leer's limiter, Heun steps): positive, mass exactly 1.
+
+    Shape (times, cells); cell j is [2 pi j / M, 2 pi (j + 1) / M].
+
+    >>> rho = volume_density([(0.5, 0.0)], 1.0, [0.0, 5.0], cells=200)
+    >>> bool(abs(rho[1].mean() * 2 * np.pi - 1) < 1e-12 and rho.min() >= 0)
+    True
+    """
+    grid, width = checked_times(times), 2 * np.pi / cells
+    k = np.arange(cells // 2 + 1)
+    even, odd = von_mises_coefficients(beta, cells // 2)
+    shift = np.exp(0.5j * k * width)  # from centres to right edges
+    blur = np.sinc(k / cells)  # a cell average is a point value convolved with the cell
+
+    def edge_velocity(rho: Array) -> Array:
+        hat = np.fft.rfft(rho) * shift / blur
+        pull = np.fft.irfft(1j * odd * hat, cells)
+        return np.asarray(pull / np.fft.irfft(even * hat, cells) if normalised else np.exp(beta) * 2 * np.pi * pull)
+
+    def advance(rho: Array, v: Array, h: float) -> Array:
+        flux = v * _upwind(rho, v)
+        return np.asarray(rho - h / width * (flux - np.roll(flux, 1)))
+
+    edges = density_masses(density, width * np.arange(cells + 1))
+    rho, now = np.diff(edges) / width, 0.0
+    out = np.empty((grid.size, cells))
+    for index, target in enumerate(grid):
+        while now < target:
+            v = edge_velocity(rho)
+            h = min(0.25 * width / max(float(np.abs(v).max()), 1e-300), 0.05, target - now)
+            half = advance(rho, v, h)
+            rho = (rho + advance(half, edge_velocity(half), h)) / 2
+            now = target if target - now <= h else now + h
+        out[index] = rho
+    return out
+
+
+def _upwind(rho: Array, v: Array) -> Array:
+    """Density at right edges from the side the flow comes from, with van Leer's limited slopes."""
+    left, right = rho - np.roll(rho, 1), np.roll(rho, -1) - rho
+    product = left * right
+    total = left + right
+    slope = np.where(product > 0, 2 * product / np.where(product > 0, total, 1.0), 0.0)
+    return np.where(v > 0, rho + slope / 2, np.roll(rho - slope / 2, -1))
+
+
+def moments(rho: ArrayLike, offset: float = 0.0) -> dict[str, Array]:
+    """Integrals of cos, sin and cos 2 theta against densities on an even grid theta_j = 2 pi (j + offset) / M (last axis).
+
+    >>> moments(density_values([(0.5, 0.0)], 2 * np.pi * np.arange(8) / 8))["cos1"].round(12)
+    np.float64(0.25)
+    """
+    values = np.asarray(rho, dtype=float)
+    size = values.shape[-1]
+    theta = 2 * np.pi * (np.arange(size) + offset) / size
+    weight = 2 * np.pi / size
+    waves = dict(cos1=np.cos(theta), sin1=np.sin(theta), cos2=np.cos(2 * theta))
+    return {name: np.asarray(values @ wave * weight)[()] for name, wave in waves.items()}

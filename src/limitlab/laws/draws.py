@@ -1,0 +1,96 @@
+"""One draw of a finite experiment: its size, its seed, its counts, and the one rule for its randomness.
+
+The stream of a draw is decided by the law, by its physics and experiment parameters (but those that one draw serves many values
+of), by the size and by the seed. Solver options and coordinates do not enter. So the same law, size and seed give the same numbers
+alone, in a sweep, in a comparison, and on every engine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from limitlab.laws import Draw, Law
+
+__all__ = ["Draw"]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What `Law.measured` gets: everything that tells one experiment from another.
+
+    Attributes
+    ----------
+    law
+        The law that is simulated.
+    size
+        The size of the experiment, in the meaning of `Law.size_meaning`.
+    seed
+        The number of the draw.
+
+    Examples
+    --------
+    >>> from limitlab.laws import Ridge
+    >>> draw = Ridge(ratio=2.0).draw(size=100, seed=7)
+    >>> draw.count("ratio")     # samples that go with 100 features
+    50
+    """
+
+    law: Law
+    size: int
+    seed: int
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """The only source of randomness of the draw."""
+        return np.random.default_rng(np.random.SeedSequence([self.seed, self.size, *stream_words(self.law)]))
+
+    def count(self, parameter: str) -> int:
+        """The whole number that a ratio becomes at this size."""
+        return self.law.count(parameter, self.size)
+
+
+def stream_words(law: Law) -> list[int]:
+    """The law's part of the seed: a hash of what is drawn."""
+    metas = type(law).parameters()
+    drawn = {
+        name for name, meta in metas.items() if meta.kind in ("physics", "experiment") and not meta.one_draw_serves_many
+    }
+    content = digest({"law": identity(type(law)), "parameters": plain_parameters(law, drawn)})
+    return [int(content[i : i + 8], 16) for i in range(0, len(content), 8)]
+
+
+def identity(law: type[Law]) -> str:
+    """The name of a law's class; with its module unless it is one of limitlab's own, which may move between files."""
+    return law.__qualname__ if law.__module__.startswith("limitlab.") else f"{law.__module__}:{law.__qualname__}"
+
+
+def plain_parameters(law: Law, names: set[str] | None = None) -> dict[str, Any]:
+    """The parameters of a law as JSON gives them back: numbers, texts, lists."""
+    return dict(json.loads(law.model_dump_json(include=names)))
+
+
+def digest(content: Any) -> str:
+    """SHA-256 of plain data, written in one canonical way."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def checked_size(size: int) -> int:
+    """A size that an experiment can have."""
+    if isinstance(size, bool) or not float(size).is_integer() or size < 2:
+        raise ValueError(f"size = {size!r} is not allowed: must be a whole number of at least 2")
+    return int(size)
+
+
+def checked_seed(seed: int) -> int:
+    """A seed that numpy's SeedSequence takes."""
+    if isinstance(seed, bool) or math.isnan(seed) or not float(seed).is_integer() or seed < 0:
+        raise ValueError(f"seed = {seed!r} is not allowed: must be a whole number of at least 0")
+    return int(seed)
