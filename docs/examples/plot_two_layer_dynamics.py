@@ -10,7 +10,7 @@ A two-layer network trained on noisy data learns its target in a time of order o
 import numpy as np
 
 import limitlab as ll
-from limitlab.laws.dmft.stopping import plan_stopping
+from limitlab.applied.stopping import plan_stopping
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 # %%

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from limitlab import lab, laws, models, numerics, show, testing
     from limitlab.lab.compare import compare
-    from limitlab.lab.forecast import Forecast
+    from limitlab.applied.forecast import Forecast
     from limitlab.lab.plan import optimal, plan
     from limitlab.lab.sweep import sweep
     from limitlab.laws.results import package_version
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MODULES = ("lab", "laws", "models", "numerics", "show", "testing")
 _HOMES = {
-    "Forecast": "limitlab.lab.forecast",
+    "Forecast": "limitlab.applied.forecast",
     "compare": "limitlab.lab.compare",
     "optimal": "limitlab.lab.plan",
     "plan": "limitlab.lab.plan",

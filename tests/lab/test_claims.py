@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from limitlab.lab.claims import LEDGER, Claim, Outcome, find_claims, verify
+from limitlab.ledger import LEDGER, Claim, Outcome, find_claims, verify
 from limitlab.lab.registry import all_laws
 
 IDS = (

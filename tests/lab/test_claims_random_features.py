@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from limitlab.lab.claims import equivalence
-from limitlab.lab.claims import random_features as claims
+from limitlab.ledger import equivalence
+from limitlab.ledger import random_features as claims
 from limitlab.laws.regression import gaussian_equivalence, random_features
 from limitlab.models.activations import Moments
 from limitlab.models.random_features import linear_features

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from limitlab.lab.claims import spectra
+from limitlab.ledger import spectra
 from limitlab.laws import MarchenkoPastur
 from limitlab.numerics.spectra import marchenko_pastur as numerics
 

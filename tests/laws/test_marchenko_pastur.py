@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limitlab.lab.claims.spectra import sup_distance
+from limitlab.ledger.spectra import sup_distance
 from limitlab.lab.compare import compare
 from limitlab.lab.sweep import sweep
 from limitlab.laws import MarchenkoPastur

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from limitlab.laws.dmft.stopping import bound_diagnostics, plan_stopping, stopping_table
+from limitlab.applied.stopping import bound_diagnostics, plan_stopping, stopping_table
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 
 SINGLE_INDEX: dict[str, Any] = dict(

@@ -119,7 +119,7 @@ def test_timeline_of_forty_neurons() -> None:
 
 @pytest.mark.parametrize("width", [10, 20, pytest.param(40, marks=pytest.mark.slow)])
 def test_best_stopping_times(width: int) -> None:
-    from limitlab.laws.dmft.stopping import plan_stopping
+    from limitlab.applied.stopping import plan_stopping
 
     law = TwoLayerDynamics(width=width, sample_ratio=0.5 * width, steps=320, **SINGLE_INDEX)
     plan, (time, value) = plan_stopping(law, end=20.0), MINIMA[width]

@@ -19,7 +19,7 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import limitlab.laws
-from limitlab.lab.claims import Claim, Outcome
+from limitlab.ledger import Claim, Outcome
 from limitlab.lab.registry import all_laws
 from limitlab.laws import Law, NearestNeighbours, Ridge, parameter
 from limitlab.show.cli import app
@@ -379,7 +379,7 @@ def make_claim(passed: bool | None) -> Claim:
 
 @pytest.mark.parametrize(("passed", "status", "code"), [(True, "pass", 0), (False, "fail", 1), (None, "not implemented", 1)])
 def test_verify_by_id(monkeypatch: pytest.MonkeyPatch, passed: bool | None, status: str, code: int) -> None:
-    monkeypatch.setattr("limitlab.lab.claims.find_claims", lambda ids=(): [make_claim(passed)])
+    monkeypatch.setattr("limitlab.ledger.find_claims", lambda ids=(): [make_claim(passed)])
     result = run("verify", "X1")
     assert result.exit_code == code
     assert f"1 {status}" in result.stdout
@@ -390,7 +390,7 @@ def test_verify_by_id(monkeypatch: pytest.MonkeyPatch, passed: bool | None, stat
 
 
 def test_verify_everything_does_not_fail_for_what_is_not_implemented(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limitlab.lab.claims.find_claims", lambda ids=(): [make_claim(True), make_claim(None)])
+    monkeypatch.setattr("limitlab.ledger.find_claims", lambda ids=(): [make_claim(True), make_claim(None)])
     assert run("verify").exit_code == 0
 
 

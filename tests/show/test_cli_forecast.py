@@ -95,7 +95,7 @@ def test_no_file():
 
 
 def test_self_test_prints_the_table(monkeypatch):
-    from limitlab.lab.forecast import accuracy
+    from limitlab.applied.forecast import accuracy
 
     rows = [
         accuracy.Row("digits", "rbf", 100, 0.01, 0.4, 0.41, 0.42, 0.01),
@@ -113,7 +113,7 @@ def test_self_test_prints_the_table(monkeypatch):
 
 
 def test_checks_are_left_out_where_they_cannot_be_made():
-    from limitlab.lab.forecast import Forecast
+    from limitlab.applied.forecast import Forecast
 
     X = np.random.default_rng(0).standard_normal((30, 2))
     model = Forecast().fit(X, X[:, 0] + X[:, 1] ** 2)

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from limitlab.lab.claims import LEDGER
+from limitlab.ledger import LEDGER
 from limitlab.lab.compare import compare
 from limitlab.lab.plan import optimal, plan
 from limitlab.lab.registry import all_laws

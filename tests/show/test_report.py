@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import pytest
 from typer.testing import CliRunner
 
-import limitlab.lab.claims.ledger
-from limitlab.lab.claims import LEDGER, Claim, Outcome, Record
+import limitlab.ledger.ledger
+from limitlab.ledger import LEDGER, Claim, Outcome, Record
 from limitlab.laws import Law, NearestNeighbours, parameter
 from limitlab.show.cli import app
 from limitlab.show.report import page, write_report
@@ -161,7 +161,7 @@ def test_exit_code_1_when_something_failed(monkeypatch: pytest.MonkeyPatch, tmp_
         check=lambda quick: Outcome(False, "x < 1", {"x": 2.0}),
     )
     only = {"X2": bad}
-    monkeypatch.setattr(limitlab.lab.claims.ledger, "LEDGER", only)
+    monkeypatch.setattr(limitlab.ledger.ledger, "LEDGER", only)
     monkeypatch.setattr("limitlab.show.report.write.CLAIMS", only)
     path = tmp_path / "report.html"
     result = CliRunner().invoke(app, ["report", "--laws", "nearest-neighbours", "--workers", "1", "--out", str(path)])

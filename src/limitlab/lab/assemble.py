@@ -9,16 +9,18 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab.lab.cells import Cell
 from limitlab.lab.grid import Grid
-from limitlab.lab.tasks import Cell, Task
-from limitlab.laws.results import package
+from limitlab.lab.tasks import LawTask
+from limitlab.laws.results import package, relative_error
 
-Cells = Sequence[Cell | None]
+Slots = Sequence[Cell | None]
+"""One cell per task; None where a task has not finished."""
 
 
-def assemble_theory(grid: Grid, tasks: Sequence[Task], cells: Cells) -> xr.Dataset:
+def assemble_theory(grid: Grid, tasks: Sequence[LawTask], cells: Slots) -> xr.Dataset:
     """The limit over the grid: swept parameters first, then the law's own coordinates."""
-    accuracy = max((cell.accuracy for cell in cells if cell is not None), default=float("nan"))
+    accuracy = max((relative_error(cell.values, cell.errors) for cell in cells if cell is not None), default=float("nan"))
     loops = {axis.name: axis.labels for axis in grid.loops}
     result = _fill(grid, loops, tasks, cells, "theory")
     result.attrs["accuracy"] = accuracy
@@ -27,22 +29,14 @@ def assemble_theory(grid: Grid, tasks: Sequence[Task], cells: Cells) -> xr.Datas
 
 
 def assemble_simulation(
-    grid: Grid, tasks: Sequence[Task], cells: Cells, sizes: Sequence[int], indices: Sequence[int], base_seed: int
+    grid: Grid, tasks: Sequence[LawTask], cells: Slots, sizes: Sequence[int], seeds: Sequence[int]
 ) -> xr.Dataset:
-    """The draws over the grid: swept parameters, size, seed, then the law's own coordinates.
-
-    `task_seed` holds the seed of every draw: `law.simulate(size, task_seed)` gives it again.
-    """
-    draws = {"size": np.asarray(sizes, dtype=np.int64), "seed": np.asarray(indices, dtype=np.int64)}
+    """The draws over the grid: swept parameters, size, seed, then the law's own coordinates."""
+    draws = {"size": np.asarray(sizes, dtype=np.int64), "seed": np.asarray(seeds, dtype=np.int64)}
     loops = {**{axis.name: axis.labels for axis in grid.loops}, **draws}
-    result = _fill(grid, loops, tasks, cells, "simulation", base_seed=base_seed)
-    seeds = np.zeros([labels.size for labels in loops.values()], dtype=np.int64)
-    for task in tasks:
-        seeds[task.place] = -1 if task.seed is None else task.seed
-    result = result.assign_coords(task_seed=(tuple(loops), seeds))
+    result = _fill(grid, loops, tasks, cells, "simulation")
     result["size"].attrs["long_name"] = grid.law.size_meaning
-    result["seed"].attrs["long_name"] = "number of the draw"
-    result["task_seed"].attrs["long_name"] = "seed that simulate(size, seed) takes to give this draw again"
+    result["seed"].attrs["long_name"] = "seed of the draw"
     return result
 
 
@@ -54,9 +48,7 @@ def beside_theory(simulated: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
     )
 
 
-def _fill(
-    grid: Grid, loops: Mapping[str, NDArray[Any]], tasks: Sequence[Task], cells: Cells, kind: str, **attrs: Any
-) -> xr.Dataset:
+def _fill(grid: Grid, loops: Mapping[str, NDArray[Any]], tasks: Sequence[LawTask], cells: Slots, kind: str) -> xr.Dataset:
     """Cells at their places in arrays of shape (*loops, *cell), NaN where a task has no cell."""
     done = [(task.place, cell) for task, cell in zip(tasks, cells, strict=True) if cell is not None]
     finished = [cell for _, cell in done]
@@ -74,7 +66,7 @@ def _fill(
     inner = {name: line for name, line in _common_coordinates(finished).items() if any(name in own for own in dims.values())}
     labels = {**{axis.name: axis.labels for axis in grid.axes}, **loops, **inner}
     # Packaged under a neutral kind: a partial result has NaN where tasks are missing, which a prediction may not have.
-    result = package(grid.law, arrays, kind="sweep", dims=dims, coords=labels, **attrs).assign_attrs(kind=kind)
+    result = package(grid.law, arrays, kind="sweep", dims=dims, coords=labels).assign_attrs(kind=kind)
     if len(kept) < len(names):
         result.attrs["left_out"] = (
             ", ".join(name for name in names if name not in kept) + " (the shape changes over the grid)"

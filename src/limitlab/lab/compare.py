@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -18,8 +19,16 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab.lab import statistics
-from limitlab.lab.blas import single_threaded
-from limitlab.laws.base import Law, checked_seed, checked_size
+from limitlab.lab.cells import Cell
+from limitlab.lab.engines import Engine
+from limitlab.lab.progress import ProgressOption
+from limitlab.lab.runner import run_tasks
+from limitlab.lab.store import Store
+from limitlab.lab.sweep import checked_seeds, checked_sizes
+from limitlab.lab.tasks import FORMAT, LawTask
+from limitlab.laws.base import Law
+from limitlab.laws.draws import identity, plain_parameters
+from limitlab.laws.results import package, package_version
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,13 +95,15 @@ class Comparison:
 
 def compare(
     law: Law,
-    sizes: Sequence[int] | None = None,
-    seeds: int | None = None,
+    sizes: Sequence[int] | int | None = None,
+    seeds: Sequence[int] | int | None = None,
     *,
-    base_seed: int = 0,
     level: float = 1e-3,
     resolution: float = 0.1,
     observables: Sequence[str] | None = None,
+    engine: Engine = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: ProgressOption = None,
 ) -> Comparison:
     """Compare the limit with experiments of growing size.
 
@@ -103,9 +114,7 @@ def compare(
     sizes
         Sizes of the experiments (default: the law's own). Three or more let the finite-size gap be fitted and checked.
     seeds
-        Draws per size (default: the law's own).
-    base_seed
-        The draws are independent for different values.
+        Draws per size (default: the law's own), with seeds 0, 1, 2, ..., or a list of seeds. They are the draws of `law.simulate`.
     level
         Probability of a false "disagree", over all observables together.
     resolution
@@ -113,6 +122,9 @@ def compare(
         underpowered.
     observables
         Names to compare (default: all that theory and simulation share).
+    engine, store, progress
+        As in `limitlab.sweep`: where the draws run, where finished ones are kept so that the same call goes on where it was
+        stopped, and whether a bar is shown.
 
     Returns
     -------
@@ -126,26 +138,49 @@ def compare(
     >>> result.verdict
     'agree'
     """
-    sizes = sorted({checked_size(size) for size in (sizes if sizes is not None else law.default_sizes)})
-    draws = _checked_draws(law.default_seeds if seeds is None else seeds)
-    if not sizes:
-        raise ValueError("sizes = [] is not allowed: give at least one size")
-    theories = [law.realised(size).theory() for size in sizes]
-    with single_threaded():  # matrices this small only lose time to threads
-        batches = [law.simulate_batch(size, _draw_seeds(base_seed, size, draws)) for size in sizes]
-    names = _shared_names(law, theories[-1], batches[-1], observables)
-    data = _collect(names, sizes, theories, batches)
-    accuracy = max(float(theory.attrs.get("accuracy", 0.0)) for theory in theories)
-    entries = [entry for name in names for entry in _entries(law, data, name, accuracy, draws)]
-    rows = _judge(entries, level, resolution, single_size=len(sizes) == 1)
-    verdict, explanation = _summarise(rows, entries, sizes, draws, resolution)
+    if not isinstance(law, Law):
+        raise ValueError(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0)")
+    numbers = sorted(checked_sizes(law.default_sizes if sizes is None else sizes))
+    draws = checked_seeds(law.default_seeds if seeds is None else seeds, least=2)
+    names = _shared_names(law, observables)
+    shelf = _open(store, law, numbers, draws)
+    tasks = [LawTask(law.realised(size)) for size in numbers]
+    tasks += [LawTask(law, size=size, seed=seed) for size in numbers for seed in draws]
+    run = run_tasks(tasks, engine, shelf.cells if shelf else None, progress, f"comparing {type(law).__name__}")
+    cells = run.complete(f"comparing {type(law).__name__}", str(store or ""))
+    data = _collect(law, names, numbers, draws, cells)
+    entries = [entry for name in names for entry in _entries(law, data, name, len(draws))]
+    rows = _judge(entries, level, resolution, single_size=len(numbers) == 1)
+    verdict, explanation = _summarise(rows, entries, numbers, len(draws), resolution)
     infinite = sorted(set(names) - {row.observable for row in rows})
     if infinite:
         explanation += f" Not compared, because the limit is infinite: {', '.join(infinite)}."
-    if "caveat" in theories[-1].attrs:  # what a law wants said beside every verdict
-        explanation += f" Note: {theories[-1].attrs['caveat']}."
-    data.attrs.update(theories[-1].attrs, verdict=verdict, base_seed=base_seed, draws=draws)
+    if law.caveat():
+        explanation += f" Note: {law.caveat()}."
+    data.attrs.update(verdict=verdict, seeds=np.asarray(draws), draws=len(draws))
+    if shelf is not None:
+        shelf.finish(data)
     return Comparison(law, verdict, explanation, tuple(rows), data)
+
+
+def _open(store: str | os.PathLike[str] | None, law: Law, sizes: list[int], seeds: list[int]) -> Store | None:
+    if store is None:
+        return None
+    shelf = Store(store)
+    shelf.open(
+        {
+            "format": FORMAT,
+            "what": "comparison",
+            "law": identity(type(law)),
+            "revision": law.revision,
+            "parameters": plain_parameters(law),
+            "over": {},
+            "sizes": sizes,
+            "seeds": seeds,
+            "version": package_version(),
+        }
+    )
+    return shelf
 
 
 @dataclass(frozen=True)
@@ -173,44 +208,37 @@ class _Entry:
         return float(np.copysign(beyond / self.standard_error, self.gap))
 
 
-def _checked_draws(seeds: int) -> int:
-    if isinstance(seeds, bool) or not isinstance(seeds, (int, np.integer)) or seeds < 2:
-        raise ValueError(f"seeds = {seeds!r} is not allowed: a standard error needs a whole number of at least 2 draws")
-    return int(seeds)
+def _shared_names(law: Law, wanted: Sequence[str] | None) -> list[str]:
+    shared = list(law.observed())
+    unknown = [name for name in wanted or () if name not in shared]
+    if unknown:
+        raise ValueError(f"observables = {unknown} are not shared by theory and simulation; those are {shared}")
+    return list(wanted) if wanted is not None else shared
 
 
-def _draw_seeds(base_seed: int, size: int, draws: int) -> list[int]:
-    """One seed per draw, derived from (base_seed, size) and small enough for a file format's signed 64-bit integer."""
-    words = np.random.SeedSequence([checked_seed(base_seed), size]).generate_state(draws, np.uint64)
-    return [int(word >> np.uint64(1)) for word in words]
-
-
-def _shared_names(law: Law, theory: xr.Dataset, batch: xr.Dataset, wanted: Sequence[str] | None) -> list[str]:
-    shared = [name for name in (law.observables or tuple(map(str, theory))) if name in theory and name in batch]
-    if wanted is not None:
-        unknown = [name for name in wanted if name not in shared]
-        if unknown:
-            raise ValueError(f"observables = {unknown} are not shared by theory and simulation; those are {shared}")
-        shared = list(wanted)
-    if not shared:
-        raise ValueError(f"{type(law).__name__}: theory and simulation share no observable")
-    return shared
-
-
-def _collect(names: list[str], sizes: list[int], theories: list[xr.Dataset], batches: list[xr.Dataset]) -> xr.Dataset:
+def _collect(law: Law, names: list[str], sizes: list[int], seeds: list[int], cells: list[Cell]) -> xr.Dataset:
     """Theory, mean and standard error of every observable along a dimension `size`."""
-    size = xr.Variable("size", np.asarray(sizes))
-    means, errors, limits = {}, {}, {}
+    limits, count = cells[: len(sizes)], len(seeds)
+    groups = [cells[len(sizes) + i * count : len(sizes) + (i + 1) * count] for i in range(len(sizes))]
+    coords = {"size": np.asarray(sizes), **limits[0].coords}
+    data = {}
     for name in names:
-        limits[f"theory_{name}"] = xr.concat([theory[name] for theory in theories], dim=size)
-        means[f"mean_{name}"] = xr.concat([batch[name].mean("seed") for batch in batches], dim=size)
-        errors[f"error_{name}"] = xr.concat(
-            [batch[name].std("seed", ddof=1) / np.sqrt(batch.sizes["seed"]) for batch in batches], dim=size
+        dims, meta = ("size", *limits[0].dims[name]), type(law).outputs()[name]
+        about = dict(long_name=meta.long_name, symbol=meta.symbol)
+        runs = [np.stack([cell.values[name] for cell in group]) for group in groups]
+        data[f"theory_{name}"] = xr.Variable(
+            dims,
+            np.stack([cell.values[name] for cell in limits]),
+            about | {"numerical_error": max(cell.errors.get(name, 0.0) for cell in limits)},
         )
-    return xr.Dataset({**limits, **means, **errors})
+        data[f"mean_{name}"] = xr.Variable(dims, np.stack([run.mean(axis=0) for run in runs]), about)
+        spread = [run.std(axis=0, ddof=1) / np.sqrt(count) for run in runs]
+        data[f"error_{name}"] = xr.Variable(dims, np.stack(spread), about)
+    result = package(law, {}, kind="comparison").drop_vars(list(law.coordinates()), errors="ignore")
+    return xr.Dataset(data, coords, result.attrs)
 
 
-def _entries(law: Law, data: xr.Dataset, name: str, accuracy: float, draws: int) -> list[_Entry]:
+def _entries(law: Law, data: xr.Dataset, name: str, draws: int) -> list[_Entry]:
     """Extrapolated gap and error budget of every entry of an observable whose limit is finite."""
     sizes = data["size"].values.astype(float)
     theory, mean, error = (data[f"{kind}_{name}"].values.reshape(len(sizes), -1) for kind in ("theory", "mean", "error"))
@@ -225,6 +253,7 @@ def _entries(law: Law, data: xr.Dataset, name: str, accuracy: float, draws: int)
         gaps = mean - theory
     fit = statistics.extrapolate(sizes, gaps[:, finite], error[:, finite], draws, law.rate(name))
     labels = _labels(data[f"theory_{name}"].isel(size=0))
+    numerical = float(data[f"theory_{name}"].attrs["numerical_error"])
     entries = []
     for column, (index, label) in enumerate((i, labels[i]) for i in np.flatnonzero(finite)):
         rate, rate_error = statistics.fitted_rate(sizes, gaps[:, index], error[:, index])
@@ -237,7 +266,7 @@ def _entries(law: Law, data: xr.Dataset, name: str, accuracy: float, draws: int)
                 gap=float(fit.intercept[column]),
                 standard_error=float(fit.standard_error[column]),
                 freedom=float(fit.freedom[column]),
-                numerical=accuracy * abs(float(theory[-1, index])) + 10 * FLOOR * scale,
+                numerical=numerical + 10 * FLOOR * scale,
                 allowance=abs(float(fit.correction[column])) / 2,
                 scale=scale,
                 rate=rate,

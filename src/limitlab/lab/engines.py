@@ -253,7 +253,7 @@ def _exit_at_end_of(lifeline: Connection) -> None:
 
 def _check_pickles(tasks: Sequence[Any]) -> None:
     """Worker processes receive tasks by pickle: say so before any of them starts."""
-    law = getattr(tasks[0], "law", tasks[0]) if tasks else None
+    law = getattr(tasks[0], "law", None) or (tasks[0] if tasks else None)
     remedy = "define the law in a module of its own, or use engine='threads'"
     name = type(law).__name__
     main = sys.modules.get("__main__")

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import ValidationError
 
-from limitlab.errors import did_you_mean
 from limitlab.lab.ranges import parse_range
 from limitlab.laws.base import Law
 from limitlab.laws.parameters import plain
@@ -84,26 +83,18 @@ def read_grid(law: Law, over: Mapping[str, Any], together: Sequence[str]) -> Gri
     >>> [axis.name for axis in grid.lanes], [axis.name for axis in grid.loops]
     (['ridge'], ['ratio'])
     """
-    axes = tuple(read_axis(law, name, values) for name, values in _checked_names(law, over).items())
-    for axis in axes:
-        law = _folded(law, axis)
-    unfolded = [axis for axis in axes if not _is_folded(law, axis)]
-    lanes = tuple(axis for axis in unfolded if axis.name in together and axis.numeric)
-    loops = tuple(axis for axis in unfolded if axis not in lanes)
-    return Grid(law, axes, lanes, loops)
+    checked, metas = _checked_names(law, over), type(law).parameters()
+    for name, values in checked.items():
+        if metas[name].kind == "coordinate":  # such as `times`: all values at once, they become the dimension `time`
+            law = _folded(law, name, values)
+    axes = tuple(read_axis(law, name, values) for name, values in checked.items() if metas[name].kind != "coordinate")
+    lanes = tuple(axis for axis in axes if axis.name in together and axis.numeric)
+    return Grid(law, axes, lanes, tuple(axis for axis in axes if axis not in lanes))
 
 
 def read_axis(law: Law, name: str, values: Any) -> Axis:
     """The values of one swept parameter, each of them checked by the law; a bad one is named."""
-    if isinstance(values, str):
-        try:
-            values = parse_range(values)
-        except ValueError as error:
-            raise ValueError(f"over {name!r}: {error}") from None
-    given = plain(values)
-    if isinstance(given, (str, Mapping)) or not hasattr(given, "__iter__"):
-        raise ValueError(f"over {name!r}: {given!r} is one value; give a list of values, or set it on the law itself")
-    given = list(given)
+    given = _listed_values(name, values)
     checked = _plain_numbers(law, name, given) or tuple(_checked_value(law, name, value) for value in given)
     if not checked:
         raise ValueError(f"over {name!r}: the list of values is empty; give at least one")
@@ -112,6 +103,18 @@ def read_axis(law: Law, name: str, values: Any) -> Axis:
     if unique.size < labels.size:
         raise ValueError(f"over {name!r}: the value {unique[counts > 1][0]!s} is listed twice")
     return Axis(name, checked, labels)
+
+
+def _listed_values(name: str, values: Any) -> list[Any]:
+    if isinstance(values, str):
+        try:
+            values = parse_range(values)
+        except ValueError as error:
+            raise ValueError(f"over {name!r}: {error}") from None
+    given = plain(values)
+    if isinstance(given, (str, Mapping)) or not hasattr(given, "__iter__"):
+        raise ValueError(f"over {name!r}: {given!r} is one value; give a list of values, or set it on the law itself")
+    return list(given)
 
 
 def law_at(law: Law, point: Mapping[str, Any]) -> Law:
@@ -128,9 +131,9 @@ def one_line(error: ValidationError) -> str:
     return str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
 
 
-def own_coordinates(law: Law, swept: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
-    """The law's coordinates as arrays, without those that are swept value by value."""
-    return {name: np.asarray(axis) for name, axis in law.coordinates().items() if name not in swept}
+def own_coordinates(law: Law) -> dict[str, NDArray[Any]]:
+    """The law's coordinates as arrays."""
+    return {name: np.asarray(axis) for name, axis in law.coordinates().items()}
 
 
 def _checked_names(law: Law, over: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -138,11 +141,10 @@ def _checked_names(law: Law, over: Mapping[str, Any]) -> Mapping[str, Any]:
         raise ValueError(
             f"over = {over!r} is not allowed: give a mapping from parameters to values, such as {{'ratio': [1, 2]}}"
         )
-    known = type(law).model_fields
     for name in over:
-        if name not in known:
+        if name not in type(law).model_fields:
             raise ValueError(
-                f"cannot sweep over {name!r}: {type(law).__name__} has no such parameter; {did_you_mean(str(name), known)}"
+                f"cannot sweep over {name!r}: {type(law).__name__} has no such parameter; {law.hint(str(name))}"
             )
     return over
 
@@ -193,24 +195,17 @@ def _written(value: Any) -> str:
     return str(getattr(value, "name", getattr(value, "__name__", value)))
 
 
-def _folded(law: Law, axis: Axis) -> Law:
-    """The law with all values of a coordinate such as `time` at once, where it takes them so."""
-    if axis.name not in law.coordinates():
-        return law
-    if any(isinstance(value, (tuple, list)) for value in axis.values):
+def _folded(law: Law, name: str, values: Any) -> Law:
+    """The law with all values of a coordinate such as `times` at once."""
+    listed = list(_listed_values(name, values))
+    if any(isinstance(value, (tuple, list)) for value in listed):
         raise ValueError(
-            f"cannot sweep over lists of {axis.name!r}, a coordinate of {type(law).__name__}: "
-            f"sweep over single values, or set {axis.name} = [...] on the law"
+            f"over {name!r}: {values!r} holds lists; give single numbers, they become the dimension of the result"
         )
     try:
-        return law.replace(**{axis.name: axis.values})
-    except ValidationError:
-        return law  # a coordinate that takes one value only: it is looped over
-
-
-def _is_folded(law: Law, axis: Axis) -> bool:
-    own = law.coordinates().get(axis.name)
-    return own is not None and np.array_equal(np.asarray(own), axis.labels)
+        return law.replace(**{name: tuple(listed)})
+    except ValidationError as error:
+        raise ValueError(f"over {name!r}: {one_line(error)}") from None
 
 
 def _corners(lanes: tuple[Axis, ...]) -> Iterator[Point]:

@@ -65,7 +65,7 @@ def plan(
     """
     observable, wanted = _checked_target(target)
     line = Line(law, solve_for, observable, bounds)
-    grid = line.grid(SCAN_POINTS[solve_for in law.array_parameters])
+    grid = line.grid(SCAN_POINTS[solve_for in law.array_parameters()])
     values = line(grid)
     if line.whole:
         solutions = _whole_solutions(grid, values, wanted, line)
@@ -112,7 +112,7 @@ def optimal(
     (0.25, 0.280776406)
     """
     line = Line(law, over, minimise, bounds)
-    grid = line.grid(SCAN_POINTS[over in law.array_parameters])
+    grid = line.grid(SCAN_POINTS[over in law.array_parameters()])
     values = line(grid)
     best, at_bound = (_whole_minimum if line.whole else _minimum)(line, grid, values)
     return _answer(law, line, best).assign_attrs(at_bound=int(at_bound), minimised=minimise)

@@ -53,8 +53,8 @@ class Line:
         self.bounds = _checked_bounds(self.meta, bounds)
         if bounds is None:  # some parameters are tied to others, such as neighbours to samples
             self.bounds = (self._allowed(self.bounds[0]), self._allowed(self.bounds[1]))
-        if observable not in law.observables:
-            hint = did_you_mean(observable, law.observables)
+        if observable not in law.observed():
+            hint = did_you_mean(observable, law.observed())
             raise ValueError(f"{type(law).__name__} has no observable {observable!r}: {hint}")
 
     @property
@@ -77,10 +77,8 @@ class Line:
     def __call__(self, values: Array | float) -> Array:
         """The observable at these values of the parameter."""
         values = np.atleast_1d(np.asarray(values, dtype=float))
-        if self.parameter in self.law.array_parameters:
+        if self.parameter in self.law.array_parameters():
             found = np.asarray(self.law.evaluate(**{self.parameter: values})[self.observable], dtype=float)
-            if self.observable in self.law.scalar_observables and found.ndim:
-                found = found.reshape(len(found))
             if found.ndim > 1:
                 raise ValueError(_not_scalar(self.observable, found.shape[1:]))
             return np.broadcast_to(found, values.shape)

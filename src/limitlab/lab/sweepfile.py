@@ -49,8 +49,9 @@ class SweepSpec(BaseModel):
     parameters: dict[str, Any] = Field(default_factory=dict, description="parameters that are not swept")
     over: dict[str, list[Any] | str] = Field(min_length=1, description="values or ranges of every swept parameter")
     sizes: StrictInt | list[StrictInt] | None = Field(default=None, description="sizes of the experiments")
-    seeds: StrictInt | list[StrictInt] | None = Field(default=None, description="draws of each experiment")
-    base_seed: StrictInt = Field(default=0, ge=0, description="another base seed gives other draws")
+    seeds: StrictInt | list[StrictInt] | None = Field(
+        default=None, description="number of draws of each experiment, or their seeds"
+    )
     engine: StrictInt | str | None = Field(default=None, description="serial, threads, processes, or a number of workers")
     store: str | None = Field(default=None, min_length=1, description="where to keep finished tasks and the result")
     with_theory: StrictBool = Field(default=False, description="put the limit beside the draws")
@@ -101,7 +102,7 @@ def read_sweep(content: Mapping[str, Any]) -> SweepSpec:
     >>> read_sweep({"law": "Ridge", "over": {"ratio": [0.5]}, "seed": 3})
     Traceback (most recent call last):
         ...
-    ValueError: there is no entry 'seed': did you mean 'seeds' or 'base_seed'?
+    ValueError: there is no entry 'seed': did you mean 'seeds'?
     """
     known = SweepSpec.model_fields
     for name in content:
@@ -156,7 +157,6 @@ def run_sweep(
         seeds=spec.seeds,
         engine=spec.engine if engine is _UNSET else engine,
         store=spec.store if store is _UNSET else store,
-        base_seed=spec.base_seed,
         progress=progress,
         with_theory=spec.with_theory,
     )

@@ -104,8 +104,12 @@ class Law(BaseModel):
         """The observables at these parameters: all that the law declares, unless some belong to one of its models only."""
         return tuple(type(self).observables)
 
+    def caveat(self) -> str:
+        """What is said beside every prediction and verdict of the law."""
+        return ""
+
     def remarks(self) -> dict[str, Any]:
-        """Further attributes of a prediction; `caveat` is said beside every verdict."""
+        """Further attributes of a prediction."""
         return {}
 
     def coordinates(self) -> dict[str, Any]:
@@ -136,7 +140,8 @@ class Law(BaseModel):
 
     def theory(self) -> xr.Dataset:
         """The limit: an `xarray.Dataset` of observables with attrs `accuracy`, `law`, `parameters`, `status`, `version`."""
-        return package(self, self.evaluate(), kind="theory", **self.remarks())
+        caveat = {"caveat": self.caveat()} if self.caveat() else {}
+        return package(self, self.evaluate(), kind="theory", **caveat, **self.remarks())
 
     def evaluate(self, **grid: ArrayLike) -> dict[str, Any]:
         """The limit as arrays, over given arrays of any parameters that broadcast: shape (*grid, *coordinates).
@@ -205,6 +210,12 @@ class Law(BaseModel):
         return dict(_outputs(cls)[0])
 
     @classmethod
+    def hint(cls, name: str) -> str:
+        """What to say about a name that is not a parameter: its new name if it was one, or those that are close."""
+        new = cls.former_names.get(name)
+        return f"it is called {new!r} now" if new else did_you_mean(name, cls.model_fields)
+
+    @classmethod
     def array_parameters(cls) -> tuple[str, ...]:
         """Parameters over which the prediction broadcasts."""
         return tuple(name for name, meta in _metadata(cls).items() if meta.broadcasts)
@@ -227,7 +238,7 @@ class Law(BaseModel):
         metas, law = _metadata(type(self)), type(self).__name__
         for name in given:
             if name not in metas:
-                raise ValueError(f"{law} has no parameter {name!r}: {_hint(type(self), name)}")
+                raise ValueError(f"{law} has no parameter {name!r}: {self.hint(name)}")
             if name not in served:
                 names = ", ".join(served) or "none of its parameters"
                 raise ValueError(
@@ -282,7 +293,7 @@ class Law(BaseModel):
             for name in given:
                 if name not in cls.model_fields:
                     raise PydanticCustomError(
-                        "parameter", f"{cls.__name__} has no parameter {str(name)!r}: {_hint(cls, str(name))}"
+                        "parameter", f"{cls.__name__} has no parameter {str(name)!r}: {cls.hint(str(name))}"
                     )
         return given
 
@@ -312,11 +323,6 @@ def _metadata(law: type[Law]) -> dict[str, Parameter]:
 @functools.cache
 def _outputs(law: type[Law]) -> tuple[dict[str, Observable], dict[str, Observable]]:
     return declared(law.observables), declared(law.extras)
-
-
-def _hint(law: type[Law], name: str) -> str:
-    new = law.former_names.get(name)
-    return f"it is called {new!r} now" if new else did_you_mean(name, law.model_fields)
 
 
 def _increasing(numbers: tuple[float, ...]) -> bool:

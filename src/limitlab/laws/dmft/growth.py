@@ -133,9 +133,9 @@ class AdiabaticGrowth(PureNoise):
             ),
         )
 
-    def remarks(self) -> dict[str, Any]:
-        """The caveat that goes with every comparison."""
-        return dict(caveat=CAVEAT)
+    def caveat(self) -> str:
+        """At small widths a comparison tests the trend."""
+        return CAVEAT
 
     def finite_width(self, width: int, **changes: Any) -> TwoLayerDynamics:
         """The two-time equations of m = `width` neurons at the times s m: what the limit is approached by, without sampling noise.

@@ -184,11 +184,14 @@ class TwoLayerDynamics(TwoLayerStart):
         """The limit at the times of the law, with the error that the grids imply."""
         return _solved(self).values
 
+    def caveat(self) -> str:
+        """For which model the equations are exact."""
+        return CAVEAT if self.experiment_model == "gaussian" else NETWORK_CAVEAT
+
     def remarks(self) -> dict[str, Any]:
-        """The caveat of the Gaussian model and the product of step and fastest local rate."""
+        """The product of step and fastest local rate, and whether a train error below zero was clipped."""
         found = _solved(self)
-        caveat = CAVEAT if self.experiment_model == "gaussian" else NETWORK_CAVEAT
-        return dict(step_times_rate=found.stiffness, train_error_clipped=int(found.clipped), caveat=caveat)
+        return dict(step_times_rate=found.stiffness, train_error_clipped=int(found.clipped))
 
     def two_time(self, steps: int = 100) -> xr.Dataset:
         """Correlations and responses C_d, C_o, R_d, R_o of the weights and the residual's r, on one grid (not extrapolated).

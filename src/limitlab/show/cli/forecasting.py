@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from limitlab.lab.forecast import Forecast
-    from limitlab.lab.forecast.tables import Table
+    from limitlab.applied.forecast import Forecast
+    from limitlab.applied.forecast.tables import Table
 
 FEW = 4
 """Numbers of points at which real fits check the forecast."""
@@ -83,8 +83,8 @@ def forecast(
     check_paths(out, plot)
     if splits < 0:
         raise ValueError(f"--splits {splits} is not allowed: must be at least 0")
-    from limitlab.lab.forecast import Forecast, ForecastWarning
-    from limitlab.lab.forecast.tables import read_table
+    from limitlab.applied.forecast import Forecast, ForecastWarning
+    from limitlab.applied.forecast.tables import read_table
 
     lam, counts = read_ridge(ridge), read_counts(n)
     table = read_table(data, target, classify, rows, seed)
@@ -214,7 +214,7 @@ def short(value: Any) -> str:
 
 def trust_line(model: Forecast, curve: xr.Dataset) -> str:
     """What the leverages say, and what the stars mean."""
-    from limitlab.lab.forecast import diagnostics
+    from limitlab.applied.forecast import diagnostics
 
     least = float(curve["ridge"].values.min())
     variation = float(diagnostics.leverage_variation(model.spectrum_, least)[0])
@@ -264,7 +264,7 @@ def run_self_test(quick: bool, as_json: bool) -> None:
     """Predicted against measured test errors on real data: a summary, and every case that is off by more than 10 %."""
     from dataclasses import asdict
 
-    from limitlab.lab.forecast.accuracy import accuracy, hidden_tail, summary
+    from limitlab.applied.forecast.accuracy import accuracy, hidden_tail, summary
 
     sets = ("diabetes", "digits") if quick else ("diabetes", "digits", "mnist")
     with working("forecasting and measuring") as tell:

@@ -14,7 +14,7 @@ from limitlab.show.cli.output import JsonOption, print_json, stdout
 from limitlab.show.tables import number
 
 if TYPE_CHECKING:
-    from limitlab.lab.claims import Record
+    from limitlab.ledger import Record
 
 
 @app.command(epilog="Example: limitlab verify J5 J8 --full")
@@ -26,8 +26,8 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check the claims of the ledger and print what was measured; exit code 1 when one fails."""
-    from limitlab.lab.claims import find_claims
-    from limitlab.lab.claims import verify as run
+    from limitlab.ledger import find_claims
+    from limitlab.ledger import verify as run
 
     claims = find_claims(ids or [])
     records = []

@@ -31,7 +31,7 @@ def stop(
     plot: PlotOption = None,
 ) -> None:
     """When is a network trained long enough, and when too long? The best time, the error there, and the window around it."""
-    from limitlab.laws.dmft.stopping import stopping_table
+    from limitlab.applied.stopping import stopping_table
     from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 
     asked = asked_law(ctx, law_name)

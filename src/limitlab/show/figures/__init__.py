@@ -58,7 +58,7 @@ def find_figure(name: str) -> str:
     wanted = name.lower().replace("_", "-")
     if wanted in spelt:
         return spelt[wanted]
-    from limitlab.lab.claims import LEDGER
+    from limitlab.ledger import LEDGER
 
     claim = LEDGER.get(name.upper())
     if claim is None:

@@ -60,7 +60,7 @@ def forecast_figure(
 
 def learning_curves(quick: bool = True) -> Figure:
     """Learning curves of digits and diabetes with four kernels: the forecast as lines, real fits as points, beyond N dashed."""
-    from limitlab.lab.forecast import Forecast, ForecastWarning
+    from limitlab.applied.forecast import Forecast, ForecastWarning
     from limitlab.models.datasets import prepared
 
     figure, panels = new_figure(columns=2)

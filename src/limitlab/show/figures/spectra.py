@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from limitlab.lab.claims.spectra import EXPECTED_DISTANCE, TRACY_WIDOM_AT_ZERO, slope, sup_distance
+from limitlab.ledger.spectra import EXPECTED_DISTANCE, TRACY_WIDOM_AT_ZERO, slope, sup_distance
 from limitlab.laws import MarchenkoPastur, SampleCovariance
 from limitlab.models.wishart import extreme_eigenvalues
 from limitlab.show.figures.style import COLOURS, RC, finish, new_figure, simulation_points, theory_line

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from limitlab.laws.dmft.examples import single_index
-from limitlab.laws.dmft.stopping import stopping_table
+from limitlab.applied.stopping import stopping_table
 from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, theory_line
 
 

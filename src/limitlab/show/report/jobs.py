@@ -10,7 +10,7 @@ from limitlab.show.report.page import Section
 from limitlab.show.report.sections import FIGURES, LAWS, broken, figure_section, law_section
 
 if TYPE_CHECKING:
-    from limitlab.lab.claims import Record
+    from limitlab.ledger import Record
     from limitlab.lab.compare import Comparison
     from limitlab.laws.base import Law
 
@@ -38,7 +38,7 @@ class Job:
 def do(job: Job) -> Any:
     """Do a job: the record of a claim without the claim (whose check need not travel), or a section of the page."""
     if job.kind == "claim":
-        from limitlab.lab.claims import find_claims, verify
+        from limitlab.ledger import find_claims, verify
 
         (record,) = verify(find_claims([job.name]), job.quick)
         return record.status, record.outcome, record.error
@@ -75,7 +75,7 @@ def run_jobs(jobs: Sequence[Job], engine: Any, tell: Tell) -> list[Record | Sect
 def finished(job: Job, result: Any) -> Record | Section:
     """What a job gave, or in its place what went wrong."""
     if job.kind == "claim":
-        from limitlab.lab.claims import Record, find_claims
+        from limitlab.ledger import Record, find_claims
 
         (claim,) = find_claims([job.name])
         if isinstance(result, BaseException):

@@ -15,7 +15,7 @@ from limitlab.show.report.page import Section, badge, definitions, picture, prob
 from limitlab.show.tables import number, plain_symbol
 
 if TYPE_CHECKING:
-    from limitlab.lab.claims import Claim, Outcome, Record
+    from limitlab.ledger import Claim, Outcome, Record
     from limitlab.lab.compare import Comparison
     from limitlab.laws.base import Law
 

@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from limitlab.lab.claims import LEDGER as CLAIMS
-from limitlab.lab.claims import Claim, Record
+from limitlab.ledger import LEDGER as CLAIMS
+from limitlab.ledger import Claim, Record
 from limitlab.lab.files import write_whole
 from limitlab.lab.registry import all_laws
 from limitlab.laws.base import Law

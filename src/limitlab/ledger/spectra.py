@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.lab.claims.core import Claim, Number, Outcome
+from limitlab.ledger.claims import Claim, Number, Outcome
 from limitlab.laws import MarchenkoPastur
 from limitlab.models.wishart import extreme_eigenvalues, sample_eigenvalues
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.forecast.diagnostics import ForecastWarning
+from limitlab.applied.forecast.diagnostics import ForecastWarning
 
 Array = NDArray[Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.claims.core import Claim, Number, Outcome
+from limitlab.ledger.claims import Claim, Number, Outcome
 from limitlab.lab.compare import compare
 from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.laws.regression.linear_model import LinearModel

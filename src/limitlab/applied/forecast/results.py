@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from limitlab.lab.forecast.curves import Errors
+from limitlab.applied.forecast.curves import Errors
 from limitlab.laws.results import OBSERVABLES, package_version
 
 Array = NDArray[np.float64]

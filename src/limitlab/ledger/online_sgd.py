@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.claims.core import Claim, Number, Outcome
+from limitlab.ledger.claims import Claim, Number, Outcome
 from limitlab.laws.sgd.effective import EffectiveDynamics
 from limitlab.laws.sgd.mixture import OnlineMixture
 from limitlab.laws.sgd.pca import OnlinePCA

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.claims.core import Claim, Number, Outcome
+from limitlab.ledger.claims import Claim, Number, Outcome
 from limitlab.laws.regression import singular_kernel
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours
 from limitlab.laws.regression.rough_torus import measured_risk, octave_samples

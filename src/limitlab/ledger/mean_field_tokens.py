@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from limitlab.lab.claims.core import Number, Outcome
+from limitlab.ledger.claims import Number, Outcome
 from limitlab.lab.compare import compare
 from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable, poisson_radius
 from limitlab.laws.attention.residual import ResidualFlow

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.forecast.spectrum import Spectrum
+from limitlab.applied.forecast.spectrum import Spectrum
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def profile(spectrum: Spectrum, rng: np.random.Generator, nodes: int = NODES, dr
 
     Examples
     --------
-    >>> from limitlab.lab.forecast.spectrum import from_features
+    >>> from limitlab.applied.forecast.spectrum import from_features
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((200, 5))
     >>> found = profile(from_features(X, X[:, :1] + rng.standard_normal((200, 1))), rng)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from limitlab.lab.claims.core import Claim, Number, Outcome
-from limitlab.lab.claims.random_features import AREA, RATE_BAND, RATE_ERROR, common_rate
+from limitlab.ledger.claims import Claim, Number, Outcome
+from limitlab.ledger.random_features import AREA, RATE_BAND, RATE_ERROR, common_rate
 from limitlab.lab.compare import compare
 from limitlab.laws.classification.margin_equivalence import MarginEquivalence
 from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEquivalence

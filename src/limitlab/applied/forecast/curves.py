@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import UnreachableTarget
-from limitlab.lab.forecast.band import Profile, profile
-from limitlab.lab.forecast.spectrum import Spectrum
-from limitlab.lab.forecast.tail import extrapolate
+from limitlab.applied.forecast.band import Profile, profile
+from limitlab.applied.forecast.spectrum import Spectrum
+from limitlab.applied.forecast.tail import extrapolate
 from limitlab.numerics.finite_population import learning_curve
 
 Array = NDArray[np.float64]
@@ -193,7 +193,7 @@ def law_errors(spectrum: Spectrum, samples: Array, ridge: Array) -> tuple[Array,
 def merged(spectrum: Spectrum, width: float = BIN) -> Spectrum:
     """A spectrum whose eigenvalues within a relative distance are replaced by their mean, energies added up.
 
-    >>> from limitlab.lab.forecast.spectrum import from_numbers
+    >>> from limitlab.applied.forecast.spectrum import from_numbers
     >>> found = merged(from_numbers([1.0, 1.0, 0.5], [0.1, 0.2, 0.3], 10))
     >>> found.eigenvalues.tolist(), found.multiplicities.tolist()
     ([1.0, 0.5, 0.0], [2.0, 1.0, 7.0])

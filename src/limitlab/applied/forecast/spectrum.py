@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.forecast.memory import exact_bytes, factor_bytes, require_memory
+from limitlab.applied.forecast.memory import exact_bytes, factor_bytes, require_memory
 from limitlab.models.kernels import Kernel
 from limitlab.numerics.equivalents import learned
 

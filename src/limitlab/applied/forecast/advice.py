@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from limitlab.lab.forecast.estimator import Forecast
+    from limitlab.applied.forecast.estimator import Forecast
 
 WORTHWHILE = 0.02
 """A cut of the error below this is not worth a change."""
@@ -34,7 +34,7 @@ def advise(forecast: Forecast, ridge: Any) -> str:
     """What to do next, in one sentence.
 
     >>> import numpy as np
-    >>> from limitlab.lab.forecast import Forecast
+    >>> from limitlab.applied.forecast import Forecast
     >>> X = np.random.default_rng(0).standard_normal((200, 30))
     >>> y = X[:, 0] + np.random.default_rng(1).standard_normal(200)
     >>> advise(Forecast(ridge=10.0).fit(X, y), 10.0).split(";")[0]

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from limitlab.lab.claims.core import Number, Outcome
+from limitlab.ledger.claims import Number, Outcome
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.transition import locate_threshold, relaxation_rate
 

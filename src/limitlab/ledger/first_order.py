@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from limitlab.lab.claims.core import Number, Outcome
+from limitlab.ledger.claims import Number, Outcome
 from limitlab.lab.compare import compare
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics

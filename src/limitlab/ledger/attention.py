@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.claims.core import Claim, Number, Outcome
-from limitlab.lab.claims.mean_field_tokens import check_mean_field, check_residual
+from limitlab.ledger.claims import Claim, Number, Outcome
+from limitlab.ledger.mean_field_tokens import check_mean_field, check_residual
 from limitlab.laws.attention.clustering import critical_beta, merging_time, plateau_time
 from limitlab.laws.attention.equiangular import collapse_time
 from limitlab.laws.attention.single_cluster import SingleCluster

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.forecast.spectrum import Spectrum
+from limitlab.applied.forecast.spectrum import Spectrum
 from limitlab.numerics.roots import bracketed_root
 
 Array = NDArray[np.float64]
@@ -155,7 +155,7 @@ def extrapolate(
     --------
     At n = N the answer is cross-validation of the fit to all points:
 
-    >>> from limitlab.lab.forecast.spectrum import from_numbers
+    >>> from limitlab.applied.forecast.spectrum import from_numbers
     >>> s, c = 1 / np.arange(1, 41) ** 1.5, np.arange(1, 41) ** -1.2 / 2
     >>> found = extrapolate(from_numbers(s, c, 40), [40, 80, 10_000], 0.1)
     >>> left = 0.1 / (s + 0.1)

@@ -1,7 +1,7 @@
 """The learning curve of one's own data from one eigendecomposition, without training a hundred models.
 
 >>> import numpy as np
->>> from limitlab.lab.forecast import Forecast
+>>> from limitlab.applied.forecast import Forecast
 >>> X = np.random.default_rng(0).standard_normal((300, 20))
 >>> y = X[:, 0] + 0.5 * np.random.default_rng(1).standard_normal(300)
 >>> error = Forecast(kernel="linear").fit(X, y).predict_error(n=[50, 200], ridge=[0.1])
@@ -9,8 +9,8 @@
 [[0.34], [0.25]]
 """
 
-from limitlab.lab.forecast.diagnostics import ForecastWarning as ForecastWarning
-from limitlab.lab.forecast.estimator import Forecast as Forecast
-from limitlab.lab.forecast.measure import compare_with_sklearn as compare_with_sklearn
+from limitlab.applied.forecast.diagnostics import ForecastWarning as ForecastWarning
+from limitlab.applied.forecast.estimator import Forecast as Forecast
+from limitlab.applied.forecast.measure import compare_with_sklearn as compare_with_sklearn
 
 __all__ = ["Forecast", "ForecastWarning", "compare_with_sklearn"]

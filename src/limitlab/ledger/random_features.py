@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from limitlab.lab.claims.core import Claim, Number, Outcome
+from limitlab.ledger.claims import Claim, Number, Outcome
 from limitlab.lab.compare import compare
 from limitlab.laws.regression.random_features import RandomFeaturesRidge, risk
 from limitlab.laws.regression.random_features_tuning import best_ridge, ridgeless_width, snr_threshold

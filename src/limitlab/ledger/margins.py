@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.lab.blas import single_threaded
-from limitlab.lab.claims.core import Claim, Number, Outcome
+from limitlab.ledger.claims import Claim, Number, Outcome
 from limitlab.lab.compare import compare
 from limitlab.laws.classification.convex_loss import ConvexLoss
 from limitlab.laws.classification.random_features_margin import RandomFeaturesMargin

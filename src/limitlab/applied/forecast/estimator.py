@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from limitlab.lab.forecast import diagnostics, results
-from limitlab.lab.forecast.curves import Population, approximation_error
-from limitlab.lab.forecast.measure import measured
-from limitlab.lab.forecast.memory import exact_bytes, require_memory
-from limitlab.lab.forecast.spectrum import Spectrum, checked_gram, decompose, from_gram, from_numbers
-from limitlab.lab.forecast.targets import (
+from limitlab.applied.forecast import diagnostics, results
+from limitlab.applied.forecast.curves import Population, approximation_error
+from limitlab.applied.forecast.measure import measured
+from limitlab.applied.forecast.memory import exact_bytes, require_memory
+from limitlab.applied.forecast.spectrum import Spectrum, checked_gram, decompose, from_gram, from_numbers
+from limitlab.applied.forecast.targets import (
     as_numbers,
     check_options,
     one_hot,
@@ -321,7 +321,7 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def advice(self, ridge: Any = None) -> str:
         """What to do next, in one sentence."""
-        from limitlab.lab.forecast.advice import advise
+        from limitlab.applied.forecast.advice import advise
 
         return advise(self, self.ridge if ridge is None else ridge)
 

@@ -1,6 +1,6 @@
 """Claims that have no check yet. They are listed so that the ledger never hides a gap."""
 
-from limitlab.lab.claims.core import Claim
+from limitlab.ledger.claims import Claim
 
 _GENERALISATION = "Uniform convergence and real networks"
 _KERNELS = "Kernels and lazy training"

@@ -1,0 +1,161 @@
+"""Cells: the numbers of finished tasks, on disk under the hash of everything that they depend on.
+
+A cell is written whole or not at all, never as a pickle, and ends with the SHA-256 of its own bytes; a damaged one is noticed and
+computed again. Since its name says what it holds, any number of sweeps, comparisons and reports can share a folder of cells:
+`with caching(folder)` makes everything inside read and keep its cells there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.lab.files import clean_leftovers, write_whole
+
+_DIGEST_LENGTH = 64
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The numbers of one task: arrays by name, their dimensions, the coordinates of these, and absolute numerical errors."""
+
+    values: dict[str, NDArray[Any]]
+    dims: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    coords: dict[str, NDArray[Any]] = field(default_factory=dict)
+    errors: dict[str, float] = field(default_factory=dict)
+
+
+class DamagedCell(UserWarning):
+    """A cell on disk was damaged and is computed again."""
+
+
+class Cells:
+    """A folder of cells: `<2 digits>/<sha256>.npz`.
+
+    Parameters
+    ----------
+    folder
+        Made when the first cell is written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> cells = Cells(tempfile.mkdtemp())
+    >>> cells.write("ab" * 32, Cell({"risk": np.array(1.0)}), {})
+    >>> cells.read("ab" * 32).values["risk"].item(), cells.read("cd" * 32)
+    (1.0, None)
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]):
+        self.folder = Path(folder)
+
+    def read(self, key: str) -> Cell | None:
+        """The finished cell of this name, or None. A damaged one is reported and counts as missing."""
+        place = self._place(key)
+        try:
+            content = place.read_bytes()
+        except FileNotFoundError:
+            return None
+        cell = unpack(content, key)
+        if cell is None:
+            warnings.warn(f"the cell {str(place)!r} is damaged and is computed again", DamagedCell, stacklevel=2)
+        return cell
+
+    def write(self, key: str, cell: Cell, content: Mapping[str, Any]) -> None:
+        """Keep a finished cell; `content` is what its name is the hash of."""
+        place = self._place(key)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(place, pack(cell, key, content))
+
+    def clean(self) -> None:
+        """Remove what killed runs left half written."""
+        if self.folder.is_dir():
+            for folder in self.folder.iterdir():
+                clean_leftovers(folder)
+
+    def _place(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key}.npz"
+
+
+_cache: ContextVar[Cells | None] = ContextVar("limitlab_cache", default=None)
+
+
+@contextmanager
+def caching(folder: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Within this block every sweep and comparison without a store of its own keeps its cells in `folder` (None: nowhere).
+
+    >>> import tempfile
+    >>> from limitlab.lab.sweep import sweep
+    >>> from limitlab.laws import Ridge
+    >>> with caching(tempfile.mkdtemp()):
+    ...     limit = sweep(Ridge(), over={"ratio": [0.5, 2.0]})  # the next such call in a block with this folder reads it
+    """
+    token = _cache.set(None if folder is None else Cells(folder))
+    try:
+        yield
+    finally:
+        _cache.reset(token)
+
+
+def current_cache() -> Cells | None:
+    """The folder of cells of the surrounding `caching` block, if there is one."""
+    return _cache.get()
+
+
+# -- a cell as bytes ----------------------------------------------------------------------------------------------------
+
+
+def pack(cell: Cell, key: str, content: Mapping[str, Any]) -> bytes:
+    """A cell as the bytes of an `.npz` file whose comment is the SHA-256 of all bytes before it."""
+    about = {
+        "key": key,
+        "content": content,
+        "errors": {name: repr(error) for name, error in cell.errors.items()},
+        "dims": cell.dims,
+        "order": list(cell.values),
+        "coords": list(cell.coords),
+    }
+    arrays = {f"value.{name}": value for name, value in cell.values.items()}
+    arrays |= {f"coord.{name}": value for name, value in cell.coords.items()}
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, about=np.array(json.dumps(about, sort_keys=True)), **arrays)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = b"0" * _DIGEST_LENGTH
+    body = buffer.getvalue()[:-_DIGEST_LENGTH]
+    return body + hashlib.sha256(body).hexdigest().encode()
+
+
+def unpack(content: bytes, key: str) -> Cell | None:
+    """The cell in these bytes; None if they are not the whole cell of this name.
+
+    >>> cell = Cell({"risk": np.array([1.0, 2.0])}, {"risk": ("time",)}, {"time": np.array([0.0, 1.0])})
+    >>> kept = pack(cell, "ab", {})
+    >>> unpack(kept, "ab").values["risk"]
+    array([1., 2.])
+    >>> unpack(kept[:-1], "ab") is None
+    True
+    """
+    body, digest = content[:-_DIGEST_LENGTH], content[-_DIGEST_LENGTH:]
+    if hashlib.sha256(body).hexdigest().encode() != digest:
+        return None
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        about = json.loads(str(archive["about"]))
+        if about["key"] != key:
+            return None
+        values = {name: archive[f"value.{name}"] for name in about["order"]}
+        coords = {name: archive[f"coord.{name}"] for name in about["coords"]}
+    dims = {name: tuple(own) for name, own in about["dims"].items()}
+    return Cell(values, dims, coords, {name: float(error) for name, error in about["errors"].items()})

@@ -1,0 +1,73 @@
+"""What several checks measure: slopes, standard errors, distances in standard errors."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+SIGMAS = 5.0
+"""Standard errors within which a measured mean has to agree with its law."""
+
+
+class Slope(NamedTuple):
+    """A fitted slope and its standard error."""
+
+    value: float
+    error: float
+
+
+def standard_error(values: ArrayLike) -> float:
+    """Standard error of the mean over the first axis, largest entry.
+
+    >>> standard_error([1.0, 3.0])
+    1.0
+    """
+    array = np.asarray(values, dtype=float)
+    return float(np.max(np.std(array, axis=0, ddof=1)) / math.sqrt(len(array)))
+
+
+def sigmas(values: ArrayLike, target: ArrayLike) -> float:
+    """Largest distance of the mean over the first axis from a target, in standard errors.
+
+    >>> sigmas([1.0, 3.0], 4.0)
+    2.0
+    """
+    array = np.asarray(values, dtype=float)
+    error = np.std(array, axis=0, ddof=1) / math.sqrt(len(array))
+    return float(np.max(np.abs(array.mean(axis=0) - np.asarray(target)) / error))
+
+
+def slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Slope:
+    """Slope of y against x by least squares, weighted by the errors of y where they are known.
+
+    Without errors, the standard error comes from the scatter about the line (0 through two points).
+
+    >>> slope([0, 1, 2], [1.0, 3.0, 5.0]).value
+    2.0
+    """
+    a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    weight = np.ones_like(b) if errors is None else np.asarray(errors, dtype=float) ** -2.0
+    centre = np.average(a, weights=weight)
+    spread = float((weight * (a - centre) ** 2).sum())
+    value = float((weight * (a - centre) * b).sum()) / spread
+    if errors is not None:
+        return Slope(value, spread**-0.5)
+    left = b - b.mean() - value * (a - a.mean())
+    freedom = max(a.size - 2, 1)
+    return Slope(value, math.sqrt(float(left @ left) / freedom / spread))
+
+
+def log_slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Slope:
+    """Exponent of y ~ x^slope; `errors` are those of y.
+
+    >>> round(log_slope([1, 10, 100], [5.0, 0.5, 0.05]).value, 12)
+    -1.0
+    """
+    values = np.asarray(y, dtype=float)
+    relative = None if errors is None else np.asarray(errors, dtype=float) / np.abs(values)
+    return slope(np.log(np.asarray(x, dtype=float)), np.log(np.abs(values)), relative)

@@ -1,0 +1,133 @@
+"""Running the ledger: claims are tasks like any other, on any engine, resumable, one record per claim whatever happens to the others."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import limitlab
+from limitlab.lab.cells import Cell, Cells, caching
+from limitlab.lab.engines import Engine
+from limitlab.lab.progress import ProgressOption
+from limitlab.lab.runner import Finished, run_tasks
+from limitlab.lab.tasks import FORMAT
+from limitlab.ledger.claims import Claim, ClaimStatus, Outcome, find_claims
+from limitlab.ledger.criteria import Criterion
+
+
+@dataclass(frozen=True)
+class Record:
+    """What running a claim gave: its status, the outcome where the check ran, the error where it broke."""
+
+    claim: Claim
+    status: ClaimStatus
+    outcome: Outcome | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class ClaimTask:
+    """One claim as a task. Its cell holds the outcome; comparisons inside it keep their own cells in `cache`."""
+
+    id: str
+    quick: bool
+    cache: str | None = None
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The claim, how it is checked, and the source of the package: a check may use any part of it."""
+        return {"format": FORMAT, "claim": self.id, "quick": self.quick, "source": source_digest()}
+
+    @property
+    def where(self) -> str:
+        """The task in words."""
+        return f"claim {self.id}"
+
+    def run(self) -> Cell:
+        """Run the check."""
+        (one,) = find_claims([self.id])
+        with caching(self.cache):
+            return Cell({"outcome": np.array(to_json(one.run(self.quick)))})
+
+
+def verify(
+    claims: Sequence[Claim],
+    quick: bool = True,
+    engine: Engine = None,
+    store: str | None = None,
+    progress: ProgressOption = None,
+) -> list[Record]:
+    """Run claims; a check that breaks counts as failed and does not stop the rest.
+
+    Parameters
+    ----------
+    claims
+        Claims to run, for example `find_claims(["J5"])`.
+    quick
+        Small sizes (seconds) or the sizes that decide (minutes).
+    engine, progress
+        As in `limitlab.sweep`.
+    store
+        A folder in which outcomes and the draws behind them are kept: a second run computes only what changed.
+
+    Examples
+    --------
+    >>> [record.status for record in verify(find_claims(["J3"]))]
+    ['pass']
+    """
+    checked = [one for one in claims if one.implemented]
+    tasks = [ClaimTask(one.id, quick, store) for one in checked]
+    run = run_tasks(tasks, engine, Cells(store) if store else None, progress, "checking claims")
+    if run.interrupted:
+        raise KeyboardInterrupt(f"stopped after {run.done} of {len(tasks)} claims")
+    found = dict(zip((one.id for one in checked), records_of(checked, run), strict=True))
+    return [found.get(one.id, Record(one, "not implemented")) for one in claims]
+
+
+def records_of(claims: Sequence[Claim], run: Finished) -> list[Record]:
+    """What the tasks of claims gave, in their order."""
+    records = []
+    for position, (one, cell) in enumerate(zip(claims, run.cells, strict=True)):
+        if cell is None:
+            records.append(Record(one, "fail", error=run.failures[position].error))
+        else:
+            outcome = from_json(str(cell.values["outcome"]))
+            records.append(Record(one, outcome.status, outcome))
+    return records
+
+
+def to_json(outcome: Outcome) -> str:
+    """An outcome as text, numbers in full."""
+    return json.dumps({**asdict(outcome), "measured": dict(outcome.measured)}, default=_number)
+
+
+def from_json(text: str) -> Outcome:
+    """The outcome that `to_json` wrote.
+
+    >>> from limitlab.ledger.criteria import below
+    >>> from_json(to_json(Outcome((below("z", 1.0, 5),)))).criterion
+    'z below 5'
+    """
+    content = json.loads(text)
+    return Outcome(**{**content, "criteria": tuple(Criterion(**one) for one in content["criteria"])})
+
+
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+@functools.cache
+def source_digest() -> str:
+    """SHA-256 of the source of the package."""
+    root, total = Path(limitlab.__path__[0]), hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        total.update(path.relative_to(root).as_posix().encode())
+        total.update(path.read_bytes())
+    return total.hexdigest()
