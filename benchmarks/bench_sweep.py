@@ -17,7 +17,7 @@ POINTS, SAMPLE, REPEATS = 200, 200, 3
 FLOOR = 200.0
 LAWS = {
     "isotropic": Ridge(noise=0.5),
-    "three groups": Ridge(noise=0.5, eigenvalues=(0.2, 1.0, 3.0), weights=(0.3, 0.4, 0.3), signal=(0.5, 1.0, 0.2)),
+    "three groups": Ridge(noise=0.5, eigenvalues=(0.2, 1.0, 3.0), weights=(0.3, 0.4, 0.3), signal_energy=(0.5, 1.0, 0.2)),
 }
 
 

@@ -177,7 +177,7 @@ def growing(end: float, points: int) -> TwoLayerDynamics:
 
 def aging(end: float, points: int) -> TwoLayerDynamics:
     """Pure noise at the interpolation threshold, where nothing ever stops moving."""
-    law = InterpolationTransition(ratio=0.3, kernel=(0, 0, 0, 1.0))
+    law = InterpolationTransition(samples_per_weight=0.3, kernel=(0, 0, 0, 1.0))
     return law.replace(second_layer=law.threshold()).dynamics(times=float(end)).replace(memory_points=points)
 
 
@@ -192,7 +192,7 @@ def long_times() -> float:
 
 def accuracy_of_long_times() -> None:
     """t = 10 m: how far steps and thinning are from what they approximate."""
-    law = growing(400.0, 10).replace(times=(40.0, 100.0, 200.0, 400.0), steps=3200)
+    law = growing(400.0, 10).replace(times=(40.0, 100.0, 200.0, 400.0), solver_steps=3200)
     values = {}
     for points in (10, 20):
         values[points], seconds = timed(lambda points=points: law.replace(memory_points=points).solve(NAMES))

@@ -23,7 +23,8 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",  # formulas without a network, for readers too
     "sphinx_gallery.gen_gallery",
-    "laws_table",  # the {laws-table} directive
+    "sphinxcontrib.bibtex",
+    "laws_table",  # what pages say of laws and names, from the declarations
     "law_parameters",  # a law's parameters, from its metadata
     "plain_docstrings",  # our docstrings are plain text with code in backticks
 ]
@@ -49,6 +50,10 @@ napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_custom_sections = ["Class attributes"]
 default_role = "code"
+
+# -- sources ------------------------------------------------------------------------------------------------------------
+bibtex_bibfiles = ["../src/limitlab/references.bib"]
+bibtex_reference_style = "author_year"
 
 # -- gallery ------------------------------------------------------------------------------------------------------------
 sphinx_gallery_conf = {

@@ -43,12 +43,7 @@ def laws_table() -> ModuleType:
 def test_law_has_a_theory_page_that_names_it(law: str, laws_table: ModuleType) -> None:
     page = laws_table.theory_page(all_laws()[law])
     assert page.exists(), f"{short(page)} is missing"
-    assert f"`{law}`" in page.read_text(encoding="utf-8"), f"{short(page)} does not name `{law}`"
-
-
-def test_table_of_laws_in_the_readme_is_fresh(laws_table: ModuleType) -> None:
-    text = README.read_text(encoding="utf-8")
-    assert text == laws_table.replace_table(text), "run: python docs/_ext/laws_table.py"
+    assert re.search(rf"\b{law}\b", page.read_text(encoding="utf-8")), f"{short(page)} does not name {law}"
 
 
 @pytest.mark.parametrize("page", pages(), ids=short)

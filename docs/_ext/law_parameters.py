@@ -18,10 +18,15 @@ def parameter_list(law: type[Law]) -> list[str]:
     lines += ["   * - name", "     - symbol", "     - default", "     - allowed", "     - meaning"]
     for name, meta in law.parameters().items():
         symbol = f":math:`{meta.symbol}`" if meta.symbol else ""
-        cells = [f"``{name}``", symbol, f"``{meta.default!r}``", allowed(law, name), protect(meta.description)]
+        kind = "" if meta.kind == "physics" else f" [{meta.kind}]"
+        cells = [f"``{name}``", symbol, f"``{meta.default!r}``", allowed(law, name), protect(meta.words + kind)]
         lines += [f"   {'*' if index == 0 else ' '} - {cell}" for index, cell in enumerate(cells)]
-    observables = ", ".join(f"``{observable}``" for observable in law.observables)
-    return [*lines, "", f"Observables: {observables}", ""]
+    lines += ["", ".. list-table:: Observables", "   :header-rows: 1", "", "   * - name", "     - symbol", "     - meaning"]
+    for name, output in law.outputs().items():
+        symbol = f":math:`{output.symbol}`" if output.symbol else ""
+        cells = [f"``{name}``", symbol, protect(output.long_name)]
+        lines += [f"   {'*' if index == 0 else ' '} - {cell}" for index, cell in enumerate(cells)]
+    return [*lines, ""]
 
 
 def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

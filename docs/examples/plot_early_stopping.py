@@ -15,7 +15,7 @@ from limitlab.show.figures.style import finish, new_figure, simulation_points, t
 # Features are 0.8 times the samples, where the fully trained solution overfits. Both predictions, along their whole path:
 
 times = np.geomspace(0.05, 200, 121)
-flow = ll.laws.EarlyStopping(ratio=0.8, noise=1.0, time=tuple(times))
+flow = ll.laws.EarlyStopping(ratio=0.8, noise=1.0, times=tuple(times))
 ridge = ll.laws.Ridge(ratio=0.8, noise=1.0)
 stopped = flow.theory().excess_risk
 penalised = ll.sweep(ridge, over={"ridge": 1 / times}).excess_risk
@@ -24,7 +24,7 @@ penalised = ll.sweep(ridge, over={"ridge": 1 / times}).excess_risk
 # Experiments with 100 features, at a few times. One draw serves all of them.
 
 few = np.array([0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])
-runs = flow.replace(time=tuple(few)).simulate_batch(100, range(40)).excess_risk
+runs = flow.replace(times=tuple(few)).simulate_batch(100, range(40)).excess_risk
 
 # %%
 # The curves nearly coincide at first, and have their best values at similar places.

@@ -16,16 +16,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from limitlab import lab, laws, models, numerics, show, testing
-    from limitlab.lab.compare import compare
+    from limitlab import applied, lab, laws, ledger, models, numerics, show, testing
     from limitlab.applied.forecast import Forecast
+    from limitlab.lab.compare import compare
     from limitlab.lab.plan import optimal, plan
     from limitlab.lab.sweep import sweep
     from limitlab.laws.results import package_version
 
     __version__: str = package_version()
 
-_MODULES = ("lab", "laws", "models", "numerics", "show", "testing")
+_MODULES = ("applied", "lab", "laws", "ledger", "models", "numerics", "show", "testing")
 _HOMES = {
     "Forecast": "limitlab.applied.forecast",
     "compare": "limitlab.lab.compare",
@@ -37,9 +37,11 @@ _HOMES = {
 __all__ = [
     "Forecast",
     "__version__",
+    "applied",
     "compare",
     "lab",
     "laws",
+    "ledger",
     "models",
     "numerics",
     "optimal",

@@ -55,4 +55,5 @@ def lazily(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
 def stub(package: str, homes: dict[str, str]) -> str:
     """The exports as a stub file, for readers and type checkers."""
     lines = [f"from {home} import {name} as {name}" for name, home in homes.items()]
-    return f'"""What `{package}` exports. Written when the package is installed; the names are found in its files."""\n\n' + "\n".join(lines) + "\n"
+    head = f'"""What `{package}` exports. Written when the package is installed; the names are found in its files."""'
+    return "\n".join([head, "", *lines, "", "__all__: list[str]", ""])

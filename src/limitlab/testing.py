@@ -7,29 +7,37 @@ True
 
 from __future__ import annotations
 
+import inspect
 import math
 import pickle
-from collections.abc import Callable, Sequence
+import types
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from limitlab.lab.compare import compare
+from limitlab.lab.sweep import sweep
 from limitlab.laws.base import Law
-from limitlab.laws.parameters import Parameter
+from limitlab.laws.parameters import KINDS, Parameter
+from limitlab.laws.references import bibliography
+
+__all__ = ["LawContractError", "check_law", "true_errors"]
 
 
 class LawContractError(AssertionError):
     """One or more parts of the contract are broken; the message lists them all."""
 
 
-def check_law(law: Law, sizes: Sequence[int] | None = None, seeds: int | None = None) -> list[str]:
+def check_law(law: Law | type[Law], sizes: Sequence[int] | None = None, seeds: int | None = None) -> list[str]:
     """Run the contract suite on a law and return the names of the checks that ran.
 
     Parameters
     ----------
     law
-        An instance, with parameters at which theory is finite and a simulation takes a moment.
+        An instance at which theory is finite and a simulation takes a moment, or a class: then its check points are used.
     sizes, seeds
         For the comparison at growing sizes (default: the law's own).
 
@@ -44,18 +52,24 @@ def check_law(law: Law, sizes: Sequence[int] | None = None, seeds: int | None = 
     >>> check_law(Ridge(ratio=0.5), sizes=[20, 40, 80], seeds=20)[:3]
     ['description', 'parameters', 'refusals']
     """
-    size = min(sizes if sizes is not None else law.default_sizes)
+    points = law.check_points() if isinstance(law, type) else [law]
+    first = points[0]
+    size = min(sizes if sizes is not None else first.default_sizes)
     checks: dict[str, Callable[[], None]] = {
-        "description": lambda: _description(law),
-        "parameters": lambda: _parameters(law),
-        "refusals": lambda: _refusals(law),
-        "round trip": lambda: _round_trip(law),
-        "theory": lambda: _theory(law),
-        "array form": lambda: _array_form(law),
-        "simulation": lambda: _simulation(law, size),
-        "seeds": lambda: _seeds(law, size),
-        "path": lambda: _path(law, size),
-        "agreement": lambda: _agreement(law, sizes, seeds),
+        "description": lambda: _description(first),
+        "parameters": lambda: _parameters(first),
+        "refusals": lambda: _refusals(first),
+        "names": lambda: _names(first, size),
+        "round trip": lambda: _round_trip(first),
+        "theory": lambda: _theory(first),
+        "accuracy": lambda: _accuracy(first),
+        "array form": lambda: _array_form(first),
+        "simulation": lambda: _simulation(first, size),
+        "seeds": lambda: _seeds(first, size),
+        "streams": lambda: _streams(first, size),
+        "path": lambda: _path(first, size),
+        "coordinates": lambda: _coordinates(first),
+        "agreement": lambda: _agreements(points, sizes, seeds),
     }
     failures = []
     for name, check in checks.items():
@@ -64,8 +78,11 @@ def check_law(law: Law, sizes: Sequence[int] | None = None, seeds: int | None = 
         except Exception as error:  # every failure is listed, whatever its kind
             failures.append(f"{name}: {type(error).__name__}: {error}")
     if failures:
-        raise LawContractError(f"{type(law).__name__} breaks its contract:\n  " + "\n  ".join(failures))
+        raise LawContractError(f"{type(first).__name__} breaks its contract:\n  " + "\n  ".join(failures))
     return list(checks)
+
+
+# -- the declaration ----------------------------------------------------------------------------------------------------
 
 
 def _description(law: Law) -> None:
@@ -75,34 +92,99 @@ def _description(law: Law) -> None:
     assert law.regime, "regime must say where the law holds"
     assert law.assumptions, "assumptions must not be empty"
     assert law.references, "references must not be empty"
-    assert all(entry.lstrip().startswith("@") for entry in law.references), "references must be BibTeX entries"
-    assert law.observables, "observables must be listed"
+    if kind.__module__.startswith("limitlab."):
+        missing = [key for key in law.references if key not in bibliography()]
+        assert not missing, f"references {missing} are not in references.bib"
+    assert kind.outputs(), "observables must be listed"
+    assert set(law.observed()) <= set(kind.outputs()), "observed() names what is not declared"
+    assert isinstance(law.revision, int), "revision must be a whole number"
+    assert law.revision >= 1, "revision must be at least 1"
 
 
 def _parameters(law: Law) -> None:
     for name, meta in type(law).parameters().items():
         assert meta.description, f"{name} has no description"
         assert name.islower(), f"{name} must be a lower-case name"
+        assert meta.kind in KINDS, f"{name} has kind {meta.kind!r}"
+        assert meta.finer is None or meta.kind == "solver", f"{name} is finer but not a solver option"
     assert type(law)() is not None  # the defaults are a valid law
-    for name in (*law.array_parameters, *law.path_parameters):
-        assert name in type(law).parameters(), f"{name} is listed but is not a parameter"
+    assert type(law).check_points(), "check_points() is empty"
 
 
 def _refusals(law: Law) -> None:
     """Bad values and unknown names are refused with a ValueError that names the parameter."""
-    attempts = {"no_such_parameter": 1.0}
+    attempts: list[tuple[str, Any]] = [("no_such_parameter", 1.0)]
     for name, meta in type(law).parameters().items():
-        if isinstance(meta.default, (int, float)) and not isinstance(meta.default, bool):
-            attempts[name] = math.nan
-    for name, value in attempts.items():
+        attempts += [(name, value) for value in _outside(law, meta)]
+    for name, value in attempts:
         refusal = _refusal(law, name, value)
-        assert refusal is not None, f"{name} = {value} was accepted"
-        assert name in refusal, f"the refusal of {name} = {value} does not name it: {refusal}"
+        assert refusal is not None, f"{name} = {value!r} was accepted"
+        assert name in refusal, f"the refusal of {name} = {value!r} does not name it: {refusal}"
+    for old, new in law.former_names.items():
+        refusal = _refusal(law, old, 1.0)
+        assert refusal is not None, f"the former name {old} was accepted"
+        assert repr(new) in refusal, f"the refusal of {old} does not say {new}: {refusal}"
 
 
-def _refusal(law: Law, name: str, value: float) -> str | None:
+def _outside(law: Law, meta: Parameter) -> Iterator[Any]:
+    """Values just outside every bound of a parameter, and those that no parameter takes."""
+    leaves = _leaves(type(law).model_fields[meta.name].annotation)
+    if not leaves & {int, float}:
+        return
+    whole, series = float not in leaves, tuple in leaves and not leaves & {int, float} - {int}
+    values: list[float] = [math.nan]
+    if not meta.infinite and not whole:
+        values += [math.inf, -math.inf]
+    for bound, down, closed in (
+        (meta.above, True, False), (meta.least, True, True), (meta.below, False, False), (meta.most, False, True),
+    ):  # fmt: skip
+        if bound is not None and math.isfinite(bound):
+            direction = -math.inf if down else math.inf
+            step = (bound - 1 if down else bound + 1) if whole else float(np.nextafter(bound, direction))
+            values.append(step if closed else bound)
+    for value in values:
+        number = int(value) if whole and math.isfinite(value) else value
+        yield (number,) if series else number
+
+
+def _leaves(annotation: Any) -> set[Any]:
+    """The plain types of a union; of a sequence its own type and that of its numbers."""
+    value = getattr(annotation, "__value__", annotation)
+    origin = typing.get_origin(value)
+    if origin is typing.Annotated:
+        return _leaves(typing.get_args(value)[0])
+    if origin in (typing.Union, types.UnionType):
+        return set().union(*map(_leaves, typing.get_args(value)))
+    if origin is tuple:
+        inner = typing.get_args(value)[0]
+        return {tuple, inner} if inner in (int, float) else set()
+    return {value}
+
+
+def _refusal(law: Law, name: str, value: Any) -> str | None:
     try:
         law.replace(**{name: value})
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _names(law: Law, size: int) -> None:
+    """`evaluate` and `experiment` refuse names that no law has, and parameters that they do not serve."""
+    calls: dict[str, tuple[Callable[..., Any], Sequence[str]]] = {
+        "evaluate": (law.evaluate, law.array_parameters()),
+        "experiment": (lambda **path: law.experiment(size, 1, **path), law.path_parameters()),
+    }
+    for call, (function, served) in calls.items():
+        for name in ("no_such_parameter", *(known for known in type(law).parameters() if known not in served)):
+            words = _words_of_refusal(function, name)
+            assert words is not None, f"{call}({name}=...) was accepted"
+            assert name in words, f"{call}({name}=...) is refused without naming it: {words}"
+
+
+def _words_of_refusal(function: Callable[..., Any], name: str) -> str | None:
+    try:
+        function(**{name: np.array([1.0, 2.0])})
     except ValueError as error:
         return str(error)
     return None
@@ -114,17 +196,46 @@ def _round_trip(law: Law) -> None:
     assert hash(law) == hash(law.replace()), "equal laws must have equal hashes"
 
 
+# -- the prediction -----------------------------------------------------------------------------------------------------
+
+
 def _theory(law: Law) -> None:
     result = law.theory()
     assert isinstance(result, xr.Dataset)
-    missing = set(law.observables) - set(map(str, result))
+    missing = set(law.observed()) - set(map(str, result))
     assert not missing, f"theory lacks {sorted(missing)}"
-    for key in ("accuracy", "law", "parameters", "status", "version"):
+    for key in ("accuracy", "law", "parameters", "revision", "status", "version"):
         assert key in result.attrs, f"theory lacks attrs[{key!r}]"
     assert 0 <= result.attrs["accuracy"] < 0.1, f"accuracy = {result.attrs['accuracy']}"
-    assert not any(np.isnan(result[name]).any() for name in law.observables), "theory gives NaN"
-    assert all(result[name].attrs.get("long_name") for name in law.observables), "an observable has no long_name"
+    assert not any(np.isnan(result[name]).any() for name in law.observed()), "theory gives NaN"
+    assert all(result[name].attrs.get("long_name") for name in law.observed()), "an observable has no long_name"
+    assert all("numerical_error" in result[name].attrs for name in law.observed()), "an observable has no numerical error"
     xr.testing.assert_identical(result, law.theory())
+
+
+def true_errors(law: Law) -> dict[str, tuple[float, float]]:
+    """By observable: the change when the law is solved with more effort, and the numerical error that it states.
+
+    >>> from limitlab.laws import SpikedTensor
+    >>> change, stated = true_errors(SpikedTensor())["overlap"]
+    >>> change <= 3 * stated
+    True
+    """
+    coarse, fine = law.theory(), law.finer().theory()
+    found = {}
+    for name in law.observed():
+        both = np.isfinite(coarse[name].values) & np.isfinite(fine[name].values)
+        gap = np.abs(np.where(both, coarse[name].values - np.where(both, fine[name].values, 0.0), 0.0))
+        found[name] = (float(np.max(gap, initial=0.0)), float(coarse[name].attrs["numerical_error"]))
+    return found
+
+
+def _accuracy(law: Law) -> None:
+    """Solved with more effort, the prediction moves by less than three times the error it states."""
+    if law.finer() == law:  # a closed form
+        return
+    for name, (change, stated) in true_errors(law).items():
+        assert change <= 3 * stated + 1e-13, f"{name} states an error of {stated:.2g} and moves by {change:.2g}"
 
 
 def _nearby(law: Law, meta: Parameter) -> list[float]:
@@ -136,24 +247,49 @@ def _nearby(law: Law, meta: Parameter) -> list[float]:
     return [trial for trial in trials if meta.allows(trial)]
 
 
+def _with(law: Law, meta: Parameter, value: float) -> Law:
+    return law.replace(**{meta.name: int(value) if isinstance(meta.default, int) else value})
+
+
 def _array_form(law: Law) -> None:
-    for name in law.array_parameters:
+    for name in law.array_parameters():
         meta = type(law).parameters()[name]
         values = _nearby(law, meta)
         arrays = law.evaluate(**{name: np.array(values)})
         for i, value in enumerate(values):
-            scalar = law.replace(**{name: int(value) if isinstance(meta.default, int) else value}).theory()
-            for observable in law.observables:
-                array = np.asarray(arrays[observable])
-                entry = array[i] if array.ndim > scalar[observable].ndim else array
+            scalar = _with(law, meta, value).theory()
+            for observable in law.observed():
                 np.testing.assert_allclose(
-                    entry, scalar[observable], rtol=1e-9, atol=1e-12, err_msg=f"array form of {observable} in {name}"
+                    arrays[observable][i],
+                    scalar[observable],
+                    rtol=1e-9,
+                    atol=1e-12,
+                    err_msg=f"array form of {observable} in {name}",
                 )
+
+
+def _coordinates(law: Law) -> None:
+    """A single coordinate gives a value without dimension; sweeping over a coordinate gives its dimension."""
+    for name, meta in type(law).parameters().items():
+        if meta.kind != "coordinate":
+            continue
+        several = [float(value) for value in np.atleast_1d(getattr(law, name))][-2:]
+        swept = sweep(law, over={name: several}, progress=False)
+        assert meta.dimension in swept.dims, f"sweeping over {name} gives no dimension {meta.dimension}"
+        direct = law.replace(**{name: tuple(several)}).theory()
+        for observable in law.observed():
+            np.testing.assert_array_equal(swept[observable], direct[observable], err_msg=f"{observable} swept over {name}")
+        single = law.replace(**{name: several[-1]}).theory()
+        assert meta.dimension not in single.dims, f"a single {name} keeps the dimension {meta.dimension}"
+
+
+
+# -- the experiment -----------------------------------------------------------------------------------------------------
 
 
 def _simulation(law: Law, size: int) -> None:
     theory, run = law.theory(), law.simulate(size, 1)
-    for name in law.observables:
+    for name in law.observed():
         assert name in run, f"simulation lacks {name}"
         assert run[name].dims == theory[name].dims, (
             f"{name}: dims {run[name].dims} in simulation, {theory[name].dims} in theory"
@@ -167,25 +303,64 @@ def _seeds(law: Law, size: int) -> None:
     first = law.simulate(size, 1)
     xr.testing.assert_identical(first, law.simulate(size, 1))
     other = law.simulate(size, 2)
-    assert any(not np.array_equal(first[name], other[name]) for name in law.observables), "the seed changes nothing"
+    assert any(not np.array_equal(first[name], other[name]) for name in law.observed()), "the seed changes nothing"
     batch = law.simulate_batch(size, [5, 2, 1])
-    for name in law.observables:
+    for name in law.observed():
         np.testing.assert_array_equal(batch[name].sel(seed=1), first[name], err_msg=f"batch of {name}")
         np.testing.assert_array_equal(batch[name].sel(seed=2), other[name], err_msg=f"batch of {name}")
 
 
+def _streams(law: Law, size: int) -> None:
+    """The same size and seed give the same draw whatever the solver options, and alone or in a sweep."""
+    alone = law.simulate(size, 7)
+    for name in law.observed():
+        np.testing.assert_array_equal(
+            law.finer().simulate(size, 7)[name], alone[name], err_msg=f"{name} feels a solver option"
+        )
+    for name, meta in type(law).parameters().items():
+        value = getattr(law, name)
+        if meta.kind not in ("physics", "experiment") or isinstance(value, bool) or not isinstance(value, (int, float)):
+            continue
+        if name in ("size", "seed") or _moves_coordinates(law, meta):
+            continue
+        swept = sweep(law, over={name: [value]}, sizes=[size], seeds=[7], progress=False).isel(
+            {name: 0, "size": 0, "seed": 0}
+        )
+        for observable in law.observed():
+            np.testing.assert_allclose(
+                swept[observable].values,
+                alone[observable].values,
+                rtol=1e-10,
+                atol=1e-13,
+                err_msg=f"{observable} alone and swept over {name}",
+            )
+        break  # one swept parameter is enough: all of them go the same way
+
+
+def _moves_coordinates(law: Law, meta: Parameter) -> bool:
+    return meta.kind == "coordinate" or meta.name in inspect.getsource(type(law).coordinates)
+
+
 def _path(law: Law, size: int) -> None:
-    for name in law.path_parameters:
-        values = _nearby(law, type(law).parameters()[name])
+    for name in law.path_parameters():
+        meta = type(law).parameters()[name]
+        values = _nearby(law, meta)
         path = law.experiment(size, 1, **{name: np.array(values)})
         for i, value in enumerate(values):
-            single = law.replace(**{name: value}).simulate(size, 1)
-            for observable in law.observables:
-                array = np.asarray(path[observable])
-                entry = array[i] if array.ndim > single[observable].ndim else array
+            single = _with(law, meta, value).simulate(size, 1)
+            for observable in law.observed():
                 np.testing.assert_allclose(
-                    entry, single[observable], rtol=1e-8, atol=1e-12, err_msg=f"path of {observable} in {name}"
+                    path[observable][i],
+                    single[observable],
+                    rtol=1e-8,
+                    atol=1e-12,
+                    err_msg=f"path of {observable} in {name}",
                 )
+
+
+def _agreements(points: Sequence[Law], sizes: Sequence[int] | None, seeds: int | None) -> None:
+    for point in points:
+        _agreement(point, sizes, seeds)
 
 
 def _agreement(law: Law, sizes: Sequence[int] | None, seeds: int | None) -> None:
@@ -200,6 +375,3 @@ def _agreement(law: Law, sizes: Sequence[int] | None, seeds: int | None) -> None
         grows = gap[-1] - gap[0] - 5 * np.hypot(noise[-1], noise[0]) - 1e-10 * (1 + np.max(theory[np.isfinite(theory)]))
         assert not (np.isfinite(grows) & (grows > 0)).any(), f"the gap of {name} grows with size: {gap[0]} -> {gap[-1]}"
         assert np.isfinite(mean).all(), f"mean of {name} is not finite"
-
-
-__all__ = ["LawContractError", "check_law"]

@@ -13,7 +13,7 @@ from limitlab.numerics.spectra import marchenko_pastur
 from references import reference
 
 ENTRIES = reference("ridge", "gradient_flow_least_squares")
-GROUPS = dict(eigenvalues=(0.2, 1.0, 3.0), weights=(0.3, 0.4, 0.3), signal=(0.5, 1.0, 0.2))
+GROUPS = dict(eigenvalues=(0.2, 1.0, 3.0), weights=(0.3, 0.4, 0.3), signal_energy=(0.5, 1.0, 0.2))
 OUTPUTS = dict(bias="bias", variance="variance", test="test_error", train="train_error")
 
 
@@ -26,8 +26,8 @@ def test_reference_values(entry):
         noise=inputs["noise_var"] ** 0.5,
         eigenvalues=inputs["eigenvalues"],
         weights=[m / p for m in inputs["multiplicities"]],
-        signal=inputs["signal_energy_sum_beta2_per_group"],
-        time=inputs["times"],
+        signal_energy=inputs["signal_energy_sum_beta2_per_group"],
+        times=inputs["times"],
     )
     found = law.theory()
     assert found.test_error.dims == ("time",)
@@ -50,13 +50,13 @@ def test_isotropic_against_marchenko_pastur_integrals(ratio, step_share):
         time = np.geomspace(1e-7, 1e3, 21)
         logarithm = -time[:, None] * x
     residual, fitted = np.exp(logarithm), -np.expm1(logarithm)
-    found = risk(time, ratio, 0.5, signal=(2.0,), step=step)
+    found = risk(time, ratio, 0.5, signal_energy=(2.0,), step=step)
     mass = (w * residual**2).sum(axis=-1) + atom
     np.testing.assert_allclose(found["bias"], 2 * mass, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(found["variance"], 0.25 * ratio * (w * fitted**2 / x).sum(axis=-1), rtol=1e-10)
     train = 2 * (w * x * residual**2).sum(axis=-1) + 0.25 * (1 - ratio + ratio * mass)
     np.testing.assert_allclose(found["train_error"], train, atol=1e-12)
-    assert found["accuracy"] < 1e-10
+    assert max(found["accuracy"].values()) < 1e-10
 
 
 groups = st.lists(st.tuples(st.floats(0.05, 10), st.floats(0.05, 1), st.floats(0, 2)), min_size=1, max_size=3)
@@ -76,7 +76,7 @@ def test_ends_and_monotonicity(found, log_ratio, noise):
     assert np.all(np.diff(flow["train_error"]) <= slack)  # the flow descends on it
     assert np.all(np.diff(flow["variance"]) >= -slack * max(1.0, flow["variance"][-1]))
     assert np.all(flow["bias"] >= 0)
-    end = Ridge(ratio=ratio, ridge=0.0, noise=noise, eigenvalues=tuple(s), weights=tuple(w), signal=tuple(b)).theory()
+    end = Ridge(ratio=ratio, ridge=0.0, noise=noise, eigenvalues=tuple(s), weights=tuple(w), signal_energy=tuple(b)).theory()
     for name in EarlyStopping.observables:
         np.testing.assert_allclose(flow[name][-1], end[name], rtol=1e-12, atol=1e-15, err_msg=name)
 
@@ -96,12 +96,12 @@ def test_very_long_times_keep_their_digits(ratio):
     late, end = (risk(t, ratio, 0.5, **GROUPS) for t in (1e12, np.inf))
     for name in EarlyStopping.observables:
         np.testing.assert_allclose(late[name], end[name], rtol=1e-11, atol=1e-12, err_msg=name)
-    assert late["accuracy"] < 1e-10
+    assert max(late["accuracy"].values()) < 1e-10
 
 
 def test_short_times_grow_like_the_gradient():
     """To first order in t the estimator is t X'y / n: variance tau^2 t^2 tr(Sigma^2) / n, train error down by 2t |Sigma beta|^2..."""
-    s, w, b = (np.array(GROUPS[name]) for name in ("eigenvalues", "weights", "signal"))
+    s, w, b = (np.array(GROUPS[name]) for name in ("eigenvalues", "weights", "signal_energy"))
     ratio, t = 1.5, 1e-6
     found = risk(t, ratio, 0.5, s, w, b)
     np.testing.assert_allclose(found["variance"], 0.25 * t**2 * ratio * (w * s**2).sum(), rtol=1e-5)
@@ -112,19 +112,19 @@ def test_short_times_grow_like_the_gradient():
     ("ratio", "power", "variance", "wanted"), [(0.5, 1, 0.5, 1.033), (2, 4, 1, 1.007), (1.3, 1, 0.2, 1.017)]
 )
 def test_best_stopping_is_not_better_than_the_best_penalty(ratio, power, variance, wanted):
-    model = dict(ratio=ratio, noise=variance**0.5, signal=(power,))
+    model = dict(ratio=ratio, noise=variance**0.5, signal_energy=(power,))
     flow, ridge = EarlyStopping(**model), Ridge(**model)
     best = flow.best_time()
-    stopped = float(flow.replace(time=best).theory().excess_risk)
+    stopped = float(flow.replace(times=best).theory().excess_risk)
     penalised = float(ridge.replace(ridge=ridge.optimal_ridge()).theory().excess_risk)
     assert stopped / penalised == pytest.approx(wanted, abs=5e-4)
-    around = flow.replace(time=(best * 0.99, best * 1.01)).theory().excess_risk
+    around = flow.replace(times=(best * 0.99, best * 1.01)).theory().excess_risk
     assert np.all(around > stopped)
 
 
 def test_best_time_at_the_ends():
     assert EarlyStopping(ratio=0.5, noise=0.0).best_time() == np.inf
-    assert EarlyStopping(signal=(0.0,)).best_time() == 0
+    assert EarlyStopping(signal_energy=(0.0,)).best_time() == 0
     law = EarlyStopping(ratio=0.5, noise=0.5, step=0.2)
     count = law.best_time() / 0.2
     assert count == pytest.approx(round(count), abs=1e-9)
@@ -133,24 +133,24 @@ def test_best_time_at_the_ends():
 
 def test_small_steps_are_the_flow():
     times = (0.5, 2.0, 8.0)
-    flow = EarlyStopping(ratio=1.5, time=times, **GROUPS).theory()
+    flow = EarlyStopping(ratio=1.5, times=times, **GROUPS).theory()
     gaps = []
     for step in (0.01, 0.005, 0.0025):
-        descent = EarlyStopping(ratio=1.5, time=times, step=step, **GROUPS).theory()
+        descent = EarlyStopping(ratio=1.5, times=times, step=step, **GROUPS).theory()
         gaps.append(np.abs(descent.test_error - flow.test_error).max())
     np.testing.assert_allclose(np.diff(np.log2(gaps)), -1, atol=0.05)  # first order in the step
 
 
 def test_array_form_and_infinite_ratio():
-    law = EarlyStopping(time=(0.0, 1.0, np.inf), **GROUPS)
+    law = EarlyStopping(times=(0.0, 1.0, np.inf), **GROUPS)
     grid = law.evaluate(ratio=np.array([0.5, 2.0, np.inf])[:, None], noise=np.array([0.0, 0.5]))
     assert np.shape(grid["test_error"]) == (3, 2, 3)
     for i, ratio in enumerate((0.5, 2.0, np.inf)):
         one = law.replace(ratio=ratio, noise=0.5).theory()
         for name in EarlyStopping.observables:
             np.testing.assert_allclose(grid[name][i, 1], one[name], rtol=1e-11, atol=1e-14)
-    np.testing.assert_allclose(grid["bias"][2], np.dot(GROUPS["eigenvalues"], GROUPS["signal"]))
-    assert EarlyStopping(time=2.0).theory().test_error.dims == ()
+    np.testing.assert_allclose(grid["bias"][2], np.dot(GROUPS["eigenvalues"], GROUPS["signal_energy"]))
+    assert EarlyStopping(times=2.0).theory().test_error.dims == ()
 
 
 def test_many_groups():
@@ -166,9 +166,9 @@ def test_many_groups():
 @pytest.mark.parametrize(
     "law",
     [
-        EarlyStopping(ratio=1.5, time=(0.3, 3.0, 30.0), **GROUPS),
-        EarlyStopping(ratio=0.6, time=(0.3, 3.0, np.inf), entries="sign", **GROUPS),
-        EarlyStopping(ratio=2.0, time=(0.5, 5.0), step=0.1, eigenvalues=(0.0, 1.0), weights=(0.4, 0.6), signal=(1.0, 1.0)),
+        EarlyStopping(ratio=1.5, times=(0.3, 3.0, 30.0), **GROUPS),
+        EarlyStopping(ratio=0.6, times=(0.3, 3.0, np.inf), entries="sign", **GROUPS),
+        EarlyStopping(ratio=2.0, times=(0.5, 5.0), step=0.1, eigenvalues=(0.0, 1.0), weights=(0.4, 0.6), signal_energy=(1.0, 1.0)),
     ],
     ids=["flow", "signs", "descent"],
 )
@@ -179,14 +179,14 @@ def test_agrees_with_simulation(law):
 
 def test_experiment_is_gradient_descent():
     """The spectral filter equals plain iterations on the same data."""
-    law = EarlyStopping(ratio=2.0, time=1.6, step=0.08, noise=0.0, **GROUPS)
-    design = law.draw(40, 7)
+    law = EarlyStopping(ratio=2.0, times=1.6, step=0.08, noise=0.0, **GROUPS)
+    design = law.design(law.draw(40, 7))
     X, n = design.X, design.samples
     population = np.repeat(GROUPS["eigenvalues"], design.counts)
     shrink = np.eye(40)
     for _ in range(20):
         shrink = shrink - 0.08 * X.T @ (X @ shrink) / n
-    coefficients = np.repeat(np.array(GROUPS["signal"]) / design.counts, design.counts)
+    coefficients = np.repeat(np.array(GROUPS["signal_energy"]) / design.counts, design.counts)
     bias = np.einsum("i,ij,j->", population, shrink**2, coefficients)
     np.testing.assert_allclose(law.experiment(40, 7)["bias"], bias, rtol=1e-10)
 
@@ -194,9 +194,11 @@ def test_experiment_is_gradient_descent():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (dict(time=-1.0), "time = -1"),
-        (dict(time=(1.0, np.nan)), "time"),
-        (dict(time=()), "time"),
+        (dict(times=-1.0), "times = -1"),
+        (dict(times=(1.0, np.nan)), "times = .* must be at least 0"),
+        (dict(times=()), "times = .* must hold at least one number, in increasing order"),
+        (dict(times=(2.0, 1.0)), "times = .* must hold at least one number, in increasing order"),
+        (dict(time=1.0), "it is called 'times' now"),
         (dict(step=1.0), "step = 1 .* at most 0.171573"),
         (dict(ratio=np.inf, step=0.1), "step = 0.1 .* at most 0"),
         (dict(ridge=0.1), "no parameter 'ridge'"),

@@ -8,10 +8,11 @@ import pytest
 import limitlab as ll
 from limitlab.laws import GaussianEquivalence, MarginEquivalence, RandomFeaturesRidge
 from limitlab.laws.classification import random_features_margin
+from limitlab.laws.classification.random_features_margin import LabelledFeatures
 from limitlab.laws.regression import gaussian_equivalence
 from limitlab.laws.regression.gaussian_equivalence import COMPARED
 from limitlab.models.activations import Moments
-from limitlab.models.random_features import linear_features
+from limitlab.models.random_features import draw_weights, linear_features, nonlinear_features
 
 SMALL = dict(width_ratio=1.5, sample_ratio=2.0, ridge=0.01, noise=0.5)
 
@@ -34,8 +35,10 @@ def test_nonlinear_side_is_the_other_law_s_draw(labels):
     for name in COMPARED:
         np.testing.assert_allclose(found[f"{name}_gap"], found[name] - found[f"linear_{name}"], rtol=1e-12)
     if labels == "averaged":
+        path = {name: np.asarray(getattr(twin, name)) for name in twin.path_parameters()}
+        same = twin.measured(law.draw(40, 5), **path)
         for name in COMPARED:
-            assert float(found[name]) == float(twin.simulate(40, 5)[name])
+            assert float(found[name]) == float(same[name])
 
 
 def test_both_sides_share_their_labels():
@@ -90,6 +93,20 @@ def test_margins_share_weights_inputs_and_labels():
     assert float(run.margin) > 0
     np.testing.assert_allclose(run.margin, run.linear_margin, rtol=1e-7)
     assert abs(float(run.classification_error_gap)) < 0.05  # one is exact, the other on fresh inputs
+
+
+def test_no_random_number_serves_labels_and_features():
+    """Weights, inputs, labels, then the noise of the linear features: in this order, from one stream."""
+    law = MarginEquivalence(activation="tanh", width_ratio=3.0, sample_ratio=1.5, link="logit", link_strength=2.0)
+    nonlinear = LabelledFeatures(law.side("nonlinear"), law.draw(20, 3))
+    linear = nonlinear.with_features_of(law.side("linear"))
+    rng, side = law.draw(20, 3).rng, law.side("linear")
+    weights, X = draw_weights(rng, 60, 20), rng.standard_normal((30, 20))
+    y = side.labels.draw(rng, X[:, 0])
+    np.testing.assert_array_equal(linear.y, y)
+    np.testing.assert_array_equal(nonlinear.y, y)
+    np.testing.assert_array_equal(linear.features, linear_features(rng, X, weights, side.moments))
+    np.testing.assert_array_equal(nonlinear.features, nonlinear_features(X, weights, law.activation))
 
 
 def test_margins_agree_with_each_other():

@@ -19,7 +19,7 @@ CASES = reference("dmft", "pure_noise_threshold")
 @pytest.mark.parametrize("entry", CASES, ids=lambda entry: str(entry["inputs"]["h"]))
 def test_reference_values(entry: dict[str, Any]) -> None:
     inputs, outputs = entry["inputs"], entry["outputs"]
-    common: dict[str, Any] = dict(ratio=inputs["alpha"], noise=inputs["tau"], kernel=inputs["h"])
+    common: dict[str, Any] = dict(samples_per_weight=inputs["alpha"], noise=inputs["tau"], kernel=inputs["h"])
     law = InterpolationTransition(**common)
     np.testing.assert_allclose(law.threshold(), outputs["gamma_GF"], rtol=1e-8)
     np.testing.assert_allclose(float(law.theory().threshold), outputs["gamma_GF"], rtol=1e-8)
@@ -33,15 +33,15 @@ def test_reference_values(entry: dict[str, Any]) -> None:
 
 @given(power=st.integers(2, 6), scale=st.floats(0.1, 3.0), ratio=st.floats(0.02, 0.95), noise=st.floats(0.1, 3.0))
 def test_pure_powers_have_a_short_formula(power: int, scale: float, ratio: float, noise: float) -> None:
-    law = InterpolationTransition(ratio=ratio, noise=noise, kernel=(0.0,) * power + (scale,))
+    law = InterpolationTransition(samples_per_weight=ratio, noise=noise, kernel=(0.0,) * power + (scale,))
     wanted = noise * np.sqrt(ratio * power / (2 * (power - 1) * scale * (2 - ratio)))
     np.testing.assert_allclose(law.threshold(), wanted, rtol=1e-10)
 
 
 @given(kernel=st.tuples(st.just(0.0), *[st.floats(0.05, 1.0)] * 3), ratio=st.floats(0.05, 0.85))
 def test_threshold_grows_with_the_samples_and_the_residual_falls_with_gamma(kernel: Any, ratio: float) -> None:
-    law = InterpolationTransition(ratio=ratio, kernel=kernel)
-    assert law.replace(ratio=ratio + 0.05).threshold() > law.threshold()
+    law = InterpolationTransition(samples_per_weight=ratio, kernel=kernel)
+    assert law.replace(samples_per_weight=ratio + 0.05).threshold() > law.threshold()
     residuals = [law.residual(share * law.threshold()) for share in (0.0, 0.2, 0.5, 0.9)]
     assert all(np.diff(residuals) < 0)
     assert residuals[0] == law.noise**2
@@ -49,10 +49,10 @@ def test_threshold_grows_with_the_samples_and_the_residual_falls_with_gamma(kern
 
 
 def test_edges() -> None:
-    assert InterpolationTransition(ratio=1.5).threshold() == np.inf
+    assert InterpolationTransition(samples_per_weight=1.5).threshold() == np.inf
     assert InterpolationTransition(noise=0.0).threshold() == 0
     with pytest.raises(ValueError, match="below 1"):
-        InterpolationTransition(ratio=1.5).residual(0.1)
+        InterpolationTransition(samples_per_weight=1.5).residual(0.1)
     with pytest.raises(ValueError, match="h\\(0\\) must be 0"):
         InterpolationTransition(kernel=(0.1, 0, 1.0))
     with pytest.raises(ValueError, match="no transition"):
@@ -62,4 +62,4 @@ def test_edges() -> None:
 
 
 def test_contract() -> None:
-    check_law(InterpolationTransition(times=(0.0, 1.0, 2.0), steps=100), sizes=[15, 30, 60], seeds=16)
+    check_law(InterpolationTransition(times=(0.0, 1.0, 2.0), solver_steps=100), sizes=[15, 30, 60], seeds=16)

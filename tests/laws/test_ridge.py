@@ -22,7 +22,7 @@ OUTPUTS = dict(
     train="train_error",
     norm2="coefficient_norm",
 )
-GROUPS = dict(eigenvalues=(0.2, 1.0, 3.0), weights=(0.3, 0.4, 0.3), signal=(0.5, 1.0, 0.2))
+GROUPS = dict(eigenvalues=(0.2, 1.0, 3.0), weights=(0.3, 0.4, 0.3), signal_energy=(0.5, 1.0, 0.2))
 
 
 def law_of(inputs, **more):
@@ -32,7 +32,7 @@ def law_of(inputs, **more):
         noise=inputs["noise_var"] ** 0.5,
         eigenvalues=inputs["eigenvalues"],
         weights=[m / p for m in inputs["multiplicities"]],
-        signal=inputs["signal_energy_sum_beta2_per_group"],
+        signal_energy=inputs["signal_energy_sum_beta2_per_group"],
         **more,
     )
 
@@ -53,7 +53,7 @@ def test_reference_values(entry):
 @pytest.mark.parametrize("entry", entries("ridge_isotropic_optimal"), ids=lambda e: f"{e['inputs']['gamma']:g}")
 def test_isotropic_optimum(entry):
     inputs, wanted = entry["inputs"], entry["outputs"]
-    law = Ridge(ratio=inputs["gamma"], noise=inputs["noise_var"] ** 0.5, signal=(inputs["signal_r2"],))
+    law = Ridge(ratio=inputs["gamma"], noise=inputs["noise_var"] ** 0.5, signal_energy=(inputs["signal_r2"],))
     best = law.optimal_ridge()
     np.testing.assert_allclose(best, wanted["lambda_opt"], rtol=1e-14)
     np.testing.assert_allclose(law.replace(ridge=best).theory().excess_risk, wanted["excess_opt"], rtol=1e-12)
@@ -77,9 +77,9 @@ def test_general_optimum(entry):
 def test_exact_finite_size(entry):
     inputs, wanted = entry["inputs"], entry["outputs"]
     noise, signal = inputs["noise_var"] ** 0.5, inputs["signal_r2"]
-    exact = exact_ridgeless(inputs["n"], inputs["p"], noise=noise, signal=signal)
+    exact = exact_ridgeless(inputs["n"], inputs["p"], noise=noise, signal_energy=signal)
     np.testing.assert_allclose(exact["excess_risk"], wanted["excess_expected"], rtol=1e-12)
-    limit = Ridge(ratio=inputs["p"] / inputs["n"], ridge=0.0, noise=noise, signal=(signal,)).theory()
+    limit = Ridge(ratio=inputs["p"] / inputs["n"], ridge=0.0, noise=noise, signal_energy=(signal,)).theory()
     np.testing.assert_allclose(limit.excess_risk, wanted["excess_limit"], rtol=1e-12)
 
 
@@ -148,7 +148,7 @@ def test_no_noise_and_enough_samples_is_exact(found, share):
 
 def test_ridgeless_isotropic():
     below, above = np.linspace(0.05, 0.95, 19), np.geomspace(1.05, 50, 19)
-    under, over = risk(below, 0.0, 0.7, signal=(2.0,)), risk(above, 0.0, 0.7, signal=(2.0,))
+    under, over = risk(below, 0.0, 0.7, signal_energy=(2.0,)), risk(above, 0.0, 0.7, signal_energy=(2.0,))
     assert np.all(under["bias"] == 0)
     np.testing.assert_allclose(under["variance"], 0.49 * below / (1 - below), rtol=1e-12)
     np.testing.assert_allclose(under["train_error"], 0.49 * (1 - below), rtol=1e-12)
@@ -165,7 +165,7 @@ def test_peak():
     ridge = np.geomspace(1e-12, 1e-8, 5)
     np.testing.assert_allclose(risk(1.0, ridge, 0.5)["test_error"] * 2 * np.sqrt(ridge), 0.25, rtol=1e-3)
     assert np.isinf(
-        Ridge(ratio=2.0, ridge=0.0, eigenvalues=(0.0, 1.0), weights=(0.5, 0.5), signal=(0.0, 1.0)).theory().test_error
+        Ridge(ratio=2.0, ridge=0.0, eigenvalues=(0.0, 1.0), weights=(0.5, 0.5), signal_energy=(0.0, 1.0)).theory().test_error
     )
 
 
@@ -173,7 +173,7 @@ def test_peak():
 def test_second_descent_is_not_monotone_at_high_signal(snr):
     """Over-parametrised branch: decreasing for SNR <= 1, else a minimum at sqrt(SNR) / (sqrt(SNR) - 1)."""
     ratios = np.geomspace(1.001, 1e4, 20001)
-    excess = risk(ratios, 0.0, 1.0, signal=(snr,))["excess_risk"]
+    excess = risk(ratios, 0.0, 1.0, signal_energy=(snr,))["excess_risk"]
     if snr <= 1:
         assert np.all(np.diff(excess) < 0)
         assert excess[-1] > snr
@@ -199,8 +199,8 @@ def test_infinitely_many_features():
 
 
 def test_equal_groups_merge():
-    one = Ridge(ratio=1.7, ridge=0.03, signal=(3.0,)).theory()
-    two = Ridge(ratio=1.7, ridge=0.03, eigenvalues=(1.0, 1.0), weights=(1.0, 2.0), signal=(0.5, 2.5)).theory()
+    one = Ridge(ratio=1.7, ridge=0.03, signal_energy=(3.0,)).theory()
+    two = Ridge(ratio=1.7, ridge=0.03, eigenvalues=(1.0, 1.0), weights=(1.0, 2.0), signal_energy=(0.5, 2.5)).theory()
     for name in Ridge.observables:
         np.testing.assert_allclose(one[name], two[name], rtol=1e-12, err_msg=name)
 
@@ -214,7 +214,7 @@ def test_no_penalty_beats_the_best_one(found, log_ratio, noise):
     s, w, b = spectrum(found)
     if not (s * b > 1e-3).any():
         return
-    law = Ridge(ratio=10**log_ratio, noise=noise, eigenvalues=tuple(s), weights=tuple(w), signal=tuple(b))
+    law = Ridge(ratio=10**log_ratio, noise=noise, eigenvalues=tuple(s), weights=tuple(w), signal_energy=tuple(b))
     best = law.optimal_ridge()
     limit = law.negative_ridge_limit()
     value = float(law.replace(ridge=best).theory().test_error)
@@ -236,14 +236,14 @@ def test_best_penalty_of_extreme_spectra(ratio):
 @pytest.mark.parametrize("ratio", [0.3, 1.0, 4.0])
 def test_even_prior_has_the_closed_form(ratio):
     """Any covariance with the signal spread evenly over the directions: lambda = gamma tau^2 / |beta|^2."""
-    law = Ridge(ratio=ratio, noise=0.6, eigenvalues=(0.1, 1.0, 5.0), weights=(0.2, 0.5, 0.3), signal=(0.4, 1.0, 0.6))
+    law = Ridge(ratio=ratio, noise=0.6, eigenvalues=(0.1, 1.0, 5.0), weights=(0.2, 0.5, 0.3), signal_energy=(0.4, 1.0, 0.6))
     np.testing.assert_allclose(law.optimal_ridge(), ratio * 0.36 / 2.0, rtol=1e-13)
-    nudged = law.replace(signal=(0.4, 1.0, 0.6 + 1e-9))  # the general search, next to the closed form
+    nudged = law.replace(signal_energy=(0.4, 1.0, 0.6 + 1e-9))  # the general search, next to the closed form
     np.testing.assert_allclose(nudged.optimal_ridge(), law.optimal_ridge(), rtol=1e-6)
 
 
 def test_ends_of_the_best_penalty():
-    assert best_ridge(0.5, 0.5, signal=(0.0,)) == np.inf
+    assert best_ridge(0.5, 0.5, signal_energy=(0.0,)) == np.inf
     assert best_ridge(0.5, 0.0, (1.0, 2.0), (0.5, 0.5), (1.0, 0.1)) == 0
     assert best_ridge(0.5, 1e-6, (1.0, 2.0), (0.5, 0.5), (1.0, 0.1)) > 0
     with pytest.raises(ValueError, match="ratio = inf"):
@@ -290,8 +290,8 @@ def test_interpolation_is_the_limit_of_a_small_penalty(ratio):
         Ridge(ratio=0.5, ridge=0.0, noise=0.7),
         Ridge(ratio=2.0, ridge=0.0, **GROUPS),
         Ridge(ratio=1.0, ridge=0.05, entries="sign", **GROUPS),
-        Ridge(ratio=2.0, ridge=0.1, eigenvalues=(0.0, 1.0), weights=(0.7, 0.3), signal=(1.0, 1.0)),
-        Ridge(ratio=5.0, ridge=-0.4, eigenvalues=(1.0, 2.0), weights=(0.5, 0.5), signal=(0.1, 1.0)),
+        Ridge(ratio=2.0, ridge=0.1, eigenvalues=(0.0, 1.0), weights=(0.7, 0.3), signal_energy=(1.0, 1.0)),
+        Ridge(ratio=5.0, ridge=-0.4, eigenvalues=(1.0, 2.0), weights=(0.5, 0.5), signal_energy=(0.1, 1.0)),
     ],
     ids=["least squares", "interpolation", "signs at p = n", "rank deficient", "negative ridge"],
 )
@@ -333,11 +333,12 @@ def test_realised_ratio_and_weights():
         (dict(noise=-1.0), "noise = -1"),
         (dict(ridge=np.nan), "ridge = nan"),
         (dict(ridge=np.inf), "ridge = inf"),
-        (dict(eigenvalues=(1.0, -1.0), weights=(0.5, 0.5), signal=(1.0, 1.0)), "eigenvalues"),
+        (dict(eigenvalues=(1.0, -1.0), weights=(0.5, 0.5), signal_energy=(1.0, 1.0)), "eigenvalues"),
         (dict(eigenvalues=(0.0,)), "eigenvalues"),
         (dict(eigenvalues=(1.0, 2.0)), "weights"),
         (dict(weights=(0.0,)), "weights"),
-        (dict(signal=(1.0, 2.0)), "signal"),
+        (dict(signal_energy=(1.0, 2.0)), "signal_energy"),
+        (dict(signal=(1.0,)), "it is called 'signal_energy' now"),
         (dict(entries="cauchy"), "entries"),
         (dict(rigde=1.0), "did you mean 'ridge'"),
     ],
@@ -354,7 +355,11 @@ def test_array_refusals():
         Ridge(ratio=2.0).evaluate(ridge=[0.0, -1.0])
     with pytest.raises(ValueError, match="ratio = -1"):
         Ridge().evaluate(ratio=[1.0, -1.0])
-    with pytest.raises(TypeError, match="signal"):
+    with pytest.raises(ValueError, match="one value of signal_energy at a time"):
+        Ridge().evaluate(signal_energy=[1.0])
+    with pytest.raises(ValueError, match="no parameter 'signal': it is called 'signal_energy' now"):
         Ridge().evaluate(signal=[1.0])
+    with pytest.raises(ValueError, match="one value of ratio at a time"):
+        Ridge().experiment(10, 0, ratio=[1.0, 2.0])
     with pytest.raises(ValueError, match="size = 2"):
         Ridge(**GROUPS).simulate(2, 0)

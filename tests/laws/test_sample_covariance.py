@@ -75,8 +75,8 @@ def test_comparison_sees_wrong_weights():
     class Wrong(SampleCovariance):
         """Weights the wrong way round."""
 
-        def theory(self):
-            return SampleCovariance(ratio=self.ratio, eigenvalues=self.eigenvalues, weights=(0.4, 0.6)).theory()
+        def predicted(self, **given):
+            return SampleCovariance(ratio=self.ratio, eigenvalues=self.eigenvalues, weights=(0.4, 0.6)).predicted(**given)
 
     assert compare(Wrong(weights=(0.6, 0.4)), sizes=[40, 80, 160], seeds=30).verdict == "disagree"
 
@@ -85,7 +85,7 @@ def test_separate_bulks_hold_whole_numbers_of_eigenvalues():
     """Exact separation: not one eigenvalue of a drawn matrix is in a gap, and each bulk has its share to the last one."""
     law = SampleCovariance(**THREE_BULKS)
     for seed in range(5):
-        values = law.sample_eigenvalues(100, seed)
+        values = law.sample_eigenvalues(law.draw(100, seed))
         assert [np.sum(values < 2.0), np.sum((values > 2.0) & (values < 6.5)), np.sum(values > 6.5)] == [50, 30, 20]
 
 
@@ -109,8 +109,8 @@ def test_outlier_of_drawn_matrices(spike, sign):
     size, draws = 100, 40
     found = []
     for seed in range(draws):
-        table = law.draw(size, seed)
-        extra = np.sqrt(spike) * law.rng(size, 1000 + seed).standard_normal((len(table), 1))
+        table = law.sample(law.draw(size, seed))
+        extra = np.sqrt(spike) * law.draw(size, 1000 + seed).rng.standard_normal((len(table), 1))
         full = np.hstack([extra, table])
         values, vectors = np.linalg.eigh(full.T @ full / len(full))
         index = -1 if sign > 0 else 0
@@ -141,7 +141,7 @@ def test_extremes_of_the_bidiagonal_model_have_the_law_of_drawn_tables():
         (dict(eigenvalues=(0.0, 0.0)), "at least one must be above 0"),
         (dict(eigenvalues=(1.0, 2.0, 3.0)), "weights has 2 entries"),
         (dict(weights=(1.0, 0.0)), "weights"),
-        (dict(positions=()), "positions"),
+        (dict(positions=()), "positions = .* must hold at least one number, in increasing order"),
     ],
 )
 def test_refusals(options, message):
@@ -153,5 +153,5 @@ def test_refusals_of_methods():
     law = SampleCovariance()
     with pytest.raises(ValueError, match="spike = 0"):
         law.outlier(0.0)
-    with pytest.raises(NotImplementedError, match="no array form"):
+    with pytest.raises(ValueError, match="one value of ratio at a time"):
         law.evaluate(ratio=np.array([1.0]))

@@ -1,4 +1,4 @@
-"""The interpolation transition measured from trajectories: limits of sequences, thresholds, plateaus, relaxation."""
+"""The interpolation transition measured from trajectories: limits of decays, thresholds, plateaus, relaxation."""
 
 from __future__ import annotations
 
@@ -9,15 +9,9 @@ from hypothesis import strategies as st
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws.dmft.interpolation import InterpolationTransition
-from limitlab.laws.dmft.transition import Decay, aitken, follow_decay, late_residual, locate_threshold, relaxation_rate
+from limitlab.laws.dmft.transition import Decay, follow_decay, late_residual, locate_threshold, relaxation_rate
 
 SQUARE, CUBE, MIXED = (0, 0, 1.0), (0, 0, 0, 1.0), (0, 0, 0.5, 0.5)
-
-
-@given(limit=st.floats(-2, 2), scale=st.floats(0.1, 2), ratio=st.floats(0.1, 0.9))
-def test_a_geometric_sequence_is_extrapolated_exactly(limit: float, scale: float, ratio: float) -> None:
-    sequence = limit + scale * ratio ** np.arange(3)
-    np.testing.assert_allclose(aitken(sequence), limit, atol=1e-9)
 
 
 @given(limit=st.floats(0.05, 1), exponent=st.floats(0.4, 1.0), second=st.floats(-0.5, 0.5))
@@ -35,7 +29,7 @@ def test_too_few_octaves_are_refused() -> None:
 
 
 def test_an_effective_threshold_of_early_times_knows_that_it_is_early() -> None:
-    law = InterpolationTransition(ratio=0.3, kernel=SQUARE)
+    law = InterpolationTransition(samples_per_weight=0.3, kernel=SQUARE)
     found = locate_threshold(law, end=40.0, steps=160)
     assert abs(found.value / law.threshold() - 1) < 0.05
     assert abs(found.value - law.threshold()) < 3 * found.error
@@ -46,7 +40,7 @@ def test_an_effective_threshold_of_early_times_knows_that_it_is_early() -> None:
 
 @pytest.mark.parametrize("shares", [(0.9, 0.93, 0.96), (1.12, 1.16)])
 def test_a_bracket_without_the_threshold_is_moved(shares: tuple[float, ...]) -> None:
-    law = InterpolationTransition(ratio=0.3, kernel=SQUARE)
+    law = InterpolationTransition(samples_per_weight=0.3, kernel=SQUARE)
     found, wanted = locate_threshold(law, 40.0, 160, shares), locate_threshold(law, 40.0, 160)
     assert abs(found.value / wanted.value - 1) < 0.003
 
@@ -55,7 +49,7 @@ def test_a_bracket_without_the_threshold_is_moved(shares: tuple[float, ...]) -> 
 @pytest.mark.parametrize("kernel", [SQUARE, CUBE], ids=["square", "cube"])
 def test_located_threshold_of_pure_powers(kernel: tuple[float, ...]) -> None:
     """At time 640 the effective threshold is within 1.5 % of the closed form, and its limit within 1 %."""
-    law = InterpolationTransition(ratio=0.3, kernel=kernel)
+    law = InterpolationTransition(samples_per_weight=0.3, kernel=kernel)
     found = locate_threshold(law, 640.0, 2560, (0.98, 1.0, 1.02, 1.04), octaves=6)
     assert abs(found.by_octave[-1] / law.threshold() - 1) < 0.015
     assert abs(found.value / law.threshold() - 1) < 0.01
@@ -63,7 +57,7 @@ def test_located_threshold_of_pure_powers(kernel: tuple[float, ...]) -> None:
 
 
 def test_plateau_of_a_pure_power() -> None:
-    law = InterpolationTransition(ratio=0.3, kernel=SQUARE)
+    law = InterpolationTransition(samples_per_weight=0.3, kernel=SQUARE)
     gamma = 0.6 * law.threshold()
     found = late_residual(follow_decay(law, gamma, 80.0, 320, octaves=6))
     assert abs(found.value / law.residual(gamma) - 1) < 0.05
@@ -71,7 +65,7 @@ def test_plateau_of_a_pure_power() -> None:
 
 
 def test_the_train_error_decays_exponentially_only_above_the_threshold() -> None:
-    law = InterpolationTransition(ratio=0.3, kernel=CUBE)
+    law = InterpolationTransition(samples_per_weight=0.3, kernel=CUBE)
     above, drift = relaxation_rate(law, 1.8 * law.threshold(), end=24.0, steps=240)
     assert abs(above - 0.371) < 0.03, above  # measured independently on a finer grid
     below, _ = relaxation_rate(law, 0.6 * law.threshold(), end=24.0, steps=240)
@@ -80,7 +74,7 @@ def test_the_train_error_decays_exponentially_only_above_the_threshold() -> None
 
 
 def test_a_train_error_below_the_accuracy_is_not_used() -> None:
-    law = InterpolationTransition(ratio=0.3, kernel=CUBE)
+    law = InterpolationTransition(samples_per_weight=0.3, kernel=CUBE)
     with pytest.raises(ConvergenceError, match="earlier end"):
         relaxation_rate(law, 1.8 * law.threshold(), end=240.0, steps=960)
     with pytest.raises(ConvergenceError, match="earlier end"):
@@ -88,9 +82,9 @@ def test_a_train_error_below_the_accuracy_is_not_used() -> None:
 
 
 def test_wide_networks_converge_to_the_limit_like_one_over_width() -> None:
-    limit = InterpolationTransition(ratio=0.5, kernel=(0, 0.5, 0.3, 0.2), second_layer=0.5, times=8.0)
+    limit = InterpolationTransition(samples_per_weight=0.5, kernel=(0, 0.5, 0.3, 0.2), second_layer=0.5, times=8.0)
     late = float(limit.theory().train_error)
-    gaps = [late - float(limit.finite_width(width, steps=320).theory().train_error) for width in (10, 20, 40)]
+    gaps = [late - float(limit.finite_width(width, solver_steps=320).theory().train_error) for width in (10, 20, 40)]
     slopes = np.diff(np.log2(gaps))
     assert np.all(np.array(gaps) > 0)
     assert -1.15 < slopes[-1] < slopes[0] < -0.6, (gaps, slopes)

@@ -140,7 +140,7 @@ class Law(BaseModel):
 
     def theory(self) -> xr.Dataset:
         """The limit: an `xarray.Dataset` of observables with attrs `accuracy`, `law`, `parameters`, `status`, `version`."""
-        caveat = {"caveat": self.caveat()} if self.caveat() else {}
+        caveat: dict[str, Any] = {"caveat": self.caveat()} if self.caveat() else {}
         return package(self, self.evaluate(), kind="theory", **caveat, **self.remarks())
 
     def evaluate(self, **grid: ArrayLike) -> dict[str, Any]:

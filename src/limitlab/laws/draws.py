@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from limitlab.laws import Draw, Law
+    from limitlab.laws.base import Law
 
 __all__ = ["Draw"]
 

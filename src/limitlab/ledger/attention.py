@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.ledger.claims import Claim, Number, Outcome
-from limitlab.ledger.mean_field_tokens import check_mean_field, check_residual
 from limitlab.laws.attention.clustering import critical_beta, merging_time, plateau_time
 from limitlab.laws.attention.equiangular import collapse_time
 from limitlab.laws.attention.single_cluster import SingleCluster
+from limitlab.ledger.claims import Claim, Number, Outcome
+from limitlab.ledger.mean_field_tokens import check_mean_field, check_residual
 from limitlab.models.attention.clusters import energy_rate, pair_fraction, token_energy
 from limitlab.models.attention.engines import gram_flow, random_tokens, token_paths
 from limitlab.models.attention.ensembles import Ensemble, ensemble_paths, phase_diagram

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from limitlab.ledger.claims import Claim, Number, Outcome
-from limitlab.ledger.first_order import check_general_dmft
-from limitlab.ledger.interpolation import check_interpolation_threshold, check_relaxation
+from limitlab.applied.stopping import bound_diagnostics, plan_stopping, stopping_table
 from limitlab.lab.compare import compare
 from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, tanh_network
 from limitlab.laws.dmft.growth import AdiabaticGrowth, width_extrapolation
 from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow
-from limitlab.applied.stopping import bound_diagnostics, plan_stopping, stopping_table
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+from limitlab.ledger.claims import Claim, Number, Outcome
+from limitlab.ledger.first_order import check_general_dmft
+from limitlab.ledger.interpolation import check_interpolation_threshold, check_relaxation
 
 AREA = "Two-layer dynamics"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from limitlab.ledger.claims import Number, Outcome
 from limitlab.lab.compare import compare
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+from limitlab.ledger.claims import Number, Outcome
 
 SIZES = (100, 200, 400)
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from limitlab.ledger.claims import Number, Outcome
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.transition import locate_threshold, relaxation_rate
+from limitlab.ledger.claims import Number, Outcome
 
 KERNELS: dict[str, tuple[float, ...]] = {"square": (0, 0, 1.0), "cube": (0, 0, 0, 1.0), "mixed": (0, 0, 0.5, 0.5)}
 

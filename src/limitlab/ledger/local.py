@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.ledger.claims import Claim, Number, Outcome
 from limitlab.laws.regression import singular_kernel
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours
 from limitlab.laws.regression.rough_torus import measured_risk, octave_samples
+from limitlab.ledger.claims import Outcome, claim
+from limitlab.ledger.criteria import Criterion, Number, above, at_most, below, equal, near
+from limitlab.ledger.measures import SIGMAS, largest, sigmas, standard_error
 
 Array = NDArray[np.float64]
 
 AREA = "Implicit bias, interpolation, spectra"
-SIGMAS = 5.0
-"""Standard errors within which a simulated mean has to agree with an exact law."""
 EXACT_SLOPE = 0.005
 """Distance from its limit that the local slope of the exact law may keep at the largest sample sizes."""
 MEASURED_SLOPE = 0.05
@@ -30,43 +30,36 @@ NEIGHBOUR_LAWS = (
 )
 
 
-def check_neighbours(quick: bool) -> Outcome:
+@claim(
+    "J3",
+    AREA,
+    "The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k; one neighbour interpolates, yet its test "
+    "error tends to 2 tau^2 only, and the best k gives the rate n^{-2 beta/(2 beta + d)}.",
+    laws=("NearestNeighbours",),
+    figure="nearest-neighbours-risk",
+)
+def neighbours(quick: bool) -> Outcome:
     """Theory against estimators that see only points and noisy labels; then the two limits of the formula."""
     sets, seeds = (150, 12) if quick else (1000, 40)
-    worst, variance_ratio, ratio_error = 0.0, 0.0, 0.0
-    for law in NEIGHBOUR_LAWS:
-        theory, runs = law.theory(), law.simulate_batch(sets, range(seeds))
-        for name in law.observables:
-            error = float(runs[name].std("seed", ddof=1)) / np.sqrt(seeds)
-            worst = max(worst, abs(float(runs[name].mean() - theory[name])) / float(error))
-        if law.neighbours == 8:
-            scale = law.noise**2 / law.neighbours
-            variance_ratio = float(runs["variance"].mean()) / scale
-            ratio_error = float(runs["variance"].std("seed", ddof=1)) / np.sqrt(seeds) / scale
+    runs = [law.simulate_batch(sets, range(seeds)) for law in NEIGHBOUR_LAWS]
+    z = [
+        sigmas(run[name].values, law.theory()[name].values)
+        for law, run in zip(NEIGHBOUR_LAWS, runs, strict=True)
+        for name in law.observables
+    ]
+    scaled = runs[1]["variance"].values * NEIGHBOUR_LAWS[1].neighbours / NEIGHBOUR_LAWS[1].noise ** 2
+    allowed = SIGMAS * standard_error(scaled)
     one = NearestNeighbours(samples=10**12, neighbours=1, dimension=2, noise=0.6).theory()
-    interpolating = float(one.test_error) / 0.6**2
     slopes = neighbour_slopes(dimension=2, smoothness=1.0, decades=range(2, 8))
-    passed = (
-        worst < SIGMAS
-        and abs(variance_ratio - 1) < SIGMAS * ratio_error < 0.5
-        and abs(interpolating - 2) < 1e-6
-        and abs(slopes[-1] + 0.5) < EXACT_SLOPE
-    )
     return Outcome(
-        passed=bool(passed),
-        criterion=(
-            f"every observable within {SIGMAS:g} standard errors; variance k/tau^2 = 1 and not 0; test error of one "
-            f"neighbour -> 2 tau^2; slope of the best excess risk (d = 2) within {EXACT_SLOPE} of -1/2 at n = 10^6..10^7"
+        (
+            below("largest z of every observable, 3 estimators", largest(z), SIGMAS),
+            near("variance times k/tau^2 at k = 8", float(scaled.mean()), 1, allowed),
+            below(f"{SIGMAS:g} standard errors of it", allowed, 0.5),
+            near("test error of one neighbour over tau^2 at n = 10^12", float(one.test_error) / 0.6**2, 2, 1e-6),
+            near("slope of the best excess risk at n = 10^6..10^7, d = 2", float(slopes[-1]), -0.5, EXACT_SLOPE),
         ),
-        measured=dict(
-            largest_z=worst,
-            training_sets=sets * seeds,
-            variance_times_k_over_noise=variance_ratio,
-            variance_standard_error=ratio_error,
-            one_neighbour_test_error_over_noise=interpolating,
-            first_slope=float(slopes[0]),
-            last_slope=float(slopes[-1]),
-        ),
+        {"training sets": sets * seeds, "slope of the best excess risk at n = 10^2..10^3, d = 2": float(slopes[0])},
         note="The estimator averages the neighbours' noisy labels; averaging the target itself would leave no tau^2/k.",
     )
 
@@ -88,42 +81,48 @@ TORUS_CASES = ((1, 0.5, 0.3, 4), (1, 0.75, 0.3, 4), (2, 0.5, 0.6, 4))
 """Dimension, smoothness, singularity and number of octaves of the measured rate."""
 
 
-def check_interpolating_smoother(quick: bool) -> Outcome:
+@claim(
+    "J4",
+    AREA,
+    "A kernel smoother with a singularity |x|^-a, 0 < a < d/2, passes through every noisy label and still attains "
+    "the optimal rate n^{-2 beta/(2 beta + d)} at h = n^{-1/(2 beta + d)}.",
+    laws=("SingularKernelSmoother",),
+    figure="interpolating-smoother-rate",
+)
+def interpolating_smoother(quick: bool) -> Outcome:
     """Slopes of the exact law, slopes of the estimator on a rough function, and the training error of the latter."""
+    criteria: list[Criterion] = []
     measured: dict[str, Number] = {}
-    passed = True
     for dimension, smoothness, singularity in RATE_CASES:
         slopes, target = exact_slopes(dimension, smoothness, singularity, range(2, 17))
-        label = f"d{dimension}_beta{smoothness:g}"
-        measured[f"exact_{label}_target"] = -target
-        measured[f"exact_{label}_slope_1e2_1e3"] = float(slopes[0])
-        measured[f"exact_{label}_slope_1e15_1e16"] = float(slopes[-1])
-        passed &= bool(abs(slopes[-1] + target) < EXACT_SLOPE)
-    gap = 0.0
+        case = f"exact law, d = {dimension}, beta = {smoothness:g}"
+        criteria.append(near(f"{case}: slope at n = 10^15..10^16", float(slopes[-1]), -target, EXACT_SLOPE))
+        measured[f"{case}: slope at n = 10^2..10^3"] = float(slopes[0])
+    gaps = []
     for dimension, smoothness, singularity, octaves in TORUS_CASES[: 1 if quick else None]:
-        slopes, errors, training_gap = torus_slopes(dimension, smoothness, singularity, octaves, seeds=6 if quick else 16)
+        slopes, errors, gap = torus_slopes(dimension, smoothness, singularity, octaves, seeds=6 if quick else 16)
         target = 2 * smoothness / (2 * smoothness + dimension)
-        label = f"d{dimension}_beta{smoothness:g}"
-        measured[f"measured_{label}_target"] = -target
-        measured[f"measured_{label}_slope_first_octave"] = float(slopes[0])
-        measured[f"measured_{label}_slope_last_octave"] = float(slopes[-1])
-        measured[f"measured_{label}_slope_error"] = float(errors[-1])
-        passed &= bool(abs(slopes[-1] + target) < MEASURED_SLOPE + SIGMAS * errors[-1] and errors[-1] < 0.02)
-        gap = max(gap, training_gap)
+        case = f"estimator, d = {dimension}, beta = {smoothness:g}"
+        allowed = MEASURED_SLOPE + SIGMAS * float(errors[-1])
+        criteria += [
+            near(f"{case}: slope over the last octave", float(slopes[-1]), -target, allowed),
+            below(f"{case}: standard error of this slope", float(errors[-1]), 0.02),
+        ]
+        measured[f"{case}: slope over the first octave"] = float(slopes[0])
+        gaps.append(gap)
     hoeffding, chernoff, tail = small_window_terms(samples=10**6, dimension=2, smoothness=1.0)
-    measured.update(largest_training_gap=gap, hoeffding_term=hoeffding, chernoff_term=chernoff, exact_tail=tail)
-    passed &= gap == 0.0 and hoeffding > 1 > chernoff >= 10**6 * tail
+    criteria += [
+        equal("largest training error", largest(gaps), 0.0),
+        above("additive tail bound (Hoeffding) at n = 10^6", hoeffding, 1),
+        below("multiplicative tail bound (Chernoff) at n = 10^6", chernoff, 1),
+        at_most("n times the tail itself, against Chernoff's bound", 10**6 * tail, chernoff),
+    ]
     return Outcome(
-        passed=passed,
-        criterion=(
-            f"slope of the exact law within {EXACT_SLOPE} of -2 beta/(2 beta + d) at n = 10^15..10^16; slope of the "
-            f"estimator over the last octave within {MEASURED_SLOPE} + {SIGMAS:g} standard errors; training error exactly 0; "
-            "the multiplicative tail bound vanishes where the additive one does not"
-        ),
-        measured=measured,
+        tuple(criteria),
+        measured,
         note=(
-            "The rate needs n exp(-c n h^d) -> 0 (multiplicative Chernoff bound). Hoeffding's inequality would give "
-            "n exp(-c n h^{2d}), which does not vanish at h = n^{-1/(2 beta + d)} once d >= 2 beta."
+            "Slopes tend to -2 beta/(2 beta + d). The rate needs n exp(-c n h^d) -> 0 (multiplicative Chernoff bound). Hoeffding's "
+            "inequality would give n exp(-c n h^{2d}), which does not vanish at h = n^{-1/(2 beta + d)} once d >= 2 beta."
         ),
     )
 
@@ -161,29 +160,3 @@ def small_window_terms(samples: int, dimension: int, smoothness: float) -> tuple
     p = samples ** (-dimension / (2 * smoothness + dimension))
     tail = float(bdtr(np.floor(samples * p / 2), samples, p))
     return samples * float(np.exp(-samples * p**2 / 2)), samples * float(np.exp(-samples * p / 8)), tail
-
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="J3",
-        area=AREA,
-        statement=(
-            "The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k; one neighbour interpolates, yet its test "
-            "error tends to 2 tau^2 only, and the best k gives the rate n^{-2 beta/(2 beta + d)}."
-        ),
-        laws=("NearestNeighbours",),
-        check=check_neighbours,
-        figure="nearest-neighbours-risk",
-    ),
-    Claim(
-        id="J4",
-        area=AREA,
-        statement=(
-            "A kernel smoother with a singularity |x|^-a, 0 < a < d/2, passes through every noisy label and still attains "
-            "the optimal rate n^{-2 beta/(2 beta + d)} at h = n^{-1/(2 beta + d)}."
-        ),
-        laws=("SingularKernelSmoother",),
-        check=check_interpolating_smoother,
-        figure="interpolating-smoother-rate",
-    ),
-)

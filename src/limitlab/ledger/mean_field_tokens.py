@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from limitlab.ledger.claims import Number, Outcome
 from limitlab.lab.compare import compare
 from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable, poisson_radius
 from limitlab.laws.attention.residual import ResidualFlow
+from limitlab.ledger.claims import Number, Outcome
 from limitlab.models.attention.circle import circle_flow, spectral_density
 from limitlab.models.attention.clusters import circle_clusters
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,24 @@ class Slope(NamedTuple):
 
     value: float
     error: float
+
+
+def largest(values: Iterable[float]) -> float:
+    """The largest number; NaN if one of them is (Python's `max` would forget it, and a check would pass).
+
+    >>> largest([1.0, float("nan"), 0.5])
+    nan
+    """
+    return float(np.max(list(values)))
+
+
+def smallest(values: Iterable[float]) -> float:
+    """The smallest number; NaN if one of them is.
+
+    >>> smallest([1.0, 0.5])
+    0.5
+    """
+    return float(np.min(list(values)))
 
 
 def standard_error(values: ArrayLike) -> float:
@@ -71,3 +90,30 @@ def log_slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Sl
     values = np.asarray(y, dtype=float)
     relative = None if errors is None else np.asarray(errors, dtype=float) / np.abs(values)
     return slope(np.log(np.asarray(x, dtype=float)), np.log(np.abs(values)), relative)
+
+
+def common_rate(sizes: Sequence[int], gaps: Array, errors: Array) -> Slope:
+    """The exponent r of gaps b_k d^-r with their own b_k and one r: least squares, with its standard error.
+
+    Parameters
+    ----------
+    sizes
+        The dimensions d.
+    gaps, errors
+        Gaps and their standard errors, shape (sizes, number of gaps).
+
+    Examples
+    --------
+    >>> d = np.array([10, 20, 40])
+    >>> rate, error = common_rate(d, np.array([2.0, -1.0]) / d[:, None], np.full((3, 2), 1e-3))
+    >>> round(rate, 3), error < 0.02
+    (1.0, True)
+    """
+    rates = np.linspace(-1, 4, 5001)
+    powers = (np.asarray(sizes, dtype=float) / sizes[0])[:, None, None] ** -rates  # (sizes, 1, rates)
+    weight = errors[..., None] ** -2
+    amplitude = (weight * powers * gaps[..., None]).sum(axis=0) / (weight * powers**2).sum(axis=0)
+    misfit = (weight * (gaps[..., None] - amplitude * powers) ** 2).sum(axis=(0, 1))
+    best = int(np.argmin(misfit))
+    inside = rates[misfit <= misfit[best] + 1]
+    return Slope(float(rates[best]), float(inside[-1] - inside[0]) / 2)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.ledger.claims import Claim, Number, Outcome
 from limitlab.laws.sgd.effective import EffectiveDynamics
 from limitlab.laws.sgd.mixture import OnlineMixture
 from limitlab.laws.sgd.pca import OnlinePCA
@@ -18,6 +17,7 @@ from limitlab.laws.sgd.spherical import SphericalSGD
 from limitlab.laws.sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
 from limitlab.laws.sgd.xor import XorMixture, fixed_components, success_probability
 from limitlab.laws.sgd.xor_flow import XorDynamics
+from limitlab.ledger.claims import Claim, Number, Outcome
 from limitlab.models.online import hitting_times, uniform_overlap
 
 Array = NDArray[np.float64]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from limitlab.ledger.claims import Claim, Number, Outcome
 from limitlab.laws import MarchenkoPastur
+from limitlab.ledger.claims import Outcome, claim
+from limitlab.ledger.criteria import Criterion, Number, above, below, between, equal, near
+from limitlab.ledger.measures import SIGMAS, largest, log_slope, smallest
 from limitlab.models.wishart import extreme_eigenvalues, sample_eigenvalues
 
 Array = NDArray[np.float64]
@@ -20,15 +22,6 @@ EXPECTED_DISTANCE = np.sqrt(2) / np.pi
 """Counting eigenvalues, the sup distance is about this times log(rank): the largest value of a log-correlated field."""
 TRACY_WIDOM_AT_ZERO = 0.8319080662
 """The Tracy-Widom distribution function for real matrices at 0: an edge is overshot with probability 1 - this."""
-
-
-def slope(sizes: ArrayLike, values: ArrayLike) -> float:
-    """Exponent of a power law: the slope of log(values) against log(sizes).
-
-    >>> round(slope([10, 100], [5.0, 0.5]), 12)
-    -1.0
-    """
-    return float(np.polyfit(np.log(np.asarray(sizes)), np.log(np.asarray(values)), 1)[0])
 
 
 def sup_distance(eigenvalues: Array, law: MarchenkoPastur) -> float:
@@ -49,41 +42,48 @@ def sup_distance(eigenvalues: Array, law: MarchenkoPastur) -> float:
 # -- J5: the law itself ---------------------------------------------------------------------------------------------------
 
 
-def _check_law(quick: bool) -> Outcome:
+@claim(
+    "J5",
+    AREA,
+    "The eigenvalues of X'X/n, with independent entries of variance 1 and p/n -> gamma, follow the Marchenko-Pastur law of "
+    "ratio gamma; its transform solves 1 + zS = S/(1 + gamma S), and gives the law back by inversion.",
+    laws=("MarchenkoPastur",),
+    figure="marchenko-pastur",
+)
+def law_of_eigenvalues(quick: bool) -> Outcome:
+    """Distances of drawn spectra to the law over growing sizes; the transform against its equation, its integral, its inverse."""
     sizes, seeds = ((100, 200, 400), 8) if quick else ((100, 200, 400, 800, 1600), 12)
+    criteria: list[Criterion] = []
     measured: dict[str, Number] = {}
-    passed = True
     for ratio in RATIOS:
         law = MarchenkoPastur(ratio=ratio, entries="sign")
         swapped = MarchenkoPastur(ratio=1 / ratio)  # samples over dimension: the ratio that one source statement names
-        draws = {size: [law.sample_eigenvalues(size, seed) for seed in range(seeds)] for size in sizes}
+        draws = {size: [law.sample_eigenvalues(law.draw(size, seed)) for seed in range(seeds)] for size in sizes}
         distance = [float(np.mean([sup_distance(x, law.realised(size)) for x in draws[size]])) for size in sizes]
-        rate = slope(sizes, distance)
-        rank = min(sizes[-1], law.samples(sizes[-1]))
-        constant = sizes[-1] * distance[-1] / np.log(rank)
-        measured[f"sup distance at p = {sizes[-1]}, ratio {ratio:g}"] = distance[-1]
-        measured[f"p times it over log(rank), ratio {ratio:g} (0.45 expected)"] = float(constant)
-        measured[f"rate, ratio {ratio:g}"] = rate
+        rank = min(sizes[-1], law.count("ratio", sizes[-1]))
+        constant = sizes[-1] * distance[-1] / np.log(rank) / EXPECTED_DISTANCE
+        criteria += [
+            between(
+                f"exponent in p of the mean sup distance, ratio {ratio:g}", log_slope(sizes, distance).value, -1.1, -0.6
+            ),
+            between(f"p times it over sqrt(2) log(rank) / pi at p = {sizes[-1]}, ratio {ratio:g}", constant, 0.6, 1.6),
+        ]
+        measured[f"mean sup distance at p = {sizes[-1]}, ratio {ratio:g}"] = distance[-1]
         measured[f"sup distance to the law of ratio {1 / ratio:g}"] = sup_distance(draws[sizes[-1]][0], swapped)
-        passed &= -1.1 < rate < -0.6 and 0.6 < constant / EXPECTED_DISTANCE < 1.6
     exact, printed = _self_consistency()
     integral, inversion, inversion_rate = _inversion()
-    measured |= {
-        "self-consistency residual": exact,
-        "residual with 1/ratio in its place": printed,
-        "transform against direct integration": integral,
-        "inversion error at height 1e-4": inversion,
-        "inversion rate": inversion_rate,
-    }
-    passed &= exact < 1e-13 and integral < 1e-12 and inversion < 1e-3 and 0.7 < inversion_rate < 1.2
+    criteria += [
+        below("residual of the self-consistency equation", exact, 1e-13),
+        below("transform against direct integration", integral, 1e-12),
+        below("inversion error at height 1e-4", inversion, 1e-3),
+        between("exponent of the inversion error in the height", inversion_rate, 0.7, 1.2),
+    ]
+    measured["residual with 1/ratio in its place"] = printed
     return Outcome(
-        bool(passed),
-        "sign entries, ratios 0.4 and 2: mean sup distance 0.6 to 1.6 times sqrt(2) log(rank) / (pi p), falling like p^-r with "
-        "0.6 < r < 1.1; residual of the self-consistency equation below 1e-13; transform equal to the integral to 1e-12; "
-        "inversion error below 1e-3 at height 1e-4 and proportional to the height",
+        tuple(criteria),
         measured,
-        note="The ratio is dimension over samples. A statement of the law with samples over dimension, or with 1/ratio in the "
-        "self-consistency equation, describes another matrix: it misses the drawn spectra by the distances shown.",
+        note="Entries are signs. The ratio is dimension over samples. A statement of the law with samples over dimension, or with "
+        "1/ratio in the self-consistency equation, describes another matrix: it misses the drawn spectra by the distances shown.",
     )
 
 
@@ -97,7 +97,7 @@ def _self_consistency() -> tuple[float, float]:
         scale = 1 + np.abs(z * m)
         exact.append(np.max(np.abs(1 + z * m - m / (1 + ratio * m)) / scale))
         printed.append(np.median(np.abs(1 + z * m - m / (1 + m / ratio)) / scale))
-    return float(max(exact)), float(min(printed))
+    return largest(exact), smallest(printed)
 
 
 def _inversion() -> tuple[float, float, float]:
@@ -106,60 +106,62 @@ def _inversion() -> tuple[float, float, float]:
 
     from limitlab.numerics.spectra.marchenko_pastur import quadrature
 
-    worst, low, high = 0.0, 0.3, 1.7
+    low, high = 0.3, 1.7
     heights = (1e-2, 1e-3, 1e-4)
-    errors = np.zeros(len(heights))
+    gaps, errors = [], np.zeros(len(heights))
     for ratio in RATIOS:
         law = MarchenkoPastur(ratio=ratio)
         nodes, weights = quadrature(ratio, count=256)
         z = np.array([1 + 1j, -0.5 + 0.2j, 3 - 1j, -2.0 + 0j])
         direct = (weights / (nodes - z[:, None])).sum(axis=1) - law.atom() / z
-        worst = max(worst, float(np.max(np.abs(direct - law.stieltjes(z)))))
+        gaps.append(np.max(np.abs(direct - law.stieltjes(z))))
         mass = float(law.cdf(high) - law.cdf(low))
-        for i, height in enumerate(heights):
-            smooth, _ = quad(
-                lambda x, up=height, law=law: law.stieltjes(complex(x, up)).imag / np.pi, low, high, epsabs=1e-10
-            )
-            errors[i] = max(errors[i], abs(smooth - mass))
-    return worst, float(errors[-1]), slope(heights, errors)
+        smooth = [
+            quad(lambda x, up=height, law=law: law.stieltjes(complex(x, up)).imag / np.pi, low, high, epsabs=1e-10)[0]
+            for height in heights
+        ]
+        errors = np.maximum(errors, np.abs(np.array(smooth) - mass))
+    return largest(gaps), float(errors[-1]), log_slope(heights, errors).value
 
 
 # -- J6: concentration ----------------------------------------------------------------------------------------------------
 
 
-def _check_concentration(quick: bool) -> Outcome:
+@claim(
+    "J6",
+    AREA,
+    "The transform S_N(z) concentrates: its deviations exceed t with probability at most C exp(-c N (Im z)^2 t^2); "
+    "quadratic forms (X'AX - tr A)/N with bounded A vanish at rate N^(-1/2).",
+    laws=("MarchenkoPastur",),
+    figure="spectral-distance",
+)
+def concentration(quick: bool) -> Outcome:
+    """Spread of the transform over sizes and heights; variance and rate of quadratic forms."""
     sizes, draws = ((40, 80, 160), 200) if quick else ((50, 100, 200, 400), 400)
     heights, ratio = (1.0, 0.3, 0.1, 0.03), 0.5
     law = MarchenkoPastur(ratio=ratio)
     spread = np.array([_transform_spread(law, size, draws, heights) for size in sizes])
-    rate = slope(sizes, spread[:, 0])
     bound = 2 / (np.asarray(heights) * np.sqrt(ratio * np.asarray(sizes)[:, None]))  # M increments of at most 2/(N v)
     growth = spread[:, -1] / spread[:, 0]
     forms = {entries: _form_spread(entries, (50, 200, 800), 1000 if quick else 8000) for entries in ("gaussian", "sign")}
-    worst_form = max(float(np.max(np.abs(ratios - 1) / error)) for ratios, error, _ in forms.values())
-    form_rates = [rate_of for _, _, rate_of in forms.values()]
-    measured: dict[str, Number] = {
-        "rate of the transform's spread in N": rate,
-        "largest spread over martingale bound": float(np.max(spread / bound)),
-        "N times spread at height 1": float(sizes[-1] * spread[-1, 0]),
-        "N times spread at height 0.03": float(sizes[-1] * spread[-1, -1]),
-        "smallest growth of the spread from height 1 to 0.03": float(growth.min()),
-        "rate of quadratic forms in N": float(np.mean(form_rates)),
-        "variance of quadratic forms, worst deviation from exact (standard errors)": worst_form,
-    }
-    passed = (
-        -1.2 < rate < -0.8
-        and bool((spread < bound).all())
-        and growth.min() > 5
-        and worst_form < 5
-        and all(-0.56 < value < -0.44 for value in form_rates)
-    )
+    deviations = [float(np.max(np.abs(ratios - 1) / error)) for ratios, error, _ in forms.values()]
     return Outcome(
-        passed,
-        "standard deviation of S_N(1 + iv) falls like N^-r with 0.8 < r < 1.2, stays below 2 / (v sqrt(ratio N)), and grows more "
-        "than fivefold from v = 1 to v = 0.03; (X'AX - tr A)/N has its exact variance within 5 standard errors and falls like "
-        "N^(-1/2)",
-        measured,
+        (
+            between(
+                "exponent in N of the standard deviation of S_N(1 + i)", log_slope(sizes, spread[:, 0]).value, -1.2, -0.8
+            ),
+            below("largest standard deviation of S_N(1 + iv) over 2 / (v sqrt(ratio N))", float(np.max(spread / bound)), 1),
+            above("smallest growth of the standard deviation from v = 1 to v = 0.03", float(growth.min()), 5),
+            below("largest z of the variance of (X'AX - tr A)/N against its exact value", largest(deviations), SIGMAS),
+            *(
+                between(f"exponent in N of quadratic forms, {entries} entries", rate, -0.56, -0.44)
+                for entries, (_, _, rate) in forms.items()
+            ),
+        ),
+        {
+            "N times the standard deviation at v = 1": float(sizes[-1] * spread[-1, 0]),
+            "N times the standard deviation at v = 0.03": float(sizes[-1] * spread[-1, -1]),
+        },
         note="Corrected tail: exp(-c N v^2 t^2), since the increments of the martingale are at most 2/(vN). A tail "
         "exp(-c N t^2 / v) would tighten as v falls to 0; the measured spread grows. The off-diagonal part of a quadratic form "
         "in a symmetric A has variance 2 sum A_ij^2, not sum A_ij^2.",
@@ -169,7 +171,7 @@ def _check_concentration(quick: bool) -> Outcome:
 def _transform_spread(law: MarchenkoPastur, size: int, draws: int, heights: Sequence[float]) -> Array:
     """Standard deviation of S_N(1 + iv) over independent matrices, for every height v."""
     z = 1 + 1j * np.asarray(heights)
-    spectra = np.array([law.sample_eigenvalues(size, seed) for seed in range(draws)])
+    spectra = np.array([law.sample_eigenvalues(law.draw(size, seed)) for seed in range(draws)])
     transforms = np.array([np.mean(1 / (spectra - point), axis=1) for point in z])
     return np.asarray(np.sqrt(np.mean(np.abs(transforms - transforms.mean(axis=1, keepdims=True)) ** 2, axis=1)))
 
@@ -193,94 +195,73 @@ def _form_spread(entries: str, sizes: Sequence[int], draws: int) -> tuple[Array,
         ratios.append(np.mean(form**2) / exact)
         errors.append(np.std(form**2) / exact / np.sqrt(draws))
         deviations.append(np.mean(np.abs(form)))  # the L1 norm in which the lemma is stated
-    return np.array(ratios), np.array(errors), slope(sizes, deviations)
+    return np.array(ratios), np.array(errors), log_slope(sizes, deviations).value
 
 
 # -- J7: the edges --------------------------------------------------------------------------------------------------------
 
 
-def _check_edges(quick: bool) -> Outcome:
+@claim(
+    "J7",
+    AREA,
+    "The extreme non-zero eigenvalues tend to the edges (1 -+ sqrt(gamma))^2, at distance of order p^(-2/3); eventually the "
+    "smallest exceeds every constant below the edge, but falls below the edge itself with probability 0.168.",
+    laws=("MarchenkoPastur",),
+    figure="spectral-edges",
+)
+def edges(quick: bool) -> Outcome:
+    """Rates of both extremes; how often the smallest is below the edge, and clearly below it; the model that draws them."""
     sizes, draws = ((50, 200, 800), 300) if quick else ((50, 200, 800, 3200), 2000)
+    criteria: list[Criterion] = []
     measured: dict[str, Number] = {}
-    passed = True
     limit = 1 - TRACY_WIDOM_AT_ZERO
+    error = float(np.sqrt(limit * (1 - limit) / draws))
     for ratio in (0.25, 4.0):
         law = MarchenkoPastur(ratio=ratio)
         ((low, high),) = law.support()
         ends = np.array([_extremes(law, size, draws) for size in sizes])  # (sizes, draws, 2)
-        gap = ends - np.array([low, high])
-        rates = [slope(sizes, np.abs(gap[..., i].mean(axis=1))) for i in (0, 1)]
-        below = np.mean(ends[..., 0] < low, axis=1)
-        far_below = np.mean(ends[..., 0] < 0.9 * low, axis=1)
-        error = np.sqrt(limit * (1 - limit) / draws)
+        gap = (ends - np.array([low, high])).mean(axis=1)
+        under = np.mean(ends[..., 0] < low, axis=1)
+        far_under = float(np.mean(ends[-1, :, 0] < 0.9 * low))
+        criteria += [
+            between(
+                f"exponent of the mean gap of the {name}, ratio {ratio:g}", log_slope(sizes, gap[:, i]).value, -0.82, -0.55
+            )
+            for i, name in enumerate(("smallest", "largest"))
+        ]
+        criteria += [
+            near(f"P(smallest < edge) at size {sizes[-1]}, ratio {ratio:g}", under[-1], limit, SIGMAS * error + 0.02),
+            above(f"least P(smallest < edge) over the sizes, ratio {ratio:g}", under.min(), 0.1 - SIGMAS * error),
+            equal(f"share of {draws} draws with smallest < 0.9 edge, ratio {ratio:g}", far_under, 0.0),
+        ]
         measured |= {
-            f"ratio {ratio:g}: mean gap of the smallest at size {sizes[-1]}": float(gap[-1, :, 0].mean()),
-            f"ratio {ratio:g}: mean gap of the largest at size {sizes[-1]}": float(gap[-1, :, 1].mean()),
-            f"ratio {ratio:g}: rate of the smallest": rates[0],
-            f"ratio {ratio:g}: rate of the largest": rates[1],
-            f"ratio {ratio:g}: P(smallest < edge) at sizes {sizes}": ", ".join(f"{share:.3f}" for share in below),
-            f"ratio {ratio:g}: P(smallest < 0.9 edge) at size {sizes[-1]}": float(far_below[-1]),
+            f"mean gap of the smallest at size {sizes[-1]}, ratio {ratio:g}": float(gap[-1, 0]),
+            f"mean gap of the largest at size {sizes[-1]}, ratio {ratio:g}": float(gap[-1, 1]),
+            f"P(smallest < edge) at sizes {sizes[:-1]}, ratio {ratio:g}": ", ".join(f"{share:.3f}" for share in under[:-1]),
         }
-        passed &= all(-0.82 < rate < -0.55 for rate in rates)
-        passed &= abs(below[-1] - limit) < 5 * error + 0.02 and bool((below > 0.1 - 5 * error).all())
-        passed &= far_below[-1] == 0
-    mismatch = _mismatch(quick)
-    measured["drawn tables against bidiagonal model, worst mean (standard errors)"] = mismatch
-    passed &= mismatch < 5
+    criteria.append(
+        below("largest z of the mean extremes, drawn tables against the bidiagonal model", _mismatch(quick), SIGMAS)
+    )
     return Outcome(
-        bool(passed),
-        "mean gaps to both edges fall like size^-r with 0.55 < r < 0.82 (2/3 expected); the probability that the smallest "
-        f"non-zero eigenvalue is below the edge tends to {limit:.3f} and not to 0; that it is below 0.9 times the edge is 0 in "
-        f"{draws} draws",
+        tuple(criteria),
         measured,
-        note="Corrected: eventually the smallest eigenvalue is above every constant smaller than the edge, not above the edge "
-        "itself, which it undershoots with the Tracy-Widom probability 0.168 at every large size.",
+        note="Gaps fall with exponent -2/3. Corrected: eventually the smallest eigenvalue is above every constant smaller than the "
+        "edge, not above the edge itself, which it undershoots with the Tracy-Widom probability 0.168 at every large size.",
     )
 
 
 def _extremes(law: MarchenkoPastur, size: int, draws: int) -> Array:
     """Extreme eigenvalues of Gaussian matrices whose smaller side is `size`, shape (draws, 2)."""
     dimension = size if law.ratio <= 1 else round(size * law.ratio)
-    rng = law.rng(dimension, 0)
-    return np.array([extreme_eigenvalues(rng, dimension, law.samples(dimension)) for _ in range(draws)])
+    draw = law.draw(dimension, 0)
+    return np.array([extreme_eigenvalues(draw.rng, dimension, draw.count("ratio")) for _ in range(draws)])
 
 
 def _mismatch(quick: bool) -> float:
     """Means of the extremes of fully drawn tables against those of the equivalent bidiagonal model, in standard errors."""
     law, size, draws = MarchenkoPastur(ratio=0.25), 40, 200 if quick else 2000
-    rng = law.rng(size, 1)
+    rng = law.draw(size, 1).rng
     drawn = np.array([sample_eigenvalues(rng.standard_normal((4 * size, size)))[[0, -1]] for _ in range(draws)])
     model = _extremes(law, size, draws)
     z = np.abs(drawn.mean(axis=0) - model.mean(axis=0)) / np.sqrt((drawn.var(axis=0) + model.var(axis=0)) / draws)
     return float(z.max())
-
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "J5",
-        AREA,
-        "The eigenvalues of X'X/n, with independent entries of variance 1 and p/n -> gamma, follow the Marchenko-Pastur law of "
-        "ratio gamma; its transform solves 1 + zS = S/(1 + gamma S), and gives the law back by inversion.",
-        ("MarchenkoPastur",),
-        _check_law,
-        "marchenko-pastur",
-    ),
-    Claim(
-        "J6",
-        AREA,
-        "The transform S_N(z) concentrates: its deviations exceed t with probability at most C exp(-c N (Im z)^2 t^2); "
-        "quadratic forms (X'AX - tr A)/N with bounded A vanish at rate N^(-1/2).",
-        ("MarchenkoPastur",),
-        _check_concentration,
-        "spectral-distance",
-    ),
-    Claim(
-        "J7",
-        AREA,
-        "The extreme non-zero eigenvalues tend to the edges (1 -+ sqrt(gamma))^2, at distance of order p^(-2/3); eventually the "
-        "smallest exceeds every constant below the edge, but falls below the edge itself with probability 0.168.",
-        ("MarchenkoPastur",),
-        _check_edges,
-        "spectral-edges",
-    ),
-)

@@ -23,7 +23,7 @@ def follow(advance: Advance, start: Any, times: Iterable[float], step: float) ->
     """
     state, now = start, 0.0
     for target in times:
-        count = int(np.ceil((float(target) - now) / step - 1e-9))
+        count = max(1, int(np.ceil((float(target) - now) / step - 1e-9))) if target > now else 0
         length = (float(target) - now) / max(count, 1)
         for k in range(count):
             state = advance(now + k * length, state, length)

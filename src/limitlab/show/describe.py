@@ -8,6 +8,8 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from limitlab.ledger.claims import claims_of
+
 if TYPE_CHECKING:
     from limitlab.laws.base import Law
 
@@ -81,8 +83,13 @@ def example(law: type[Law]) -> str:
     'limitlab predict Ridge --ratio 0.1:10:50log'
     """
     metas = law.parameters()
-    numbers = [name for name in metas if kind_of(law.model_fields[name].annotation) in ("number", "whole", "series")]
-    for name in sorted(numbers, key=lambda name: name not in law.array_parameters):
+    numbers = [
+        name
+        for name, meta in metas.items()
+        if meta.kind in ("physics", "coordinate")
+        and kind_of(law.model_fields[name].annotation) in ("number", "whole", "series")
+    ]
+    for name in sorted(numbers, key=lambda name: name not in law.array_parameters()):
         low, high, kind = span(metas[name].default, metas[name].scale)
         if metas[name].allows(low) and metas[name].allows(high):
             return f"limitlab predict {law.__name__} --{kebab(name)} {low:g}:{high:g}:50{kind}"
@@ -108,8 +115,11 @@ def describe_law(law: type[Law]) -> dict[str, Any]:
         "status": law.status,
         "regime": law.regime,
         "assumptions": law.assumptions,
-        "claims": law.claims,
-        "observables": law.observables,
+        "references": law.references,
+        "claims": claims_of(law.__name__),
+        "observables": [
+            {"name": name, "meaning": meta.long_name, "symbol": meta.symbol} for name, meta in law.outputs().items()
+        ],
         "size_meaning": law.size_meaning,
         "parameters": [
             {
@@ -118,6 +128,8 @@ def describe_law(law: type[Law]) -> dict[str, Any]:
                 "default": meta.default,
                 "allowed": allowed(law, name),
                 "description": meta.description,
+                "note": meta.note,
+                "kind": meta.kind,
                 "unit": meta.unit,
                 "scale": meta.scale,
             }

@@ -84,12 +84,8 @@ def long_rows(result: xr.Dataset, names: Sequence[str]) -> list[dict[str, Any]]:
 
 def table_names(result: xr.Dataset) -> list[str]:
     """The variables that share the result's grid; raw samples with a dimension of their own do not fit a table."""
-    from limitlab.laws.results import OBSERVABLES
-
     names = [str(name) for name in result.data_vars]
-    known = [name for name in names if name in OBSERVABLES] or names
-    grid = max((result[name].dims for name in known), key=len, default=())
-    return [name for name in names if set(result[name].dims) <= set(grid)]
+    return [name for name in names if set(result[name].dims) <= set(map(str, result.coords))]
 
 
 def _aligned(array: xr.DataArray, dims: Sequence[Any]) -> Any:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.errors import UnreachableTarget
 from limitlab.applied.forecast.band import Profile, profile
 from limitlab.applied.forecast.spectrum import Spectrum
 from limitlab.applied.forecast.tail import extrapolate
+from limitlab.errors import UnreachableTarget
 from limitlab.numerics.finite_population import learning_curve
 
 Array = NDArray[np.float64]

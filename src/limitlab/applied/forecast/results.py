@@ -10,7 +10,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab.applied.forecast.curves import Errors
-from limitlab.laws.results import OBSERVABLES, package_version
+from limitlab.laws.observables import VOCABULARY, Observable
+from limitlab.laws.results import package_version
 
 Array = NDArray[np.float64]
 
@@ -54,8 +55,8 @@ def dataset(variables: Mapping[str, tuple[Any, Any]], coordinates: Mapping[str, 
     """Variables with the long names and symbols of the observables."""
     made = xr.Dataset(dict(variables), dict(coordinates), {"version": package_version()})
     for name in map(str, made.data_vars):
-        long_name, symbol = OBSERVABLES.get(name, (name.replace("_", " "), ""))
-        made[name].attrs.update(long_name=long_name, symbol=symbol)
+        meta = VOCABULARY.get(name, Observable(name.replace("_", " ")))
+        made[name].attrs.update(long_name=meta.long_name, symbol=meta.symbol)
     for name, words in (("n", "number of points"), ("ridge", "ridge"), ("time", "training time")):
         if name in made.coords:
             made[name].attrs["long_name"] = words

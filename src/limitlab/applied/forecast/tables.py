@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import did_you_mean
-from limitlab.laws.base import checked_seed
+from limitlab.laws.draws import checked_seed
 
 Array = NDArray[Any]
 

@@ -1,1 +1,1 @@
-"""Laws of self-attention: tokens as particles on a sphere."""
+"""Transformers as particles."""

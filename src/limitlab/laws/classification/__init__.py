@@ -1,1 +1,1 @@
-"""Laws of binary classification: the largest margin, convex losses."""
+"""Margins and classification."""

@@ -92,8 +92,7 @@ class MarginEquivalence(LabelledLaw):
         """Both classifiers on the same weights, inputs and labels; warns when the size leaves the proportional regime."""
         warn_beyond_proportional(draw.size, draw.count("width_ratio"), draw.count("sample_ratio"))
         nonlinear = LabelledFeatures(self.side("nonlinear"), draw)
-        linear = LabelledFeatures(self.side("linear"), self.draw(draw.size, draw.seed))
-        linear.y = nonlinear.y  # weights and inputs come first in a draw and are the same already
+        linear = nonlinear.with_features_of(self.side("linear"))
         return side_by_side(margin_and_error(nonlinear), margin_and_error(linear), COMPARED)
 
 

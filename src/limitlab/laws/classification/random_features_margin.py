@@ -12,6 +12,7 @@ Status.   For the Gaussian features a theorem; that nonlinear features behave li
 
 from __future__ import annotations
 
+import copy
 from typing import Literal, Self
 
 import numpy as np
@@ -83,9 +84,16 @@ class LabelledFeatures:
     def __init__(self, law: FeatureClassifier, draw: Draw):
         self.law, self.rng = law, draw.rng
         self.weights = draw_weights(self.rng, draw.count("width_ratio"), draw.size)
-        X = self.rng.standard_normal((draw.count("sample_ratio"), draw.size))
-        self.features = self._features(X)
-        self.y = law.labels.draw(self.rng, X[:, 0])  # any direction is as good as the first
+        self.X = self.rng.standard_normal((draw.count("sample_ratio"), draw.size))
+        self.features = self._features(self.X)
+        self.y = law.labels.draw(self.rng, self.X[:, 0])  # any direction is as good as the first
+
+    def with_features_of(self, law: FeatureClassifier) -> Self:
+        """The same neurons, inputs and labels with the features of another law, their noise drawn afresh."""
+        other = copy.copy(self)
+        other.law = law
+        other.features = other._features(self.X)
+        return other
 
     def _features(self, X: Array) -> Array:
         if self.law.features == "linear":

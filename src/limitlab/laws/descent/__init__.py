@@ -1,1 +1,1 @@
-"""Where gradient descent ends up: laws of implicit bias."""
+"""Implicit bias of descent."""

@@ -1,1 +1,1 @@
-"""Two-layer networks trained by gradient flow: dynamical mean-field theory and its limits."""
+"""Dynamics of two-layer networks."""

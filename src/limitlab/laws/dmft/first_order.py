@@ -256,7 +256,7 @@ def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
     if len(runs) > 1:
         errors = np.maximum(errors, 2 * np.std(runs, axis=0, ddof=1).max(axis=1) / np.sqrt(len(runs)))
     values = dict(zip(law.observed(), mean, strict=True))
-    accuracy = float(np.max(errors / scale)) if np.all(scale > 0) else 0.0
+    accuracy = float(np.max(errors / np.where(scale == 0, 1.0, scale)))
     if not accuracy <= WORST_ACCURACY:
         raise ConvergenceError(
             f"paths = {law.paths} is not enough: independent sets of paths differ by {accuracy:.0%}; use more paths, fewer steps or a "

@@ -54,7 +54,7 @@ class AdiabaticGrowth(PureNoise):
         "pure noise, centred activation, a_j(0) = O(1)",
         "time scales separate; ansatz of the aging equations",
         "finite widths approach the curve slowly and not like one power of m: a comparison at small widths tests the trend",
-        "for samples_per_weight above about 0.85 the plateau equations do not end at the threshold: the last part of the curve is then unchecked",
+        "above about 0.85 samples per weight the plateau equations do not end at the threshold: the end of the curve is then unchecked",
     )
     observables = ("second_layer", "train_error")
     size_meaning = "number of neurons m, in d = m + 40 dimensions"

@@ -41,7 +41,7 @@ class InterpolationTransition(PureNoise):
     assumptions = (
         "pure noise, frozen second layer gamma sqrt(m), centred activation",
         "threshold and residual: one effective temperature for the slow part of the dynamics (unproved). Against trajectories the "
-        "threshold is right within 1 % for samples_per_weight up to 0.3 and low beyond (2 to 3 % at 0.5, 5 to 9 % at 0.7), the residual low near it",
+        "threshold is right within 1 % up to 0.3 samples per weight and low beyond (2 to 3 % at 0.5, 5 to 9 % at 0.7), the residual low near it",
         "near samples_per_weight = 1 the aging equations have further roots: above 0.9 is beyond what was checked",
     )
     observables = ("train_error",)
@@ -109,7 +109,8 @@ class InterpolationTransition(PureNoise):
         """The long-time state at second layer gamma."""
         if self.samples_per_weight >= 1:
             raise ValueError(
-                f"samples_per_weight = {self.samples_per_weight:g} is not allowed for the long-time limit: must be below 1; use theory().train_error at late times"
+                f"samples_per_weight = {self.samples_per_weight:g} is not allowed for the long-time limit: must be below 1; "
+                "use theory().train_error at late times"
             )
         if gamma < 0:
             raise ValueError(f"gamma = {gamma:g} is not allowed: must be at least 0")

@@ -109,7 +109,6 @@ class _Population(TwoLayerStart):
 
     status = "theorem"
     references = ("montanari2025dynamical", "mei2018mean")
-    observables = ("test_error", "second_layer", "overlap")
     size_meaning = "dimension d of the inputs"
     default_sizes = (10, 20, 40)
     default_seeds = 10
@@ -219,6 +218,7 @@ class MeanFieldSingleIndex(_Population):
         "Gaussian inputs, unit first-layer weights",
         "all neurons start with the same overlap, otherwise at random",
     )
+    observables = ("test_error", "second_layer", "overlap")
     size_meaning = "number of neurons m (the inputs have 4 m dimensions)"
     default_sizes = (5, 10, 20)
 

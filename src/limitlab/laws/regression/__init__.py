@@ -1,1 +1,1 @@
-"""Laws of regression: least squares, ridge, local averages."""
+"""Regression."""

@@ -32,7 +32,6 @@ class LinearModel(Law):
         "the signal is spread over many directions of each group (or the inputs are Gaussian)",
         "labels are linear in x plus independent noise of constant variance",
     )
-    references = ("hastie2022surprises", "rubio2011spectral", "dobriban2018high")
     size_meaning = "number of features p"
     default_seeds = 30
 

@@ -44,7 +44,6 @@ class RandomFeaturesModel(Law):
         "the target's nonlinear part is a random function of degree 2 or more (a fixed one converges more slowly)",
         "independent label noise of constant variance",
     )
-    references = ("mei2022generalization",)
     size_meaning = "input dimension d"
     default_sizes = (40, 80, 160)
 

@@ -1,1 +1,1 @@
-"""Laws of eigenvalues."""
+"""Spectra of sample covariances."""

@@ -57,7 +57,7 @@ class SpectralLaw(Law):
     size_meaning = "dimension p"
     default_seeds = 40
 
-    positions: tuple[float, ...] = parameter(
+    positions: float | tuple[float, ...] = parameter(
         (0.1, 0.3, 0.5, 0.7, 0.9),
         "where the distribution function is read",
         note="fractions of the way between the outer edges",

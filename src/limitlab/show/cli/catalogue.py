@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Table
 
+from limitlab.ledger.claims import claims_of
 from limitlab.show.cli.app import app
 from limitlab.show.cli.lawcommand import LawArgument
 from limitlab.show.cli.output import JsonOption, print_facts, print_json, stdout
@@ -20,15 +21,16 @@ if TYPE_CHECKING:
 @app.command(epilog="Example: limitlab laws")
 def laws(as_json: JsonOption = False) -> None:
     """List every law: the question it answers, its status and the claims it stands for."""
-    from limitlab.lab.registry import all_laws
+    from limitlab.lab.registry import all_laws, laws_by_subject
 
     if as_json:
         print_json([describe_law(law) for law in all_laws().values()])
         return
-    table = Table("law", "question", "status", "claims")
-    for name, law in all_laws().items():
-        table.add_row(name, law.title(), law.status, " ".join(law.claims))
-    stdout().print(table, markup=False)
+    for subject, members in laws_by_subject().items():
+        table = Table("law", "question", "status", "claims", title=subject, title_justify="left")
+        for law in members:
+            table.add_row(law.__name__, law.title(), law.status, " ".join(claims_of(law.__name__)))
+        stdout().print(table, markup=False)
 
 
 @app.command(epilog="Example: limitlab show ridge")
@@ -47,9 +49,9 @@ def show(law_name: LawArgument, as_json: JsonOption = False) -> None:
         "Status": STATUS_WORDS[law.status],
         "Regime": law.regime,
         "Assumptions": "\n".join(law.assumptions),
-        "Observables": ", ".join(law.observables),
+        "Observables": "\n".join(f"{name}: {meta.long_name}" for name, meta in law.outputs().items()),
         "Size": f"{law.size_meaning} (of an experiment)",
-        "Claims": ", ".join(law.claims),
+        "Claims": ", ".join(claims_of(law.__name__)),
     }
     print_facts({term: words for term, words in facts.items() if words})
     parameter_table(law)
@@ -66,12 +68,11 @@ STATUS_WORDS = {
 @app.command(epilog="Example: limitlab cite ridge >> references.bib")
 def cite(law_name: LawArgument, as_json: JsonOption = False) -> None:
     """BibTeX of the sources of a law."""
-    import inspect
-
     from limitlab.lab.registry import find_law
+    from limitlab.laws.references import bibtex
 
     law = find_law(law_name)
-    references = [inspect.cleandoc(reference) for reference in law.references]
+    references = bibtex(law.references)
     if as_json:
         print_json({"law": law.__name__, "references": references})
     elif references:
@@ -81,11 +82,21 @@ def cite(law_name: LawArgument, as_json: JsonOption = False) -> None:
 
 
 def parameter_table(law: type[Law]) -> None:
-    """Print a law's parameters as the options they are."""
-    table = Table("option", "symbol", "default", "allowed", "description")
-    for name, meta in law.parameters().items():
-        unit = f" [{meta.unit}]" if meta.unit else ""
-        table.add_row(
-            f"--{kebab(name)}", plain_symbol(meta.symbol), number(meta.default), allowed(law, name), meta.description + unit
-        )
-    stdout().print(table, markup=False)
+    """Print a law's parameters as the options they are: those that decide the limit, then the advanced ones by kind."""
+    for kinds, title in (
+        (("physics", "coordinate"), ""),
+        (("solver",), KIND_WORDS["solver"]),
+        (("experiment",), KIND_WORDS["experiment"]),
+    ):
+        chosen = {name: meta for name, meta in law.parameters().items() if meta.kind in kinds}
+        if not chosen:
+            continue
+        table = Table("option", "symbol", "default", "allowed", "description", title=title or None, title_justify="left")
+        for name, meta in chosen.items():
+            unit = f" [{meta.unit}]" if meta.unit else ""
+            default, words = number(meta.default), meta.words + unit
+            table.add_row(f"--{kebab(name)}", plain_symbol(meta.symbol), default, allowed(law, name), words)
+        stdout().print(table, markup=False)
+
+
+KIND_WORDS = {"solver": "Accuracy of the prediction (advanced)", "experiment": "What is simulated (advanced)"}

@@ -8,9 +8,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from limitlab.lab.progress import Progress
 from limitlab.show.cli.app import FAILED, app
-from limitlab.show.cli.output import JsonOption, print_json, stdout
+from limitlab.show.cli.output import EngineOption, JsonOption, print_json, read_engine, stdout
 from limitlab.show.tables import number
 
 if TYPE_CHECKING:
@@ -23,6 +22,13 @@ def verify(
     full: Annotated[
         bool, typer.Option("--full", help="The sizes that decide (minutes) instead of small ones (seconds).")
     ] = False,
+    engine: EngineOption = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store", metavar="FOLDER", help="Keep outcomes and draws there: a second run computes only what changed."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check the claims of the ledger and print what was measured; exit code 1 when one fails."""
@@ -30,11 +36,7 @@ def verify(
     from limitlab.ledger import verify as run
 
     claims = find_claims(ids or [])
-    records = []
-    with Progress(len(claims), "checking claims") as progress:
-        for record in run(claims, quick=not full):
-            records.append(record)
-            progress.advance()
+    records = run(claims, quick=not full, engine=read_engine(engine), store=store)
     failed = [record.claim.id for record in records if record.status == "fail"]
     asked_but_missing = [record.claim.id for record in records if ids and record.status == "not implemented"]
     if as_json:
@@ -49,7 +51,7 @@ def verify(
         raise typer.Exit(FAILED)
 
 
-COLOURS = {"pass": "green", "fail": "red", "not implemented": "yellow"}
+COLOURS = {"pass": "green", "consistent": "cyan", "fail": "red", "not implemented": "yellow"}
 
 
 def print_records(records: list[Record]) -> None:
@@ -67,7 +69,7 @@ def words_of(record: Record) -> Text:
     words = Text(record.claim.statement)
     if record.outcome:
         outcome = record.outcome
-        measured = ", ".join(f"{name} = {number(value)}" for name, value in outcome.measured.items())
+        measured = ", ".join(f"{name} = {number(value)}" for name, value in outcome.numbers.items())
         words.append(f"\n{measured}", style="cyan")
         words.append(f"\nCriterion: {outcome.criterion} ({outcome.seconds:.1f} s)", style="dim")
         words.append(f"\nNote: {outcome.note}" if outcome.note else "", style="dim")
@@ -85,7 +87,7 @@ def describe_record(record: Record) -> dict[str, Any]:
         "laws": list(record.claim.laws),
         "figure": record.claim.figure,
         "status": record.status,
-        "measured": dict(outcome.measured) if outcome else {},
+        "measured": outcome.numbers if outcome else {},
         "criterion": outcome.criterion if outcome else "",
         "note": outcome.note if outcome else "",
         "error": record.error,

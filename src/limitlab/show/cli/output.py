@@ -25,11 +25,29 @@ if TYPE_CHECKING:
 JsonOption = Annotated[bool, typer.Option("--json", help='Print JSON instead of a table (infinity as the string "inf").')]
 OutOption = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Save the numbers: .csv or .nc (NetCDF).")]
 PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save a figure: .png, .svg or .pdf.")]
+EngineOption = Annotated[
+    str | None, typer.Option("--engine", help="Where draws run: serial, threads, processes or a number of workers.")
+]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store", metavar="NAME", help="Keep finished draws in NAME (.nc, .zarr, folder): the same command goes on there."
+    ),
+]
 
 RESULT_FORMATS = (".csv", ".nc")
 FIGURE_FORMATS = (".png", ".svg", ".pdf")
 WIDE = 200
 """Columns of a table that goes to a file or a pipe, where nothing needs to be folded."""
+
+
+def read_engine(text: str | None) -> int | str | None:
+    """An engine as it is typed: a name or a number of workers.
+
+    >>> read_engine("2"), read_engine("processes")
+    (2, 'processes')
+    """
+    return int(text) if text is not None and text.isdecimal() else text
 
 
 def stdout() -> Console:

@@ -108,7 +108,7 @@ def finish(
         return answer_figure(law, result, parameter, observable, level)
 
     def show() -> None:
-        names = [name for name in law.observables if name in result]
+        names = [name for name in law.observed() if name in result]
         rows = [{"observable": name, "value": result[name].item()} for name in names if result[name].ndim == 0]
         print_table(rows, title=f"{title_of(law)} at {parameter} = {number(result[parameter].item())}")
 

@@ -11,7 +11,17 @@ from limitlab.errors import did_you_mean
 from limitlab.show.cli.app import FAILED
 from limitlab.show.cli.lawcommand import LawArgument, asked_law, law_command, single
 from limitlab.show.cli.options import Asked, read_sizes
-from limitlab.show.cli.output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
+from limitlab.show.cli.output import (
+    EngineOption,
+    JsonOption,
+    OutOption,
+    PlotOption,
+    StoreOption,
+    check_paths,
+    deliver,
+    print_table,
+    read_engine,
+)
 from limitlab.show.cli.progress import working
 from limitlab.show.tables import long_rows, number, rows_of, table_names
 
@@ -114,12 +124,13 @@ def simulate(
 
 
 def simulated(asked: Asked, size: int, seed: int, draws: int) -> xr.Dataset:
-    """Experiments along a dimension `seed`, on the grid of the swept parameters where there are any."""
+    """Experiments along a dimension `seed`, on the grid of the swept parameters where there are any: the same draws either way."""
+    seeds = range(seed, seed + draws)
     if not asked.over:
-        return asked.law.simulate_batch(size, range(seed, seed + draws))
+        return asked.law.simulate_batch(size, seeds)
     from limitlab.lab.sweep import sweep
 
-    return sweep(asked.law, asked.over, sizes=[size], seeds=draws, base_seed=seed, progress=False).squeeze("size")
+    return sweep(asked.law, asked.over, sizes=[size], seeds=list(seeds), progress=False).squeeze("size")
 
 
 def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dataset) -> None:
@@ -151,7 +162,9 @@ def compare(
         typer.Option("--size", "--sizes", metavar="LIST", help="Sizes, such as 50,100,200 (default: the law's own)."),
     ] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", help="Draws per size (default: the law's own).")] = None,
-    base_seed: Annotated[int, typer.Option("--base-seed", "--seed", help="Different values give independent draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the first draw.")] = 0,
+    engine: EngineOption = None,
+    store: StoreOption = None,
     observables: ObservablesOption = None,
     as_json: JsonOption = False,
     out: OutOption = None,
@@ -165,7 +178,9 @@ def compare(
     check_paths(out, plot)
     sizes = read_sizes("size", size) if size is not None else None
     with working(f"comparing {type(law).__name__} with experiments"):
-        result = run(law, sizes, seeds, base_seed=base_seed, observables=names)
+        count = law.default_seeds if seeds is None else seeds
+        draws = range(seed, seed + max(count, 0))
+        result = run(law, sizes, list(draws), observables=names, engine=read_engine(engine), store=store, progress=False)
     show, describe = (lambda: print_comparison(result)), (lambda: describe_comparison(result))
     deliver(result.dataset, as_json, out, plot, result.plot, show, describe)
     if not result.passed:
@@ -230,8 +245,8 @@ def chosen(law: Law, observables: str | None) -> list[str] | None:
         return None
     names = [name.strip().replace("-", "_") for name in observables.split(",") if name.strip()]
     for name in names:
-        if name not in law.observables:
-            raise ValueError(f"{type(law).__name__} has no observable {name!r}: {did_you_mean(name, law.observables)}")
+        if name not in law.observed():
+            raise ValueError(f"{type(law).__name__} has no observable {name!r}: {did_you_mean(name, law.observed())}")
     return names or None
 
 

@@ -52,9 +52,13 @@ def report(
         str | None, typer.Option("--laws", metavar="NAMES", help="Comma list of laws (default: all).")
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: one per core).")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything anew, and keep nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write one self-contained HTML page: the ledger, every law with theory against simulation, the figures."""
+    """Write one self-contained HTML page: the ledger, every law with theory against simulation, the figures.
+
+    Finished parts are kept in FILE.cells: a second run computes only what changed.
+    """
     from limitlab.lab.engines import available_cores
     from limitlab.lab.registry import all_laws, find_law
     from limitlab.show.report import write_report
@@ -63,8 +67,16 @@ def report(
     require_writable(out)
     processes = workers if workers is not None else available_cores()
     engine = processes if processes > 1 else None
+    store = None if fresh else out.with_name(out.name + ".cells")
     with working("writing the report") as tell:
-        summary = write_report(out, laws=laws, quick=quick, engine=engine, tell=tell)
+        summary = write_report(
+            out,
+            laws=laws,
+            quick=quick,
+            engine=engine,
+            store=store,
+            progress=lambda done, total: tell(f"{done} of {total} parts done"),
+        )
     if as_json:
         print_json({"file": str(out), **summary.counts(), "failed": summary.failed, "undecided": summary.undecided})
     else:

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limitlab.show.cli.app import app
-from limitlab.show.cli.output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table, say
+from limitlab.show.cli.output import (
+    EngineOption,
+    JsonOption,
+    OutOption,
+    PlotOption,
+    StoreOption,
+    check_paths,
+    deliver,
+    print_table,
+    read_engine,
+    say,
+)
 from limitlab.show.tables import rows_of, table_names
 
 if TYPE_CHECKING:
@@ -30,14 +41,8 @@ over = { ratio = "0.1:10:30log", ridge = [0.01, 0.1, 1.0] }"""
 @app.command(epilog=EXAMPLE.replace("[", r"\["))
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="What to sweep: law, grid, sizes, seeds, store.")],
-    engine: Annotated[
-        str | None,
-        typer.Option("--engine", help="serial, threads, processes or a number of workers (default: the file's)."),
-    ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option("--store", metavar="NAME", help="Where to keep it: .nc, .zarr, folder (default: the file's)."),
-    ] = None,
+    engine: EngineOption = None,
+    store: StoreOption = None,
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
@@ -49,7 +54,7 @@ def sweep(
     spec = load_sweep(file)
     changes: dict[str, Any] = {}
     if engine is not None:
-        changes["engine"] = int(engine) if engine.isdecimal() else engine
+        changes["engine"] = read_engine(engine)
     if store is not None:
         changes["store"] = store
     result = run_sweep(spec, **changes)
@@ -66,7 +71,7 @@ def sweep(
 
 def averaged(result: xr.Dataset) -> xr.Dataset:
     """Observables of a sweep, averaged over the draws where it has them."""
-    observables = result[[name for name in table_names(result) if name != "task_seed"]]
+    observables = result[table_names(result)]
     return observables.mean("seed") if "seed" in result.dims else observables
 
 

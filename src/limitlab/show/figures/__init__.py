@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
+import pkgutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -12,34 +14,23 @@ from limitlab.errors import did_you_mean
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUBJECTS = (
-    "spectra",
-    "regression",
-    "forecast",
-    "random_features",
-    "margins",
-    "local",
-    "attention",
-    "interpolation",
-    "dynamics",
-    "stopping",
-    "first_order",
-    "online_sgd",
-)
-"""Files beside this one that export `FIGURES`, in the order in which their figures are listed."""
 
-
+@functools.cache
 def all_figures() -> dict[str, Callable[[bool], Figure]]:
     """Every figure by id: a function that draws it, from small experiments (True) or larger ones (False).
+
+    They are found in the files beside this one: whatever is in a file's `FIGURES`.
 
     >>> "ridge-double-descent" in all_figures()
     True
     """
-    return {
-        name: draw
-        for subject in SUBJECTS
-        for name, draw in importlib.import_module(f"limitlab.show.figures.{subject}").FIGURES.items()
-    }
+    found: dict[str, Callable[[bool], Figure]] = {}
+    for file in pkgutil.iter_modules(__path__, f"{__name__}."):
+        for name, draw in getattr(importlib.import_module(file.name), "FIGURES", {}).items():
+            if name in found:
+                raise ImportError(f"figure {name!r} is drawn twice")
+            found[name] = draw
+    return found
 
 
 def describe_figures() -> dict[str, str]:
@@ -58,9 +49,9 @@ def find_figure(name: str) -> str:
     wanted = name.lower().replace("_", "-")
     if wanted in spelt:
         return spelt[wanted]
-    from limitlab.ledger import LEDGER
+    from limitlab.ledger import all_claims
 
-    claim = LEDGER.get(name.upper())
+    claim = all_claims().get(name.upper())
     if claim is None:
         raise ValueError(f"there is no figure {name!r}: {did_you_mean(name, figures)}")
     if claim.figure is None or claim.figure not in figures:

@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable
+from limitlab.laws.attention.circle_density import spectral_density
 from limitlab.laws.attention.clustering import critical_beta, plateau_time
 from limitlab.laws.attention.equiangular import EquiangularTokens, collapse_time, overlap
 from limitlab.laws.attention.residual import ResidualFlow
@@ -172,7 +173,7 @@ def circle_density(quick: bool = True) -> Figure:
     tokens = 5_000 if quick else 100_000
     figure, (left, right) = new_figure(columns=2)
     density, beta, times = ((0.5, 0.0), (0.0, 0.3)), 4.0, [0.0, 1.0, 2.0, 3.0]
-    rho, _ = circle.spectral_density(density, beta, times, points=512)
+    rho, _ = spectral_density(density, beta, times, points=512)
     start = circle.density_quantiles(density, np.random.default_rng(0).random(tokens))
     angles = circle.circle_flow(start, beta, times, step=0.1)
     theta, edges = 2 * np.pi * np.arange(512) / 512, np.linspace(0, 2 * np.pi, 41)
@@ -205,7 +206,7 @@ def residual_depth(quick: bool = True) -> Figure:
     """Gap between a residual network of L layers and its differential equation: order 1/L; with noisy weights, fluctuations L^-1/2."""
     figure, (axes,) = new_figure()
     depths = np.array([10, 20, 40, 80, 160, 320])
-    law, seeds = ResidualFlow(noise=0.5), 30 if quick else 100
+    law, seeds = ResidualFlow(weight_noise=0.5), 30 if quick else 100
     errors = law.depth_errors(depths)
     simulation_points(axes, depths, errors, None, 0, "smooth weights")
     theory_line(axes, depths, errors[-1] * depths[-1] / depths, 0, "$L^{-1}$")

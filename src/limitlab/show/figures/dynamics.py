@@ -22,9 +22,9 @@ def adiabatic_growth(quick: bool = True) -> Figure:
     """F4 and F5: growth of the second layer on pure noise, and the train error along it against the plateau."""
     figure, (left, right) = new_figure(columns=2)
     slow = np.concatenate([np.geomspace(0.02, 0.3, 16)[:-1], np.linspace(0.3, 4.0, 38)])
-    law = AdiabaticGrowth(ratio=0.5, kernel=(0, 0.5, 0, 0.5), times=tuple(slow))
+    law = AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5), times=tuple(slow))
     curve = law.theory()
-    frozen = InterpolationTransition(ratio=0.5, kernel=(0, 0.5, 0, 0.5))
+    frozen = InterpolationTransition(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5))
     for index, width in enumerate((10, 20) if quick else (10, 20, 40, 80)):
         for start, style in ((1.0, "-"), (0.5, ":")):
             result = law.replace(start_second_layer=start).finite_width(width).theory()
@@ -62,7 +62,7 @@ def timeline(quick: bool = True) -> Figure:
     )
     for index, width in enumerate(widths):
         times = np.geomspace(0.2, 6.0 * width, 60)
-        law = single_index(width, times=tuple(times), steps=(20 if quick else 36) * width + 200)
+        law = single_index(width, times=tuple(times), solver_steps=(20 if quick else 36) * width + 200)
         result = law.theory()
         for panel, (name, _) in zip(axes, names, strict=True):
             theory_line(panel, times / width if name == "train_error" else times, result[name], index, f"m = {width}")
@@ -82,7 +82,7 @@ def timeline(quick: bool = True) -> Figure:
 def networks(quick: bool = True) -> Figure:
     """F7: the equations (lines) against networks (points): tanh neurons, which agree, and strongly non-Gaussian ones, which do not."""
     figure, (left, middle, right) = new_figure(columns=3)
-    law = tanh_network(times=(0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0), steps=200)
+    law = tanh_network(times=(0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0), solver_steps=200)
     size, seeds = (100, 6) if quick else (400, 10)
     names = ("train_error", "test_error", "second_layer", "overlap")
     labels = ("train error", "test error", "second layer $a$", "overlap $v$")
@@ -138,7 +138,7 @@ def skewed_network(**changes: Any) -> TwoLayerDynamics:
         target_function=lambda x: x + 0.5 * (x**2 - 1),
         experiment_model="network",
         noise=0.3,
-        steps=240,
+        solver_steps=240,
     )
     return TwoLayerDynamics(**{**given, **changes})
 

@@ -85,14 +85,14 @@ def _curves(network: dict[str, Any], end: float, paths: int, draws: tuple[int, i
         noise=NOISE,
         step=RATIO * end / steps,  # gradient flow of the two-layer laws runs n/d times faster
         steps=steps,
-        signal=1.0,
+        signal_energy=1.0,
         start_norm=1.0,
         sphere=True,
         paths=paths,
         **network,
     )
     times = np.linspace(0, end, steps + 1)
-    gaussian = TwoLayerDynamics(sample_ratio=RATIO, noise=NOISE, frozen=True, times=tuple(times), steps=120, **network)
+    gaussian = TwoLayerDynamics(sample_ratio=RATIO, noise=NOISE, frozen=True, times=tuple(times), solver_steps=120, **network)
     return Curves(times, law.theory(), gaussian.theory(), law.simulate_batch(draws[0], range(draws[1])), draws[0])
 
 

@@ -23,10 +23,10 @@ def frozen_layer(quick: bool = True) -> Figure:
     figure, (left, middle, right) = new_figure(columns=3, width=5.4)
     end, steps = 20.0, 160 if quick else 640
     times = tuple(np.geomspace(0.2, end, 40))
-    limit = InterpolationTransition(ratio=0.5, kernel=(0, 0.5, 0.3, 0.2), second_layer=0.5, times=times, steps=steps)
+    limit = InterpolationTransition(samples_per_weight=0.5, kernel=(0, 0.5, 0.3, 0.2), second_layer=0.5, times=times, solver_steps=steps)
     wide, widths, gaps = limit.theory().train_error, np.array([10, 20, 40, 80]), []
     for index, width in enumerate(widths):
-        curve = limit.finite_width(int(width), steps=2 * steps).theory().train_error
+        curve = limit.finite_width(int(width), solver_steps=2 * steps).theory().train_error
         gaps.append(float(wide[-1] - curve[-1]))
         theory_line(left, times, curve, index, f"m = {width}")
     theory_line(left, times, wide, 6, "limit of large m", linestyle="--")
@@ -37,7 +37,7 @@ def frozen_layer(quick: bool = True) -> Figure:
     middle.set_xticks(widths, [str(width) for width in widths])
     middle.minorticks_off()
     cubic = InterpolationTransition(
-        ratio=0.3, kernel=(0, 0, 0, 1.0), times=tuple(np.geomspace(0.5, 40.0, 40)), steps=2 * steps
+        samples_per_weight=0.3, kernel=(0, 0, 0, 1.0), times=tuple(np.geomspace(0.5, 40.0, 40)), solver_steps=2 * steps
     )
     for index, share in enumerate((0.6, 0.85, 1.0, 1.2, 1.5)):
         curve = cubic.replace(second_layer=share * cubic.threshold()).theory().train_error
@@ -51,11 +51,11 @@ def threshold_diagram(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     ratios, measured = np.linspace(0.02, 0.95, 100), (0.3,) if quick else (0.15, 0.3, 0.5, 0.7)
     for index, (label, kernel) in enumerate(KERNELS.items()):
-        line = [InterpolationTransition(ratio=float(ratio), kernel=kernel).threshold() for ratio in ratios]
+        line = [InterpolationTransition(samples_per_weight=float(ratio), kernel=kernel).threshold() for ratio in ratios]
         theory_line(left, ratios, line, index, rf"$\tilde h =$ {label}, conjecture")
-        found = [_located(InterpolationTransition(ratio=ratio, kernel=kernel), quick) for ratio in measured]
+        found = [_located(InterpolationTransition(samples_per_weight=ratio, kernel=kernel), quick) for ratio in measured]
         simulation_points(left, measured, [point.value for point in found], [point.error for point in found], index)
-        law, point = InterpolationTransition(ratio=0.3, kernel=kernel), found[measured.index(0.3)]
+        law, point = InterpolationTransition(samples_per_weight=0.3, kernel=kernel), found[measured.index(0.3)]
         ends = 0.36 * _end(quick) * 2.0 ** -np.arange(len(point.by_octave) - 1, -1, -1)
         settled = np.array(point.by_octave) / law.threshold()
         right.plot(ends, settled, marker="o", color=left.lines[-1].get_color(), label=rf"$\tilde h =$ {label}")
@@ -97,7 +97,7 @@ def plateau(quick: bool = True) -> Figure:
     shares = np.linspace(0.02, 1.0, 80)
     end, points = (160.0, np.array([0.4, 0.7])) if quick else (2560.0, np.array([0.3, 0.45, 0.6, 0.75, 0.85, 0.9]))
     for index, (label, kernel) in enumerate(KERNELS.items()):
-        law = InterpolationTransition(ratio=0.5 if "/" in label else 0.3, kernel=kernel)
+        law = InterpolationTransition(samples_per_weight=0.5 if "/" in label else 0.3, kernel=kernel)
         line = [law.residual(x * law.threshold()) for x in shares]
         theory_line(left, shares, line, index, rf"$\tilde h =$ {label}, conjecture")
         limits = [late_residual(follow_decay(law, x * law.threshold(), end, int(4 * end), 6)) for x in points]
@@ -106,7 +106,7 @@ def plateau(quick: bool = True) -> Figure:
         simulation_points(left, points, value, error, index)
         shift = 0.008 * (index - 1)
         simulation_points(
-            right, points + shift, value / closed, error / closed, index, rf"$\tilde h =$ {label}, $\alpha = {law.ratio}$"
+            right, points + shift, value / closed, error / closed, index, rf"$\tilde h =$ {label}, $\alpha = {law.samples_per_weight}$"
         )
     right.axhline(1.0, color="grey", linewidth=1)
     across = r"second layer $\gamma\,/\,\gamma_{GF}$"
@@ -118,7 +118,7 @@ def plateau(quick: bool = True) -> Figure:
 def relaxation(quick: bool = True) -> Figure:
     """F3: relaxation time against the distance from the threshold, with the power law of slope 2 as a guide."""
     figure, (axes,) = new_figure()
-    law = InterpolationTransition(ratio=0.3, kernel=(0, 0, 0, 1.0))
+    law = InterpolationTransition(samples_per_weight=0.3, kernel=(0, 0, 0, 1.0))
     plan = {1.4: 64.0, 1.5: 48.0, 1.6: 36.0, 1.8: 24.0} | (
         {} if quick else {1.1: 900.0, 1.15: 400.0, 1.2: 250.0, 1.3: 110.0}
     )

@@ -67,8 +67,8 @@ def interpolating_smoother_rate(quick: bool = True) -> Figure:
             )
             for m in few.tolist()
         ]
-        runs = [[law.experiment(100, seed)["excess_risk"] for law in laws] for seed in range(seeds)]
-        simulation_points(left, few, *_over_seeds(runs), index)
+        drawn = [[law.experiment(100, seed)["excess_risk"] for law in laws] for seed in range(seeds)]
+        simulation_points(left, few, *_over_seeds(drawn), index)
     title = r"tip of a cusp, $\beta = 1$, $h = n^{-1/(2\beta+d)}$; dashed: the slope"
     finish(left, "samples $n$", "excess risk", title, xscale="log", yscale="log")
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from limitlab.lab.blas import single_threaded
 from limitlab.laws.classification.convex_loss import ConvexLoss
-from limitlab.laws.classification.random_features_margin import RandomFeaturesMargin
+from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
 from limitlab.laws.descent.least_squares import LeastSquaresDescent
 from limitlab.models.descent import TAILS, LeastSquares, SeparableFlow
 from limitlab.numerics.margin import hard_margin
@@ -80,8 +80,9 @@ def separability(quick: bool = True) -> Figure:
 
 
 def _separable(base: RandomFeaturesMargin, width: float, size: int, seed: int) -> bool:
-    draw = base.replace(width_ratio=float(width)).draw(size, seed)
-    return hard_margin(draw.y[:, None] * draw.features).separable
+    law = base.replace(width_ratio=float(width))
+    data = LabelledFeatures(law, law.draw(size, seed))
+    return hard_margin(data.y[:, None] * data.features).separable
 
 
 def convex_losses(quick: bool = True) -> Figure:
@@ -116,9 +117,9 @@ def least_squares_descent(quick: bool = True) -> Figure:
     for index, ratio in enumerate((2.0, 4.0, 16.0)):
         law = LeastSquaresDescent(ratio=ratio)
         theory_line(axes, steps, law.evaluate(steps=steps)["distance"], index, rf"$p/n = {ratio:g}$")
-        rate = float(np.asarray(law.evaluate()["best_rate"]))
+        rate = float(law.evaluate()["best_rate"])
         theory_line(axes, steps, rate**steps, index, linestyle=":", linewidth=1)
-        runs = np.array([[_after(law.draw(size, seed), int(k)) for k in few] for seed in range(seeds)])
+        runs = np.array([[_after(law.random_problem(law.draw(size, seed)), int(k)) for k in few] for seed in range(seeds)])
         simulation_points(axes, few, runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(seeds), index)
     finish(
         axes, "steps $k$", r"$|\theta_k - \theta_\infty| / |\theta_\infty|$", f"least squares, $p = {size}$ (dotted: bound)",

@@ -27,7 +27,7 @@ def losses_and_flows(quick: bool = True) -> Figure:
     m, size, runs = np.linspace(-1, 1, 201), 1000, 10 if quick else 40
     for index, (teacher, student, step) in enumerate(PAIRS):
         times = tuple(np.linspace(0, 3, 13)) if teacher == "relu" else tuple(np.linspace(0, 1, 13))
-        law = OnlineSingleIndex(teacher=teacher, student=student, step=step, start=0.3, times=times)
+        law = OnlineSingleIndex(teacher=teacher, student=student, step=step, start_overlap=0.3, times=times)
         k = law.information_exponent().order
         theory_line(left, m, law.population_loss(m) / law.population_loss(0.0), index, f"{teacher}: $k = {k}$")
         fine = law.replace(times=tuple(np.linspace(0, times[-1], 101)))
@@ -86,7 +86,7 @@ def spiked_matrix_phases(quick: bool = True) -> Figure:
         for index, (start, residual) in enumerate(((0.3, 2.0), (-0.5, 0.3), (1.3, 1.6))):
             law = SpikedTensor(snr=snr, start_overlap=start, start_residual=residual, times=times)
             theory_line(panel, law.theory().overlap, law.theory().residual, index)
-            track = law.run(2000, index)
+            track = law.run(law.draw(2000, index), np.array(times))
             panel.plot(track[:, 0], track[:, 1], ".", color=COLOURS[index], markersize=4, alpha=0.6)
         for point in SpikedTensor(snr=snr).fixed_points():
             fill = "black" if point.kind == "stable" else "white"
@@ -100,8 +100,8 @@ def spiked_matrix_transition(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     size, runs = 1000, 1000 if quick else 10_000
     for index, snr in enumerate((0.5, 1.3)):
-        law = SpikedTensorDiffusion(snr=snr, times=(0.4,))
-        u = math.sqrt(size) * law.runs(size, 0, runs)[:, 0, 0]
+        law = SpikedTensorDiffusion(snr=snr, times=(0.4,), replicas=runs)
+        u = math.sqrt(size) * law.runs(law.draw(size, 0), np.array([0.4]))[:, 0, 0]
         spread = math.sqrt(float(law.theory().overlap_variance[0]))
         x = np.linspace(-9, 9, 300)
         left.hist(u, bins=50, range=(-9, 9), density=True, color=COLOURS[index], alpha=0.35)
@@ -110,9 +110,9 @@ def spiked_matrix_transition(quick: bool = True) -> Figure:
     finish(left, r"$\sqrt{N}\,m$ at $t = 0.4$", "density", f"Ornstein-Uhlenbeck law and chain, $N = {size}$")
     times = tuple(np.linspace(0, 0.5, 11))
     for index, snr in enumerate((0.5, 1.0, 1.3)):
-        law = SpikedTensorDiffusion(snr=snr, times=times)
+        law = SpikedTensorDiffusion(snr=snr, times=times, replicas=runs // 2)
         theory_line(right, times, law.theory().overlap_variance, index, rf"$\lambda = {snr}$")
-        square = size * law.runs(size, 1, runs // 2)[..., 0] ** 2
+        square = size * law.runs(law.draw(size, 1), np.array(times))[..., 0] ** 2
         simulation_points(right, times, square.mean(axis=0), square.std(axis=0) / math.sqrt(runs // 2), index)
     finish(right, "time $t$", r"variance of $\sqrt{N}\,m$", r"repelled above $\lambda = 1$", yscale="log")
     return figure

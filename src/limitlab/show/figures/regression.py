@@ -15,8 +15,8 @@ from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_
 
 Array = NDArray[np.float64]
 
-GROUPS: dict[str, tuple[float, ...]] = dict(eigenvalues=(0.2, 1.0, 3.0), weights=(0.3, 0.4, 0.3), signal=(0.5, 1.0, 0.2))
-ALIGNED: dict[str, tuple[float, ...]] = dict(eigenvalues=(1.0, 20.0), weights=(0.95, 0.05), signal=(0.0076, 1.0))
+GROUPS: dict[str, tuple[float, ...]] = dict(eigenvalues=(0.2, 1.0, 3.0), weights=(0.3, 0.4, 0.3), signal_energy=(0.5, 1.0, 0.2))
+ALIGNED: dict[str, tuple[float, ...]] = dict(eigenvalues=(1.0, 20.0), weights=(0.95, 0.05), signal_energy=(0.0076, 1.0))
 """Few strong directions that carry the signal: the case in which the best penalty is negative."""
 
 
@@ -27,7 +27,7 @@ def ridge_double_descent(quick: bool = True) -> Figure:
     under, over = np.linspace(0.02, 0.985, 300), np.geomspace(1.015, 20, 300)
     few = np.array([0.1, 0.3, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0])
     for index, power in enumerate((1.0, 4.0, 9.0, 25.0)):
-        law = Ridge(ridge=0.0, noise=1.0, signal=(power,))
+        law = Ridge(ridge=0.0, noise=1.0, signal_energy=(power,))
         for label, ratios in ((f"$|\\beta|^2/\\tau^2 = {power:g}$", under), (None, over)):
             theory_line(left, ratios, law.evaluate(ratio=ratios)["excess_risk"], index, label)
         simulation_points(left, few, *_over_ratios(law, few, samples, seeds, "excess_risk"), index)
@@ -36,7 +36,7 @@ def ridge_double_descent(quick: bool = True) -> Figure:
         left, r"features per sample $\gamma = p/n$", r"excess risk $R/\tau^2$", f"least norm, $n = {samples}$",
         xscale="log", yscale="log", ylim=(0.05, 60),
     )  # fmt: skip
-    law = Ridge(ridge=0.0, noise=1.0, signal=(4.0,))
+    law = Ridge(ridge=0.0, noise=1.0, signal_energy=(4.0,))
     for index, name in enumerate(("bias", "variance")):
         for label, ratios in ((name, under), (None, over)):
             theory_line(right, ratios, law.evaluate(ratio=ratios)[name], index, label)
@@ -103,17 +103,17 @@ def early_stopping(quick: bool = True) -> Figure:
     size, seeds = (200, 12) if quick else (600, 40)
     figure, (left, right) = new_figure(columns=2)
     times, few = np.geomspace(0.05, 1e3, 160), np.geomspace(0.1, 500, 9)
-    law = EarlyStopping(ratio=1.5, noise=0.5, time=tuple(times), **GROUPS)
+    law = EarlyStopping(ratio=1.5, noise=0.5, times=tuple(times), **GROUPS)
     values = law.evaluate()
-    runs = [law.replace(time=tuple(few)).experiment(size, seed) for seed in range(seeds)]
+    runs = [law.replace(times=tuple(few)).experiment(size, seed) for seed in range(seeds)]
     for index, (name, label) in enumerate((("test_error", "test"), ("train_error", "train"), ("variance", "variance"))):
         theory_line(left, times, values[name], index, label)
         simulation_points(left, few, *_over_seeds([run[name] for run in runs]), index)
     left.axvline(law.best_time(), color="grey", linewidth=1, linestyle="--", label="best time")
     finish(left, "time $t$", "squared error", f"three groups, $p/n = 1.5$, $p = {size}$", xscale="log", ylim=(-0.05, 2.4))
     for index, (ratio, power, noise) in enumerate(((0.5, 1.0, 0.5**0.5), (2.0, 4.0, 1.0), (1.3, 1.0, 0.2**0.5))):
-        flow = EarlyStopping(ratio=ratio, noise=noise, signal=(power,), time=tuple(times))
-        penalty = Ridge(ratio=ratio, noise=noise, signal=(power,))
+        flow = EarlyStopping(ratio=ratio, noise=noise, signal_energy=(power,), times=tuple(times))
+        penalty = Ridge(ratio=ratio, noise=noise, signal_energy=(power,))
         best = float(penalty.replace(ridge=penalty.optimal_ridge()).theory()["excess_risk"])
         label = rf"$\gamma = {ratio:g}$, $|\beta|^2/\tau^2 = {power / noise**2:g}$"
         theory_line(right, times, np.asarray(flow.evaluate()["excess_risk"]) / best, index, label)

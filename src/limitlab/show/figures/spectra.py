@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from limitlab.ledger.spectra import EXPECTED_DISTANCE, TRACY_WIDOM_AT_ZERO, slope, sup_distance
 from limitlab.laws import MarchenkoPastur, SampleCovariance
+from limitlab.ledger.measures import log_slope
+from limitlab.ledger.spectra import EXPECTED_DISTANCE, TRACY_WIDOM_AT_ZERO, sup_distance
 from limitlab.models.wishart import extreme_eigenvalues
 from limitlab.show.figures.style import COLOURS, RC, finish, new_figure, simulation_points, theory_line
 
@@ -26,7 +27,7 @@ def marchenko_pastur(quick: bool = True) -> Figure:
         ((low, high),) = law.support()
         x = _edge_grid(low, high)
         theory_line(panel, x, law.density(x), index, label=r"$\rho(x)$")
-        centres, mean, error = _histogram([law.sample_eigenvalues(size, seed) for seed in range(seeds)], low, high)
+        centres, mean, error = _histogram([law.sample_eigenvalues(law.draw(size, seed)) for seed in range(seeds)], low, high)
         simulation_points(panel, centres, mean, error, index, label=rf"$p = {size}$, entries $\pm 1$")
         atom = rf", $\mu(\{{0\}}) = {law.atom():g}$" if law.atom() else ""
         finish(panel, "eigenvalue $x$", r"density $\rho(x)$", rf"$\gamma = p/n = {ratio:g}${atom}", ylim=(0, None))
@@ -40,12 +41,12 @@ def distance_to_law(quick: bool = True) -> Figure:
     for index, ratio in enumerate((0.4, 2.0)):
         law = MarchenkoPastur(ratio=ratio, entries="sign")
         distances = np.array(
-            [[sup_distance(law.sample_eigenvalues(size, s), law.realised(size)) for s in range(seeds)] for size in sizes]
+            [[sup_distance(law.sample_eigenvalues(law.draw(size, s)), law.realised(size)) for s in range(seeds)] for size in sizes]
         )
         mean, error = distances.mean(axis=1), distances.std(axis=1, ddof=1) / np.sqrt(seeds)
         line = np.geomspace(sizes[0], sizes[-1], 60)
         theory_line(panel, line, EXPECTED_DISTANCE * np.log(line * min(1, 1 / ratio)) / line, index)
-        label = rf"$\gamma = {ratio:g}$: fitted $p^{{{slope(sizes, mean):.2f}}}$"
+        label = rf"$\gamma = {ratio:g}$: fitted $p^{{{log_slope(sizes, mean).value:.2f}}}$"
         simulation_points(panel, sizes, mean, error, index, label=label)
     finish(
         panel,
@@ -114,7 +115,7 @@ def edges(quick: bool = True) -> Figure:
     for index, (name, column) in enumerate(((r"$\lambda_{\max}$", 1), (r"$\lambda_{\min}$", 0))):
         constant = np.exp(np.mean(np.log(mean[:, column] * np.asarray(sizes) ** (2 / 3))))
         theory_line(first, line, constant * line ** (-2 / 3), index)
-        label = f"{name}: fitted $p^{{{slope(sizes, mean[:, column]):.2f}}}$"
+        label = f"{name}: fitted $p^{{{log_slope(sizes, mean[:, column]).value:.2f}}}$"
         simulation_points(first, sizes, mean[:, column], error[:, column], index, label=label)
     finish(
         first,
@@ -163,8 +164,8 @@ def _spiked(law: SampleCovariance, size: int, seeds: int, spike: float) -> tuple
     """Top eigenvalues, squared overlaps with the spike's direction, and the other eigenvalues, over drawn matrices."""
     tops, shares, bulk = [], [], []
     for seed in range(seeds):
-        table = law.draw(size, seed)
-        extra = law.rng(size, seeds + seed).standard_normal((len(table), 1)) * np.sqrt(spike)
+        table = law.sample(law.draw(size, seed))
+        extra = law.draw(size, seeds + seed).rng.standard_normal((len(table), 1)) * np.sqrt(spike)
         full = np.hstack([extra, table])
         values, vectors = np.linalg.eigh(full.T @ full / len(full))
         tops.append(values[-1])
@@ -174,8 +175,8 @@ def _spiked(law: SampleCovariance, size: int, seeds: int, spike: float) -> tuple
 
 
 def _extremes(law: MarchenkoPastur, size: int, draws: int) -> Array:
-    rng = law.rng(size, 0)
-    return np.array([extreme_eigenvalues(rng, size, law.samples(size)) for _ in range(draws)])
+    draw = law.draw(size, 0)
+    return np.array([extreme_eigenvalues(draw.rng, size, draw.count("ratio")) for _ in range(draws)])
 
 
 FIGURES: dict[str, Callable[[bool], Figure]] = {

@@ -10,8 +10,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from limitlab.laws.dmft.examples import single_index
 from limitlab.applied.stopping import stopping_table
+from limitlab.laws.dmft.examples import single_index
 from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, theory_line
 
 

@@ -1,87 +1,73 @@
-"""The work behind the report: a claim to check, a law to compare, a figure to draw. Jobs are independent of one another."""
+"""The work behind the report as tasks: a claim to check, a law to compare, a figure to draw. They are independent of one another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from limitlab.lab.cells import Cell, caching
+from limitlab.lab.tasks import FORMAT
+from limitlab.laws.draws import identity
+from limitlab.ledger.run import source_digest
 from limitlab.show.report.page import Section
 from limitlab.show.report.sections import FIGURES, LAWS, broken, figure_section, law_section
 
 if TYPE_CHECKING:
-    from limitlab.ledger import Record
     from limitlab.lab.compare import Comparison
     from limitlab.laws.base import Law
 
-Tell = Callable[[str], None]
-
 
 @dataclass(frozen=True)
-class Job:
-    """Something to do for the report, small enough to send to a worker process."""
+class PartTask:
+    """A section of the page as a task: its cell holds the section; comparisons inside it keep their own cells in `cache`."""
 
-    kind: Literal["claim", "law", "figure"]
+    kind: Literal["law", "figure"]
     name: str
     quick: bool
+    cache: str | None = None
     law: type[Law] | None = None
     caption: str = ""
 
     @property
-    def words(self) -> str:
-        """What it does, for the terminal."""
-        return {"claim": "checking claim", "law": "comparing with experiments:", "figure": "drawing"}[
-            self.kind
-        ] + f" {self.name}"
+    def content(self) -> dict[str, Any]:
+        """What is shown, how, and the source of the package that shows it."""
+        law = {} if self.law is None else {"law": identity(self.law), "revision": self.law.revision}
+        about = {"part": self.kind, "name": self.name, "quick": self.quick, "caption": self.caption}
+        return {"format": FORMAT, **about, **law, "source": source_digest()}
 
+    @property
+    def where(self) -> str:
+        """The task in words."""
+        return f"{self.kind} {self.name}"
 
-def do(job: Job) -> Any:
-    """Do a job: the record of a claim without the claim (whose check need not travel), or a section of the page."""
-    if job.kind == "claim":
-        from limitlab.ledger import find_claims, verify
+    def run(self) -> Cell:
+        """Make the section."""
+        with caching(self.cache):
+            if self.kind == "law":
+                assert self.law is not None
+                section = law_section(self.law, attempt(self.law, self.quick))
+            else:
+                section = figure_section(self.name, self.caption, self.quick)
+        return Cell({"section": np.array(json.dumps(asdict(section)))})
 
-        (record,) = verify(find_claims([job.name]), job.quick)
-        return record.status, record.outcome, record.error
-    if job.kind == "law":
-        assert job.law is not None
-        return law_section(job.law, attempt(job.law, job.quick))
-    return figure_section(job.name, job.caption, job.quick)
+    def section(self, cell: Cell | None, error: str = "") -> Section:
+        """The section in a cell, or in its place what went wrong."""
+        if cell is None:
+            anchor, group = f"{self.kind}-{self.name.lower()}", LAWS if self.kind == "law" else FIGURES
+            return broken(RuntimeError(error), anchor, self.name, group)
+        return Section(**json.loads(str(cell.values["section"])))
 
 
 def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
-    """The comparison of a law at its default parameters, or what went wrong."""
+    """The comparison of a law at its check point, or what went wrong."""
     from limitlab.lab.compare import compare
 
     try:
         sizes = law.default_sizes if quick else tuple(2 * size for size in law.default_sizes)
-        return compare(law(), sizes, law.default_seeds if quick else 2 * law.default_seeds)
+        seeds = law.default_seeds if quick else 2 * law.default_seeds
+        return compare(law.check_points()[0], sizes, seeds, progress=False)
     except Exception as error:  # shown in the law's section
         return error
-
-
-def run_jobs(jobs: Sequence[Job], engine: Any, tell: Tell) -> list[Record | Section]:
-    """Do the jobs, here or in worker processes; one that fails gives a failed record or section in its place."""
-    from limitlab.lab.engines import completed
-
-    results: list[Any] = [None] * len(jobs)
-    if jobs:
-        tell(jobs[0].words)
-    for done, (position, result) in enumerate(completed(do, jobs, engine), start=1):
-        results[position] = result
-        tell(f"{done} of {len(jobs)} parts done" if engine else jobs[min(position + 1, len(jobs) - 1)].words)
-    return [finished(job, result) for job, result in zip(jobs, results, strict=True)]
-
-
-def finished(job: Job, result: Any) -> Record | Section:
-    """What a job gave, or in its place what went wrong."""
-    if job.kind == "claim":
-        from limitlab.ledger import Record, find_claims
-
-        (claim,) = find_claims([job.name])
-        if isinstance(result, BaseException):
-            return Record(claim, "fail", error=f"{type(result).__name__}: {result}")
-        return Record(claim, *result)
-    if isinstance(result, BaseException):
-        return broken(result, f"{job.kind}-{job.name.lower()}", job.name, LAWS if job.kind == "law" else FIGURES)
-    section: Section = result
-    return section

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
-import unicodedata
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from limitlab.laws.references import reference_line
+from limitlab.ledger.claims import claims_of
 from limitlab.show.describe import allowed
 from limitlab.show.report.page import Section, badge, definitions, picture, problem, slug, table
 from limitlab.show.tables import number, plain_symbol
 
 if TYPE_CHECKING:
-    from limitlab.ledger import Claim, Outcome, Record
     from limitlab.lab.compare import Comparison
     from limitlab.laws.base import Law
+    from limitlab.ledger import Claim, Outcome, Record
 
 LEDGER, LAWS, FIGURES = "The ledger", "The laws", "The figures"
 
@@ -32,7 +32,10 @@ def broken(error: BaseException, anchor: str, title: str, group: str) -> Section
 
 def ledger_section(records: Sequence[Record]) -> Section:
     """Every claim with its status, the numbers measured and the criterion."""
-    counts = {status: sum(record.status == status for record in records) for status in ("pass", "fail", "not implemented")}
+    counts = {
+        status: sum(record.status == status for record in records)
+        for status in ("pass", "consistent", "fail", "not implemented")
+    }
     intro = (
         "<p>Every statement of the theory as a check that can fail. "
         + ", ".join(f"{count} {badge(status)}" for status, count in counts.items())
@@ -45,17 +48,10 @@ def ledger_section(records: Sequence[Record]) -> Section:
 
 def _area(area: str, records: Sequence[Record]) -> str:
     """The claims of an area: those with a check as a table of numbers, the others as a short list."""
-    ordered = sorted(records, key=lambda record: _letters_and_number(record.claim.id))
-    checked = [_claim_row(record) for record in ordered if record.status != "not implemented"]
-    missing = [_pending_row(record.claim) for record in ordered if record.status == "not implemented"]
+    checked = [_claim_row(record) for record in records if record.status != "not implemented"]
+    missing = [_pending_row(record.claim) for record in records if record.status == "not implemented"]
     tables = table(checked, raw=RAW, cards=True, kind="checked") + table(missing, raw=RAW, kind="missing")
     return f"<h3>{escape(area)}</h3>{tables}"
-
-
-def _letters_and_number(claim_id: str) -> tuple[str, int]:
-    """J2 comes before J10."""
-    number_part = re.search(r"\d+", claim_id)
-    return re.sub(r"\d+", "", claim_id), int(number_part[0]) if number_part else 0
 
 
 RAW = ("id", "statement", "status", "measured", "criterion")
@@ -86,7 +82,7 @@ def _claim_row(record: Record) -> dict[str, str | float]:
 
 def _measured(outcome: Outcome) -> str:
     """The numbers that decided; of many, the first ones and the rest to unfold."""
-    lines = [f"{escape(name.replace('_', ' '))} = {escape(number(value))}" for name, value in outcome.measured.items()]
+    lines = [f"{escape(name.replace('_', ' '))} = {escape(number(value))}" for name, value in outcome.numbers.items()]
     if len(lines) <= NUMBERS_SHOWN + 1:
         return "<br>".join(lines)
     rest = lines[NUMBERS_SHOWN:]
@@ -104,10 +100,12 @@ def law_section(law: type[Law], comparison: Comparison | BaseException) -> Secti
             "Status": escape(law.status),
             "Regime": escape(law.regime),
             "Assumptions": "; ".join(escape(assumption) for assumption in law.assumptions),
-            "Observables": ", ".join(f"<code>{escape(item)}</code>" for item in law.observables),
-            "Claims": ", ".join(escape(claim) for claim in law.claims),
+            "Observables": ", ".join(
+                f"<code>{escape(name)}</code>: {escape(meta.long_name)}" for name, meta in law.outputs().items()
+            ),
+            "Claims": ", ".join(map(escape, claims_of(law.__name__))),
             "Equations": theory_page(law),
-            "References": "; ".join(escape(reference_line(reference)) for reference in law.references),
+            "References": "; ".join(escape(reference_line(key)) for key in law.references),
         }
     )
     body = f'<p class="question">{escape(law.title())}</p>{facts}{parameters_table(law)}'
@@ -132,7 +130,7 @@ def parameters_table(law: type[Law]) -> str:
             "symbol": escape(plain_symbol(meta.symbol)),
             "default": escape(number(meta.default)),
             "allowed": escape(allowed(law, name)),
-            "meaning": escape(meta.description),
+            "meaning": escape(meta.words),
         }
         for name, meta in law.parameters().items()
     ]
@@ -157,9 +155,7 @@ def comparison_body(comparison: Comparison) -> str:
         }
         for row in comparison.rows
     ]
-    caption = (
-        f"{type(law).__name__} at its default parameters: the limit (lines) and experiments (points, one standard error)."
-    )
+    caption = f"{type(law).__name__} at its check point: the limit (lines) and experiments (points, one standard error)."
     return (
         f"<p>Theory and simulation: {badge(comparison.verdict)} {escape(comparison.explanation)} "
         f'<span class="soft">Sizes {sizes} ({escape(law.size_meaning)}); gaps are extrapolated to infinite size.</span></p>'
@@ -173,32 +169,6 @@ def theory_page(law: type[Law]) -> str:
     module = sys.modules.get(law.__module__)
     named = re.search(r"docs/(theory/\w+\.md)", (module.__doc__ or "") if module else "")
     return f"<code>docs/{named[1]}</code>" if named else ""
-
-
-def reference_line(bibtex: str) -> str:
-    """Author, title and year of a BibTeX entry, for people.
-
-    >>> reference_line('@article{x, author = {Bai, Z. and Yin, Y.}, title = {Limits}, year = {1993}}')
-    'Bai, Z. and Yin, Y., Limits (1993)'
-    """
-    text = " ".join(inspect.cleandoc(bibtex).split())
-    author, title, year = (_field(text, key) for key in ("author", "title", "year"))
-    return f"{author}, {title} ({year})" if author and title else text
-
-
-def _field(bibtex: str, key: str) -> str:
-    """The value of a field of a BibTeX entry, without its braces."""
-    found = re.search(rf"\b{key}\s*=\s*(.*?)\s*(?:,\s*\w+\s*=|,?\s*\}}\s*$)", bibtex)
-    return re.sub(r'[{}"\\]', "", ACCENTED.sub(_accented, found[1])) if found else ""
-
-
-ACCENTED = re.compile(r"""\\(?P<accent>['"`^~.]|[vc](?=\W))\s*\{?(?P<letter>[A-Za-z])\}?""")
-COMBINING = dict(zip("'\"`^~.vc", "\u0301\u0308\u0300\u0302\u0303\u0307\u030c\u0327", strict=True))
-
-
-def _accented(match: re.Match[str]) -> str:
-    """A letter with the accent that TeX gives it."""
-    return unicodedata.normalize("NFC", match["letter"] + COMBINING[match["accent"]])
 
 
 # -- a figure ---------------------------------------------------------------------------------------------------------

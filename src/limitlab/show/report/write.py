@@ -11,14 +11,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from limitlab.ledger import LEDGER as CLAIMS
-from limitlab.ledger import Claim, Record
+from limitlab.lab.cells import Cells
 from limitlab.lab.files import write_whole
+from limitlab.lab.progress import ProgressOption
 from limitlab.lab.registry import all_laws
+from limitlab.lab.runner import Finished, run_tasks
+from limitlab.lab.tasks import Task
 from limitlab.laws.base import Law
+from limitlab.ledger import Claim, Record, all_claims
+from limitlab.ledger.run import ClaimTask, records_of
 from limitlab.show.figures import describe_figures
 from limitlab.show.paths import require_writable
-from limitlab.show.report.jobs import Job, Tell, run_jobs
+from limitlab.show.report.jobs import PartTask
 from limitlab.show.report.page import Section, definitions, page
 from limitlab.show.report.sections import LEDGER, ledger_section
 
@@ -49,7 +53,8 @@ def write_report(
     laws: Sequence[type[Law]] | None = None,
     quick: bool = True,
     engine: Any = None,
-    tell: Tell | None = None,
+    store: str | Path | None = None,
+    progress: ProgressOption = None,
 ) -> Summary:
     """Write the report as one HTML file.
 
@@ -63,8 +68,10 @@ def write_report(
         Small experiments, or the sizes that decide.
     engine
         As in `limitlab.sweep`: None does everything here, a number starts that many worker processes.
-    tell
-        Called with what is being done.
+    store
+        Folder in which finished parts and the draws behind them are kept: a second run computes only what changed.
+    progress
+        As in `limitlab.sweep`.
 
     Returns
     -------
@@ -74,35 +81,48 @@ def write_report(
     target = require_writable(path)
     chosen = list(all_laws().values()) if laws is None else list(laws)
     claims = claims_of({law.__name__ for law in chosen})
-    jobs = [
-        *(Job("claim", claim.id, quick) for claim in claims),
-        *(Job("law", law.__name__, quick, law=law) for law in chosen),
-        *figure_jobs(claims, len(chosen) == len(all_laws()), quick),
+    cache = None if store is None else str(store)
+    checked = [claim for claim in claims if claim.implemented]
+    parts = [
+        *(PartTask("law", law.__name__, quick, cache, law=law) for law in chosen),
+        *figure_parts(claims, len(chosen) == len(all_laws()), quick, cache),
     ]
-    done = run_jobs(jobs, engine, tell or (lambda words: None))
-    records = [part for part in done if isinstance(part, Record)]
-    sections = [ledger_section(records), *(part for part in done if isinstance(part, Section))]
+    tasks: list[Task] = [*(ClaimTask(claim.id, quick, cache) for claim in checked), *parts]
+    run = run_tasks(tasks, engine, Cells(cache) if cache else None, progress, "writing the report")
+    if run.interrupted:
+        kept = f"; the finished ones are kept in {cache!r}" if cache else ""
+        raise KeyboardInterrupt(f"stopped after {run.done} of {len(tasks)} parts{kept}")
+    first = len(checked)
+    found = {record.claim.id: record for record in records_of(checked, Finished(run.cells[:first], run.failures))}
+    records = [found.get(claim.id, Record(claim, "not implemented")) for claim in claims]
+    made = [
+        part.section(cell, run.failures[first + i].error if cell is None else "")
+        for i, (part, cell) in enumerate(zip(parts, run.cells[first:], strict=True))
+    ]
+    sections = [ledger_section(records), *made]
     write_whole(target, page("limitlab report", header(quick), sections).encode())
     return summarise(records, sections, len(chosen))
 
 
 def claims_of(names: set[str]) -> list[Claim]:
     """The claims that concern these laws, and those that nobody checks yet."""
-    return [claim for claim in CLAIMS.values() if not claim.implemented or names & set(claim.laws)]
+    return [claim for claim in all_claims().values() if not claim.implemented or names & set(claim.laws)]
 
 
-def figure_jobs(claims: Sequence[Claim], everything: bool, quick: bool) -> list[Job]:
+def figure_parts(claims: Sequence[Claim], everything: bool, quick: bool, cache: str | None) -> list[PartTask]:
     """The figures of these claims; all figures when the report is on all laws."""
     shown_by: dict[str, list[str]] = {}
     for claim in claims:
         if claim.figure:
             shown_by.setdefault(claim.figure, []).append(claim.id)
-    jobs = []
+    parts = []
     for name, words in describe_figures().items():
         ids = shown_by.get(name, [])
         if everything or ids:
-            jobs.append(Job("figure", name, quick, caption=words + (f" (claims {', '.join(ids)})" if ids else "")))
-    return jobs
+            parts.append(
+                PartTask("figure", name, quick, cache, caption=words + (f" (claims {', '.join(ids)})" if ids else ""))
+            )
+    return parts
 
 
 def header(quick: bool) -> str:

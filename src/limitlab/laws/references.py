@@ -1,0 +1,71 @@
+"""The sources of the laws: one bibliography, `references.bib`, whose keys the laws name."""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+
+import limitlab
+from limitlab.errors import did_you_mean
+
+BIBLIOGRAPHY = Path(limitlab.__path__[0]) / "references.bib"
+
+_ENTRY = re.compile(r"^@(\w+)\{([^,\s]+),\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*)\},?$", re.MULTILINE)
+_ACCENT = re.compile(r"""\\(?P<accent>['"`^~.]|[vc](?=\W))\s*\{?(?P<letter>[A-Za-z])\}?""")
+_COMBINING = dict(zip("'\"`^~.vc", "\u0301\u0308\u0300\u0302\u0303\u0307\u030c\u0327", strict=True))
+
+
+@functools.cache
+def bibliography() -> dict[str, str]:
+    """Every BibTeX entry by key.
+
+    >>> bibliography()["bai1993limit"].startswith("@article{bai1993limit,")
+    True
+    """
+    entries = [(match[2], match[0]) for match in _ENTRY.finditer(BIBLIOGRAPHY.read_text(encoding="utf-8"))]
+    if len(dict(entries)) < len(entries):
+        raise ValueError(f"{BIBLIOGRAPHY.name} has a key twice")
+    return dict(entries)
+
+
+def bibtex(keys: Iterable[str]) -> list[str]:
+    """The entries of these keys, in their order."""
+    known = bibliography()
+    for key in keys:
+        if key not in known:
+            raise ValueError(f"there is no reference {key!r} in references.bib: {did_you_mean(key, known)}")
+    return [known[key] for key in keys]
+
+
+def fields(key: str) -> dict[str, str]:
+    """The fields of an entry, as plain text.
+
+    >>> fields("bai1993limit")["year"]
+    '1993'
+    """
+    (entry,) = bibtex([key])
+    return {match[1]: plain_text(match[2]) for match in _FIELD.finditer(entry)}
+
+
+def reference_line(key: str) -> str:
+    """Author, title and year of a source, for people.
+
+    >>> reference_line("bai1993limit")
+    'Bai, Zhi-Dong and Yin, Yong-Qua, Limit of the smallest eigenvalue of a large dimensional sample covariance matrix (1993)'
+    """
+    found = fields(key)
+    return f"{found['author']}, {found['title']} ({found['year']})"
+
+
+def plain_text(tex: str) -> str:
+    """A field of an entry without braces, its accents as letters.
+
+    >>> plain_text("Cand{\\\\`e}s, {Emmanuel}")
+    'Candès, Emmanuel'
+    """
+    letters = _ACCENT.sub(lambda m: unicodedata.normalize("NFC", m["letter"] + _COMBINING[m["accent"]]), tex)
+    return re.sub(r'[{}"\\]', "", letters).replace("--", "–")
