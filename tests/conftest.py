@@ -20,6 +20,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
+from limitlab.lab.cells import caching
+
 # The same examples on every run, so that a red test stays red; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", deadline=None, max_examples=500, suppress_health_check=[HealthCheck.too_slow])
@@ -30,4 +32,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def _one_thread() -> Iterator[None]:
     """Libraries that a plugin loaded before this file was read are limited too."""
     with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture
+def shared_cells(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[None]:
+    """Comparisons share their draws within one run of the tests: contract, figures, claims and report look at the same ones."""
+    base = tmp_path_factory.getbasetemp()
+    with caching((base if worker_id == "master" else base.parent) / "cells"):
         yield

@@ -1,37 +1,46 @@
 """The comparison on laws whose truth is known: its verdicts, its budget, its false alarms."""
 
 import math
-from typing import ClassVar
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import limitlab as ll
+from limitlab.lab.cells import caching
+from limitlab.lab.runner import TasksFailed
 from limitlab.laws import Law, parameter
 
 
 class Toy(Law):
     """How far is the sample from the limit?"""
 
-    regime: ClassVar[str] = "always"
-    assumptions: ClassVar[tuple[str, ...]] = ("none",)
-    references: ClassVar[tuple[str, ...]] = ("@misc{toy}",)
-    observables: ClassVar[tuple[str, ...]] = ("test_error", "train_error")
-    array_parameters: ClassVar[tuple[str, ...]] = ("level",)
+    regime = "always"
+    assumptions = ("none",)
+    references = ("james1961estimation",)
+    observables = ("test_error", "train_error")
 
-    level: float = parameter(2.0, "the limit", least=0, infinite=True)
+    level: float = parameter(2.0, "the limit", least=0, infinite=True, broadcasts=True)
     shift: float = parameter(0.0, "a planted gap that does not fall with size")
     drift: float = parameter(3.0, "coefficient of the finite-size gap")
     spread: float = parameter(0.05, "standard deviation of a draw", least=0)
 
-    def evaluate(self, level=None):
-        level = np.asarray(self.level if level is None else level)
+    def predicted(self, level):
         return {"test_error": level, "train_error": 0 * np.where(np.isfinite(level), level, 0)}
 
-    def experiment(self, size, seed):
-        noise = self.spread * self.rng(size, seed).standard_normal()
-        value = (self.level if math.isfinite(self.level) else size) + self.shift + self.drift / size + noise
+    def measured(self, draw):
+        noise = self.spread * draw.rng.standard_normal()
+        value = (self.level if math.isfinite(self.level) else draw.size) + self.shift + self.drift / draw.size + noise
         return {"test_error": value, "train_error": 0.0}
+
+
+def drawn_again(*_, **__):
+    raise RuntimeError("a draw that was kept is made again")
+
+
+def other_seeds(number, count):
+    """Sets of seeds that do not overlap."""
+    return range(number * count, (number + 1) * count)
 
 
 def test_agrees_when_only_the_finite_size_term_separates_them():
@@ -73,7 +82,7 @@ def test_one_size_cannot_blame_the_law():
 
 
 def test_false_alarms_are_as_rare_as_promised():
-    verdicts = [ll.compare(Toy(), sizes=[50, 100, 200], seeds=10, base_seed=s, level=0.05).verdict for s in range(300)]
+    verdicts = [ll.compare(Toy(), sizes=[50, 100, 200], seeds=other_seeds(s, 10), level=0.05).verdict for s in range(300)]
     # the finite-size allowance can only make alarms rarer than the level
     assert np.mean([verdict == "disagree" for verdict in verdicts]) < 0.05 + 5 * np.sqrt(0.05 * 0.95 / 300)
 
@@ -81,13 +90,13 @@ def test_false_alarms_are_as_rare_as_promised():
 def test_power_a_gap_of_the_stated_half_width_is_noticed():
     row = ll.compare(Toy(), sizes=[50, 100, 200], seeds=20).table().loc["test_error"]
     shifted = Toy(shift=2 * row.half_width)
-    caught = [ll.compare(shifted, sizes=[50, 100, 200], seeds=20, base_seed=s).verdict == "disagree" for s in range(20)]
+    caught = [ll.compare(shifted, sizes=[50, 100, 200], seeds=other_seeds(s, 20)).verdict == "disagree" for s in range(20)]
     assert np.mean(caught) > 0.8
 
 
 def test_few_draws_of_a_discrete_observable_raise_no_false_alarm():
     law = ll.laws.MarchenkoPastur()
-    verdicts = {ll.compare(law, sizes=[20, 40], seeds=3, base_seed=seed).verdict for seed in range(8)}
+    verdicts = {ll.compare(law, sizes=[20, 40], seeds=other_seeds(seed, 3)).verdict for seed in range(8)}
     assert verdicts == {"underpowered"}
 
 
@@ -104,12 +113,35 @@ def test_dataset_holds_theory_mean_and_error_per_size():
     assert data.attrs["verdict"] in ("agree", "disagree", "underpowered")
 
 
-def test_different_base_seeds_draw_differently_and_the_same_one_repeats():
-    first, second = (ll.compare(Toy(), sizes=[50, 100], seeds=5, base_seed=s).dataset for s in (0, 1))
+def test_the_draws_are_those_of_simulate():
+    first, second = (ll.compare(Toy(), sizes=[50, 100], seeds=seeds).dataset for seeds in (5, range(5, 10)))
     assert not np.array_equal(first["mean_test_error"], second["mean_test_error"])
-    np.testing.assert_array_equal(
-        first["mean_test_error"], ll.compare(Toy(), sizes=[50, 100], seeds=5).dataset["mean_test_error"]
-    )
+    expected = Toy().simulate_batch(50, range(5)).test_error.mean()
+    assert float(first["mean_test_error"].sel(size=50)) == pytest.approx(float(expected), rel=1e-15)
+
+
+@pytest.mark.parametrize("engine", ["threads", 2])
+def test_engine_and_store_do_not_change_a_comparison(tmp_path, engine):
+    law = ll.laws.Ridge(ratio=0.5, ridge=0.2)
+    plain = ll.compare(law, sizes=[20, 40], seeds=5)
+    kept = ll.compare(law, sizes=[20, 40], seeds=5, engine=engine, store=tmp_path / "x.nc")
+    again = ll.compare(law, sizes=[20, 40], seeds=5, store=tmp_path / "x.nc")
+    for other in (kept, again):
+        xr.testing.assert_identical(plain.dataset, other.dataset)
+        assert repr(plain.rows) == repr(other.rows)
+    with pytest.raises(ValueError, match=r"ratio = 0.5, not 2.0: choose another store"):
+        ll.compare(law.replace(ratio=2.0), sizes=[20, 40], seeds=5, store=tmp_path / "x.nc")
+
+
+def test_a_comparison_in_a_caching_block_reads_its_cells(tmp_path, monkeypatch):
+    law = ll.laws.Ridge(ratio=0.5, ridge=0.2)
+    with caching(tmp_path):
+        first = ll.compare(law, sizes=[20, 40], seeds=5)
+        monkeypatch.setattr(type(law), "measured", drawn_again)
+        xr.testing.assert_identical(first.dataset, ll.compare(law, sizes=[20, 40], seeds=5).dataset)
+        monkeypatch.setattr(type(law), "revision", 99)
+        with pytest.raises(TasksFailed):  # a corrected law never meets old cells
+            ll.compare(law, sizes=[20, 40], seeds=5)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +152,8 @@ def test_different_base_seeds_draw_differently_and_the_same_one_repeats():
         (dict(sizes=[1]), "size = 1"),
         (dict(sizes=[]), "sizes = []"),
         (dict(observables=["tset_error"]), "tset_error"),
-        (dict(base_seed=-1), "seed = -1"),
+        (dict(seeds=[-1, 2]), "seed = -1"),
+        (dict(engine="proceses"), "did you mean 'processes'"),
     ],
 )
 def test_bad_input_is_refused_by_name(options, words):

@@ -1,6 +1,7 @@
 """A real `limitlab sweep`, killed with SIGKILL at random moments and started again: the store ends up as if nothing had happened."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -51,7 +52,12 @@ def start(file, **options):
     paths = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": paths}
     command = [sys.executable, "-m", "limitlab", "sweep", str(file)]
-    return subprocess.Popen(command, cwd=file.parent, env=environment, **options)
+    return subprocess.Popen(command, cwd=file.parent, env=environment, preexec_fn=hears_ctrl_c, **options)
+
+
+def hears_ctrl_c():
+    """A child of a process that ignores SIGINT (nohup, a background job) would ignore it too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def wait_until(condition, process=None, seconds=60.0):
@@ -183,3 +189,51 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, engine):
     result = run_sweep(load_sweep(file), engine=None, store=file.parent / "x.nc")
     assert all(path.stat().st_mtime_ns == moment for path, moment in before.items())  # kept, not written again
     xr.testing.assert_identical(result, run_sweep(load_sweep(file), engine=None, store=None))
+
+
+# -- comparisons and reports ---------------------------------------------------------------------------------------------
+
+
+def killed_until_done(command, folder, cells, kills, rng):
+    """Run a command that is killed at random moments, then once to the end; its output and how often it was hit."""
+    hits = 0
+    for _ in range(kills):
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(lambda: list(folder.glob(cells)), process)
+        try:
+            process.wait(timeout=float(rng.uniform(0.05, 0.6)))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            hits += 1
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    return done, hits
+
+
+def test_a_killed_comparison_ends_like_an_uninterrupted_one(tmp_path):
+    import limitlab as ll
+
+    law = ll.laws.LeastSquaresDescent()
+    command = [sys.executable, "-m", "limitlab", "compare", "least-squares-descent", "--size", "100,200", "--seeds", "60"]
+    command += ["--engine", "processes", "--store", "x.nc", "--json"]
+    done, hits = killed_until_done(command, tmp_path, "x.nc.cells/cells/*/*.npz", 3, np.random.default_rng(3))
+    assert hits >= 1
+    expected = ll.compare(law, [100, 200], 60)
+    xr.testing.assert_equal(open_result(tmp_path / "x.nc"), expected.dataset)
+    assert f'"verdict": "{expected.verdict}"' in done.stdout
+
+
+def test_a_killed_report_ends_like_an_uninterrupted_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    command = [sys.executable, "-m", "limitlab", "report", "--laws", "ridge,nearest-neighbours", "--workers", "2"]
+    (tmp_path / "killed").mkdir(), (tmp_path / "whole").mkdir()
+    done, _ = killed_until_done(command, tmp_path / "killed", "report.html.cells/*/*.npz", 2, np.random.default_rng(4))
+    assert done.returncode == 0, done.stderr
+    subprocess.run(command, cwd=tmp_path / "whole", capture_output=True, timeout=300, check=True)
+    texts = [without_seconds((tmp_path / name / "report.html").read_text()) for name in ("killed", "whole")]
+    assert texts[0] == texts[1]
+
+
+def without_seconds(page):
+    """A report without the times that its checks took."""
+    return re.sub(r'data-label="seconds"[^<]*<', "<", page)

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweep_toys import Decay, Fragile, ShrunkMean, tree
 
+from limitlab.lab.cells import Cell, DamagedCell, pack, unpack
 from limitlab.lab.files import clean_leftovers, replacing, write_whole
-from limitlab.lab.store import DamagedCell, Store, open_result, pack, unpack
+from limitlab.lab.store import Store, open_result
 from limitlab.lab.sweep import SweepError, SweepInterrupted, sweep
-from limitlab.lab.tasks import Cell
 
 STORES = ["x.nc", "x.zarr", "x"]
 OVER = {"shrink": [0.0, 0.5], "signal": [1.0, 2.0], "rule": ["mean", "median"], "weights": [(1.0,), (1.0, 2.0)]}
@@ -109,8 +109,8 @@ def test_failed_tasks_are_the_only_ones_run_again(tmp_path, monkeypatch):
 
 
 def test_theory_can_be_stored(tmp_path):
-    result = sweep(Decay(), {"speed": [1.0, 2.0], "time": [0.0, 1.0], "level": [0.1, 0.2]}, store=tmp_path / "x.nc")
-    again = sweep(Decay(), {"speed": [1.0, 2.0], "time": [0.0, 1.0], "level": [0.1, 0.2]}, store=tmp_path / "x.nc")
+    result = sweep(Decay(), {"speed": [1.0, 2.0], "times": [0.0, 1.0], "level": [0.1, 0.2]}, store=tmp_path / "x.nc")
+    again = sweep(Decay(), {"speed": [1.0, 2.0], "times": [0.0, 1.0], "level": [0.1, 0.2]}, store=tmp_path / "x.nc")
     xr.testing.assert_identical(result, again)
     xr.testing.assert_equal(result, open_result(tmp_path / "x.nc"))
 
@@ -200,12 +200,14 @@ def test_a_lost_result_is_assembled_again_from_the_cells(tmp_path, monkeypatch):
 )
 @settings(deadline=None, max_examples=40)
 def test_cells_survive_packing_and_every_flipped_bit_is_noticed(arrays, position):
-    cell = Cell({name: np.array(value) for name, value in arrays.items()}, {name: ("x",) for name in arrays}, {}, 1e-9)
+    cell = Cell(
+        {name: np.array(value) for name, value in arrays.items()}, {name: ("x",) for name in arrays}, {}, {"a": 1e-9}
+    )
     content = pack(cell, "key", {"law": "Toy"})
     back = unpack(content, "key")
     assert list(back.values) == list(arrays)
     assert all(np.array_equal(back.values[name], cell.values[name]) for name in arrays)
-    assert (back.dims, back.accuracy) == (cell.dims, cell.accuracy)
+    assert (back.dims, back.errors) == (cell.dims, cell.errors)
     at = position % len(content)
     assert unpack(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :], "key") is None
     assert unpack(content[:at], "key") is None
@@ -290,21 +292,20 @@ def made(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("law", "over", "base_seed", "complaint"),
+    ("law", "over", "complaint"),
     [
-        (Fragile(), {"level": [0, 1]}, 0, "with law = 'sweep_toys:ShrunkMean', not 'sweep_toys:Fragile'"),
-        (ShrunkMean(noise=2.0), {"signal": [1.0]}, 0, r"at noise = 1\.0, not 2\.0"),
-        (ShrunkMean(), {"signal": [1.0]}, 5, "with base_seed = 0, not 5"),
+        (Fragile(), {"level": [0, 1]}, "holds law = 'sweep_toys:ShrunkMean', not 'sweep_toys:Fragile'"),
+        (ShrunkMean(noise=2.0), {"signal": [1.0]}, r"at noise = 1\.0, not 2\.0"),
     ],
 )
-def test_a_store_of_another_sweep_is_refused(made, law, over, base_seed, complaint):
+def test_a_store_of_another_sweep_is_refused(made, law, over, complaint):
     before = tree(made.parent)
     with pytest.raises(ValueError, match=complaint + ": choose another store"):
-        sweep(law, over, sizes=[10], seeds=1, base_seed=base_seed, store=made)
+        sweep(law, over, sizes=[10], seeds=1, store=made)
     assert tree(made.parent) == before
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"format": 1}'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"format": 2}'])
 def test_an_unreadable_store_is_one_clear_line(made, content):
     (made.with_name("x.nc.cells") / "sweep.json").write_bytes(content)
     with pytest.raises(ValueError, match=r"store '.*x\.nc' is unreadable") as caught:
@@ -317,6 +318,21 @@ def test_a_store_of_another_format_is_refused(made):
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 99}))
     with pytest.raises(ValueError, match="has format 99"):
         sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=made)
+
+
+def test_a_store_of_a_comparison_is_refused(tmp_path):
+    from limitlab.lab.compare import compare
+
+    compare(ShrunkMean(), sizes=[10, 20], seeds=3, store=tmp_path / "x.nc")
+    with pytest.raises(ValueError, match="holds what = 'comparison', not 'sweep'"):
+        sweep(ShrunkMean(), {"signal": [1.0]}, sizes=[10], seeds=1, store=tmp_path / "x.nc")
+
+
+def test_a_raised_revision_does_not_meet_old_cells(made, monkeypatch):
+    calls = count_runs(monkeypatch)
+    monkeypatch.setattr(ShrunkMean, "revision", 2)
+    sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=made)
+    assert len(calls) == 2
 
 
 def test_another_version_is_mentioned(made):
@@ -346,7 +362,7 @@ def test_an_unwritable_path_is_one_clear_line(tmp_path, store):
 
 
 def test_a_full_disk_keeps_what_is_finished(tmp_path, monkeypatch):
-    import limitlab.lab.store as module
+    from limitlab.lab import cells, store
 
     writes = []
 
@@ -357,7 +373,8 @@ def test_a_full_disk_keeps_what_is_finished(tmp_path, monkeypatch):
         write_whole(path, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_whole", full)
+        patch.setattr(cells, "write_whole", full)
+        patch.setattr(store, "write_whole", full)
         with pytest.raises(OSError, match=r"cannot write store '.*': No space left on device"):
             sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=tmp_path / "x")
     calls = count_runs(monkeypatch)

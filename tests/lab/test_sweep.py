@@ -10,8 +10,10 @@ from sweep_toys import Decay, Fragile, ShrunkMean, Snapshots
 import limitlab as ll
 from limitlab.lab.registry import all_laws
 from limitlab.lab.sweep import SweepError, sweep
-from limitlab.lab.tasks import derived_seed, what_is_drawn
 from limitlab.laws import Ridge
+from limitlab.laws.draws import stream_words
+
+PINNED_WORD, PINNED_NUMBER = 757094237, 0.061031936677411136
 
 # -- the limit ----------------------------------------------------------------------------------------------------------
 
@@ -52,7 +54,7 @@ def test_result_carries_provenance():
     result = sweep(ShrunkMean(noise=2.0), over={"shrink": [0.0, 0.5]})
     assert result.attrs["law"] == "ShrunkMean"
     assert json.loads(result.attrs["parameters"])["noise"] == 2.0
-    assert result.attrs["accuracy"] == pytest.approx(1.5e-15, rel=1e-12)  # the largest over the grid
+    assert result.attrs["accuracy"] == pytest.approx(1e-15, rel=1e-12)
     assert result.attrs["version"] == ll.__version__
     assert result.attrs["kind"] == "theory"
     assert result.shrink.attrs == {"long_name": "shrinkage", "symbol": "s"}
@@ -66,28 +68,25 @@ def test_names_and_tuples_become_text_labels():
 
 
 def test_a_coordinate_of_the_law_can_be_swept():
-    result = sweep(Decay(level=0.0), over={"time": [2.0, 0.0, 1.0], "speed": [1.0, 3.0]})
-    assert result.overlap.dims == ("time", "speed")
-    np.testing.assert_allclose(result.overlap, np.exp(-np.outer([2, 0, 1], [1, 3])), rtol=1e-15)
-    np.testing.assert_array_equal(result.time, [2.0, 0.0, 1.0])
-
-
-def test_a_coordinate_that_takes_one_value_is_looped_over():
-    result = sweep(Decay(time=(0.0, 1.0)), over={"level": [0.0, 5.0]})
-    assert result.overlap.dims == ("level", "time")
-    np.testing.assert_allclose(result.overlap, np.add.outer([0, 5], np.exp([0, -1])), rtol=1e-15)
+    result = sweep(Decay(level=0.0), over={"times": [0.0, 1.0, 2.0], "speed": [1.0, 3.0]})
+    assert result.overlap.dims == ("speed", "time")
+    np.testing.assert_allclose(result.overlap, np.exp(-np.outer([1, 3], [0, 1, 2])), rtol=1e-15)
+    np.testing.assert_array_equal(result.time, [0.0, 1.0, 2.0])
+    xr.testing.assert_identical(sweep(Decay(), over={"times": "0:2:3"}), Decay(times=(0, 1, 2)).theory())
 
 
 def test_own_coordinates_come_last():
-    result = sweep(Decay(time=(0.0, 1.0, 2.0)), over={"speed": [1.0, 2.0]})
-    assert result.overlap.dims == ("speed", "time")
+    result = sweep(Decay(times=(0.0, 1.0, 2.0)), over={"level": [0.0, 5.0], "speed": [1.0, 2.0]})
+    assert result.overlap.dims == ("level", "speed", "time")
 
 
 def test_coordinates_that_change_from_point_to_point_are_refused():
     with pytest.raises(ValueError, match="the coordinate 'time' of Snapshots changes from point to point"):
         sweep(Snapshots(), over={"moments": [(1.0, 2.0), (2.0, 3.0)]})
-    with pytest.raises(ValueError, match="cannot sweep over lists of 'time'"):
-        sweep(Decay(), over={"time": [(1.0, 2.0), (2.0, 3.0)]})
+    with pytest.raises(ValueError, match=r"over 'times': .* holds lists"):
+        sweep(Decay(), over={"times": [(1.0, 2.0), (2.0, 3.0)]})
+    with pytest.raises(ValueError, match=r"over 'times': times = .* in increasing order"):
+        sweep(Decay(), over={"times": [2.0, 1.0]})
 
 
 def test_laws_without_array_form_are_looped_over():
@@ -106,8 +105,8 @@ def test_nan_is_named_by_its_point():
 class NotANumber(ShrunkMean):
     """A law whose array form gives NaN at one point."""
 
-    def evaluate(self, **grid):
-        values = super().evaluate(**grid)
+    def predicted(self, **numbers):
+        values = super().predicted(**numbers)
         return values | {"bias": np.where(values["bias"] == -0.5, np.nan, values["bias"])}
 
 
@@ -143,12 +142,12 @@ def test_dimensions_of_a_simulation_sweep():
     assert "theory_bias" not in result
 
 
-def test_simulate_with_the_task_seed_gives_the_cell_again():
+def test_simulate_gives_the_cell_again():
     result = sweep(ShrunkMean(), OVER, sizes=[10, 20], seeds=2)
     for index in np.ndindex(3, 2, 2, 2, 2):
         cell = result[dict(zip(result.excess_risk.dims, index, strict=True))]
         law = ShrunkMean(shrink=float(cell.shrink), signal=float(cell.signal), rule=str(cell.rule.values))
-        again = law.simulate(int(cell["size"]), int(cell.task_seed))
+        again = law.simulate(int(cell["size"]), int(cell["seed"]))
         assert float(again.excess_risk) == float(cell.excess_risk)
 
 
@@ -163,24 +162,22 @@ def test_one_draw_serves_the_whole_path(monkeypatch):
     assert all(list(path) == ["shrink"] for path in calls)
 
 
-def test_seeds_depend_on_what_is_drawn_and_on_nothing_else():
-    small = sweep(ShrunkMean(), {"signal": [2.0]}, sizes=[20], seeds=[1])
+def test_draws_depend_on_what_is_drawn_and_on_nothing_else():
+    small = sweep(ShrunkMean(digits=3), {"signal": [2.0]}, sizes=[20], seeds=[1])
     large = sweep(ShrunkMean(), {"signal": [1.0, 2.0, 3.0], "shrink": [0.1, 0.9]}, sizes=[10, 20], seeds=4)
     same = large.sel(signal=[2.0], shrink=0.1, size=[20], seed=[1])
-    np.testing.assert_array_equal(small.task_seed, same.task_seed)
     np.testing.assert_array_equal(small.excess_risk, same.excess_risk)
-    seeds = large.task_seed.values.ravel()
-    assert len(set(seeds.tolist())) == seeds.size
-    other = sweep(ShrunkMean(), {"signal": [2.0]}, sizes=[20], seeds=[1], base_seed=1)
-    assert int(other.task_seed.squeeze()) != int(small.task_seed.squeeze())
+    first, second = (Decay(times=times).simulate(20, 3).overlap for times in ((0.0, 1.0), (0.5, 1.0, 2.0)))
+    assert float(first.sel(time=1.0)) == float(second.sel(time=1.0))
 
 
-def test_derived_seeds_are_pinned():
-    """A change here changes every stored sweep: raise the format of the store with it."""
-    assert what_is_drawn(ShrunkMean(shrink=0.3)) == what_is_drawn(ShrunkMean(shrink=0.4))
-    assert what_is_drawn(ShrunkMean(noise=0.3)) != what_is_drawn(ShrunkMean(noise=0.4))
-    assert derived_seed(7, what_is_drawn(Ridge(ratio=2.0, noise=0.5)), 50, 1) < 2**53
-    assert derived_seed(0, "ab" * 32, size=100, index=3) == 6280286291997494
+def test_streams_are_pinned():
+    """A change here changes every draw that anybody has stored or published: raise every law's revision with it."""
+    assert stream_words(ShrunkMean(shrink=0.3)) == stream_words(ShrunkMean(shrink=0.4))
+    assert stream_words(ShrunkMean(digits=3)) == stream_words(ShrunkMean(digits=4))
+    assert stream_words(ShrunkMean(noise=0.3)) != stream_words(ShrunkMean(noise=0.4))
+    assert stream_words(Ridge(ratio=2.0, noise=0.5))[0] == PINNED_WORD
+    assert float(Ridge(ratio=2.0).draw(50, 7).rng.random()) == PINNED_NUMBER
 
 
 def test_theory_beside_the_draws():
@@ -193,16 +190,16 @@ def test_theory_beside_the_draws():
 
 
 def test_a_swept_time_is_one_draw():
-    result = sweep(Decay(), {"time": [0.0, 1.0]}, sizes=[10], seeds=3)
-    assert result.overlap.dims == ("time", "size", "seed")
-    assert result.task_seed.dims == ("size", "seed")
+    result = sweep(Decay(), {"times": [0.0, 1.0]}, sizes=[10], seeds=3)
+    assert result.overlap.dims == ("size", "seed", "time")
+    np.testing.assert_allclose(result.overlap.diff("time").values, np.exp(-1) - 1, rtol=1e-12)
 
 
 def test_ridge_path_of_one_draw_is_what_simulate_gives():
     law = Ridge(ratio=0.5, noise=0.3)
     result = sweep(law, {"ridge": [0.1, 1.0], "ratio": [0.5, 2.0]}, sizes=[20], seeds=2)
     cell = result.isel(ridge=1, ratio=1, size=0, seed=1)
-    again = law.replace(ridge=1.0, ratio=2.0).simulate(20, int(cell.task_seed))
+    again = law.replace(ridge=1.0, ratio=2.0).simulate(20, 1)
     for name in law.observables:
         assert float(cell[name]) == pytest.approx(float(again[name]), rel=1e-9)
 
@@ -233,9 +230,8 @@ def test_ridge_path_of_one_draw_is_what_simulate_gives():
         (dict(over={"shrink": [0.1]}, sizes=[10, 10]), "each of them once"),
         (dict(over={"shrink": [0.1]}, sizes=[]), "at least one size"),
         (dict(over={"shrink": [0.1]}, sizes=[10], seeds=0), "seeds = 0 is not allowed"),
-        (dict(over={"shrink": [0.1]}, sizes=[10], seeds=[1, 1]), "each of them once"),
+        (dict(over={"shrink": [0.1]}, sizes=[10], seeds=[1, 1]), "each once"),
         (dict(over={"shrink": [0.1]}, sizes=[10], seeds=[-1]), "seed = -1 is not allowed"),
-        (dict(over={"shrink": [0.1]}, base_seed=-1), "seed = -1 is not allowed"),
         (dict(over={"shrink": [0.1]}, engine="proceses"), "did you mean 'processes'"),
         (dict(over={"shrink": [0.1]}, engine=0), "at least 1"),
         (dict(over={"shrink": [0.1]}, engine=True), "engine = True is not allowed"),
@@ -254,10 +250,10 @@ def test_a_class_is_not_a_law():
 
 def test_values_that_fit_only_together_are_allowed():
     """No single change of the law is valid here, but every point of the grid is."""
-    law = Ridge(eigenvalues=(1.0,), weights=(1.0,), signal=(1.0,))
-    over = {"eigenvalues": [(1.0, 2.0), (1.0, 3.0)], "weights": [(0.5, 0.5)], "signal": [(1.0, 1.0)]}
+    law = Ridge(eigenvalues=(1.0,), weights=(1.0,), signal_energy=(1.0,))
+    over = {"eigenvalues": [(1.0, 2.0), (1.0, 3.0)], "weights": [(0.5, 0.5)], "signal_energy": [(1.0, 1.0)]}
     result = sweep(law, over)
-    expected = Ridge(eigenvalues=(1.0, 3.0), weights=(0.5, 0.5), signal=(1.0, 1.0)).theory()
+    expected = Ridge(eigenvalues=(1.0, 3.0), weights=(0.5, 0.5), signal_energy=(1.0, 1.0)).theory()
     assert float(result.test_error[1, 0, 0]) == float(expected.test_error)
 
 
@@ -267,20 +263,23 @@ def test_public_name():
 
 
 @pytest.mark.parametrize("name", list(all_laws()))
-def test_the_task_seed_gives_every_law_s_draw_again(name):
+def test_every_law_s_draw_is_the_same_alone_and_swept(name):
     """Over a path (one draw for all values) and over a loop (a draw for each)."""
     law = all_laws()[name]()
-    numbers = [key for key in type(law).model_fields if type(getattr(law, key)) is float and getattr(law, key) > 0]
-    numbers = numbers or [key for key in type(law).model_fields if type(getattr(law, key)) is int]
-    paths = [key for key in numbers if key in law.path_parameters][:1]
-    loops = [key for key in numbers if key not in law.path_parameters and key not in law.coordinates()][:1]
+    metas = type(law).parameters()
+    numbers = [
+        key for key in metas if type(getattr(law, key)) is float and getattr(law, key) > 0 and metas[key].kind == "physics"
+    ]
+    numbers = numbers or [key for key in metas if type(getattr(law, key)) is int]
+    paths = [key for key in numbers if key in law.path_parameters()][:1]
+    loops = [key for key in numbers if key not in law.path_parameters()][:1]
     assert paths or loops
     for key in paths + loops:
         value = getattr(law, key)
         points = [0.9 * value, value] if isinstance(value, float) else [value, value + 1]
-        result = sweep(law, {key: points}, sizes=[24], seeds=[3])
+        result = sweep(law, {key: points}, sizes=[24], seeds=[7])
         for i, point in enumerate(points):
             cell = result.isel({key: i, "size": 0, "seed": 0})
-            again = law.replace(**{key: point}).simulate(24, int(cell.task_seed))
-            for observable in law.observables:
+            again = law.replace(**{key: point}).simulate(24, 7)
+            for observable in law.observed():
                 np.testing.assert_allclose(cell[observable], again[observable], rtol=1e-8, atol=1e-12)

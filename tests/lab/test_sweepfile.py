@@ -11,7 +11,6 @@ FULL = """
 law = "ridge"
 sizes = [20, 40]
 seeds = 3
-base_seed = 7
 engine = "threads"
 store = "{store}"
 with_theory = true
@@ -34,7 +33,7 @@ def written(tmp_path, text):
 def test_a_file_runs_as_the_call_that_it_describes(tmp_path):
     result = run_sweep(written(tmp_path, FULL.format(store=tmp_path / "x.nc")))
     over = {"ratio": "0.5:2:3log", "ridge": [0.1, 1.0]}
-    expected = sweep(Ridge(noise=0.5), over, sizes=[20, 40], seeds=3, base_seed=7, with_theory=True)
+    expected = sweep(Ridge(noise=0.5), over, sizes=[20, 40], seeds=3, with_theory=True)
     xr.testing.assert_identical(result, expected)
     xr.testing.assert_equal(open_result(tmp_path / "x.nc"), expected)
 
@@ -75,7 +74,6 @@ def test_a_law_of_ones_own(tmp_path):
         ('law = "Ridge"\nsizes = "ten"\n[over]\nratio = [1]', "sizes = 'ten' is not allowed"),
         ('law = "Ridge"\nsizes = [10.5]\n[over]\nratio = [1]', r"sizes = \[10.5\] is not allowed"),
         ('law = "Ridge"\nseeds = true\n[over]\nratio = [1]', "seeds = True is not allowed"),
-        ('law = "Ridge"\nbase_seed = -1\n[over]\nratio = [1]', "base_seed = -1 is not allowed"),
         ('law = "Ridge"\nengine = "proceses"\n[over]\nratio = [1]', "did you mean 'processes'"),
         ('law = "Ridge"\nengine = 0\n[over]\nratio = [1]', "at least 1"),
         ('law = "Ridge"\nstore = ""\n[over]\nratio = [1]', "store = '' is not allowed"),

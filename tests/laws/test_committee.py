@@ -53,7 +53,9 @@ def separable(part: losses.Loss) -> losses.Loss:
 
 def test_a_committee_of_one_is_the_single_neuron() -> None:
     one = committee(width=1, paths=1000).theory()
-    single = FirstOrderDynamics(loss="tanh", step=1.0, steps=8, signal_energy=1.0, start_norm=1.0, start_overlap=0.2, paths=1000)
+    single = FirstOrderDynamics(
+        loss="tanh", step=1.0, steps=8, signal_energy=1.0, start_norm=1.0, start_overlap=0.2, paths=1000
+    )
     for name in single.observed():
         np.testing.assert_allclose(one[name], single.theory()[name], atol=1e-8, err_msg=name)
 

@@ -168,7 +168,9 @@ def test_many_groups():
     [
         EarlyStopping(ratio=1.5, times=(0.3, 3.0, 30.0), **GROUPS),
         EarlyStopping(ratio=0.6, times=(0.3, 3.0, np.inf), entries="sign", **GROUPS),
-        EarlyStopping(ratio=2.0, times=(0.5, 5.0), step=0.1, eigenvalues=(0.0, 1.0), weights=(0.4, 0.6), signal_energy=(1.0, 1.0)),
+        EarlyStopping(
+            ratio=2.0, times=(0.5, 5.0), step=0.1, eigenvalues=(0.0, 1.0), weights=(0.4, 0.6), signal_energy=(1.0, 1.0)
+        ),
     ],
     ids=["flow", "signs", "descent"],
 )

@@ -11,6 +11,7 @@ import limitlab as ll
 from limitlab.laws import ConvexLoss, MaxMargin, RandomFeaturesMargin, RandomFeaturesRidge
 from limitlab.laws.classification.margin_system import separability_threshold, solve_margin
 from limitlab.laws.classification.populations import Isotropic, RandomFeatures
+from limitlab.laws.classification.random_features_margin import LabelledFeatures
 from limitlab.models.activations import Moments
 from limitlab.models.links import Labels, Link
 from references import reference
@@ -293,19 +294,19 @@ def test_tanh_with_wrong_labels(features):
 
 def test_exact_error_of_linear_features_is_the_measured_one():
     law = RandomFeaturesMargin(features="linear", link="probit", link_strength=3.0)
-    draw = law.draw(40, 0)
-    a = np.random.default_rng(1).standard_normal(draw.weights.shape[0]) + 3 * draw.weights[:, 0]
+    data = LabelledFeatures(law, law.draw(40, 0))
+    a = np.random.default_rng(1).standard_normal(data.weights.shape[0]) + 3 * data.weights[:, 0]
     rng = np.random.default_rng(2)
     X = rng.standard_normal((100_000, 40))
     mu = law.moments
-    u = mu.mean + mu.linear * X @ draw.weights.T + mu.nonlinear * rng.standard_normal((100_000, len(a)))
+    u = mu.mean + mu.linear * X @ data.weights.T + mu.nonlinear * rng.standard_normal((100_000, len(a)))
     wrong = law.labels.draw(rng, X[:, 0]) * (u @ a) <= 0
-    assert draw.error(a) == pytest.approx(wrong.mean(), abs=5 * wrong.std() / 100_000**0.5)
+    assert data.error(a) == pytest.approx(wrong.mean(), abs=5 * wrong.std() / 100_000**0.5)
 
 
 def test_latent_correlation_of_a_draw():
     law = RandomFeaturesMargin(width_ratio=2.0)
-    draws = [law.draw(150, seed).latent_correlation() for seed in range(6)]
+    draws = [LabelledFeatures(law, law.draw(150, seed)).latent_correlation() for seed in range(6)]
     assert np.mean(draws) == pytest.approx(law.population.correlation, abs=0.01)
 
 

@@ -47,7 +47,7 @@ def close(got, want, entry):
 
 
 def law_of(inputs, **extra):
-    common = dict(step=inputs.get("delta", 0.1), start=inputs.get("m0", 0.0), times=inputs.get("s", 1.0), **extra)
+    common = dict(step=inputs.get("delta", 0.1), start_overlap=inputs.get("m0", 0.0), times=inputs.get("s", 1.0), **extra)
     if inputs.get("model") == "online_pca":
         return OnlinePCA(snr=inputs["snr"], **common)
     if inputs.get("model") == "binary_gmm":
@@ -179,16 +179,16 @@ def test_teacher_may_jump():
 def test_linear_student_with_too_long_a_step_stops_short():
     """Without noise m = 1 attracts for steps below 1; beyond, the student stops at 1 / (2 step - 1)."""
     for step, end in ((0.9, 1.0), (1.5, 0.5), (2.0, 1 / 3)):
-        law = OnlineSingleIndex(teacher="identity", student="identity", step=step, start=0.0)
+        law = OnlineSingleIndex(teacher="identity", student="identity", step=step, start_overlap=0.0)
         assert abs(law.stable_overlap() - end) < 1e-9
         assert law.interpolation_step() == pytest.approx(1.0, abs=1e-5)
 
 
 def test_pca_settles_where_the_formula_says():
     for snr, step in ((2.0, 0.5), (1.0, 0.2), (5.0, 3.0)):
-        law = OnlinePCA(snr=snr, step=step, start=0.1)
+        law = OnlinePCA(snr=snr, step=step, start_overlap=0.1)
         assert abs(law.stable_overlap() ** 2 - (snr - step) / (snr * (1 + step))) < 1e-10
-    assert OnlinePCA(snr=1.0, step=1.5, start=0.3).stable_overlap() == pytest.approx(0.0, abs=1e-9)
+    assert OnlinePCA(snr=1.0, step=1.5, start_overlap=0.3).stable_overlap() == pytest.approx(0.0, abs=1e-9)
 
 
 def test_best_step_needs_the_fewest_samples():
@@ -220,9 +220,9 @@ def test_even_exponent_above_two_agrees_with_direct_quadrature():
 @pytest.mark.parametrize(
     "law",
     [
-        OnlineSingleIndex(teacher="relu", student="relu", noise=0.3, start=0.3, times=(1.0,)),
-        OnlinePCA(start=0.3, times=(0.7,)),
-        OnlineMixture(start=0.3, times=(2.0,)),
+        OnlineSingleIndex(teacher="relu", student="relu", noise=0.3, start_overlap=0.3, times=(1.0,)),
+        OnlinePCA(start_overlap=0.3, times=(0.7,)),
+        OnlineMixture(start_overlap=0.3, times=(2.0,)),
     ],
     ids=lambda law: type(law).__name__,
 )
@@ -301,7 +301,7 @@ def test_recovery_time_of_exponent_two_has_the_predicted_distribution():
         (lambda: OnlineSingleIndex(teacher="h2", student=OTHER_NAMES["neg_h2"]).recovery(0.5), "wrong sign"),
         (lambda: OnlinePCA().recovery_time(0.5), "size = None"),
         (lambda: OnlinePCA().simulate(2, 0), "size = 2 .* at least 3"),
-        (lambda: OnlinePCA(times=(1.0, 0.5)), "times"),
+        (lambda: OnlinePCA(times=(1.0, 0.5)), "times = .* in increasing order"),
     ],
 )
 def test_refusals(make, message):

@@ -411,5 +411,5 @@ def test_array_form_refuses(arguments, message):
 def test_infinite_ratio_has_no_experiment():
     with pytest.raises(ValueError, match="width_ratio = inf is not allowed in a simulation"):
         RandomFeaturesRidge(width_ratio=INF).simulate(20, 0)
-    with pytest.raises(TypeError, match="does not broadcast over"):
+    with pytest.raises(ValueError, match="takes one value of activation at a time"):
         RandomFeaturesRidge().evaluate(activation="tanh")

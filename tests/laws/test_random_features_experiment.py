@@ -63,9 +63,11 @@ def test_drawn_labels_have_the_same_mean_and_a_larger_spread():
 
 def test_realised_ratios():
     law = RandomFeaturesRidge(width_ratio=0.333, sample_ratio=2.5)
-    assert law.counts(10) == (3, 25)
-    assert law.realised(10).width_ratio == 0.3
-    assert RandomFeaturesRidge(width_ratio=0.001).counts(10)[0] == 1
+    assert (law.count("width_ratio", 10), law.count("sample_ratio", 10)) == (3, 25)
+    assert (law.realised(10).width_ratio, law.realised(10).sample_ratio) == (0.3, 2.5)
+    assert RandomFeaturesRidge(width_ratio=0.001).count("width_ratio", 10) == 1
+    weights, X, X_new = law.inputs(law.draw(10, 0))
+    assert (weights.shape, X.shape, X_new.shape) == ((3, 10), (25, 10), (50, 10))
 
 
 def test_one_draw_serves_a_path_of_everything():
@@ -79,17 +81,21 @@ def test_one_draw_serves_a_path_of_everything():
 # -- planted faults ---------------------------------------------------------------------------------------------------
 
 FAULTS = {
-    "no F*^2 in the risk": lambda w, s, lam, a, b, f1, fs, tau, right: right(w, s, lam, a, b, f1, 0.0, np.hypot(tau, fs)),
-    "mu*^2 for mu*": lambda w, s, lam, a, b, f1, fs, tau, right: right(w, s, lam, a, b**2, f1, fs, tau),
-    "width and samples exchanged": lambda w, s, lam, a, b, f1, fs, tau, right: right(s, w, lam, a, b, f1, fs, tau),
-    "variance for standard deviation": lambda w, s, lam, a, b, f1, fs, tau, right: right(w, s, lam, a, b, f1, fs, tau**2),
-    "another factor of the penalty": lambda w, s, lam, a, b, f1, fs, tau, right: right(w, s, lam * w, a, b, f1, fs, tau),
+    "no F*^2 in the risk": lambda nonlinear_signal, noise, **_: dict(
+        nonlinear_signal=0.0, noise=np.hypot(noise, nonlinear_signal)
+    ),
+    "mu*^2 for mu*": lambda nonlinear, **_: dict(nonlinear=nonlinear**2),
+    "width and samples exchanged": lambda width_ratio, sample_ratio, **_: dict(
+        width_ratio=sample_ratio, sample_ratio=width_ratio
+    ),
+    "variance for standard deviation": lambda noise, **_: dict(noise=noise**2),
+    "another factor of the penalty": lambda ridge, width_ratio, **_: dict(ridge=ridge * width_ratio),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_wrong_limit_is_noticed(fault, monkeypatch):
     right = random_features.risk
-    monkeypatch.setattr(random_features, "risk", lambda *given: FAULTS[fault](*given, right))
+    monkeypatch.setattr(random_features, "risk", lambda **given: right(**{**given, **FAULTS[fault](**given)}))
     law = RandomFeaturesRidge(activation="tanh", width_ratio=1.5, sample_ratio=2.0, ridge=0.03, nonlinear_signal=0.7)
     assert ll.compare(law, sizes=[20, 40, 80], seeds=12).verdict == "disagree"

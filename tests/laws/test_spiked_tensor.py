@@ -98,8 +98,10 @@ def test_transition_of_the_variance():
 
 def test_residual_follows_its_first_power():
     """q' = -8 q (q - c), not -8 q (q^2 - c): from 1 with c = 1/2 the chain is at 0.5561 at t = 0.4."""
-    law = SpikedTensorDiffusion(order=2, snr=0.8, step=0.5, times=0.4)
-    runs = [law.runs(2000, seed, replicas=5)[:, 0, 1].mean() for seed in range(8)]
+    law = SpikedTensorDiffusion(order=2, snr=0.8, step=0.5, times=0.4, replicas=5)
+    found = [law.runs(law.draw(2000, seed), np.array([0.4])) for seed in range(8)]
+    assert {run.shape for run in found} == {(5, 1, 2)}
+    runs = [run[:, 0, 1].mean() for run in found]
     error = np.std(runs, ddof=1) / math.sqrt(8)
     assert float(law.theory().residual) == pytest.approx(0.55614, abs=1e-5)
     assert abs(np.mean(runs) - 0.55614) < 5 * error + 1 / 2000
@@ -125,7 +127,7 @@ def test_order_three_against_its_flow_and_explosions_are_reported():
     error = runs.overlap.std("seed", ddof=1).values / math.sqrt(20)
     assert np.all(gap < 5 * error + 0.01)
     wild = SpikedTensor(order=4, snr=30.0, step=1.0, start_overlap=3.0, times=(0.5,))
-    assert np.isinf(wild.run(30, 0)).any()
+    assert np.isinf(wild.run(wild.draw(30, 0), np.array([0.5]))).any()
     with pytest.raises(FloatingPointError, match="explodes"):
         wild.simulate(30, 0)
 

@@ -8,11 +8,13 @@ from scipy.special import ive
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws import CircleMeanField, ResidualFlow, SingleCluster, TokenClustering
+from limitlab.laws.attention import circle_density
 from limitlab.laws.attention.circle import escape_time, growth_rates, most_unstable, poisson_radius
 from limitlab.laws.attention.clustering import critical_beta, merging_time, plateau_time
 from limitlab.laws.attention.equiangular import collapse_time
 from limitlab.laws.attention.residual import ode_output, residual_output
 from limitlab.models.attention import Attention, circle, flow
+from limitlab.numerics.special import von_mises_coefficients
 from references import reference
 
 
@@ -43,7 +45,20 @@ def test_density_reference(inputs, outputs, solver, tolerance):
     result = law.theory()
     for name, value in outputs.items():
         assert abs(float(result[name]) - value) < tolerance
-        assert abs(float(result[name]) - value) < 3 * result.attrs["accuracy"] + 1e-9
+        assert abs(float(result[name]) - value) < 3 * result[name].attrs["numerical_error"] + 1e-9
+
+
+@pytest.mark.parametrize(("beta", "normalised"), [(0.5, True), (9.0, True), (20.0, True), (1.0, False), (3.0, False)])
+@pytest.mark.parametrize("solver", ["volumes", "particles"])
+def test_other_solvers_know_their_errors(solver, beta, normalised):
+    """Against the spectral method, also where the steps in time cost more than the resolution in space."""
+    times = 1.0 if normalised else float(np.exp(-beta))
+    law = CircleMeanField(beta=beta, normalised=normalised, times=times)
+    exact, found = law.theory(), law.replace(solver=solver).theory()
+    for name in law.observables:
+        error = found[name].attrs["numerical_error"]
+        assert abs(float(found[name] - exact[name])) <= error + exact[name].attrs["numerical_error"], name
+        assert error < 1e-3
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), cases("sa_beta0_circle_poisson_kernel"))
@@ -63,7 +78,7 @@ def test_wrapped_cauchy_stays_one():
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_small_harmonics_grow_at_their_rate(k, normalised):
     density = tuple((1e-6 if degree == k else 0.0, 0.0) for degree in range(1, k + 1))
-    rho, _ = circle.spectral_density(density, 4.0, [0.0, 0.2], normalised=normalised)
+    rho, _ = circle_density.spectral_density(density, 4.0, [0.0, 0.2], normalised=normalised)
     waves = np.abs(np.fft.rfft(rho, axis=-1)[:, k])
     rate = float(growth_rates(k, 4.0, normalised=normalised))
     assert np.log(waves[1] / waves[0]) / 0.2 == pytest.approx(rate, rel=1e-6)
@@ -110,7 +125,7 @@ def test_fourier_field_is_the_field(seed, beta, normalised):
 def test_kernel_coefficients():
     theta = 2 * np.pi * np.arange(256) / 256
     kernel = np.exp(6.0 * (np.cos(theta) - 1))
-    even, odd = circle.kernel_coefficients(6.0, 10)
+    even, odd = von_mises_coefficients(6.0, 10)
     for k in range(10):
         assert even[k] == pytest.approx((kernel * np.cos(k * theta)).mean(), abs=1e-15)
         assert odd[k] == pytest.approx((np.sin(theta) * kernel * np.sin(k * theta)).mean(), abs=1e-15)
@@ -120,7 +135,10 @@ def test_kernel_coefficients():
 def test_solvers_orders():
     density, exact = ((0.5, 0.0), (0.0, 0.3)), 0.3073457160085986
     errors = [
-        abs(circle.moments(circle.volume_density(density, 4.0, [1.0], cells=cells), offset=0.5)["cos1"][0] - exact)
+        abs(
+            circle_density.moments(circle_density.volume_density(density, 4.0, [1.0], cells=cells), offset=0.5)["cos1"][0]
+            - exact
+        )
         for cells in (100, 200, 400)
     ]
     order = np.log2(errors[0] / errors[2]) / 2
@@ -134,17 +152,17 @@ def test_invariants_of_the_density():
         turned.append(CircleMeanField(beta=3.0, density=coefficients, times=2.0).theory())
     assert float(turned[0].cos1) == pytest.approx(float(turned[1].cos1), abs=1e-10)
     assert float(turned[0].sin1) == pytest.approx(-float(turned[1].sin1), abs=1e-10)
-    rho, _ = circle.spectral_density(density, 3.0, [0.0, 1.0, 2.0])
+    rho, _ = circle_density.spectral_density(density, 3.0, [0.0, 1.0, 2.0])
     np.testing.assert_allclose(rho.mean(axis=-1) * 2 * np.pi, 1, atol=1e-12)
-    flat, _ = circle.spectral_density(((0.0, 0.0),), 3.0, [5.0])
+    flat, _ = circle_density.spectral_density(((0.0, 0.0),), 3.0, [5.0])
     np.testing.assert_allclose(flat, 1 / (2 * np.pi), atol=1e-10)
-    cells = circle.volume_density(density, 9.0, [4.0], cells=200)
+    cells = circle_density.volume_density(density, 9.0, [4.0], cells=200)
     assert cells.min() >= 0
     assert cells.mean() * 2 * np.pi == pytest.approx(1, abs=1e-12)
 
 
 def test_unresolved_density_is_an_error(monkeypatch):
-    monkeypatch.setattr(circle, "LARGEST_GRID", 128)
+    monkeypatch.setattr(circle_density, "LARGEST_GRID", 128)
     with pytest.raises(ConvergenceError, match="volumes"):
         CircleMeanField(beta=9.0, times=8.0).theory()
 
@@ -257,11 +275,23 @@ def test_residual_order():
     assert -np.polyfit(np.log(depths), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.1)
 
 
+def test_residual_equation_knows_its_error():
+    """Against a solution to rounding: the stated error of the output and of both observables holds at loose tolerances too."""
+    law = ResidualFlow(dimension=5, horizon=3.0)
+    exact, best = ode_output(law.start(), 3.0, 1e-13).states[0], law.replace(tolerance=1e-13).theory()
+    for tolerance in (1e-4, 1e-6, 1e-9):
+        found = ode_output(law.start(), 3.0, tolerance)
+        assert np.all(np.abs(found.states[0] - exact) <= found.errors)
+        result = law.replace(tolerance=tolerance).theory()
+        for name in law.observables:
+            assert abs(float(result[name] - best[name])) <= result[name].attrs["numerical_error"]
+
+
 def test_residual_limits():
     start = np.array([0.3, -0.2])
-    np.testing.assert_array_equal(ode_output(start, 0.0), start)
+    np.testing.assert_array_equal(ode_output(start, 0.0).states, [start])
     np.testing.assert_allclose(residual_output(start, 1, 0.1), start + 0.1 * _first_slope(start))
-    law = ResidualFlow(noise=0.0)
+    law = ResidualFlow(weight_noise=0.0)
     assert float(law.simulate(4000, 0).output_norm) == pytest.approx(float(law.theory().output_norm), abs=1e-3)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limitlab.models.designs import apportion, descent_filter, draw_design, flow_filter, ridge_filter
+from limitlab.models.designs import descent_filter, draw_design, flow_filter, ridge_filter
 
 S, B2 = np.array([0.3, 2.0]), np.array([1.0, 0.5])
 
@@ -89,17 +89,3 @@ def test_filters_add_up():
 def test_signs():
     X = draw_design(np.random.default_rng(0), 50, [4.0], [20], "sign").X
     assert set(np.unique(X)) == {-2.0, 2.0}
-
-
-@pytest.mark.parametrize("size", [3, 7, 50, 101])
-def test_apportion(size):
-    weights = np.array([0.2, 0.5, 0.3])
-    counts = apportion(size, 7 * weights)
-    assert counts.sum() == size
-    assert counts.min() >= 1
-    assert np.abs(counts - size * weights).max() < 1 or size == 3
-
-
-def test_apportion_refuses_too_few():
-    with pytest.raises(ValueError, match="size = 2"):
-        apportion(2, [1, 1, 1])

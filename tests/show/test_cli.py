@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import os
 import shlex
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,10 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import limitlab.laws
-from limitlab.ledger import Claim, Outcome
 from limitlab.lab.registry import all_laws
-from limitlab.laws import Law, NearestNeighbours, Ridge, parameter
+from limitlab.laws import Draw, Law, NearestNeighbours, Ridge, parameter
+from limitlab.ledger import Claim, Outcome, claims_of
+from limitlab.ledger.criteria import below
 from limitlab.show.cli import app
 from markdown_blocks import ROOT, blocks
 
@@ -47,19 +49,18 @@ HEAVY = {"matplotlib", "sklearn", "jax", "numba", "xarray", "pydantic"}
 class Coin(Law):
     """How often does a coin show heads?"""
 
-    observables: ClassVar[tuple[str, ...]] = ("overlap",)
-    array_parameters: ClassVar[tuple[str, ...]] = ("heads",)
-    finite_size_rate: ClassVar[float] = np.inf
-    references: ClassVar[tuple[str, ...]] = ("@book{coin, title = {Coins}, author = {A. Gambler}, year = {1654}}",)
+    observables = ("overlap",)
+    finite_size_rate = np.inf
+    references = ("bai1993limit",)
 
-    heads: float = parameter(0.5, "probability of heads", symbol="p", least=0, most=1)
+    heads: float = parameter(0.5, "probability of heads", symbol="p", least=0, most=1, broadcasts=True)
     lie: float = parameter(0.0, "what the theory adds to the truth")
 
-    def evaluate(self, **grid: Any) -> dict[str, Any]:
-        return {"overlap": np.asarray(grid.get("heads", self.heads)) + self.lie}
+    def predicted(self, heads: Any) -> dict[str, Any]:
+        return {"overlap": heads + self.lie}
 
-    def experiment(self, size: int, seed: int, **path: Any) -> dict[str, Any]:
-        return {"overlap": self.rng(size, seed).binomial(size, self.heads) / size}
+    def measured(self, draw: Draw) -> dict[str, Any]:
+        return {"overlap": draw.rng.binomial(draw.size, self.heads) / draw.size}
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +115,7 @@ def test_help_has_an_example_and_json(command: str) -> None:
 def test_help_with_a_law_lists_its_parameters() -> None:
     result = run("predict", "ridge", "--help")
     assert result.exit_code == 0
-    assert all(f"--{name}" in result.stdout for name in Ridge.model_fields)
+    assert all(f"--{name.replace('_', '-')}" in result.stdout for name in Ridge.model_fields)
 
 
 def test_version() -> None:
@@ -134,7 +135,7 @@ def test_laws_lists_every_law_with_its_question_status_and_claims() -> None:
         (line,) = (line for line in text.splitlines() if f"│ {name} " in line)
         assert law.title() in line
         assert law.status in line
-        assert " ".join(law.claims) in line
+        assert " ".join(claims_of(law.__name__)) in line
 
 
 def test_laws_as_json() -> None:
@@ -145,7 +146,7 @@ def test_laws_as_json() -> None:
 def test_show_says_everything() -> None:
     text = run("show", "nearest-neighbours").stdout
     law = NearestNeighbours
-    for words in (law.title(), law.regime, *law.assumptions, *law.observables, *law.claims):
+    for words in (law.title(), law.regime, *law.assumptions, *law.observables, *claims_of(law.__name__)):
         assert words in text
     for name, meta in law.parameters().items():
         assert f"--{name}" in text
@@ -204,9 +205,9 @@ def test_a_long_table_is_cut_and_says_so() -> None:
 
 def test_tuples_are_comma_lists() -> None:
     shown = strict_json(
-        run("predict", "ridge", "--eigenvalues", "1,4", "--weights", "0.5,0.5", "--signal", "1,2", "--json").stdout
+        run("predict", "ridge", "--eigenvalues", "1,4", "--weights", "0.5,0.5", "--signal-energy", "1,2", "--json").stdout
     )
-    law = Ridge(eigenvalues=(1.0, 4.0), weights=(0.5, 0.5), signal=(1.0, 2.0))
+    law = Ridge(eigenvalues=(1.0, 4.0), weights=(0.5, 0.5), signal_energy=(1.0, 2.0))
     assert shown["observables"]["test_error"] == law.theory().test_error.item()
 
 
@@ -373,24 +374,29 @@ def test_sweep_as_json(sweep_file: Path) -> None:
 
 
 def make_claim(passed: bool | None) -> Claim:
-    outcome = Outcome(passed=bool(passed), criterion="x [below] 1", measured={"x": np.inf}, note="a caveat")
+    outcome = Outcome((below("x", 0.5 if passed else 2.0, 1.0),), measured={"y": np.inf}, note="a [caveat]")
     return Claim("X1", "Coins", "A coin is [fair].", check=None if passed is None else lambda quick: outcome)
+
+
+def with_claims(monkeypatch: pytest.MonkeyPatch, *claims: Claim) -> None:
+    """A ledger of these claims alone."""
+    monkeypatch.setattr("limitlab.ledger.claims.all_claims", lambda: {claim.id: claim for claim in claims})
 
 
 @pytest.mark.parametrize(("passed", "status", "code"), [(True, "pass", 0), (False, "fail", 1), (None, "not implemented", 1)])
 def test_verify_by_id(monkeypatch: pytest.MonkeyPatch, passed: bool | None, status: str, code: int) -> None:
-    monkeypatch.setattr("limitlab.ledger.find_claims", lambda ids=(): [make_claim(passed)])
+    with_claims(monkeypatch, make_claim(passed))
     result = run("verify", "X1")
     assert result.exit_code == code
     assert f"1 {status}" in result.stdout
     assert "A coin is [fair]." in result.stdout
     (record,) = strict_json(run("verify", "X1", "--json").stdout)
     assert record["status"] == status
-    assert record["measured"] == ({} if passed is None else {"x": "inf"})
+    assert record["measured"] == ({} if passed is None else {"x": 0.5 if passed else 2.0, "y": "inf"})
 
 
 def test_verify_everything_does_not_fail_for_what_is_not_implemented(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limitlab.ledger.find_claims", lambda ids=(): [make_claim(True), make_claim(None)])
+    with_claims(monkeypatch, make_claim(True), dataclasses.replace(make_claim(None), id="X2"))
     assert run("verify").exit_code == 0
 
 
@@ -623,10 +629,17 @@ ratio = [0.5, 2.0]
 """
 
 
+def hears_ctrl_c() -> None:
+    """A child of a process that ignores SIGINT (nohup, a background job) would ignore it too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_ctrl_c_of_a_running_sweep(tmp_path: Path) -> None:
     (tmp_path / "long.toml").write_text(LONG)
     command = [sys.executable, "-m", "limitlab", "sweep", "long.toml"]
-    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears_ctrl_c
+    )
     try:
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob("long/cells/*/*.npz")) and time.monotonic() < deadline:

@@ -9,12 +9,12 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from limitlab.ledger import LEDGER
 from limitlab.lab.compare import compare
 from limitlab.lab.plan import optimal, plan
 from limitlab.lab.registry import all_laws
 from limitlab.lab.sweep import sweep
 from limitlab.laws import EarlyStopping, NearestNeighbours, Ridge
+from limitlab.ledger import all_claims
 from limitlab.show.figures import all_figures, describe_figures, find_figure, make_figure
 from limitlab.show.figures.generic import (
     answer_figure,
@@ -45,16 +45,16 @@ def test_every_figure_explains_itself() -> None:
 
 
 def test_every_figure_of_a_claim_exists() -> None:
-    wanted = {claim.figure for claim in LEDGER.values() if claim.figure}
+    wanted = {claim.figure for claim in all_claims().values() if claim.figure}
     assert wanted <= set(all_figures())
 
 
 def test_figures_are_found_by_id_and_by_claim() -> None:
     name = next(iter(all_figures()))
     assert find_figure(name.replace("-", "_").upper()) == name
-    claim = next(claim for claim in LEDGER.values() if claim.figure)
+    claim = next(claim for claim in all_claims().values() if claim.figure)
     assert find_figure(claim.id.lower()) == claim.figure
-    missing = next(claim for claim in LEDGER.values() if not claim.figure)
+    missing = next(claim for claim in all_claims().values() if not claim.figure)
     with pytest.raises(ValueError, match=f"claim {missing.id} has no figure"):
         find_figure(missing.id)
     with pytest.raises(ValueError, match="did you mean"):
@@ -125,10 +125,10 @@ def test_nothing_to_plot_against() -> None:
 # -- a comparison --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("shared_cells")
 @pytest.mark.parametrize("name", sorted(all_laws()))
 def test_comparison_of_every_law(name: str) -> None:
-    law = all_laws()[name]
-    result = compare(law(), sizes=law.default_sizes[:2], seeds=law.default_seeds)
+    result = compare(all_laws()[name].check_points()[0])
     figure = result.plot()
     observables = {row.observable for row in result.rows}
     assert len(figure.axes) == len(observables) + 1
@@ -137,7 +137,7 @@ def test_comparison_of_every_law(name: str) -> None:
 
 def test_comparison_along_a_coordinate() -> None:
     times = (0.1, 1.0, 10.0)
-    result = compare(EarlyStopping(time=times), sizes=[20, 40], seeds=3)
+    result = compare(EarlyStopping(times=times), sizes=[20, 40], seeds=3)
     axes = comparison_figure(result).axes[0]
     assert np.allclose(axes.lines[0].get_xdata(), times)
     name = result.rows[0].observable

@@ -18,11 +18,10 @@ from limitlab.show.describe import allowed, describe_law, example, kebab, kind_o
 class Everything(Law):
     """Does every kind of parameter have an option?"""
 
-    array_parameters = ("slope",)
     observables = ("test_error",)
 
-    slope: float = parameter(1.0, "a number", symbol=r"\alpha", above=0, infinite=True, scale="log")
-    count: int = parameter(3, "a whole number", least=1)
+    slope: float = parameter(1.0, "a number", symbol=r"\alpha", above=0, infinite=True, scale="log", broadcasts=True)
+    number: int = parameter(3, "a whole number", least=1)
     smooth: bool = parameter(True, "a truth")
     shape: Literal["round", "flat"] = parameter("round", "a name")
     times: float | tuple[float, ...] = parameter(1.0, "one number or several", least=0)
@@ -58,11 +57,11 @@ def test_kind_follows_from_the_type(annotation: object, kind: str) -> None:
         ("slope", "0.1:10:3log", [0.1, 1.0, 10.0]),
         ("slope", "0,1:2:2", [0.0, 1.0, 2.0]),
         ("slope", "abc", ["abc"]),
-        ("count", "7", [7]),
-        ("count", "1e2", [100]),
-        ("count", "2.5", [2.5]),
-        ("count", "10:1000:4log", [10, 46, 215, 1000]),
-        ("count", "1:2:5", [1, 2]),
+        ("number", "7", [7]),
+        ("number", "1e2", [100]),
+        ("number", "2.5", [2.5]),
+        ("number", "10:1000:4log", [10, 46, 215, 1000]),
+        ("number", "1:2:5", [1, 2]),
         ("smooth", "no", [False]),
         ("smooth", "true,false", [True, False]),
         ("smooth", "perhaps", ["perhaps"]),
@@ -83,8 +82,8 @@ def test_values_of_a_text(name: str, text: str, values: list[object]) -> None:
 
 
 def test_values_become_the_law_and_the_sweep() -> None:
-    asked = read_law(Everything, ["--slope", "0.5,2", "--count=5", "--levels", "1,4", "--shape", "flat"])
-    assert asked.law == Everything(slope=0.5, count=5, levels=(1.0, 4.0), shape="flat")
+    asked = read_law(Everything, ["--slope", "0.5,2", "--number=5", "--levels", "1,4", "--shape", "flat"])
+    assert asked.law == Everything(slope=0.5, number=5, levels=(1.0, 4.0), shape="flat")
     assert asked.over == {"slope": [0.5, 2.0]}
 
 
@@ -118,7 +117,7 @@ def test_geometric_range(start: float, factor: float, count: int) -> None:
         (["--slop", "2"], "did you mean 'slope'"),
         (["--sed", "2"], "did you mean 'seed'"),
         (["--slope"], "--slope needs a value"),
-        (["--slope", "--count", "2"], "--slope needs a value"),
+        (["--slope", "--number", "2"], "--slope needs a value"),
         (["--slope", ""], "--slope needs a value"),
         (["--slope", "1", "--slope", "2"], "--slope is given twice"),
         (["slope", "2"], "unexpected argument 'slope'"),
@@ -128,7 +127,7 @@ def test_geometric_range(start: float, factor: float, count: int) -> None:
         (["--slope", "1:2"], "write start:stop:count"),
         (["--slope", "1:2:1000000000"], "the number of points"),
         (["--slope", "-1:2:3log"], "two ends of the same sign"),
-        (["--count", "2.5"], "count = 2.5 is not allowed"),
+        (["--number", "2.5"], "number = 2.5 is not allowed"),
         (["--smooth", "perhaps"], "smooth = 'perhaps' is not allowed"),
         (["--shape", "square"], "shape = 'square' is not allowed"),
         (["--levels", "1,x"], "levels = (1.0, 'x') is not allowed"),
@@ -155,7 +154,7 @@ def test_sizes_are_whole_numbers() -> None:
     ("name", "words"),
     [
         ("slope", "above 0, inf allowed"),
-        ("count", "whole, at least 1"),
+        ("number", "whole, at least 1"),
         ("smooth", "yes or no"),
         ("shape", "round or flat"),
         ("times", "one or several, at least 0"),

@@ -11,22 +11,23 @@ from typing import Any, ClassVar
 import pytest
 from typer.testing import CliRunner
 
-import limitlab.ledger.ledger
-from limitlab.ledger import LEDGER, Claim, Outcome, Record
+from limitlab.lab.runner import run_tasks
 from limitlab.laws import Law, NearestNeighbours, parameter
+from limitlab.ledger import Claim, Outcome, Record, all_claims
+from limitlab.ledger.criteria import below
 from limitlab.show.cli import app
 from limitlab.show.report import page, write_report
-from limitlab.show.report.jobs import Job, run_jobs
-from limitlab.show.report.sections import ledger_section, reference_line
+from limitlab.show.report.jobs import PartTask
+from limitlab.show.report.sections import ledger_section
 
 
 class Broken(Law):
     """Does a law whose theory breaks stop the report?"""
 
-    observables: ClassVar[tuple[str, ...]] = ("overlap",)
+    observables = ("overlap",)
     level: float = parameter(1.0, "anything <at all>")
 
-    def evaluate(self, **grid: Any) -> dict[str, Any]:
+    def predicted(self) -> dict[str, Any]:
         raise RuntimeError("no <theory> today")
 
 
@@ -91,7 +92,7 @@ def test_every_link_leads_somewhere(report: Path) -> None:
     assert len(set(reader.ids)) == len(reader.ids)
     assert reader.links
     assert {link for link in reader.links if not link.startswith("#")} == set()
-    figures = {claim.figure for claim in LEDGER.values() if claim.figure}
+    figures = {claim.figure for claim in all_claims().values() if claim.figure}
     dead = {link for link in reader.links if link[1:] not in reader.ids}
     assert dead <= {f"#figure-{name}" for name in figures}, dead
     assert not dead
@@ -99,7 +100,7 @@ def test_every_link_leads_somewhere(report: Path) -> None:
 
 def test_the_whole_ledger_is_there(report: Path) -> None:
     text = report.read_text()
-    shown = [claim for claim in LEDGER.values() if not claim.implemented or "NearestNeighbours" in claim.laws]
+    shown = [claim for claim in all_claims().values() if not claim.implemented or "NearestNeighbours" in claim.laws]
     assert shown
     for claim in shown:
         assert f"<strong>{claim.id}</strong>" in text
@@ -143,7 +144,7 @@ def test_a_fixed_date(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_ledger_shows_numbers_and_failures() -> None:
     claim = Claim("X1", "Coins", "A <fair> coin.", figure="coin")
-    good = Record(claim, "pass", Outcome(True, "below 1", {"x": float("inf")}, note="mind the gap", seconds=1.25))
+    good = Record(claim, "pass", Outcome((below("y", 0.5, 1.0),), {"x": float("inf")}, note="mind the gap", seconds=1.25))
     bad = Record(Claim("X2", "Coins", "An unfair coin."), "fail", error="ZeroDivisionError: division by zero")
     section = ledger_section([good, bad])
     assert section.failed
@@ -158,11 +159,10 @@ def test_exit_code_1_when_something_failed(monkeypatch: pytest.MonkeyPatch, tmp_
         "Coins",
         "An unfair coin.",
         laws=("NearestNeighbours",),
-        check=lambda quick: Outcome(False, "x < 1", {"x": 2.0}),
+        check=lambda quick: Outcome((below("x", 2.0, 1.0),)),
     )
-    only = {"X2": bad}
-    monkeypatch.setattr(limitlab.ledger.ledger, "LEDGER", only)
-    monkeypatch.setattr("limitlab.show.report.write.CLAIMS", only)
+    for module in ("ledger.claims", "show.report.write"):
+        monkeypatch.setattr(f"limitlab.{module}.all_claims", lambda: {"X2": bad})
     path = tmp_path / "report.html"
     result = CliRunner().invoke(app, ["report", "--laws", "nearest-neighbours", "--workers", "1", "--out", str(path)])
     assert result.exit_code == 1, result.output
@@ -171,35 +171,34 @@ def test_exit_code_1_when_something_failed(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_worker_processes_give_the_same_sections() -> None:
-    jobs = [Job("law", "NearestNeighbours", True, law=NearestNeighbours), Job("claim", "L1", True)]
-    here, there = (run_jobs(jobs, engine, lambda words: None) for engine in (None, 2))
-    assert here == there
-    assert not here[0].failed  # type: ignore[union-attr]
+    parts = [
+        PartTask("law", "NearestNeighbours", True, law=NearestNeighbours),
+        PartTask("figure", "interpolating-fit", True),
+    ]
+    here, there = (run_tasks(parts, engine).cells for engine in (None, 2))
+    assert [part.section(cell) for part, cell in zip(parts, here, strict=True)] == [
+        part.section(cell) for part, cell in zip(parts, there, strict=True)
+    ]
+    assert not parts[0].section(here[0]).failed
 
 
-def test_a_job_that_breaks_is_a_failed_part() -> None:
-    section, record = run_jobs([Job("figure", "no-such-figure", True), Job("claim", "L1", True)], None, lambda words: None)
-    assert section.failed  # type: ignore[union-attr]
-    assert "no-such-figure" in section.body  # type: ignore[union-attr]
-    assert record.status == "not implemented"  # type: ignore[union-attr]
+def test_a_part_that_breaks_is_a_failed_section() -> None:
+    parts = [PartTask("figure", "no-such-figure", True), PartTask("law", "NearestNeighbours", True, law=NearestNeighbours)]
+    run = run_tasks(parts)
+    section = parts[0].section(run.cells[0], run.failures[0].error)
+    assert section.failed
+    assert "no-such-figure" in section.body
+    assert run.cells[1] is not None
 
 
-@pytest.mark.parametrize(
-    ("bibtex", "line"),
-    [
-        (
-            "@article{a, author = {Bai, Z.}, title = {Limits of {L}arge matrices}, year = 1993}",
-            "Bai, Z., Limits of Large matrices (1993)",
-        ),
-        (
-            '@book{b, title = "Nets", author = "Gy{\\"o}rfi, L{\\\'a}szl{\\\'o}", year = "2002"}',
-            "Györfi, László, Nets (2002)",
-        ),
-        ("@misc{nothing}", "@misc{nothing}"),
-    ],
-)
-def test_references_for_people(bibtex: str, line: str) -> None:
-    assert reference_line(bibtex) == line
+def test_a_second_report_computes_only_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = write_report(tmp_path / "a.html", laws=[NearestNeighbours], store=tmp_path / "cells")
+    monkeypatch.setattr(NearestNeighbours, "measured", lambda *_, **__: 1 / 0)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    assert write_report(tmp_path / "b.html", laws=[NearestNeighbours], store=tmp_path / "cells") == first
+    monkeypatch.setattr("limitlab.show.report.jobs.source_digest", lambda: "another version of the package")
+    part = PartTask("law", "NearestNeighbours", True, str(tmp_path / "cells"), law=NearestNeighbours)
+    assert not part.section(part.run()).failed  # a section is made anew, from the draws that were kept
 
 
 def test_page_pieces() -> None:

@@ -24,6 +24,9 @@ def assemble_theory(grid: Grid, tasks: Sequence[LawTask], cells: Slots) -> xr.Da
     loops = {axis.name: axis.labels for axis in grid.loops}
     result = _fill(grid, loops, tasks, cells, "theory")
     result.attrs["accuracy"] = accuracy
+    for name in map(str, result.data_vars):
+        errors = [cell.errors[name] for cell in cells if cell is not None and name in cell.errors]
+        result[name].attrs.update({"numerical_error": max(errors)} if errors else {})
     _refuse_nan(result, grid, complete=None not in cells)
     return result
 

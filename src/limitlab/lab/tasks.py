@@ -91,6 +91,8 @@ class LawTask:
         lanes = _as_arrays(self.lanes)
         if self.size is None:
             values = self.law.evaluate(**lanes)
+            if not lanes:  # with lanes the sweep names the point
+                _refuse_nan(self.law, values)
         else:
             assert self.seed is not None
             values = self.law.experiment(self.size, self.seed, **lanes)
@@ -105,6 +107,12 @@ class LawTask:
         dims = {name: metas[name].dims or axes[: value.ndim] for name, value in given.items()}
         errors = absolute_errors(given, values.get("accuracy", ROUNDING)) if self.size is None else {}
         return Cell(given, dims, coords, errors)
+
+
+def _refuse_nan(law: Law, values: dict[str, Any]) -> None:
+    bad = [name for name, value in values.items() if name != "accuracy" and np.isnan(np.asarray(value, dtype=float)).any()]
+    if bad:
+        raise FloatingPointError(f"{type(law).__name__} gave NaN for {', '.join(bad)}; please report this")
 
 
 @dataclass(frozen=True)

@@ -255,14 +255,15 @@ class Law(BaseModel):
             if meta.kind == "coordinate":
                 after = len(lines) - 1 - list(lines).index(meta.dimension)
                 arguments[name] = np.reshape(np.asarray(lines[meta.dimension], dtype=float), (-1,) + (1,) * after)
-        for name in served:
-            value = given[name] if name in given else np.asarray(getattr(self, name), dtype=float)
+        for name in served:  # never 0-dimensional: NumPy rounds some operations differently for those
+            value = np.atleast_1d(given[name] if name in given else np.asarray(getattr(self, name), dtype=float))
             arguments[name] = value.reshape(value.shape + axes)
         return arguments
 
     def _shaped(self, values: Values, given: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
         """What a law returned, every observable with the shape (*given, *coordinates); single coordinates have no axis."""
         lead = np.broadcast_shapes(*(array.shape for array in given.values()))
+        wide = lead or (1,)
         lines = [np.asarray(line) for line in self.coordinates().values()]
         metas = {**_outputs(type(self))[0], **_outputs(type(self))[1]}
         out: dict[str, Any] = {}
@@ -278,10 +279,11 @@ class Law(BaseModel):
             if metas[name].dims is not None:
                 out[name] = array
             elif metas[name].scalar:
-                out[name] = np.broadcast_to(array, lead + (1,) * len(lines)).reshape(lead)
+                out[name] = np.broadcast_to(array, wide + (1,) * len(lines)).reshape(lead)
             else:
-                full = np.broadcast_to(array, lead + tuple(line.size for line in lines))
-                out[name] = full[(..., *(slice(None) if line.ndim else 0 for line in lines))]
+                full = np.broadcast_to(array, wide + tuple(line.size for line in lines))
+                kept = full[(..., *(slice(None) if line.ndim else 0 for line in lines))]
+                out[name] = kept if lead else kept[0]
         return out
 
     # -- validation -----------------------------------------------------------------------------------------------------

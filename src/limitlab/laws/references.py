@@ -8,10 +8,9 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
-import limitlab
 from limitlab.errors import did_you_mean
 
-BIBLIOGRAPHY = Path(limitlab.__path__[0]) / "references.bib"
+BIBLIOGRAPHY = Path(__file__).parents[1] / "references.bib"
 
 _ENTRY = re.compile(r"^@(\w+)\{([^,\s]+),\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*)\},?$", re.MULTILINE)

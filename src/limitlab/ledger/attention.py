@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from limitlab.laws.attention.clustering import critical_beta, merging_time, plateau_time
 from limitlab.laws.attention.equiangular import collapse_time
 from limitlab.laws.attention.single_cluster import SingleCluster
-from limitlab.ledger.claims import Claim, Number, Outcome
-from limitlab.ledger.mean_field_tokens import check_mean_field, check_residual
+from limitlab.ledger.claims import Outcome, claim
+from limitlab.ledger.criteria import Number, above, below, between, equal, near, true
+from limitlab.ledger.measures import largest, slope, smallest
 from limitlab.models.attention.clusters import energy_rate, pair_fraction, token_energy
 from limitlab.models.attention.engines import gram_flow, random_tokens, token_paths
 from limitlab.models.attention.ensembles import Ensemble, ensemble_paths, phase_diagram
@@ -23,39 +24,37 @@ from limitlab.numerics.sphere_flow import flow_on_spheres, tangent
 Array = NDArray[Any]
 
 AREA = "Transformers"
-SIGMAS = 5.0
 
 
 # -- J24: attention as particles ------------------------------------------------------------------------------------------
 
 
-def check_particles(quick: bool) -> Outcome:
+@claim(
+    "J24",
+    AREA,
+    "Self-attention with any heads, matrices and feed-forward layer is an interacting particle system on the sphere; with "
+    "Q = K = V = I it climbs the energy sum exp(beta <x_i, x_j>) / (2 beta n^2), and layer normalisation is a "
+    "first-order integrator with a slow clock.",
+    laws=("EquiangularTokens",),
+    figure="token-collapse",
+)
+def particles(quick: bool) -> Outcome:
     """Energy laws, symmetries and orders of the integrators, for the full model with heads and a feed-forward layer."""
     systems = 3 if quick else 20
     gaps = [energy_gap(seed, beta, kind) for seed in range(systems) for beta in (0.5, 3.0) for kind in (True, False)]
+    rising = all(energy_increases(seed, kind) for seed in range(systems) for kind in (True, False))
     order = integrator_orders(160 if quick else 320)
-    measured: dict[str, Number] = dict(
-        energy_identity=max(gaps),
-        energy_never_decreases=all(energy_increases(seed, kind) for seed in range(systems) for kind in (True, False)),
-        rotation=rotation_gap(),
-        permutation=permutation_gap(),
-        rescaling=rescaling_gap(),
-        gram_against_vectors=gram_gap(),
-        **{f"order_{name}": value for name, value in order.items()},
-    )
-    exact = all(float(measured[name]) < 1e-9 for name in ("energy_identity", "rotation", "permutation", "rescaling"))
-    orders = abs(order["rk4"] - 4) < 0.3 and all(
-        abs(order[name] - 1) < 0.2 for name in ("exponential", "projected", "layers")
-    )
     return Outcome(
-        passed=bool(
-            exact and orders and measured["energy_never_decreases"] and float(measured["gram_against_vectors"]) < 1e-7
+        (
+            below("largest relative gap between dE/dt and its formula", largest(gaps), 1e-9),
+            true("the energy never decreases", rising),
+            below("gap between the flow of turned tokens and the turned flow", rotation_gap(), 1e-9),
+            below("gap between the flow of permuted tokens and the permuted flow", permutation_gap(), 1e-9),
+            below("gap between scaled matrices and scaled beta or time", rescaling_gap(), 1e-9),
+            below("gap between the Gram equation and the overlaps of the vectors", gram_gap(), 1e-7),
+            near("order of the Runge-Kutta method", order.pop("rk4"), 4, 0.3),
+            *(near(f"order of the method '{name}'", value, 1, 0.2) for name, value in order.items()),
         ),
-        criterion=(
-            "dE/dt equals its formula and the flow commutes with rotations, permutations and rescalings to 1e-9; the energy never "
-            "decreases; the Gram equation gives the overlaps of the vectors to 1e-7; orders 4 and 1, 1, 1 within 0.3 and 0.2"
-        ),
-        measured=measured,
         note="For softmax attention dE/dt carries the weights Z_i/n: it climbs the energy, but in another metric.",
     )
 
@@ -72,8 +71,8 @@ def energy_gap(seed: int, beta: float, normalised: bool) -> float:
     rises = [
         float(token_energy(a @ a.T, beta) - token_energy(b @ b.T, beta)) for a, b in zip(forward, backward, strict=True)
     ]
-    slope = float(np.dot([45.0, -9.0, 1.0], rises)) / (60 * h)
-    return abs(slope / energy_rate(x, velocity, beta, normalised) - 1)
+    rate = float(np.dot([45.0, -9.0, 1.0], rises)) / (60 * h)
+    return abs(rate / energy_rate(x, velocity, beta, normalised) - 1)
 
 
 def energy_increases(seed: int, normalised: bool, beta: float = 4.0) -> bool:
@@ -149,52 +148,65 @@ def integrator_orders(finest: int, beta: float = 3.0, horizon: float = 4.0) -> d
 # -- J25: one cluster at beta = 0 -----------------------------------------------------------------------------------------
 
 
-def check_single_cluster(quick: bool) -> Outcome:
+@claim(
+    "J25",
+    AREA,
+    "At beta = 0 almost every start collapses to a single cluster, for all n and d of at least 2.",
+    laws=("SingleCluster",),
+)
+def single_cluster(quick: bool) -> Outcome:
     """Every random start has collapsed by t = 60."""
     cases = ((2, 2), (2, 8), (3, 16), (10, 32)) if quick else ((2, 2), (2, 8), (2, 64), (3, 64), (10, 32))
     seeds, time = (20, 60.0) if quick else (200, 60.0)
-    shares = {(d, n): SingleCluster(tokens=n, dimension=d).collapsed(time, seeds) for d, n in cases}
+    what = f"share of {seeds} starts whose overlaps are all above 1 - 1e-6 at t = {time:g}"
     return Outcome(
-        passed=all(share == 1.0 for share in shares.values()),
-        criterion=f"from each of {seeds} random starts all overlaps are above 1 - 1e-6 at t = {time:g}, for every (d, n)",
-        measured={f"collapsed_d{d}_n{n}": share for (d, n), share in shares.items()},
+        tuple(
+            equal(f"{what}, d = {d}, n = {n}", SingleCluster(tokens=n, dimension=d).collapsed(time, seeds), 1.0)
+            for d, n in cases
+        )
     )
 
 
 # -- J26: plateaus and rates ----------------------------------------------------------------------------------------------
 
 
-def check_plateaus(quick: bool) -> Outcome:
+@claim(
+    "J26",
+    AREA,
+    "Tokens cluster over the layers through metastable plateaus whose length grows like exp(beta); the final approach is "
+    "e^(-2t) at every beta.",
+    laws=("EquiangularTokens", "TokenClustering"),
+    figure="overlap-histograms",
+)
+def plateaus(quick: bool) -> Outcome:
     """Final rate 2 at every beta, plateaus of length e^beta, and fewer clusters over the layers."""
-    rates = {beta: final_rate(beta) for beta in (0.0, 1.0, 4.0)}
     betas = np.array([9.0, 12.0, 15.0])
     exact = np.asarray(collapse_time(1e-3, 2000, betas))
-    growth = float(np.polyfit(betas, np.log(exact), 1)[0])
-    ratio = float(plateau_time(15.0, 2000) / exact[-1])
     lives = float(np.diff(np.log(merging_time(-0.5, np.array([30.0, 40.0]))))[0]) / 10
-    systems = 10 if quick else 60
-    found = phase_diagram(32, 2, [7.0], [0.0, 2.0, 10.0, 30.0], systems=systems, count=True)
-    clusters, share = found.clusters[0], float(found.pair_probability[0, -1])
-    measured: dict[str, Number] = {f"final_rate_beta_{beta:g}": rate for beta, rate in rates.items()}
-    measured.update(
-        log_time_per_beta=growth,
-        plateau_formula_over_exact=ratio,
-        log_life_of_two_clusters_per_beta=lives,
-        clusters_at_start=float(clusters[0]),
-        clusters_at_10=float(clusters[2]),
-        clusters_at_30=float(clusters[3]),
-        pair_probability_at_30=share,
-    )
-    steady = all(abs(rate - 2) < 1e-3 for rate in rates.values())
-    metastable = bool(clusters[0] > clusters[1] > clusters[2] >= clusters[3] > 1.5 and share < 0.7)
+    found = phase_diagram(32, 2, [7.0], [0.0, 2.0, 10.0, 30.0], systems=10 if quick else 60, count=True)
+    clusters = [float(count) for count in found.clusters[0]]
     return Outcome(
-        passed=bool(steady and 0.85 < growth < 1.05 and abs(lives - 1.5) < 0.05 and abs(ratio - 1) < 0.02 and metastable),
-        criterion=(
-            "1 - <x_i, x_j> falls at rate 2 within 1e-3 at beta = 0, 1, 4; log t* grows by 0.85 to 1.05 per unit of beta at n = 2000 and "
-            "the plateau formula is within 2% at beta = 15; log of the life of two clusters at overlap -1/2 grows by 1.5 within 0.05; on "
-            "the circle at beta = 7 clusters become fewer and several are left at t = 30"
+        (
+            *(
+                near(f"rate at which 1 - <x_i, x_j> falls at beta = {beta:g}", final_rate(beta), 2, 1e-3)
+                for beta in (0.0, 1.0, 4.0)
+            ),
+            between("growth of log t* per unit of beta, n = 2000", slope(betas, np.log(exact)).value, 0.85, 1.05),
+            near(
+                "plateau formula over the exact time at beta = 15, n = 2000",
+                float(plateau_time(15.0, 2000) / exact[-1]),
+                1,
+                0.02,
+            ),
+            near("growth of the log life of two clusters at overlap -1/2 per unit of beta", lives, 1.5, 0.05),
+            true(
+                "clusters on the circle at beta = 7 become fewer from t = 0 to 2 and to 10, and not more to 30",
+                clusters[0] > clusters[1] > clusters[2] >= clusters[3],
+            ),
+            above("mean number of clusters at t = 30", clusters[3], 1.5),
+            below("share of close pairs at t = 30", float(found.pair_probability[0, -1]), 0.7),
         ),
-        measured=measured,
+        {f"mean number of clusters at t = {t}": count for t, count in zip((0, 2, 10), clusters[:3], strict=True)},
         note="The slowness at large beta is the plateau, of order e^beta; the final rate is 2, not of order e^-beta.",
     )
 
@@ -221,36 +233,53 @@ ENSEMBLE_CASES: tuple[tuple[Ensemble, float], ...] = (
 """Ensembles and temperatures of the full check."""
 
 
-def check_phase_diagrams(quick: bool) -> Outcome:
+@claim(
+    "J27",
+    AREA,
+    "Phase diagrams of clustering: for Q = K = V = I in high dimension the boundary is the closed-form collapse time; of four random "
+    "ensembles two collapse and two, with V proportional to Q^T K, stay in several groups.",
+    laws=("EquiangularTokens", "TokenClustering"),
+    figure="attention-phase-diagram",
+)
+def phase_diagrams(quick: bool) -> Outcome:
     """Q = K = V = I: the boundary is the closed form; random matrices: C and D stay metastable, A and B collapse."""
     measured: dict[str, Number] = {}
-    systems = 16 if quick else 64
-    worst = worst_limit = 0.0
+    from_table, from_limit = [], []
     for d, table in HALF_TIMES.items():
         times = np.arange(4.0, 12.0, 0.1)
-        halves = phase_diagram(32, d, list(table), times, systems=systems).half_time()
+        halves = phase_diagram(32, d, list(table), times, systems=16 if quick else 64).half_time()
         for (beta, expected), half in zip(table.items(), halves, strict=True):
-            measured[f"half_time_d{d}_beta{beta:g}"] = float(half)
-            worst = max(worst, abs(half / expected - 1))
-            worst_limit = max(worst_limit, abs(half / float(collapse_time(1e-3, 32, beta)) - 1))
-    boundary = critical_beta(np.array([10.0, 30.0]), 32)
-    measured.update(largest_gap_from_table=worst, largest_gap_from_limit=worst_limit, critical_beta_30=float(boundary[1]))
+            measured[f"half-collapse time at d = {d}, beta = {beta:g}"] = float(half)
+            from_table.append(abs(half / expected - 1))
+            from_limit.append(abs(half / float(collapse_time(1e-3, 32, beta)) - 1))
+    measured["largest beta that has collapsed at t = 30"] = float(critical_beta(30.0, 32))
     draws = 2 if quick else 50
     cases = (("A", 2.0), ("B", 2.0), ("C", 5.0), ("D", 5.0)) if quick else ENSEMBLE_CASES
-    found = {f"{name}_beta{beta:g}": ensemble_share(name, beta, draws, 0.2 if quick else 0.1) for name, beta in cases}
-    measured.update({f"pair_probability_{case}": close for case, (close, _) in found.items()})
-    measured.update({f"with_antipodes_{case}": either for case, (_, either) in found.items() if case[0] in "CD"})
-    collapse = min(close for case, (close, _) in found.items() if case[0] in "AB")
-    groups = max(close for case, (close, _) in found.items() if case[0] in "CD")
+    shares: dict[str, list[float]] = {"AB": [], "CD": []}
+    for name, beta in cases:
+        close, either = ensemble_share(name, beta, draws, 0.2 if quick else 0.1)
+        measured[f"share of close pairs, ensemble {name}, beta = {beta:g}"] = close
+        if name in "CD":
+            measured[f"share of close or antipodal pairs, ensemble {name}, beta = {beta:g}"] = either
+        shares["CD" if name in "CD" else "AB"].append(close)
     return Outcome(
-        passed=bool(worst < (0.06 if quick else 0.03) and worst_limit < 0.07 and collapse > 0.95 and groups < 0.6),
-        criterion=(
-            f"half-collapse times at d = 128, 1024 within {6 if quick else 3}% of an independent table and 7% of the closed form; "
-            f"at d = 128 the mean pair share of {draws} systems is above 0.95 for ensembles A and B at t = 15 (beta = 2) and below 0.6 "
-            "for C and D at t = 30 (beta at least 2)"
+        (
+            below(
+                "largest relative gap of half-collapse times from an independent table",
+                largest(from_table),
+                0.06 if quick else 0.03,
+            ),
+            below("largest relative gap of half-collapse times from the closed form", largest(from_limit), 0.07),
+            above(
+                f"least mean share of close pairs in ensembles A, B at t = 15, {draws} systems", smallest(shares["AB"]), 0.95
+            ),
+            below(
+                f"largest mean share of close pairs in ensembles C, D at t = 30, {draws} systems", largest(shares["CD"]), 0.6
+            ),
         ),
-        measured=measured,
-        note="Ensemble B has V = G G^T / d: a symmetric Gaussian matrix is never positive semidefinite at this size.",
+        measured,
+        note="Ensembles have d = 128. Ensemble B has V = G G^T / d: a symmetric Gaussian matrix is never positive semidefinite at this "
+        "size.",
     )
 
 
@@ -265,59 +294,3 @@ def ensemble_share(name: Ensemble, beta: float, draws: int, step: float) -> tupl
         x = ensemble_paths(rng, name, 32, 128, beta, 30.0 if name in "CD" else 15.0, step=step)
         grams.append(x @ x.T)
     return float(np.mean(pair_fraction(grams))), float(np.mean(pair_fraction(grams, antipodal=True)))
-
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "J24",
-        AREA,
-        "Self-attention with any heads, matrices and feed-forward layer is an interacting particle system on the sphere; with "
-        "Q = K = V = I it climbs the energy sum exp(beta <x_i, x_j>) / (2 beta n^2), and layer normalisation is a "
-        "first-order integrator with a slow clock.",
-        laws=("EquiangularTokens",),
-        check=check_particles,
-        figure="token-collapse",
-    ),
-    Claim(
-        "J25",
-        AREA,
-        "At beta = 0 almost every start collapses to a single cluster, for all n and d of at least 2.",
-        laws=("SingleCluster",),
-        check=check_single_cluster,
-    ),
-    Claim(
-        "J26",
-        AREA,
-        "Tokens cluster over the layers through metastable plateaus whose length grows like exp(beta); the final approach is "
-        "e^(-2t) at every beta.",
-        laws=("EquiangularTokens", "TokenClustering"),
-        check=check_plateaus,
-        figure="overlap-histograms",
-    ),
-    Claim(
-        "J27",
-        AREA,
-        "Phase diagrams of clustering: for Q = K = V = I in high dimension the boundary is the closed-form collapse time; of four random "
-        "ensembles two collapse and two, with V proportional to Q^T K, stay in several groups.",
-        laws=("EquiangularTokens", "TokenClustering"),
-        check=check_phase_diagrams,
-        figure="attention-phase-diagram",
-    ),
-    Claim(
-        "J28",
-        AREA,
-        "With many tokens the density on the circle solves a continuity equation; the uniform law breaks into about "
-        "argmax sigma_k clusters.",
-        laws=("CircleMeanField",),
-        check=check_mean_field,
-        figure="instability-spectrum",
-    ),
-    Claim(
-        "J29",
-        AREA,
-        "A residual network with steps T/L is the Euler scheme of a neural ODE, with error of order 1/L.",
-        laws=("ResidualFlow",),
-        check=check_residual,
-        figure="residual-depth",
-    ),
-)

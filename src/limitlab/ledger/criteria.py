@@ -75,7 +75,7 @@ def near(name: str, value: float, target: float, tolerance: float) -> Criterion:
     >>> str(near("exponent", 1.04, 1.0, 0.1))
     'exponent within 0.1 of 1'
     """
-    return Criterion(name, _plain(value), f"within {tolerance:.4g} of {target:.6g}", bool(abs(value - target) <= tolerance))
+    return Criterion(name, _plain(value), f"within {tolerance:.4g} of {target:.10g}", bool(abs(value - target) <= tolerance))
 
 
 def near_relative(name: str, value: float, target: float, share: float) -> Criterion:

@@ -10,7 +10,7 @@ from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEqui
 from limitlab.laws.regression.random_features import RandomFeaturesRidge
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Criterion, Number, above, agrees, below, near
-from limitlab.ledger.measures import common_rate
+from limitlab.ledger.measures import common_rate, words
 from limitlab.ledger.random_features import AREA, RATE_BAND, RATE_ERROR
 from limitlab.models.random_features import FeatureRidge, linear_features, nonlinear_features
 
@@ -47,15 +47,15 @@ def equivalence(quick: bool) -> Outcome:
     margins = compare(MarginEquivalence(), (20, 40, 80) if quick else (50, 100, 200), 20 if quick else 40, resolution=0.2)
     for row in margins.rows:
         if row.observable.endswith("gap"):
-            measured[f"max-margin: {row.observable.replace('_', ' ')}"] = row.simulation
-            measured[f"max-margin: {row.observable.replace('_', ' ')}, standard error"] = row.standard_error
+            measured[f"max-margin: {words(row.observable)}"] = row.simulation
+            measured[f"max-margin: {words(row.observable)}, standard error"] = row.standard_error
     nonlinear, linear = beyond_the_regime()
     criteria += [
         near("exponent in 1/d of the gaps between both kinds", rate, 1, RATE_BAND),
-        below("standard error of this exponent", rate_error, RATE_ERROR),
+        below("standard error of the exponent of the gaps", rate_error, RATE_ERROR),
         agrees("the limit of the largest margin on nonlinear and on linear features", margins),
         below("share of a quadratic target that nonlinear features do not learn at n of order d^2", nonlinear, 0.5),
-        above("share of it that linear features do not learn", linear, 0.9),
+        above("share of the same target that linear features do not learn", linear, 0.9),
     ]
     return Outcome(
         tuple(criteria),

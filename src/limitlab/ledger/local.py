@@ -55,7 +55,7 @@ def neighbours(quick: bool) -> Outcome:
         (
             below("largest z of every observable, 3 estimators", largest(z), SIGMAS),
             near("variance times k/tau^2 at k = 8", float(scaled.mean()), 1, allowed),
-            below(f"{SIGMAS:g} standard errors of it", allowed, 0.5),
+            below(f"{SIGMAS:g} standard errors of the variance times k/tau^2", allowed, 0.5),
             near("test error of one neighbour over tau^2 at n = 10^12", float(one.test_error) / 0.6**2, 2, 1e-6),
             near("slope of the best excess risk at n = 10^6..10^7, d = 2", float(slopes[-1]), -0.5, EXACT_SLOPE),
         ),
@@ -106,7 +106,7 @@ def interpolating_smoother(quick: bool) -> Outcome:
         allowed = MEASURED_SLOPE + SIGMAS * float(errors[-1])
         criteria += [
             near(f"{case}: slope over the last octave", float(slopes[-1]), -target, allowed),
-            below(f"{case}: standard error of this slope", float(errors[-1]), 0.02),
+            below(f"{case}: standard error of the slope", float(errors[-1]), 0.02),
         ]
         measured[f"{case}: slope over the first octave"] = float(slopes[0])
         gaps.append(gap)

@@ -13,7 +13,7 @@ from limitlab.laws.descent.least_squares import LeastSquaresDescent
 from limitlab.laws.descent.logistic import LogisticDescent
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Number, above, agrees, at_most, below, true
-from limitlab.ledger.measures import largest, log_slope, sigmas, smallest
+from limitlab.ledger.measures import largest, log_slope, sigmas, smallest, words
 from limitlab.models.activations import Activation, Moments
 from limitlab.models.descent import TAILS, LeastSquares, SeparableFlow, gradient_descent
 from limitlab.numerics.margin import hard_margin
@@ -49,10 +49,10 @@ def largest_margin(quick: bool) -> Outcome:
         for width in widths:
             law = RandomFeaturesMargin(width_ratio=width, sample_ratio=SAMPLE_RATIO)
             theory, runs = law.theory(), law.simulate_batch(size, range(seeds))
-            for name, words in (("margin", "margin"), ("classification_error", "error")):
+            for name in ("margin", "classification_error"):
                 z.append(sigmas(runs[name].values, float(theory[name])))
-                measured[f"{words} at N/d = {width:g} simulated"] = float(runs[name].mean())
-                measured[f"{words} at N/d = {width:g} in theory"] = float(theory[name])
+                measured[f"{words(name)} at N/d = {width:g} simulated"] = float(runs[name].mean())
+                measured[f"{words(name)} at N/d = {width:g} in theory"] = float(theory[name])
             linear = Moments(law.moments.mean, law.moments.linear, 0.0)  # the features without their nonlinear part
             wrong = float(law.replace(activation=linear).theory()["classification_error"])
             contrast.append(sigmas(runs["classification_error"].values, wrong))
@@ -76,8 +76,8 @@ def largest_margin(quick: bool) -> Outcome:
             below("share of draws separable 15% below the threshold", separable_share(0.85 * threshold, quick), 0.5),
             above("share of draws separable 15% above the threshold", separable_share(1.15 * threshold, quick), 0.5),
             below("gap of the squared hinge's error to the margin's at ridge 1e-6", distance[2], 1e-5),
-            above("shrinkage of this gap from ridge 1e-4 to 1e-5", distance[0] / distance[1], 5),
-            above("shrinkage of this gap from ridge 1e-5 to 1e-6", distance[1] / distance[2], 5),
+            above("shrinkage of the squared hinge's gap from ridge 1e-4 to 1e-5", distance[0] / distance[1], 5),
+            above("shrinkage of the squared hinge's gap from ridge 1e-5 to 1e-6", distance[1] / distance[2], 5),
         ),
         measured,
         note=(
@@ -130,7 +130,7 @@ def least_norm(quick: bool) -> Outcome:
             at_most("largest distance over the power of the best rate", largest(bound), 1 + 1e-9),
             below("largest distance from the solution plus the start's part in the kernel", largest(kept), 1e-10),
             above("smallest norm of the end over the least, from other starts", smallest(norm), 1),
-            agrees("distance after 10 steps, rate, largest step and norm for random data", comparison),
+            agrees("the limit of distance, rate, largest step and norm for random data", comparison),
         ),
         note="With the mean square as the loss, steps below n/lambda_max(XX') converge; an affine space of codimension n needs rank n.",
     )
@@ -181,14 +181,14 @@ def separable_data(quick: bool) -> Outcome:
             below("largest error of the exponent -1 of the gap over two decades of log t", largest(power), 1e-3),
             below("largest error of 1/margin as the growth of |w| with log t", largest(growth), 1e-4),
             below("largest error of -log(n alpha) as the remainder on support vectors", largest(inside), 1e-8),
-            above("smallest error of -log alpha in its place", smallest(without_n), 1),
+            above("smallest error of -log alpha, without n, as the remainder", smallest(without_n), 1),
             below("largest relative distance of plain descent from the flow at equal times", largest(plain), 0.01),
             true(
                 "the margin of w for random data does not disagree with the max-margin limit",
                 comparison.verdict != "disagree",
             ),
         ),
-        {"verdict of this comparison": comparison.verdict},
+        {"verdict on the margin of w": comparison.verdict},
         note=(
             "The remainder tends to -log(n alpha_i), not -log alpha_i, and to a constant: terms of order log log t appear only for "
             "degenerate data. The margin is 1/|w_hat| (a margin normalised to 1 carries no information). In the step bound "
@@ -234,8 +234,10 @@ def linearised(quick: bool) -> Outcome:
     return Outcome(
         (
             below("largest distance of descent from the interpolant nearest to its start", largest(nearest), 1e-8),
-            below("largest distance of the ridge solution from it at the smallest ridge", largest(ridges), 1e-7),
-            below("largest error of the exponent 1 of this distance in lambda", largest(slopes), 1e-3),
+            below(
+                "largest distance of the ridge solution from that interpolant at the smallest ridge", largest(ridges), 1e-7
+            ),
+            below("largest error of the exponent 1 of the ridge solution's distance in lambda", largest(slopes), 1e-3),
             above("smallest distance of descent from the interpolant of least norm", smallest(from_zero), 0.1),
         ),
         note="Tanh networks, linearised at their start. The interpolant of least norm is nearest to zero instead of the start.",

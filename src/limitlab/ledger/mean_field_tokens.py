@@ -1,4 +1,4 @@
-"""Checks of claims J28 (the mean-field equation of many tokens) and J29 (residual networks); listed in `attention`."""
+"""Claims about very many tokens and very many layers: the mean-field equation (J28), residual networks (J29)."""
 
 from __future__ import annotations
 
@@ -6,49 +6,56 @@ import numpy as np
 
 from limitlab.lab.compare import compare
 from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable, poisson_radius
+from limitlab.laws.attention.circle_density import spectral_density
 from limitlab.laws.attention.residual import ResidualFlow
-from limitlab.ledger.claims import Number, Outcome
-from limitlab.models.attention.circle import circle_flow, spectral_density
+from limitlab.ledger.claims import Outcome, claim
+from limitlab.ledger.criteria import agrees, at_most, below, near
+from limitlab.ledger.measures import SIGMAS, Slope, largest, log_slope, slope
+from limitlab.models.attention.circle import circle_flow
 from limitlab.models.attention.clusters import circle_clusters
 
-SIGMAS = 5.0
+AREA = "Transformers"
 
 
-def check_mean_field(quick: bool) -> Outcome:
+# -- J28: the density of many tokens ----------------------------------------------------------------------------------
+
+
+@claim(
+    "J28",
+    AREA,
+    "With many tokens the density on the circle solves a continuity equation; the uniform law breaks into about "
+    "argmax sigma_k clusters.",
+    laws=("CircleMeanField",),
+    figure="instability-spectrum",
+)
+def mean_field(quick: bool) -> Outcome:
     """Equation against particles and against itself (solvers, linear growth, a closed form); the number of clusters."""
     law = CircleMeanField(beta=4.0, density=((0.5, 0.0), (0.0, 0.3)), times=(1.0, 2.0, 3.0), stratified=False)
-    fourier = law.theory()
-    volumes = law.replace(solver="volumes").theory() if not quick else fourier
-    rate, error = fluctuation_rate(law, (100, 200, 400) if quick else (100, 400, 1600), 16 if quick else 80)
-    radius = wrapped_cauchy_gap()
-    growth = max(abs(measured_growth(k) / float(growth_rates(k, 4.0)) - 1) for k in (1, 2, 3))
+    rate, error = fluctuation_rate(law, (100, 200, 400) if quick else (100, 400, 1600), 40 if quick else 80)
+    growth = [abs(measured_growth(k) / float(growth_rates(k, 4.0)) - 1) for k in (1, 2, 3)]
     betas = (5.0, 16.0) if quick else (5.0, 9.0, 16.0, 25.0, 50.0)
     tokens, seeds = (2000, 1) if quick else (5000, 4)
-    off = max(abs(seen_clusters(beta, tokens, seed) - most_unstable(beta)) for beta in betas for seed in range(seeds))
-    agreed = compare(CircleMeanField(), (50, 100, 200), 20 if quick else 60).verdict
-    measured: dict[str, Number] = dict(
-        agreement_of_particles=agreed,
-        fluctuation_rate=rate,
-        fluctuation_rate_error=error,
-        solvers_differ_by=float(max(np.abs(fourier[name] - volumes[name]).max() for name in law.observables)),
-        wrapped_cauchy_gap=radius,
-        growth_rate_gap=growth,
-        largest_miss_of_the_cluster_number=int(off),
-    )
-    solvers = float(measured["solvers_differ_by"]) < 1e-5
-    particles = agreed == "agree" and abs(rate + 0.5) < SIGMAS * error and error < 0.12
-    return Outcome(
-        passed=bool(particles and solvers and radius < 1e-10 and growth < 1e-5 and off <= 2),
-        criterion=(
-            "moments of stratified tokens agree with the density; those of independent tokens fluctuate like n^-1/2 within "
-            "5 standard errors; finite volumes within 1e-5 of the Fourier solution (full check); wrapped Cauchy closed form to 1e-10; "
-            "growth rates of small harmonics to 1e-5; the number of clusters at t = 10 within 2 of argmax sigma_k"
-        ),
-        measured=measured,
-    )
+    missed = max(abs(seen_clusters(beta, tokens, seed) - most_unstable(beta)) for beta in betas for seed in range(seeds))
+    criteria = [
+        agrees("the density for stratified tokens", compare(CircleMeanField(), (50, 100, 200), 20 if quick else 60)),
+        near("exponent in n of the fluctuations of independent tokens", rate, -0.5, SIGMAS * error),
+        below("standard error of the exponent of the fluctuations", error, 0.12),
+        below("gap to the closed form of the wrapped Cauchy law at beta = 0", wrapped_cauchy_gap(), 1e-10),
+        below("largest relative gap of the growth rates of three small harmonics", largest(growth), 1e-5),
+        at_most("largest distance of the number of clusters at t = 10 from argmax sigma_k", missed, 2),
+    ]
+    if not quick:
+        criteria.append(below("largest gap between finite volumes and the Fourier solution", solver_gap(law), 1e-5))
+    return Outcome(tuple(criteria))
 
 
-def fluctuation_rate(law: CircleMeanField, sizes: tuple[int, ...], draws: int) -> tuple[float, float]:
+def solver_gap(law: CircleMeanField) -> float:
+    """Largest difference between the moments of the Fourier solution and those of finite volumes."""
+    fourier, volumes = (law.replace(solver=solver).theory() for solver in ("fourier", "volumes"))
+    return largest(float(np.abs(fourier[name] - volumes[name]).max()) for name in law.observables)
+
+
+def fluctuation_rate(law: CircleMeanField, sizes: tuple[int, ...], draws: int) -> Slope:
     """Exponent of the root-mean-square gap of the moments against the number of tokens, with its standard error."""
     theory = law.theory()
     limit = np.concatenate([theory[name].values for name in law.observables])
@@ -57,13 +64,13 @@ def fluctuation_rate(law: CircleMeanField, sizes: tuple[int, ...], draws: int) -
         squares = []
         for seed in range(draws):
             run = law.experiment(size, seed)
-            found = np.concatenate([np.asarray(run[name]) for name in law.observables])
+            found = np.concatenate([run[name] for name in law.observables])
             squares.append(float(np.mean((found - limit) ** 2)))
         spreads.append(0.5 * np.log(np.mean(squares)))
         errors.append(0.5 * np.std(squares, ddof=1) / np.mean(squares) / np.sqrt(draws))
     x = np.log(sizes) - np.mean(np.log(sizes))
-    slope = float(x @ np.asarray(spreads) / (x @ x))
-    return slope, float(np.sqrt((x**2) @ np.asarray(errors) ** 2) / (x @ x))
+    # not weighted: with few draws an error and the spread that it belongs to are small together
+    return Slope(slope(x, spreads).value, float(np.sqrt((x**2) @ np.asarray(errors) ** 2) / (x @ x)))
 
 
 def wrapped_cauchy_gap(start: float = 0.3, time: float = 1.5) -> float:
@@ -87,15 +94,28 @@ def seen_clusters(beta: float, tokens: int, seed: int) -> int:
     return circle_clusters(circle_flow(start, beta, 10.0, step=0.2))
 
 
-def check_residual(quick: bool) -> Outcome:
+# -- J29: residual networks -------------------------------------------------------------------------------------------
+
+
+@claim(
+    "J29",
+    AREA,
+    "A residual network with steps T/L is the Euler scheme of a neural ODE, with error of order 1/L.",
+    laws=("ResidualFlow",),
+    figure="residual-depth",
+)
+def residual_networks(quick: bool) -> Outcome:
     """Order 1 in the number of layers without noise; agreement of the means with it."""
     depths = np.array([20, 40, 80, 160] if quick else [20, 40, 80, 160, 320, 640])
     errors = ResidualFlow().depth_errors(depths)
-    order = float(-np.polyfit(np.log(depths), np.log(errors), 1)[0])
-    comparison = compare(ResidualFlow(), seeds=80 if quick else 200)
     return Outcome(
-        passed=bool(abs(order - 1) < 0.1 and comparison.passed),
-        criterion="errors fall like L^-1 within 0.1; with noise in the weights the means of the observables agree with the equation",
-        measured=dict(order=order, comparison=comparison.verdict, error_20=float(errors[0]), error_160=float(errors[3])),
+        (
+            near("exponent in 1/L of the error without noise", -log_slope(depths, errors).value, 1, 0.1),
+            agrees(
+                "the differential equation as the mean over noisy weights",
+                compare(ResidualFlow(), seeds=80 if quick else 200),
+            ),
+        ),
+        {"error of 20 layers": float(errors[0]), "error of 160 layers": float(errors[3])},
         note="The step has to be T/L: a network without it does not tend to the differential equation.",
     )

@@ -22,6 +22,15 @@ class Slope(NamedTuple):
     error: float
 
 
+def words(name: str) -> str:
+    """The name of an observable as words.
+
+    >>> words("train_error")
+    'train error'
+    """
+    return name.replace("_", " ")
+
+
 def largest(values: Iterable[float]) -> float:
     """The largest number; NaN if one of them is (Python's `max` would forget it, and a check would pass).
 

@@ -69,7 +69,7 @@ def limiting_risk(quick: bool) -> Outcome:
                 len(CASES),
             ),
             near("exponent in 1/d of the gaps", rate, 1, RATE_BAND),
-            below("standard error of this exponent", rate_error, RATE_ERROR),
+            below("standard error of the exponent of the gaps", rate_error, RATE_ERROR),
         ),
         measured,
         note="The excess risk contains F*^2 on top of F1^2 B + (tau^2 + F*^2) V: a quadratic target checks it.",
@@ -134,7 +134,7 @@ def double_descent(quick: bool) -> Outcome:
             "N/n of the largest risk at lambda = 1e-3, 1e-4, 1e-6": ", ".join(f"{peak:.4f}" for peak in peaks[:-1]),
             "counter-example: risk at N/d = 30": float(LOW_SNR.theory().excess_risk),
             "counter-example: simulated risk": simulated,
-            "counter-example: standard error of it": error,
+            "counter-example: standard error of the simulated risk": error,
         },
         note=(
             "Corrected: the minimum at N/n -> infinity holds without a ridge beyond the threshold and at the best ridge, but not for "

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-import limitlab
 from limitlab.lab.cells import Cell, Cells, caching
 from limitlab.lab.engines import Engine
 from limitlab.lab.progress import ProgressOption
@@ -126,7 +125,7 @@ def _number(value: Any) -> Any:
 @functools.cache
 def source_digest() -> str:
     """SHA-256 of the source of the package."""
-    root, total = Path(limitlab.__path__[0]), hashlib.sha256()
+    root, total = Path(__file__).parents[1], hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         total.update(path.relative_to(root).as_posix().encode())
         total.update(path.read_bytes())

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws import MarchenkoPastur
+from limitlab.lab.compare import compare
+from limitlab.laws import MarchenkoPastur, SampleCovariance
 from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, above, below, between, equal, near
+from limitlab.ledger.criteria import Criterion, Number, above, agrees, below, between, equal, near
 from limitlab.ledger.measures import SIGMAS, largest, log_slope, smallest
 from limitlab.models.wishart import extreme_eigenvalues, sample_eigenvalues
 
@@ -47,7 +48,7 @@ def sup_distance(eigenvalues: Array, law: MarchenkoPastur) -> float:
     AREA,
     "The eigenvalues of X'X/n, with independent entries of variance 1 and p/n -> gamma, follow the Marchenko-Pastur law of "
     "ratio gamma; its transform solves 1 + zS = S/(1 + gamma S), and gives the law back by inversion.",
-    laws=("MarchenkoPastur",),
+    laws=("MarchenkoPastur", "SampleCovariance"),
     figure="marchenko-pastur",
 )
 def law_of_eigenvalues(quick: bool) -> Outcome:
@@ -66,10 +67,17 @@ def law_of_eigenvalues(quick: bool) -> Outcome:
             between(
                 f"exponent in p of the mean sup distance, ratio {ratio:g}", log_slope(sizes, distance).value, -1.1, -0.6
             ),
-            between(f"p times it over sqrt(2) log(rank) / pi at p = {sizes[-1]}, ratio {ratio:g}", constant, 0.6, 1.6),
+            between(
+                f"p times the mean sup distance over sqrt(2) log(rank) / pi at p = {sizes[-1]}, ratio {ratio:g}",
+                constant,
+                0.6,
+                1.6,
+            ),
         ]
         measured[f"mean sup distance at p = {sizes[-1]}, ratio {ratio:g}"] = distance[-1]
         measured[f"sup distance to the law of ratio {1 / ratio:g}"] = sup_distance(draws[sizes[-1]][0], swapped)
+    mixed = SampleCovariance(ratio=0.4, eigenvalues=(1.0, 3.0), weights=(0.7, 0.3), entries="sign")
+    criteria.append(agrees("a population of two groups, by Silverstein's equation:", compare(mixed, seeds=40 if quick else 200)))
     exact, printed = _self_consistency()
     integral, inversion, inversion_rate = _inversion()
     criteria += [
@@ -78,7 +86,7 @@ def law_of_eigenvalues(quick: bool) -> Outcome:
         below("inversion error at height 1e-4", inversion, 1e-3),
         between("exponent of the inversion error in the height", inversion_rate, 0.7, 1.2),
     ]
-    measured["residual with 1/ratio in its place"] = printed
+    measured["residual of the equation with 1/ratio instead"] = printed
     return Outcome(
         tuple(criteria),
         measured,

@@ -12,9 +12,9 @@ A step of the chain costs the same in every dimension.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any, NamedTuple, Protocol
 
 import numba
@@ -194,12 +194,27 @@ def fresh_sample(rng: Any, model: Any, m: float) -> tuple[float, float, float, f
     return model.sample(rng, model, m)
 
 
-@overload(fresh_sample)
+@overload(fresh_sample, strict=False)  # a sample function need not be annotated
 def _compiled_sample(rng: Any, model: Any, m: float) -> Any:
     return model.instance_class.sample
 
 
-@numba.njit(cache=True, nogil=True)
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A loop of the chain, compiled; for the models of this file it is kept on disk.
+
+    For models of other files it is compiled in every process: what is kept would not notice that their `sample` changes, and
+    could not be read where they are missing.
+    """
+    kept, fresh = numba.njit(cache=True, nogil=True)(function), numba.njit(nogil=True)(function)
+
+    @wraps(function)
+    def call(rng: np.random.Generator, model: Any, *arguments: Any) -> Any:
+        return (kept if type(model).__module__ == __name__ else fresh)(rng, model, *arguments)
+
+    return call
+
+
+@numba.njit(nogil=True)  # kept on disk as a part of the loops
 def _next(rng: Any, model: Any, m: float, dimension: int, step: float) -> float:
     """One step of the chain."""
     z, t, w, gain = fresh_sample(rng, model, m)
@@ -208,7 +223,7 @@ def _next(rng: Any, model: Any, m: float, dimension: int, step: float) -> float:
     return float((m + c * (z - w * m)) / math.sqrt(1 + c * c * (z * z + t * t + rest - w * w)))
 
 
-@numba.njit(cache=True, nogil=True)
+@_compiled
 def overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, counts: NDArray[np.int64]) -> Array:
     """The overlap after the given numbers of steps (increasing), from m.
 
@@ -226,7 +241,7 @@ def overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, co
     return path
 
 
-@numba.njit(cache=True, nogil=True)
+@_compiled
 def hitting_times(
     rng: Any, model: Any, m: float, dimension: int, step: float, levels: Array, two_sided: bool, most: int
 ) -> NDArray[np.int64]:

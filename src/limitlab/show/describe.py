@@ -8,8 +8,6 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from limitlab.ledger.claims import claims_of
-
 if TYPE_CHECKING:
     from limitlab.laws.base import Law
 
@@ -109,6 +107,8 @@ def span(default: Any, scale: str) -> tuple[float, float, str]:
 
 def describe_law(law: type[Law]) -> dict[str, Any]:
     """A law as a plain structure, for JSON."""
+    from limitlab.ledger.claims import claims_of
+
     return {
         "name": law.__name__,
         "title": law.title(),

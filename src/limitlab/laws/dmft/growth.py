@@ -59,8 +59,7 @@ class AdiabaticGrowth(PureNoise):
     observables = ("second_layer", "train_error")
     size_meaning = "number of neurons m, in d = m + 40 dimensions"
     finite_size_rate = 0.75
-    default_sizes = (8, 16, 32)
-    default_seeds = 40
+    default_sizes = (24, 48, 96)
 
     samples_per_weight: float = parameter(
         0.5, "samples per first-layer weight", symbol=r"\alpha = n/(md)", above=0, below=1, scale="log", count="size * value"

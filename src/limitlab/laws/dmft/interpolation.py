@@ -41,7 +41,8 @@ class InterpolationTransition(PureNoise):
     assumptions = (
         "pure noise, frozen second layer gamma sqrt(m), centred activation",
         "threshold and residual: one effective temperature for the slow part of the dynamics (unproved). Against trajectories the "
-        "threshold is right within 1 % up to 0.3 samples per weight and low beyond (2 to 3 % at 0.5, 5 to 9 % at 0.7), the residual low near it",
+        "threshold is right within 1 % up to 0.3 samples per weight and low beyond (2 to 3 % at 0.5, 5 to 9 % at 0.7), the residual is "
+        "low near it",
         "near samples_per_weight = 1 the aging equations have further roots: above 0.9 is beyond what was checked",
     )
     observables = ("train_error",)

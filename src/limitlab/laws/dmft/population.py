@@ -220,7 +220,7 @@ class MeanFieldSingleIndex(_Population):
     )
     observables = ("test_error", "second_layer", "overlap")
     size_meaning = "number of neurons m (the inputs have 4 m dimensions)"
-    default_sizes = (5, 10, 20)
+    default_sizes = (8, 16, 32)
 
     def predicted(self, times: Floats) -> Values:
         """Equation (11) integrated."""

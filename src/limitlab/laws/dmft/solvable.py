@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.numerics.spectra.marchenko_pastur import quadrature
 
+__all__ = ["least_squares_descent"]
+
 Floats = NDArray[np.float64]
 
 NODES = 256

@@ -18,6 +18,9 @@ from pydantic import model_validator
 from limitlab.laws import Draw, Law, parameter
 from limitlab.models.designs import Design, Entries, draw_design
 from limitlab.numerics.apportion import apportion
+from limitlab.numerics.equivalents import gaps
+
+__all__ = ["gaps"]
 
 Array = NDArray[np.float64]
 

@@ -56,7 +56,7 @@ def circle_flow(angles: ArrayLike, beta: float, times: ArrayLike, *, normalised:
     array([0.5, 0.5])
     """
     grid, theta = checked_times(times), np.asarray(angles, dtype=float)
-    longest = step if normalised else min(step, 0.1 * float(np.exp(-beta)))
+    longest = step if normalised else step * min(1.0, 2 * float(np.exp(-beta)))  # speeds of up to e^beta
     advance = runge_kutta(lambda _, y: angular_velocity(y, beta, normalised))
     out = np.array(list(follow(advance, theta, grid, longest)))
     return out if np.ndim(times) else np.asarray(out[0])

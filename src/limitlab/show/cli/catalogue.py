@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Table
 
-from limitlab.ledger.claims import claims_of
 from limitlab.show.cli.app import app
 from limitlab.show.cli.lawcommand import LawArgument
 from limitlab.show.cli.output import JsonOption, print_facts, print_json, stdout
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 def laws(as_json: JsonOption = False) -> None:
     """List every law: the question it answers, its status and the claims it stands for."""
     from limitlab.lab.registry import all_laws, laws_by_subject
+    from limitlab.ledger.claims import claims_of
 
     if as_json:
         print_json([describe_law(law) for law in all_laws().values()])
@@ -37,6 +37,7 @@ def laws(as_json: JsonOption = False) -> None:
 def show(law_name: LawArgument, as_json: JsonOption = False) -> None:
     """What a law says: its regime, assumptions, parameters and observables."""
     from limitlab.lab.registry import find_law
+    from limitlab.ledger.claims import claims_of
 
     law = find_law(law_name)
     if as_json:

@@ -172,15 +172,15 @@ def compare(
 ) -> None:
     """Do theory and simulation agree? Error budget and verdict; exit code 1 unless the verdict is "agree"."""
     from limitlab.lab.compare import compare as run
+    from limitlab.lab.sweep import checked_seeds
 
     law = single(asked_law(ctx, law_name), "compare").law
     names = chosen(law, observables)
     check_paths(out, plot)
     sizes = read_sizes("size", size) if size is not None else None
     with working(f"comparing {type(law).__name__} with experiments"):
-        count = law.default_seeds if seeds is None else seeds
-        draws = range(seed, seed + max(count, 0))
-        result = run(law, sizes, list(draws), observables=names, engine=read_engine(engine), store=store, progress=False)
+        draws = checked_seeds(law.default_seeds if seeds is None else seeds, least=2)
+        result = run(law, sizes, [seed + number for number in draws], observables=names, engine=read_engine(engine), store=store, progress=False)
     show, describe = (lambda: print_comparison(result)), (lambda: describe_comparison(result))
     deliver(result.dataset, as_json, out, plot, result.plot, show, describe)
     if not result.passed:

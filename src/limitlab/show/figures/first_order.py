@@ -92,7 +92,9 @@ def _curves(network: dict[str, Any], end: float, paths: int, draws: tuple[int, i
         **network,
     )
     times = np.linspace(0, end, steps + 1)
-    gaussian = TwoLayerDynamics(sample_ratio=RATIO, noise=NOISE, frozen=True, times=tuple(times), solver_steps=120, **network)
+    gaussian = TwoLayerDynamics(
+        sample_ratio=RATIO, noise=NOISE, frozen=True, times=tuple(times), solver_steps=120, **network
+    )
     return Curves(times, law.theory(), gaussian.theory(), law.simulate_batch(draws[0], range(draws[1])), draws[0])
 
 

@@ -23,7 +23,9 @@ def frozen_layer(quick: bool = True) -> Figure:
     figure, (left, middle, right) = new_figure(columns=3, width=5.4)
     end, steps = 20.0, 160 if quick else 640
     times = tuple(np.geomspace(0.2, end, 40))
-    limit = InterpolationTransition(samples_per_weight=0.5, kernel=(0, 0.5, 0.3, 0.2), second_layer=0.5, times=times, solver_steps=steps)
+    limit = InterpolationTransition(
+        samples_per_weight=0.5, kernel=(0, 0.5, 0.3, 0.2), second_layer=0.5, times=times, solver_steps=steps
+    )
     wide, widths, gaps = limit.theory().train_error, np.array([10, 20, 40, 80]), []
     for index, width in enumerate(widths):
         curve = limit.finite_width(int(width), solver_steps=2 * steps).theory().train_error
@@ -106,7 +108,12 @@ def plateau(quick: bool = True) -> Figure:
         simulation_points(left, points, value, error, index)
         shift = 0.008 * (index - 1)
         simulation_points(
-            right, points + shift, value / closed, error / closed, index, rf"$\tilde h =$ {label}, $\alpha = {law.samples_per_weight}$"
+            right,
+            points + shift,
+            value / closed,
+            error / closed,
+            index,
+            rf"$\tilde h =$ {label}, $\alpha = {law.samples_per_weight}$",
         )
     right.axhline(1.0, color="grey", linewidth=1)
     across = r"second layer $\gamma\,/\,\gamma_{GF}$"

@@ -15,7 +15,9 @@ from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_
 
 Array = NDArray[np.float64]
 
-GROUPS: dict[str, tuple[float, ...]] = dict(eigenvalues=(0.2, 1.0, 3.0), weights=(0.3, 0.4, 0.3), signal_energy=(0.5, 1.0, 0.2))
+GROUPS: dict[str, tuple[float, ...]] = dict(
+    eigenvalues=(0.2, 1.0, 3.0), weights=(0.3, 0.4, 0.3), signal_energy=(0.5, 1.0, 0.2)
+)
 ALIGNED: dict[str, tuple[float, ...]] = dict(eigenvalues=(1.0, 20.0), weights=(0.95, 0.05), signal_energy=(0.0076, 1.0))
 """Few strong directions that carry the signal: the case in which the best penalty is negative."""
 

@@ -41,7 +41,10 @@ def distance_to_law(quick: bool = True) -> Figure:
     for index, ratio in enumerate((0.4, 2.0)):
         law = MarchenkoPastur(ratio=ratio, entries="sign")
         distances = np.array(
-            [[sup_distance(law.sample_eigenvalues(law.draw(size, s)), law.realised(size)) for s in range(seeds)] for size in sizes]
+            [
+                [sup_distance(law.sample_eigenvalues(law.draw(size, s)), law.realised(size)) for s in range(seeds)]
+                for size in sizes
+            ]
         )
         mean, error = distances.mean(axis=1), distances.std(axis=1, ddof=1) / np.sqrt(seeds)
         line = np.geomspace(sizes[0], sizes[-1], 60)

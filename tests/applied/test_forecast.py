@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import limitlab
-from limitlab.errors import UnreachableTarget
 from limitlab.applied.forecast import Forecast, ForecastWarning, compare_with_sklearn
 from limitlab.applied.forecast.accuracy import accuracy, hidden_tail
 from limitlab.applied.forecast.curves import Population, merged
 from limitlab.applied.forecast.spectrum import from_numbers
+from limitlab.errors import UnreachableTarget
 from limitlab.models.datasets import diabetes, digits, mnist, prepared
 from limitlab.models.kernels import RandomFeatures
 from limitlab.numerics.finite_population import learning_curve

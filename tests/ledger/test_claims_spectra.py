@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from limitlab.ledger import spectra
 from limitlab.laws import MarchenkoPastur
+from limitlab.ledger import spectra
 from limitlab.numerics.spectra import marchenko_pastur as numerics
 
-LAW, CONCENTRATION, EDGES = spectra.CLAIMS
+LAW, CONCENTRATION, EDGES = spectra.law_of_eigenvalues, spectra.concentration, spectra.edges
 
 
 def test_law_of_a_wrong_ratio_is_noticed(monkeypatch):

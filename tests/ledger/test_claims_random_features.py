@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from limitlab.laws.regression import gaussian_equivalence, random_features
 from limitlab.ledger import equivalence
 from limitlab.ledger import random_features as claims
-from limitlab.laws.regression import gaussian_equivalence, random_features
+from limitlab.ledger.measures import common_rate
 from limitlab.models.activations import Moments
 from limitlab.models.random_features import linear_features
 
@@ -17,7 +18,7 @@ def test_common_rate_recovers_an_exponent(rate):
     pulls = []
     for _ in range(40):
         gaps = amplitude * sizes[:, None] ** -rate + error * rng.standard_normal(error.shape)
-        found, uncertainty = claims.common_rate(sizes, gaps, error)
+        found, uncertainty = common_rate(sizes, gaps, error)
         pulls.append((found - rate) / uncertainty)
     assert abs(np.mean(pulls)) < 5 / 40**0.5
     assert 0.5 < np.std(pulls) < 1.5
@@ -26,19 +27,19 @@ def test_common_rate_recovers_an_exponent(rate):
 def test_limit_without_the_unlearned_part_fails(monkeypatch):
     right = random_features.risk
 
-    def wrong(*given):  # the risk as it is sometimes printed: no F*^2
-        values = right(*given)
-        return {**values, "excess_risk": values["excess_risk"] - np.asarray(given[6]) ** 2}
+    def wrong(**given):  # the risk as it is sometimes printed: no F*^2
+        values = right(**given)
+        return {**values, "excess_risk": values["excess_risk"] - given["nonlinear_signal"] ** 2}
 
     monkeypatch.setattr(random_features, "risk", wrong)
-    assert not claims.check_limit(quick=True).passed
+    assert not claims.limiting_risk.run(quick=True).passed
 
 
 def test_a_badly_tuned_ridge_fails(monkeypatch):
     monkeypatch.setattr(claims, "best_ridge", lambda *given: np.full(np.broadcast_shapes(*map(np.shape, given)), 0.01))
     falling, curves = claims.tuned_curves(quick=True)
     assert falling < curves
-    assert not claims.check_best_ridge(quick=True).passed
+    assert not claims.double_descent.run(quick=True).passed
 
 
 def test_unequal_features_fail(monkeypatch):
@@ -47,4 +48,4 @@ def test_unequal_features_fail(monkeypatch):
         "linear_features",
         lambda rng, X, weights, mu: linear_features(rng, X, weights, Moments(mu.mean, mu.linear, 1.2 * mu.nonlinear)),
     )
-    assert not equivalence.check_equivalence(quick=True).passed
+    assert not equivalence.equivalence.run(quick=True).passed
