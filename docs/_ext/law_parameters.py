@@ -21,6 +21,8 @@ def parameter_list(law: type[Law]) -> list[str]:
         kind = "" if meta.kind == "physics" else f" [{meta.kind}]"
         cells = [f"``{name}``", symbol, f"``{meta.default!r}``", allowed(law, name), protect(meta.words + kind)]
         lines += [f"   {'*' if index == 0 else ' '} - {cell}" for index, cell in enumerate(cells)]
+    if not law.outputs():  # what several laws share, not a law
+        return [*lines, ""]
     lines += ["", ".. list-table:: Observables", "   :header-rows: 1", "", "   * - name", "     - symbol", "     - meaning"]
     for name, output in law.outputs().items():
         symbol = f":math:`{output.symbol}`" if output.symbol else ""

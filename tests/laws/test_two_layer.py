@@ -371,7 +371,7 @@ def test_too_few_steps_are_reported() -> None:
 
     with pytest.raises(ConvergenceError, match="use more steps"):
         TwoLayerDynamics(width=20, sample_ratio=40, start_second_layer=6.0, times=40.0, solver_steps=8).theory()
-    with pytest.raises(ConvergenceError, match="solver_steps = 16 .* use more solver_steps") as caught:
+    with pytest.raises(ConvergenceError, match=r"solver_steps = 16 .* use more solver_steps") as caught:
         TwoLayerDynamics(sample_ratio=4, start_second_layer=2.0, times=2.0, solver_steps=16).theory()
     assert caught.value.accuracy > 0.05
     assert caught.value.estimate is not None

@@ -8,7 +8,8 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from limitlab.models.links import Labels, Link, LinkError, misclassification
+from limitlab.models.functions import FunctionError
+from limitlab.models.links import Labels, Link, misclassification
 
 LINKS = {
     "sign": Labels(Link("sign")),
@@ -71,7 +72,7 @@ def test_symmetry_and_orientation():
 
 @pytest.mark.parametrize("bad", [lambda t: t, lambda t: 0.5, lambda t: 1 / 0, 3, "sgn"])
 def test_refusals(bad):
-    with pytest.raises(LinkError, match="link ="):
+    with pytest.raises(FunctionError, match="link ="):
         Link(bad)
 
 

@@ -13,7 +13,6 @@ array([0.      , 0.842701])
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,11 +21,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic import GetJsonSchemaHandler
+from pydantic_core import core_schema
 
-from limitlab.errors import did_you_mean
 from limitlab.models.activation_table import TABLE
+from limitlab.models.functions import FunctionParameter, record, values_of
 from limitlab.numerics.gaussian import expectation, find_kinks, hermite_coefficients, panel_rule
 
 Array = NDArray[np.float64]
@@ -75,15 +74,7 @@ class Moments:
         return self.mean**2 + self.linear**2 + self.nonlinear**2
 
 
-class ActivationError(ValueError):
-    """Something that is no activation; `reason` says why, without naming the parameter."""
-
-    def __init__(self, given: Any, reason: str):
-        super().__init__(f"activation = {given!r} is not allowed: {reason}")
-        self.reason = reason
-
-
-class Activation:
+class Activation(FunctionParameter):
     """An activation function with what laws need to know of it. Immutable; a valid type for a law's parameter.
 
     Parameters
@@ -97,9 +88,7 @@ class Activation:
 
     Notes
     -----
-    In JSON a named activation is its name, moments are an object, and a function is recorded as "module:name#fingerprint",
-    where the fingerprint is made from values of the function: enough to tell results apart. Such a record is never turned
-    back into a function.
+    In JSON a named activation is its name, moments are an object, and a function is a record that tells results apart.
 
     Examples
     --------
@@ -108,10 +97,13 @@ class Activation:
     >>> Activation("rleu")
     Traceback (most recent call last):
         ...
-    limitlab.models.activations.ActivationError: activation = 'rleu' is not allowed: unknown activation, did you mean 'relu'?
+    limitlab.models.functions.FunctionError: activation = 'rleu' is not allowed: unknown activation, did you mean 'relu'?
     >>> Activation(lambda x: np.maximum(x - 0.5, 0)).kinks
     (0.5,)
     """
+
+    KIND = "activation"
+    MUST_BE = "a name, a function of arrays, or Moments(mean, linear, nonlinear)"
 
     def __init__(
         self,
@@ -134,33 +126,36 @@ class Activation:
         elif callable(given):
             self._from_function(given)
         else:
-            raise ActivationError(given, "must be a name, a function of arrays, or Moments(mean, linear, nonlinear)")
+            raise self.refusal(given)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The named activations."""
+        return NAMES
 
     def _from_name(self, name: str) -> None:
-        if name not in TABLE:
-            if ":" in name:
-                raise ActivationError(name, "this names a function of another program; pass the function itself")
-            raise ActivationError(name, f"unknown activation, {did_you_mean(name, NAMES)}")
-        entry = TABLE[name]
-        self.name: str = name
+        entry = TABLE[self.checked_name(name)]
+        self.name = name
         self._function: Callable[[Any], Any] | None = entry.function
         self._source = (entry.derivative, entry.second_derivative, entry.kinks)
         self._parity = entry.parity
         self._moments = None if entry.moments is None else Moments(*entry.moments)
-        self._key: Any = name
+        self._key = name
 
     def _from_moments(self, given: Moments | Mapping[str, float]) -> None:
         if isinstance(given, Mapping) and set(given) != {"mean", "linear", "nonlinear"}:
-            raise ActivationError(given, "moments have exactly the entries mean, linear and nonlinear")
+            raise self.refusal(given, "moments have exactly the entries mean, linear and nonlinear")
         self._moments = given if isinstance(given, Moments) else Moments(**given)
         self.name = "moments"
         self._function = None
         self._key = self._moments
 
     def _from_function(self, function: Callable[[Any], Any]) -> None:
-        values = _probe(function)
-        module, name = (getattr(function, part, None) for part in ("__module__", "__qualname__"))
-        self.name = f"{module or 'builtins'}:{name or type(function).__qualname__}#{_fingerprint(values)}"
+        points = np.linspace(-4.0, 4.0, 33) + 1e-3
+        values = [values_of(Activation, function, points)]
+        values += [values_of(Activation, slope, points) for slope in self._source[:2] if slope is not None]
+        values += [np.array(self._source[2], dtype=float)] if self._source[2] is not None else []
+        self.name = record(function, *values)
         self._function = function
         self._key = (function, *self._source)
 
@@ -193,46 +188,31 @@ class Activation:
             return self._source[2] or ()
         return _found_kinks(self)
 
+    @property
+    def known_moments(self) -> Moments | None:
+        """Moments that need no quadrature: given ones, or closed forms of a named activation."""
+        return self._moments
+
+    @property
+    def parity(self) -> str | None:
+        """ "even" or "odd" for named activations that are, else None."""
+        return self._parity
+
     def __repr__(self) -> str:
         return f"Activation({self._moments!r})" if self._function is None else f"Activation({self.name!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Activation) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = self._moments if self._function is None else self.name if self.name in TABLE else self._function
         return _rebuilt, (given, *(self._source if callable(given) else ()))
 
-    # -- pydantic ----------------------------------------------------------------------------------------------------
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        return core_schema.no_info_plain_validator_function(
-            cls._validated,
-            serialization=core_schema.plain_serializer_function_ser_schema(cls._serialised, info_arg=True),
-        )
-
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         number = {"type": "number"}
         entries = dict(type="object", properties=dict(mean=number, linear=number, nonlinear=number))
-        return {"anyOf": [{"type": "string", "enum": list(NAMES)}, entries]}
-
-    @classmethod
-    def _validated(cls, given: Any) -> Activation:
-        try:
-            return cls(given)
-        except ValueError as error:
-            reason = error.reason if isinstance(error, ActivationError) else str(error)
-            raise PydanticCustomError("activation", reason) from None  # type: ignore[arg-type]
+        return {"anyOf": [super().__get_pydantic_json_schema__(schema, handler), entries]}
 
     def _serialised(self, info: core_schema.SerializationInfo) -> Any:
-        if self._function is None:
-            return asdict(self._moments)  # type: ignore[arg-type]
-        return self.name if self.name in TABLE or info.mode == "json" else self
+        return asdict(self._moments) if self._function is None and self._moments else super()._serialised(info)
 
 
 def moments(activation: Activation | Moments | str | Callable[[Any], Any]) -> Moments:
@@ -268,8 +248,8 @@ def hermite(activation: Activation | str | Callable[[Any], Any], degree: int) ->
 
 @lru_cache(maxsize=256)
 def _moments(activation: Activation) -> Moments:
-    if activation._moments is not None:
-        return activation._moments
+    if activation.known_moments is not None:
+        return activation.known_moments
     mean, linear = hermite_coefficients(activation, 1, kinks=activation.kinks)
 
     def rest(x: Array) -> Array:
@@ -289,11 +269,11 @@ def _moments(activation: Activation) -> Moments:
 @lru_cache(maxsize=256)
 def _hermite(activation: Activation, degree: int) -> Array:
     coefficients = np.array(hermite_coefficients(activation, degree, kinks=activation.kinks))
-    if activation._moments is not None:
-        known = (activation._moments.mean, activation._moments.linear)
+    if activation.known_moments is not None:
+        known = (activation.known_moments.mean, activation.known_moments.linear)
         coefficients[: degree + 1][:2] = known[: degree + 1]
-    if activation._parity is not None:
-        coefficients[3 if activation._parity == "even" else 2 :: 2] = 0.0
+    if activation.parity is not None:
+        coefficients[3 if activation.parity == "even" else 2 :: 2] = 0.0
     return coefficients
 
 
@@ -312,22 +292,3 @@ def _as_array(x: Any) -> Any:
         return x
     array = np.asarray(x)
     return array if array.dtype.kind == "f" else array.astype(float)
-
-
-def _probe(function: Callable[[Any], Any]) -> Array:
-    """Values at a few points, after making sure that the function is one of arrays."""
-    points = np.linspace(-4.0, 4.0, 33) + 1e-3
-    try:
-        values = np.asarray(function(points), dtype=float)
-    except Exception as error:
-        raise ActivationError(function, f"it failed on an array ({error}); try numpy.vectorize(function)") from error
-    if values.shape != points.shape or not np.all(np.isfinite(values)):
-        raise ActivationError(function, "must map an array of numbers to finite numbers, one for each")
-    return values
-
-
-def _fingerprint(values: Array) -> str:
-    """Eight hexadecimal digits made from nine decimal ones of every value."""
-    digits = np.round(values / max(float(np.max(np.abs(values))), 1e-300), 9) + 0.0
-    text = f"{np.max(np.abs(values)):.8e} " + " ".join(f"{digit:.9f}" for digit in digits)
-    return hashlib.sha256(text.encode()).hexdigest()[:8]

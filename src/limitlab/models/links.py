@@ -10,19 +10,17 @@ Any function of arrays with values in [0, 1] is a link too, used as f(b t).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import PydanticCustomError, core_schema
 
-from limitlab.errors import did_you_mean
+from limitlab.models.functions import FunctionParameter, record, values_of
 from limitlab.numerics.gaussian import find_kinks
+from limitlab.numerics.panel_rules import GROWTH, gaussian_panels, graded_rule
 
 Array = NDArray[np.float64]
 
@@ -30,20 +28,10 @@ NAMES = ("sign", "probit", "logit", "flip")
 """The named links."""
 
 SAME = 1e-9  # how well f(t) + f(-t) = 1 has to hold for a link to count as symmetric
-GROWTH = 2.5  # of the panels away from a place where something varies fast
 INNER_REACH, INNER_PANEL = 10.0, 2.0  # of the noise that blurs a link
-REACH, PANEL = 13.0, 2.0  # end of the rules, in standard deviations, and width of their widest panels
 
 
-class LinkError(ValueError):
-    """A link that cannot be used; `reason` says why."""
-
-    def __init__(self, given: Any, reason: str):
-        super().__init__(f"link = {given!r} is not allowed: {reason}")
-        self.reason = reason
-
-
-class Link:
+class Link(FunctionParameter):
     """A link function without its strength: a name or a function of arrays. A valid type for a law's parameter.
 
     Examples
@@ -53,57 +41,33 @@ class Link:
     >>> Link("logti")
     Traceback (most recent call last):
         ...
-    limitlab.models.links.LinkError: link = 'logti' is not allowed: unknown link, did you mean 'logit'?
+    limitlab.models.functions.FunctionError: link = 'logti' is not allowed: unknown link, did you mean 'logit'?
     """
+
+    KIND = "link"
+    MUST_BE = f"one of {', '.join(NAMES)} or a function of arrays with values in [0, 1]"
 
     def __init__(self, given: Any):
         self.function: Callable[[Any], Any] | None = None
         if isinstance(given, Link):
             self.__dict__.update(given.__dict__)
         elif isinstance(given, str):
-            if given not in NAMES:
-                raise LinkError(given, f"unknown link, {did_you_mean(given, NAMES)}")
-            self.name = given
+            self.name = self.checked_name(given)
         elif callable(given):
-            values = _probe(given)
-            place = f"{getattr(given, '__module__', None) or 'builtins'}:{getattr(given, '__qualname__', 'function')}"
-            self.name = f"{place}#{hashlib.sha256(np.round(values, 9).tobytes()).hexdigest()[:8]}"
+            points = np.linspace(-6.0, 6.0, 49) + 1e-3
+            self.name = record(given, _probabilities(given, values_of(Link, given, points)))
             self.function = given
         else:
-            raise LinkError(given, f"must be one of {', '.join(NAMES)} or a function of arrays with values in [0, 1]")
+            raise self.refusal(given)
+        self._key = (self.name, self.function)
 
-    def __repr__(self) -> str:
-        return f"Link({self.name!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Link) and (self.name, self.function) == (other.name, other.function)
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.function))
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The named links."""
+        return NAMES
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Link, (self.function if self.function is not None else self.name,)
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        return core_schema.no_info_plain_validator_function(
-            cls._validated,
-            serialization=core_schema.plain_serializer_function_ser_schema(cls._serialised, info_arg=True),
-        )
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"type": "string", "enum": list(NAMES)}
-
-    @classmethod
-    def _validated(cls, given: Any) -> Link:
-        try:
-            return cls(given)
-        except LinkError as error:
-            raise PydanticCustomError("link", error.reason) from None  # type: ignore[arg-type]
-
-    def _serialised(self, info: core_schema.SerializationInfo) -> Any:
-        return self.name if self.function is None or info.mode == "json" else self
 
 
 @dataclass(frozen=True)
@@ -127,7 +91,7 @@ class Labels:
 
         t = np.asarray(score, dtype=float)
         if self.link.function is not None:
-            return _checked(self.link, self.link.function(self.strength * t), t)
+            return _probabilities(self.link, np.asarray(self.link.function(self.strength * t), dtype=float))
         if self.link.name == "probit":
             return np.asarray(ndtr(self.strength * t))
         if self.link.name == "logit":
@@ -236,43 +200,9 @@ class Labels:
         for place, width in self.layers:
             for offset in (0.0, *(np.outer((-1, 1), width * GROWTH ** np.arange(0, 4)).ravel() if width else ())):
                 edges = np.hstack([edges, ((place + offset - alignment * x) / spread)[:, None]])
-        edges = np.sort(np.clip(edges, -INNER_REACH, INNER_REACH), axis=1)
-        points, weights = _legendre(order)
-        panels = np.diff(edges, axis=1)[..., None]
-        g = (edges[:, :-1, None] + panels * points).reshape(len(x), -1)
-        weight = (panels * weights).reshape(g.shape) * np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi)
+        g, weight = gaussian_panels(np.sort(np.clip(edges, -INNER_REACH, INNER_REACH), axis=1), order)
         f = self.probability((alignment * x[:, None] + spread * g).ravel()).reshape(g.shape)
         return (weight * f).sum(axis=1), (weight * g * f).sum(axis=1) / spread
-
-
-def graded_rule(layers: Sequence[tuple[float, float]], order: int = 24) -> tuple[Array, Array]:
-    """A rule for Gaussian averages whose panels shrink geometrically towards every (place, width) of fast variation.
-
-    >>> from scipy.special import ndtr
-    >>> t, w = graded_rule([(0.3, 1e-4)])
-    >>> bool(abs(w @ ndtr((t - 0.3) / 1e-4) - ndtr(-0.3 / np.sqrt(1 + 1e-8))) < 1e-14)
-    True
-    """
-    edges = set(np.arange(-REACH, REACH + 1, PANEL).tolist())
-    for place, width in layers:
-        if abs(place) < REACH:
-            edges.add(place)
-            step = width
-            while 0 < step < PANEL:
-                edges.update((place - step, place + step))
-                step *= GROWTH
-    corners = np.array(sorted(edge for edge in edges if abs(edge) <= REACH))
-    points, weights = _legendre(order)
-    panels = np.diff(corners)[:, None]
-    nodes = (corners[:-1, None] + panels * points).ravel()
-    return nodes, (panels * weights).ravel() * np.exp(-(nodes**2) / 2) / np.sqrt(2 * np.pi)
-
-
-@lru_cache(maxsize=8)
-def _legendre(order: int) -> tuple[Array, Array]:
-    """Gauss-Legendre nodes and weights on [0, 1]."""
-    points, weights = np.polynomial.legendre.leggauss(order)
-    return (points + 1) / 2, weights / 2
 
 
 def misclassification(labels: Labels, alignment: float, offset: float = 0.0) -> float:
@@ -297,17 +227,7 @@ def misclassification(labels: Labels, alignment: float, offset: float = 0.0) -> 
     return float(w @ (p * ndtr(-u) + (1 - p) * ndtr(u)))
 
 
-def _probe(function: Callable[[Any], Any]) -> Array:
-    points = np.linspace(-6.0, 6.0, 49) + 1e-3
-    try:
-        values = function(points)
-    except Exception as error:
-        raise LinkError(function, f"it failed on an array ({error}); try numpy.vectorize(function)") from error
-    return _checked(function, values, points)
-
-
-def _checked(link: Any, values: Any, points: Array) -> Array:
-    array = np.asarray(values, dtype=float)
-    if array.shape != points.shape or not ((array >= 0) & (array <= 1)).all():
-        raise LinkError(link, "must map an array of numbers to probabilities between 0 and 1, one for each")
-    return array
+def _probabilities(link: Any, values: Array) -> Array:
+    if not ((values >= 0) & (values <= 1)).all():
+        raise Link.refusal(link, "must map an array of numbers to probabilities between 0 and 1, one for each")
+    return values

@@ -40,40 +40,6 @@ def hermite_rule(order: int) -> tuple[Array, Array]:
     return nodes, weights
 
 
-def panel_rule(kinks: Kinks = (), *, order: int = 24, width: float = 2.0, reach: float = 14.0) -> tuple[Array, Array]:
-    """A fixed composite rule for the standard Gaussian, for laws that average many functions with the same kinks.
-
-    Gauss-Legendre nodes on panels of at most the given width between -reach and reach, with every kink as a panel edge; the
-    weights contain the Gaussian density.
-
-    Parameters
-    ----------
-    kinks
-        Points where the functions to be averaged, or their derivatives, jump.
-    order
-        Nodes per panel.
-    width, reach
-        Width of the panels and end of the last one.
-
-    Examples
-    --------
-    >>> nodes, weights = panel_rule(kinks=(0.0,))
-    >>> bool(abs(weights @ np.abs(nodes) - np.sqrt(2 / np.pi)) < 1e-15)
-    True
-    """
-    inside = [kink for kink in kinks if -reach < kink < reach]
-    corners = np.unique([-reach, *inside, reach])
-    edges = np.unique(np.concatenate([np.linspace(a, b, int(np.ceil((b - a) / width)) + 1) for a, b in _pairs(corners)]))
-    points, weights = np.polynomial.legendre.leggauss(order)
-    half = np.diff(edges)[:, None] / 2
-    nodes = (edges[:-1, None] + half * (points + 1)).ravel()
-    return nodes, (half * weights).ravel() * np.exp(-(nodes**2) / 2) / np.sqrt(2 * np.pi)
-
-
-def _pairs(corners: Array) -> list[tuple[float, float]]:
-    return list(zip(corners[:-1].tolist(), corners[1:].tolist(), strict=True))
-
-
 def averages(
     f: Callable[[Array], Array], mean: Array, std: Array, kinks: Kinks | None, tolerance: float
 ) -> tuple[Array, Array, Array]:

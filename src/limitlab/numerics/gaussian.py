@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 
 from limitlab.numerics.averages import Array, Function, Kinks, averages, checked, declared_kinks, values_at
 from limitlab.numerics.averages import hermite_rule as hermite_rule
-from limitlab.numerics.averages import panel_rule as panel_rule
 from limitlab.numerics.kinks import find_kinks as find_kinks
 from limitlab.numerics.pairs import pair_expectation as pair_expectation
+from limitlab.numerics.panel_rules import panel_rule as panel_rule
 
 
 @overload

@@ -15,7 +15,7 @@ from limitlab.applied.forecast.band import Profile, profile
 from limitlab.applied.forecast.spectrum import Spectrum
 from limitlab.applied.forecast.tail import extrapolate
 from limitlab.errors import UnreachableTarget
-from limitlab.numerics.finite_population import learning_curve
+from limitlab.laws.regression.finite_population import learning_curve
 
 Array = NDArray[np.float64]
 

@@ -24,8 +24,8 @@ from limitlab.applied.forecast.targets import (
     require_variation,
     warn_of_duplicates,
 )
+from limitlab.laws.regression.finite_population_flow import flow_curve
 from limitlab.models.kernels import Kernel, make_kernel
-from limitlab.numerics.finite_population_flow import flow_curve
 
 Array = NDArray[Any]
 

@@ -49,7 +49,7 @@ class Extrapolation(NamedTuple):
     Attributes
     ----------
     test_error, train_error, degrees_of_freedom, effective_ridge
-        As in `numerics.finite_population.LearningCurve`.
+        As in `laws.regression.finite_population.LearningCurve`.
     doubt
         Relative uncertainty from the power law, 0 where the data reach.
     fitted_ridge

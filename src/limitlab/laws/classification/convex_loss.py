@@ -25,8 +25,9 @@ from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.classification.populations import Averages, Population
 from limitlab.laws.classification.random_features_margin import FeatureClassifier, LabelledFeatures
-from limitlab.models.links import Labels, graded_rule, misclassification
+from limitlab.models.links import Labels, misclassification
 from limitlab.models.losses import Loss, LossName, fit, loss
+from limitlab.numerics.panel_rules import graded_rule
 
 __all__ = ["ConvexLoss"]
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab.errors import ConvergenceError
 from limitlab.models.activations import Activation, hermite
 from limitlab.models.tabulated import derivative_of
-from limitlab.numerics.gaussian import panel_rule
+from limitlab.numerics.panel_rules import between_kinks, panel_rule
 
 Array = NDArray[np.float64]
 Case = Literal["escapes", "wrong sign", "none"]
@@ -163,7 +163,7 @@ def _averages_at(m: float, f: Activation, g: Activation, slope: Callable[[Any], 
     """One correlation: panels in w, and in t of z = m w + sqrt(1 - m^2) t panels between the kinks of f."""
     spread = math.sqrt((1 - m) * (1 + m))
     w, weight = panel_rule((*g.kinks, *_layers(f.kinks, m, spread)), order=NODES, reach=REACH)
-    t, inner = between_kinks(f.kinks, m * w, spread)
+    t, inner = between_kinks(f.kinks, m * w, spread, panels=PANELS, order=NODES, reach=REACH)
     values = np.broadcast_to(np.asarray(f((m * w[:, None] + spread * t).ravel()), dtype=float), t.size).reshape(t.shape)
     student, gain = (np.broadcast_to(np.asarray(h(w), dtype=float), w.shape) for h in (g, slope))
     mean, tilt = (inner * values).sum(axis=1), (inner * values * t).sum(axis=1)
@@ -177,25 +177,6 @@ def _layers(kinks: tuple[float, ...], m: float, spread: float) -> list[float]:
         return []
     distances = spread * 2.0 ** np.arange(-1, max(1, math.ceil(math.log2(4 / spread))))
     return [kink / m + side * distance for kink in kinks for distance in (0.0, *distances) for side in (-1, 1)]
-
-
-def between_kinks(kinks: tuple[float, ...], mean: Array, spread: float) -> tuple[Array, Array]:
-    """Nodes and Gaussian weights in t, rows for the means, with panels that end where mean + spread t is a kink."""
-    places = np.clip((np.asarray(kinks, dtype=float) - mean[:, None]) / spread, -REACH, REACH)
-    ends = np.sort(np.concatenate([np.full((mean.size, 1), -REACH), places, np.full((mean.size, 1), REACH)], axis=1), axis=1)
-    points, weights = _gauss()
-    fractions = ((np.arange(PANELS)[:, None] + (1 + points) / 2) / PANELS).ravel()
-    length = np.diff(ends, axis=1)[:, :, None]
-    t = (ends[:, :-1, None] + length * fractions).reshape(mean.size, -1)
-    share = (length * np.tile(weights / (2 * PANELS), PANELS)).reshape(mean.size, -1)
-    return t, share * np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
-
-
-@cache
-def _gauss() -> tuple[Array, Array]:
-    """The Gauss-Legendre rule on a panel [-1, 1]."""
-    points, weights = np.polynomial.legendre.leggauss(NODES)
-    return points, weights
 
 
 def _squares(f: Activation, g: Activation, slope: Callable[[Any], Any]) -> tuple[float, float, float]:

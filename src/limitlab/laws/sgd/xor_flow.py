@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.sgd.information import between_kinks
 from limitlab.numerics.ode import Trajectory, integrate
+from limitlab.numerics.panel_rules import between_kinks
 from limitlab.numerics.stepping import follow, runge_kutta
 
 __all__ = ["XorDynamics"]
@@ -65,7 +65,7 @@ def xor_velocity(
 def _nodes(width: int, mean: float, spread: float, snr: float, points: int, scramble: int) -> tuple[Array, Array]:
     """Standard Gaussian points (rows) and weights for averages over the preactivations."""
     if width == 1:
-        nodes, weights = between_kinks((0.0,), np.array([mean]), spread / math.sqrt(snr))
+        nodes, weights = between_kinks((0.0,), np.array([mean]), spread / math.sqrt(snr), panels=6, order=16, reach=12.0)
         return nodes.T, weights[0]
     return _sobol(width, points, scramble)
 

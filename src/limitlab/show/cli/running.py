@@ -180,7 +180,9 @@ def compare(
     sizes = read_sizes("size", size) if size is not None else None
     with working(f"comparing {type(law).__name__} with experiments"):
         draws = checked_seeds(law.default_seeds if seeds is None else seeds, least=2)
-        result = run(law, sizes, [seed + number for number in draws], observables=names, engine=read_engine(engine), store=store, progress=False)
+        seeds_used = [seed + number for number in draws]
+        options: dict[str, Any] = dict(engine=read_engine(engine), store=store, progress=False)
+        result = run(law, sizes, seeds_used, observables=names, **options)
     show, describe = (lambda: print_comparison(result)), (lambda: describe_comparison(result))
     deliver(result.dataset, as_json, out, plot, result.plot, show, describe)
     if not result.passed:

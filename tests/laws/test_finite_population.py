@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from limitlab.laws.regression.finite_population import learning_curve
 from limitlab.numerics.equivalents import ridge_equivalent
-from limitlab.numerics.finite_population import learning_curve
 from references import reference
 
 CURVES = reference("ridge", "learning_curve_finite_population")

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
+from limitlab.laws.regression.finite_population import learning_curve
 from limitlab.numerics.contours import parabola
-from limitlab.numerics.finite_population import learning_curve
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
