@@ -46,7 +46,8 @@ def promised_modules() -> list[str]:
     return [
         name
         for name in module_names()
-        if name in ("limitlab", "limitlab.laws", "limitlab.ledger", "limitlab.testing") or name.startswith("limitlab.numerics.")
+        if name in ("limitlab", "limitlab.laws", "limitlab.ledger", "limitlab.testing")
+        or name.startswith("limitlab.numerics.")
     ]
 
 

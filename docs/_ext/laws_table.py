@@ -67,10 +67,14 @@ def names_table() -> str:
             meaning[parameter], kinds[parameter] = meta.description, meta.kind
     lines = ["| parameter | means | kind | laws |", "|---|---|---|---:|"]
     lines += [
-        f"| `{name}` | {meaning[name]} | {kinds[name]} | {len(laws)} |" for name, laws in sorted(users.items()) if len(laws) > 1
+        f"| `{name}` | {meaning[name]} | {kinds[name]} | {len(laws)} |"
+        for name, laws in sorted(users.items())
+        if len(laws) > 1
     ]
     lines += ["", "| observable | means | symbol |", "|---|---|---|"]
-    lines += [f"| `{name}` | {meta.long_name} | ${meta.symbol}$ |" for name, meta in sorted(VOCABULARY.items()) if meta.symbol]
+    lines += [
+        f"| `{name}` | {meta.long_name} | ${meta.symbol}$ |" for name, meta in sorted(VOCABULARY.items()) if meta.symbol
+    ]
     return "\n".join(lines)
 
 

@@ -27,7 +27,9 @@ def found(package: str, folders: Iterable[str]) -> dict[str, str]:
     homes: dict[str, str] = {}
     for folder in map(Path, folders):
         for path in sorted(folder.rglob("*.py")):
-            listed = _ALL.search(path.read_text(encoding="utf-8")) if path.parent != folder or path.stem != "__init__" else None
+            listed = (
+                _ALL.search(path.read_text(encoding="utf-8")) if path.parent != folder or path.stem != "__init__" else None
+            )
             if listed is None:
                 continue
             parts = [part for part in path.relative_to(folder).with_suffix("").parts if part != "__init__"]

@@ -283,7 +283,6 @@ def _coordinates(law: Law) -> None:
         assert meta.dimension not in single.dims, f"a single {name} keeps the dimension {meta.dimension}"
 
 
-
 # -- the experiment -----------------------------------------------------------------------------------------------------
 
 

@@ -168,8 +168,9 @@ def _brackets(line: Line, grid: Array, values: Array, wanted: float) -> list[tup
     gap = values - wanted
     found = [(float(grid[i]), float(grid[i + 1])) for i in np.flatnonzero(gap[:-1] * gap[1:] < 0)]
     for i in range(1, len(grid) - 1):
-        dips = gap[i] > 0 and gap[i] <= min(gap[i - 1], gap[i + 1])
-        peaks = gap[i] < 0 and gap[i] >= max(gap[i - 1], gap[i + 1])
+        flat = gap[i] == gap[i - 1]  # of a flat stretch only the end can hide a turn
+        dips = not flat and 0 < gap[i] <= min(gap[i - 1], gap[i + 1])
+        peaks = not flat and 0 > gap[i] >= max(gap[i - 1], gap[i + 1])
         if not (dips or peaks) or not np.isfinite(gap[i - 1 : i + 2]).all():
             continue
         sign = 1.0 if dips else -1.0

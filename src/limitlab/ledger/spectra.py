@@ -77,7 +77,9 @@ def law_of_eigenvalues(quick: bool) -> Outcome:
         measured[f"mean sup distance at p = {sizes[-1]}, ratio {ratio:g}"] = distance[-1]
         measured[f"sup distance to the law of ratio {1 / ratio:g}"] = sup_distance(draws[sizes[-1]][0], swapped)
     mixed = SampleCovariance(ratio=0.4, eigenvalues=(1.0, 3.0), weights=(0.7, 0.3), entries="sign")
-    criteria.append(agrees("a population of two groups, by Silverstein's equation:", compare(mixed, seeds=80 if quick else 400)))
+    criteria.append(
+        agrees("a population of two groups, by Silverstein's equation:", compare(mixed, seeds=80 if quick else 400))
+    )
     exact, printed = _self_consistency()
     integral, inversion, inversion_rate = _inversion()
     criteria += [

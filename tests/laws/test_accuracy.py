@@ -1,0 +1,45 @@
+"""Accuracy is an accuracy: solved again with more effort, no prediction moves by more than three times the error it states."""
+
+import zlib
+
+import numpy as np
+import pytest
+
+from limitlab.lab.registry import all_laws
+from limitlab.testing import true_errors
+
+POINTS = 3
+SOLVED = {name: law for name, law in all_laws().items() if law().finer() != law()}
+
+
+def random_point(law, rng):
+    """The law with its numbers moved by up to a quarter, at random; a move that it refuses is drawn again."""
+    metas = type(law).parameters()
+    for _ in range(50):
+        changes = {
+            name: getattr(law, name) * rng.uniform(0.8, 1.25)
+            for name, meta in metas.items()
+            if meta.kind == "physics" and type(getattr(law, name)) is float and np.isfinite(getattr(law, name))
+        }
+        try:
+            return law.replace(**changes)
+        except ValueError:
+            continue
+    raise AssertionError(f"no valid point near {law!r}")
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_the_stated_error_is_honest(name):
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    points = SOLVED[name].check_points()
+    for number in range(POINTS):
+        law = random_point(points[number % len(points)], rng)
+        for observable, (change, stated) in true_errors(law).items():
+            assert change <= 3 * stated + 1e-13, f"{law!r}: {observable} states {stated:.2g} and moves by {change:.2g}"
+
+
+def test_laws_without_solver_options_claim_only_rounding():
+    """A law that cannot be asked for more effort is a closed form, or reports the error of its own root finding or quadrature."""
+    for name, law in all_laws().items():
+        if name not in SOLVED:
+            assert law().theory().attrs["accuracy"] < 1e-9, name
