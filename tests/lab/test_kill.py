@@ -51,13 +51,8 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 def start(file, **options):
     paths = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": paths}
-    command = [sys.executable, "-m", "limitlab", "sweep", str(file)]
-    return subprocess.Popen(command, cwd=file.parent, env=environment, preexec_fn=hears_ctrl_c, **options)
-
-
-def hears_ctrl_c():
-    """A child of a process that ignores SIGINT (nohup, a background job) would ignore it too."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    command = [sys.executable, str(HERE.parent / "hears_ctrl_c.py"), "sweep", str(file)]
+    return subprocess.Popen(command, cwd=file.parent, env=environment, **options)
 
 
 def wait_until(condition, process=None, seconds=60.0):

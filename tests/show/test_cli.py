@@ -629,17 +629,10 @@ ratio = [0.5, 2.0]
 """
 
 
-def hears_ctrl_c() -> None:
-    """A child of a process that ignores SIGINT (nohup, a background job) would ignore it too."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def test_ctrl_c_of_a_running_sweep(tmp_path: Path) -> None:
     (tmp_path / "long.toml").write_text(LONG)
-    command = [sys.executable, "-m", "limitlab", "sweep", "long.toml"]
-    running = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears_ctrl_c
-    )
+    command = [sys.executable, str(ROOT / "tests" / "hears_ctrl_c.py"), "sweep", "long.toml"]
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob("long/cells/*/*.npz")) and time.monotonic() < deadline:
