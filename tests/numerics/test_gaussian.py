@@ -57,7 +57,7 @@ def test_gauss_hermite_has_order_one_at_a_kink():
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_panel_rule_has_order_twice_its_nodes(order):
     """On a function with a kink that is a panel edge: error ~ width^(2 order)."""
-    widths = 2.0 ** -np.arange(1, 4)
+    widths = 2.0 ** -np.arange(3) * (0.5 if order < 4 else 1.0)  # narrower panels of order 4 leave only rounding
     exact = math.exp(0.5) * 2 * ndtr(1.0)  # E exp|Z|
     rules = [panel_rule((0.0,), order=order, width=width) for width in widths]
     errors = [abs(weights @ np.exp(np.abs(nodes)) - exact) for nodes, weights in rules]
