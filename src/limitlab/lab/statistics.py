@@ -56,6 +56,37 @@ def extrapolate(sizes: Array, gaps: Array, errors: Array, draws: int, rate: floa
     return Extrapolation((hat * gaps).sum(axis=0), np.sqrt(total), freedom, correction)
 
 
+def lack_of_fit(
+    sizes: Array, gaps: Array, errors: Array, draws: int, rate: float, fit: Extrapolation
+) -> tuple[Array, Array]:
+    """Does (1) describe the gaps? For every column a p-value, and the largest residual.
+
+    The next term of the expansion, c size^-2r, is not held against the law as long as it is at most half of the leading one at the
+    largest size, which is what the finite-size allowance grants. With as many coefficients as sizes there is nothing to test (p = 1).
+
+    >>> sizes = np.array([50.0, 100.0, 200.0])
+    >>> straight, bent = (3 / sizes)[:, None], np.array([[0.0], [0.2], [0.0]])
+    >>> errors = np.full((3, 1), 0.01)
+    >>> [bool(lack_of_fit(sizes, g, errors, 20, 1.0, extrapolate(sizes, g, errors, 20, 1.0))[0][0] < 1e-3) for g in (straight, bent)]
+    [False, True]
+    """
+    from scipy.special import fdtrc
+
+    count = gaps.shape[1]
+    exact = len(sizes) == 1 or np.isinf(rate)
+    freedom = len(sizes) - (1 if exact else 2)
+    x = np.ones(len(sizes)) if exact else (sizes / sizes[-1]) ** -rate
+    residual = gaps - fit.intercept - fit.correction * x[:, None]
+    if freedom < 1:
+        return np.ones(count), np.zeros(count)
+    following = np.abs(fit.correction) / 2 * x[:, None] ** 2
+    refit = extrapolate(sizes, following, errors, draws, rate)
+    unexplained = following - refit.intercept - refit.correction * x[:, None]
+    distance, granted = (np.sqrt(((part / errors) ** 2).sum(axis=0)) for part in (residual, unexplained))
+    statistic = np.maximum(distance - granted, 0.0) ** 2 / freedom
+    return np.asarray(fdtrc(freedom, max(draws - 1, 1), statistic)), np.abs(residual).max(axis=0)
+
+
 def steadied(errors: Array, floor: float) -> Array:
     """Standard errors without accidental zeros: a few draws of a discrete observable may coincide at one size.
 

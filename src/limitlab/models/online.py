@@ -194,7 +194,8 @@ def fresh_sample(rng: Any, model: Any, m: float) -> tuple[float, float, float, f
     return model.sample(rng, model, m)
 
 
-@overload(fresh_sample, strict=False)  # a sample function need not be annotated
+# not strict: a sample function need not be annotated; inlined: a call would count references to its tables at every step
+@overload(fresh_sample, strict=False, inline="always")
 def _compiled_sample(rng: Any, model: Any, m: float) -> Any:
     return model.instance_class.sample
 
@@ -214,7 +215,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-@numba.njit(nogil=True)  # kept on disk as a part of the loops
+@numba.njit(nogil=True, inline="always")  # kept on disk as a part of the loops
 def _next(rng: Any, model: Any, m: float, dimension: int, step: float) -> float:
     """One step of the chain."""
     z, t, w, gain = fresh_sample(rng, model, m)
