@@ -48,7 +48,7 @@ class Entry:
     scale: float
     rate: float
     rate_error: float
-    declared_rate: float
+    declared_rates: tuple[float, float]
     misfit_p: float
     misfit: float
     last_gap: float  # at the largest size
@@ -68,11 +68,16 @@ class Entry:
         """The gap that is noticed with probability 0.9."""
         return (critical + POWER) * self.standard_error + self.allowance + self.numerical
 
+    @property
+    def exact(self) -> bool:
+        """Whether the law is declared to be exact at every size."""
+        return bool(np.isinf(self.declared_rates[0]))
+
     def wrong_rate(self) -> bool:
         """Whether the gap visibly falls at another rate than declared (by half of it: the next order explains less)."""
-        if not (np.isfinite(self.rate) and np.isfinite(self.declared_rate)):
-            return False
-        return abs(self.rate - self.declared_rate) > 4 * self.rate_error + self.declared_rate / 2
+        low, high = self.declared_rates
+        outside = max(low - self.rate, self.rate - high)  # NaN where no rate can be seen
+        return not self.exact and bool(outside > 4 * self.rate_error + low / 2)
 
 
 @dataclass(frozen=True)
@@ -115,8 +120,11 @@ def entries_of(law: Law, data: xr.Dataset, name: str, draws: int) -> list[Entry]
     scale = float(np.abs(theory[:, finite]).max()) or _overall_scale(data)
     error = statistics.steadied(error, FLOOR * scale)[:, finite]
     gaps = mean[:, finite] - theory[:, finite]
-    fit = statistics.extrapolate(sizes, gaps, error, draws, law.rate(name))
-    misfit_p, misfit = statistics.lack_of_fit(sizes, gaps, error, draws, law.rate(name), fit)
+    fits = [statistics.extrapolate(sizes, gaps, error, draws, rate) for rate in law.rates(name)]
+    fit, between = fits[0], np.abs(fits[1].intercept - fits[0].intercept) / 2  # an exponent known only within bounds
+    tests = [
+        statistics.lack_of_fit(sizes, gaps, error, draws, rate, one) for rate, one in zip(law.rates(name), fits, strict=True)
+    ]
     labels = _labels(data[f"theory_{name}"].isel(size=0))
     numerical = float(data[f"theory_{name}"].attrs["numerical_error"])
     entries = []
@@ -128,17 +136,17 @@ def entries_of(law: Law, data: xr.Dataset, name: str, draws: int) -> list[Entry]
                 label=labels[index],
                 theory=float(theory[-1, index]),
                 simulation=float(mean[-1, index]),
-                gap=float(fit.intercept[column]),
+                gap=float(fits[0].intercept[column] + fits[1].intercept[column]) / 2,
                 standard_error=float(fit.standard_error[column]),
                 freedom=float(fit.freedom[column]),
                 numerical=numerical + 10 * FLOOR * scale,
-                allowance=abs(float(fit.correction[column])) / 2,
+                allowance=abs(float(fit.correction[column])) / 2 + float(between[column]),
                 scale=scale,
                 rate=rate,
                 rate_error=rate_error,
-                declared_rate=law.rate(name),
-                misfit_p=float(misfit_p[column]),
-                misfit=float(misfit[column]),
+                declared_rates=law.rates(name),
+                misfit_p=max(float(p_value[column]) for p_value, _ in tests),
+                misfit=min(float(residual[column]) for _, residual in tests),
                 last_gap=float(gaps[-1, column]),
             )
         )
@@ -184,7 +192,7 @@ def judge(entries: Sequence[Entry], level: float, resolution: float, sizes: Sequ
 
 def _reason(entry: Entry, off: bool, misfit: bool, width: float, resolution: float, single: bool) -> Reason:
     if off:  # with a single size a gap may be a finite-size effect: only growing sizes can tell
-        return "one size" if single and np.isfinite(entry.declared_rate) else "gap"
+        return "one size" if single and not entry.exact else "gap"
     room = entry.room(resolution)
     if width > room:
         return "size" if _bound_by_size(entry, width, room) else "noise"
@@ -239,9 +247,9 @@ def _draws_needed(entry: Entry, width: float, room: float, draws: int) -> int:
 
 
 def _size_needed(entry: Entry, room: float, sizes: Sequence[int]) -> int:
-    if np.isinf(entry.declared_rate) or entry.allowance < entry.numerical:
+    if entry.exact or entry.allowance < entry.numerical:
         return 0  # the prediction itself is not accurate enough
-    return int(np.ceil(sizes[-1] * (4 * entry.allowance / room) ** (1 / entry.declared_rate)))
+    return int(np.ceil(sizes[-1] * (4 * entry.allowance / room) ** (1 / entry.declared_rates[0])))
 
 
 def _worst(found: Sequence[tuple[Entry, Row]]) -> Row:

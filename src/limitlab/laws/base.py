@@ -59,7 +59,7 @@ class Law(BaseModel):
         What `size` counts in `simulate`.
     finite_size_rate
         Exponent r of the gap between experiment and limit, gap ~ size^-r, unless an observable has its own; `math.inf` says that the
-        law is exact at every size.
+        law is exact at every size, two numbers that the exponent lies between them and is not known better.
     default_sizes, default_seeds
         A comparison that takes seconds.
     revision
@@ -79,7 +79,7 @@ class Law(BaseModel):
     observables: ClassVar[Collection[str]] = ()
     extras: ClassVar[Mapping[str, Observable]] = {}
     size_meaning: ClassVar[str] = "dimension d"
-    finite_size_rate: ClassVar[float] = 1.0
+    finite_size_rate: ClassVar[float | tuple[float, float]] = 1.0
     default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
     default_seeds: ClassVar[int] = 20
     revision: ClassVar[int] = 1
@@ -226,10 +226,11 @@ class Law(BaseModel):
         return tuple(name for name, meta in _metadata(cls).items() if meta.one_draw_serves_many)
 
     @classmethod
-    def rate(cls, observable: str) -> float:
-        """Exponent of the finite-size gap of an observable."""
+    def rates(cls, observable: str) -> tuple[float, float]:
+        """Bounds of the exponent of the finite-size gap of an observable: equal where it is known."""
         own = _outputs(cls)[0][observable].rate
-        return cls.finite_size_rate if own is None else own
+        declared = cls.finite_size_rate if own is None else own
+        return declared if isinstance(declared, tuple) else (declared, declared)
 
     # -- arguments in, results out --------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ class Observable:
 
     long_name: str = ""
     symbol: str = ""
-    rate: float | None = None
+    rate: float | tuple[float, float] | None = None
     scalar: bool = False
     dims: tuple[str, ...] | None = None
 
@@ -26,7 +26,7 @@ def observable(
     long_name: str = "",
     symbol: str = "",
     *,
-    rate: float | None = None,
+    rate: float | tuple[float, float] | None = None,
     scalar: bool = False,
     dims: tuple[str, ...] | None = None,
 ) -> Observable:
@@ -40,6 +40,7 @@ def observable(
         Its LaTeX symbol.
     rate
         Exponent r of the gap between experiment and limit, gap ~ size^-r (default: the law's `finite_size_rate`; `math.inf`: none).
+        Two numbers: it lies between them.
     scalar
         Whether it does not depend on the law's coordinates.
     dims

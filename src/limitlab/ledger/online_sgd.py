@@ -15,7 +15,7 @@ from limitlab.laws.sgd.recovery import DiffusiveRecovery, LogarithmicRecovery
 from limitlab.laws.sgd.single_index import OnlineSingleIndex
 from limitlab.laws.sgd.spherical import SphericalSGD
 from limitlab.laws.sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
-from limitlab.laws.sgd.xor import XorMixture, fixed_components, success_probability
+from limitlab.laws.sgd.xor import XorMixture, capture_level, fixed_components, success_probability
 from limitlab.laws.sgd.xor_flow import XorDynamics
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Number, above, below, equal, near, true
@@ -326,7 +326,7 @@ def xor(quick: bool) -> Outcome:
     for width in (4, 6):
         law = XorMixture(width=width, networks=networks)
         margins, announced = law.train(law.draw(size, 0))
-        captured = margins > law.capture_level()
+        captured = margins > capture_level(margins)
         share, p = float(np.mean(captured.all(axis=1))), law.success_probability()
         z.append(abs(share - p) / math.sqrt(p * (1 - p) / networks))
         measured[f"share of successes at K = {width}"], measured[f"p_K at K = {width}"] = share, p

@@ -140,6 +140,14 @@ class CircleMeanField(Law):
         True, "whether the tokens are drawn one in each stratum of equal mass, not independently", kind="experiment"
     )
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Two harmonics with both phases; softmax and unnormalised attention."""
+        return [
+            cls(beta=3.0, density=((0.5, 0.2), (0.2, 0.3)), times=(0.5, 1.5)),
+            cls(beta=1.5, normalised=False, density=((0.4, -0.3), (0.1, 0.2)), times=(0.2, 0.6)),
+        ]
+
     @field_validator("density", mode="before")
     @classmethod
     def _pairs(cls, given: Any) -> Any:

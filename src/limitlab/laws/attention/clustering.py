@@ -11,6 +11,8 @@ Status.   Theorem in the limit; finite dimensions are simulation.
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -111,6 +113,13 @@ class TokenClustering(Law):
     times: float | tuple[float, ...] = parameter(
         (2.0, 4.0, 9.0), "times", note="in layers", symbol="t", kind="coordinate", least=0
     )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Times before, during and after the collapse."""
+        return [
+            cls(tokens=8, beta=1.5, times=(1.0, 2.0, 4.0)),
+        ]
 
     def predicted(self, times: Array, tokens: Array, beta: Array) -> Values:
         """The limit of infinite dimension, over a grid of token numbers and temperatures."""

@@ -202,6 +202,14 @@ class EquiangularTokens(Law):
         (1.0, 2.0, 3.0, 5.0), "times", note="in layers", symbol="t", kind="coordinate", least=0
     )
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A start that is not orthogonal; softmax and unnormalised attention."""
+        return [
+            cls(tokens=8, beta=2.0, start_overlap=0.25, times=(0.5, 1.0, 2.0)),
+            cls(tokens=12, beta=1.5, start_overlap=0.1, normalised=False, times=(0.2, 0.5, 1.0)),
+        ]
+
     @model_validator(mode="after")
     def _possible_start(self) -> Self:
         lowest = -1 / (self.tokens - 1)

@@ -14,7 +14,7 @@ Status.   Theorem (classical; Haber and Ruthotto 2017, Chen et al. 2018 for netw
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,13 @@ class ResidualFlow(Law):
     tolerance: float = parameter(
         1e-12, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
     )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Noisy weights, a horizon that is not 1."""
+        return [
+            cls(dimension=5, horizon=1.5, weight_noise=0.7),
+        ]
 
     def start(self) -> Array:
         """The input: a fixed vector with entries of order one."""

@@ -10,6 +10,7 @@ Status.   Theorem (Geshkovski, Letrouit, Polyanskiy, Rigollet); the time it take
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,13 @@ class SingleCluster(Law):
 
     tokens: int = parameter(6, "number of tokens", symbol="n", least=2)
     dimension: int = parameter(4, "dimension", note="of the tokens", symbol="d", least=2)
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """More tokens than dimensions."""
+        return [
+            cls(tokens=6, dimension=4),
+        ]
 
     def predicted(self) -> Values:
         """Every overlap is 1."""

@@ -16,7 +16,7 @@ Status.   Derived (replica method, Gordon's inequality: Gerace et al. 2020, Dhif
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,12 +195,49 @@ class ConvexLoss(FeatureClassifier):
     observables = ("classification_error", "train_loss", "coefficient_norm")
     default_sizes = (30, 60, 120)
     default_seeds = 30
+    revision = 2
 
     width_ratio: float = parameter(
         1.5, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log", count="size * value"
     )
     loss: LossName = parameter("logistic", "loss", note="of the margin: square, logistic, hinge or squared_hinge")
     ridge: float = parameter(0.05, "ridge penalty", symbol=r"\lambda", above=0, scale="log")
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Every loss, four links, centred and uncentred activations, more and fewer features than samples."""
+        return [
+            cls(
+                loss="logistic",
+                ridge=0.05,
+                link="probit",
+                link_strength=2.0,
+                activation="tanh",
+                width_ratio=1.5,
+                sample_ratio=2.5,
+            ),
+            cls(
+                loss="hinge", ridge=0.1, link="flip", link_strength=0.1, activation="relu", width_ratio=0.8, sample_ratio=1.5
+            ),
+            cls(
+                loss="squared_hinge",
+                ridge=0.2,
+                link="logit",
+                link_strength=1.5,
+                activation="erf",
+                width_ratio=2.0,
+                sample_ratio=1.2,
+            ),
+            cls(
+                loss="square",
+                ridge=0.1,
+                link="sign",
+                activation="relu",
+                features="linear",
+                width_ratio=2.5,
+                sample_ratio=1.5,
+            ),
+        ]
 
     def predicted(self) -> Values:
         """The limit at the law's own parameters."""

@@ -54,6 +54,7 @@ class MarginEquivalence(LabelledLaw):
     }
     default_sizes = (25, 50, 100)
     default_seeds = 30
+    revision = 2
 
     width_ratio: float = parameter(
         4.0, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log", count="size * value"
@@ -62,6 +63,13 @@ class MarginEquivalence(LabelledLaw):
         2.0, "samples per input dimension", symbol=r"\psi_2 = n/d", above=0, scale="log", count="size * value"
     )
     activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Noisy labels, more features than samples."""
+        return [
+            cls(width_ratio=3.0, sample_ratio=1.5, activation="relu", link="probit", link_strength=2.0),
+        ]
 
     @model_validator(mode="after")
     def _both_sides_exist(self) -> Self:

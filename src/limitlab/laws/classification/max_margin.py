@@ -11,6 +11,8 @@ Status.   Theorem (Gordon's inequality; Montanari, Ruan, Sohn and Yan 2019; for 
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +20,7 @@ from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.margin_system import MarginPoint, separability_threshold, solve_margin
 from limitlab.laws.classification.populations import Isotropic
-from limitlab.models.links import misclassification
+from limitlab.models.links import Labels
 from limitlab.numerics.margin import HardMargin, hard_margin
 
 __all__ = ["MaxMargin"]
@@ -27,6 +29,21 @@ Array = NDArray[np.float64]
 
 NO_CLASSIFIER = 1.0
 """Error and support share of a draw that cannot be separated: the maximiser is a = 0, which is wrong on every sample."""
+
+
+TEST_ROWS, TEST_PER_SAMPLE = 2000, 10
+"""A classifier is tested on so many fresh inputs, or so many times the training samples if that is more."""
+
+
+def test_rows(samples: int) -> int:
+    """Number of fresh inputs on which a classifier of so many samples is tested."""
+    return max(TEST_ROWS, TEST_PER_SAMPLE * samples)
+
+
+def mistakes(labels: Labels, score: Array, output: Array) -> float:
+    """Share of wrong answers on inputs with these scores, averaged over their labels; an output of 0 is wrong."""
+    p = labels.probability(score)
+    return float(np.mean(p * (output <= 0) + (1 - p) * (output >= 0)))
 
 
 def limits(point: MarginPoint) -> dict[str, float]:
@@ -74,19 +91,30 @@ class MaxMargin(LabelledLaw):
     size_meaning = "number of features p"
     default_sizes = (40, 80, 160)
     default_seeds = 40
+    revision = 2
 
     ratio: float = parameter(1.0, "features per sample", symbol="p/n", above=0, scale="log", count="size / value")
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Noisy labels of two kinds, more and fewer features than samples."""
+        return [
+            cls(ratio=1.5, link="probit", link_strength=2.0),
+            cls(ratio=0.7, link="flip", link_strength=0.1),
+        ]
 
     def predicted(self) -> Values:
         """The limit at the law's own parameters."""
         return limits(solve_margin(self.labels.oriented(), Isotropic(self.ratio)))
 
     def measured(self, draw: Draw) -> Values:
-        """One draw; the error of its classifier is exact, from its angle with the label's direction."""
-        X = draw.rng.standard_normal((draw.count("ratio"), draw.size))
-        y = self.labels.draw(draw.rng, X[:, 0])  # any direction is as good as the first
+        """One draw; its classifier is tested on fresh inputs."""
+        rng, n = draw.rng, draw.count("ratio")
+        X = rng.standard_normal((n, draw.size))
+        y = self.labels.draw(rng, X[:, 0])  # any direction is as good as the first
         found = hard_margin(y[:, None] * X)
-        error = misclassification(self.labels, float(found.direction[0])) if found.separable else NO_CLASSIFIER
+        fresh = rng.standard_normal((test_rows(n), draw.size))
+        error = mistakes(self.labels, fresh[:, 0], fresh @ found.direction) if found.separable else NO_CLASSIFIER
         return of_data_set(found, error)
 
     def separability_ratio(self) -> float:

@@ -22,10 +22,9 @@ from pydantic import model_validator
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.margin_system import separability_threshold, solve_margin
-from limitlab.laws.classification.max_margin import NO_CLASSIFIER, limits, of_data_set
+from limitlab.laws.classification.max_margin import NO_CLASSIFIER, limits, mistakes, of_data_set, test_rows
 from limitlab.laws.classification.populations import RandomFeatures
 from limitlab.models.activations import Activation, Moments, moments
-from limitlab.models.links import misclassification
 from limitlab.models.random_features import draw_weights, linear_features, nonlinear_features
 from limitlab.numerics.margin import hard_margin
 from limitlab.numerics.roots import bracketed_root
@@ -34,7 +33,6 @@ __all__ = ["RandomFeaturesMargin"]
 
 Array = NDArray[np.float64]
 
-TEST_ROWS, TEST_PER_SAMPLE = 2000, 10  # fresh inputs on which a classifier is tested: at least so many
 CENTRED = 1e-12  # activations with a relatively smaller mean have none
 
 
@@ -101,16 +99,9 @@ class LabelledFeatures:
         return nonlinear_features(X, self.weights, self.law.activation)
 
     def error(self, a: Array) -> float:
-        """P(y <a, u> <= 0): exact for the Gaussian equivalent, else on fresh inputs, averaged over their labels."""
-        labels, mu = self.law.labels, self.law.moments
-        if self.law.features == "linear":
-            seen = mu.linear * (a @ self.weights)  # <a, u> = mu0 sum a + <seen, x> + mu* <a, z>
-            size = float(np.sqrt(seen @ seen + mu.nonlinear**2 * (a @ a)))
-            return misclassification(labels, float(seen[0]) / size, mu.mean * float(a.sum()) / size)
-        rows = max(TEST_ROWS, TEST_PER_SAMPLE * len(self.y))
-        X = self.rng.standard_normal((rows, self.weights.shape[1]))
-        score, p = self._features(X) @ a, labels.probability(X[:, 0])
-        return float(np.mean(p * (score <= 0) + (1 - p) * (score >= 0)))
+        """P(y <a, u> <= 0) on fresh inputs, averaged over their labels."""
+        X = self.rng.standard_normal((test_rows(len(self.y)), self.weights.shape[1]))
+        return mistakes(self.law.labels, X[:, 0], self._features(X) @ a)
 
     def latent_correlation(self) -> float:
         """How well the best linear function of these features tells the score (equation 3 before the limit)."""
@@ -152,6 +143,15 @@ class RandomFeaturesMargin(FeatureClassifier):
     }
     default_sizes = (30, 60, 120)
     default_seeds = 40
+    revision = 2
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Noisy labels on centred neurons; linear features with a mean."""
+        return [
+            cls(width_ratio=2.0, sample_ratio=1.5, activation="tanh", link="probit", link_strength=2.0),
+            cls(width_ratio=3.0, sample_ratio=2.0, activation="relu", features="linear"),
+        ]
 
     def predicted(self) -> Values:
         """The limit at the law's own parameters."""

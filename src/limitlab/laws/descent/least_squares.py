@@ -115,6 +115,14 @@ class LeastSquaresDescent(Law):
     )
     targets: tuple[float, ...] | None = parameter(None, "labels of the data set", symbol="y")
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """More features than samples, and fewer; signal and noise differ."""
+        return [
+            cls(ratio=4.0, steps=6, signal=1.3, noise=0.6),
+            cls(ratio=2.5, steps=4, signal=0.8, noise=0.9),
+        ]
+
     @model_validator(mode="after")
     def _consistent_data(self) -> Self:
         checked_table(self.inputs, self.targets)

@@ -74,6 +74,14 @@ class LogisticDescent(LabelledLaw):
     )
     targets: tuple[float, ...] | None = parameter(None, "labels of the data set", note="-1, +1", symbol="y")
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Both losses, noisy labels, more and fewer features than samples."""
+        return [
+            cls(ratio=1.5, link="probit", link_strength=2.0, loss="exponential"),
+            cls(ratio=2.0, link="flip", link_strength=0.1, loss="logistic"),
+        ]
+
     @model_validator(mode="after")
     def _consistent_data(self) -> Self:
         checked_table(self.inputs, self.targets)

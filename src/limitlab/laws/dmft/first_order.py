@@ -120,6 +120,75 @@ class FirstOrderDynamics(Law):
         finer=4,
     )
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Every loss from a start that is neither zero nor aligned, with a penalty; two neurons; the sphere."""
+        return [
+            cls(
+                loss="square",
+                ridge=0.2,
+                sample_ratio=1.5,
+                noise=0.6,
+                step=0.3,
+                steps=6,
+                signal_energy=1.5,
+                start_norm=0.7,
+                start_overlap=0.4,
+            ),
+            cls(
+                loss="tanh",
+                ridge=0.15,
+                sample_ratio=2.5,
+                noise=0.4,
+                step=0.6,
+                steps=5,
+                signal_energy=1.5,
+                start_norm=0.6,
+                start_overlap=0.3,
+            ),
+            cls(
+                loss="logistic",
+                ridge=0.1,
+                sample_ratio=2.0,
+                noise=0.5,
+                step=0.8,
+                steps=5,
+                signal_energy=2.0,
+                start_norm=0.6,
+                start_overlap=0.3,
+            ),
+            cls(
+                loss="committee",
+                width=2,
+                ridge=0.1,
+                sample_ratio=3.0,
+                noise=0.4,
+                step=0.7,
+                steps=4,
+                signal_energy=1.5,
+                start_norm=0.8,
+                start_overlap=0.4,
+                start_correlation=0.3,
+                second_layer=1.3,
+                activation="tanh",
+                target_function="erf",
+            ),
+            cls(
+                loss="committee",
+                width=2,
+                sphere=True,
+                sample_ratio=3.0,
+                noise=0.4,
+                step=0.7,
+                steps=4,
+                signal_energy=1.0,
+                start_norm=1.0,
+                start_overlap=0.4,
+                start_correlation=0.3,
+                second_layer=0.8,
+            ),
+        ]
+
     @model_validator(mode="after")
     def _possible(self) -> Self:
         norm, along = self.start_norm, self.start_overlap**2 / self.signal_energy

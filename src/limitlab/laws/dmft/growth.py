@@ -58,7 +58,7 @@ class AdiabaticGrowth(PureNoise):
     )
     observables = ("second_layer", "train_error")
     size_meaning = "number of neurons m, in d = m + 40 dimensions"
-    finite_size_rate = 0.75
+    finite_size_rate = (1 / 3, 1.0)  # of the start m^-1/2, of unfinished ageing an unknown power
     default_sizes = (24, 48, 96)
 
     samples_per_weight: float = parameter(
@@ -96,6 +96,13 @@ class AdiabaticGrowth(PureNoise):
         note="random Gaussian equations for one neuron whose second layer is slowed down by m, or a network of m neurons",
         kind="experiment",
     )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A mixed kernel and noise below 1, late enough that the start is forgotten."""
+        return [
+            cls(samples_per_weight=0.5, noise=0.8, kernel=(0.0, 0.4, 0.6), times=(1.0, 2.0), start_second_layer=0.8),
+        ]
 
     def coefficients(self) -> tuple[float, ...]:
         """Coefficients of h, from whichever way they were given."""

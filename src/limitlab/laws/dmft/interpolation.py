@@ -10,7 +10,7 @@ Status.   The two-time equations are derived. The threshold is a conjecture: it 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,13 @@ class InterpolationTransition(PureNoise):
         least=8,
         finer=2,
     )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A kernel with several degrees, noise below 1, times before and after the fit slows down."""
+        return [
+            cls(samples_per_weight=0.5, noise=0.7, kernel=(0.0, 0.4, 0.6), second_layer=0.8, times=(0.5, 1.0, 2.0, 4.0)),
+        ]
 
     def dynamics(self, **changes: Any) -> TwoLayerDynamics:
         """The system of the large-width limit: one neuron, kernel without constant and linear parts, frozen second layer."""

@@ -172,6 +172,23 @@ class PopulationFlow(_Population):
         most=1,
     )
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A kernel and a target of degree two with constants, neurons that are correlated at the start, noise."""
+        return [
+            cls(
+                kernel=(0.2, 0.5, 0.3),
+                target=(0.1, 0.6, 0.2),
+                target_norm=1.0,
+                start_second_layer=0.8,
+                start_overlap=0.4,
+                start_correlation=0.3,
+                noise=0.5,
+                width=3,
+                times=(0.5, 1.0, 2.0),
+            ),
+        ]
+
     @model_validator(mode="after")
     def _possible_start(self) -> Self:
         check_correlation(self.width, self.overlap_at_start, self.correlation_at_start)
@@ -221,6 +238,21 @@ class MeanFieldSingleIndex(_Population):
     observables = ("test_error", "second_layer", "overlap")
     size_meaning = "number of neurons m (the inputs have 4 m dimensions)"
     default_sizes = (8, 16, 32)
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A kernel and a target of degree two with constants, a start with overlap, noise."""
+        return [
+            cls(
+                kernel=(0.2, 0.5, 0.3),
+                target=(0.1, 0.6, 0.2),
+                target_norm=1.0,
+                start_second_layer=0.8,
+                start_overlap=0.3,
+                noise=0.5,
+                times=(0.5, 1.0, 2.0),
+            ),
+        ]
 
     def predicted(self, times: Floats) -> Values:
         """Equation (11) integrated."""

@@ -114,6 +114,37 @@ class TwoLayerDynamics(TwoLayerStart):
         kind="experiment",
     )
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A kernel and a target of degree two, neurons that are correlated at the start, noise; second layer free and frozen."""
+        return [
+            cls(
+                kernel=(0.2, 0.5, 0.3),
+                target=(0.1, 0.6, 0.2),
+                target_norm=1.0,
+                start_second_layer=0.8,
+                start_overlap=0.4,
+                start_correlation=0.4,
+                width=2,
+                sample_ratio=2.0,
+                noise=0.5,
+                times=(0.5, 1.0, 2.0),
+            ),
+            cls(
+                kernel=(0.0, 0.4, 0.6),
+                target=(0.0, 0.5, 0.4),
+                target_norm=1.1,
+                start_second_layer=1.2,
+                start_overlap=0.5,
+                start_correlation=0.5,
+                width=3,
+                sample_ratio=1.5,
+                noise=0.4,
+                frozen=True,
+                times=(0.5, 1.0, 2.0),
+            ),
+        ]
+
     @model_validator(mode="after")
     def _possible_start(self) -> Self:
         check_correlation(self.width, self.overlap_at_start, self.correlation_at_start)

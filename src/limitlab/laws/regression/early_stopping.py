@@ -299,6 +299,21 @@ class EarlyStopping(LinearModel):
     step: float = parameter(0.0, "step size of the algorithm", note="0 is gradient flow", symbol=r"\eta", least=0)
     refinement: int = parameter(1, "refinement of the numerical grids", kind="solver", least=1, most=4, finer=2)
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Two groups with unequal shares and energies below ratio 1; steps of descent above it."""
+        return [
+            cls(
+                ratio=0.6,
+                noise=0.7,
+                eigenvalues=(0.5, 2.0),
+                weights=(0.4, 0.6),
+                signal_energy=(0.5, 0.8),
+                times=(0.5, 2.0, 8.0),
+            ),
+            cls(ratio=1.7, noise=0.4, step=0.1, times=(0.5, 2.0), eigenvalues=(1.5,), signal_energy=(1.3,)),
+        ]
+
     @model_validator(mode="after")
     def _short_enough_step(self) -> Self:
         longest = self.longest_step() if self.step else math.inf

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,23 @@ class GaussianEquivalence(RandomFeaturesModel):
         **{f"linear_{name}": observable(f"{meta.long_name}, linear features") for name, meta in shared(*COMPARED).items()},
         **{f"{name}_gap": observable(f"{meta.long_name}, difference") for name, meta in shared(*COMPARED).items()},
     }
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A penalty, noise and every part of the target; more and fewer features than samples."""
+        return [
+            cls(
+                width_ratio=3.0,
+                sample_ratio=2.0,
+                ridge=0.02,
+                activation="relu",
+                signal=1.2,
+                nonlinear_signal=0.7,
+                constant=0.3,
+                noise=0.4,
+            ),
+            cls(width_ratio=0.6, sample_ratio=1.5, ridge=0.05, signal=0.8, nonlinear_signal=0.5, noise=0.6),
+        ]
 
     def predicted(self, **numbers: Array) -> Values:
         """The common limit of both, and gaps of 0."""

@@ -64,19 +64,9 @@ def risk(
     spread = 1 / (1 + 2 * b) + (k - 1) / (1 + b) ** 2
     squared_bias = c**2 * gamma_ratio(k, 1 + 2 * b) / (k**2 * gamma_ratio(n + 1, 2 * b)) * spread  # eq. 3
     variance = tau**2 / k
-    return _observables(mean_bias, squared_bias, variance, tau)
-
-
-def _observables(mean_bias: ArrayLike, squared_bias: ArrayLike, variance: ArrayLike, tau: ArrayLike) -> dict[str, Array]:
-    mean_bias, squared_bias, variance, tau = np.broadcast_arrays(mean_bias, squared_bias, variance, tau)
     excess = squared_bias + variance
-    return dict(
-        mean_bias=mean_bias,
-        squared_bias=squared_bias,
-        variance=variance,
-        excess_risk=excess,
-        test_error=excess + tau**2,  # eq. 4
-    )
+    test = excess + tau**2  # eq. 4
+    return dict(mean_bias=mean_bias, squared_bias=squared_bias, variance=variance, excess_risk=excess, test_error=test)
 
 
 def _check_counts(n: Array, k: Array) -> None:
@@ -157,6 +147,14 @@ class NearestNeighbours(Law):
         "averaged", "signal and noise of the labels, averaged in closed form or drawn", kind="experiment"
     )
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Labels drawn and labels averaged; no exponent is 1."""
+        return [
+            cls(samples=60, neighbours=4, dimension=3, smoothness=0.7, amplitude=1.5, noise=0.6, labels="drawn"),
+            cls(samples=200, neighbours=7, dimension=2, smoothness=0.8, amplitude=1.3, noise=0.7),
+        ]
+
     @model_validator(mode="after")
     def _enough_samples(self) -> Self:
         _check_counts(np.asarray(float(self.samples)), np.asarray(float(self.neighbours)))
@@ -200,7 +198,7 @@ class NearestNeighbours(Law):
     def _averaged_labels(
         self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
     ) -> dict[str, Array]:
-        """Bias from drawn order statistics; the variance given the inputs is tau^2/k whatever they are."""
+        """Bias from drawn order statistics; the mean of k labels has the k-th part of their variance, whatever the inputs are."""
         most, size = int(neighbours.max()), draw.size
         sums = np.zeros((2, neighbours.size))
         blocks = -(-size * self.samples // BLOCK)
@@ -212,7 +210,15 @@ class NearestNeighbours(Law):
                     bias = amplitude[j] * means[int(neighbours[j]) - 1]
                     sums[:, j] += bias.sum(), (bias**2).sum()
         mean_bias, squared_bias = sums / size
-        return _observables(mean_bias, squared_bias, noise**2 / neighbours, noise)
+        variance = noise**2 / neighbours
+        excess = squared_bias + variance
+        return dict(
+            mean_bias=mean_bias,
+            squared_bias=squared_bias,
+            variance=variance,
+            excess_risk=excess,
+            test_error=excess + noise**2,
+        )
 
     def _drawn_labels(
         self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array

@@ -20,6 +20,7 @@ Status.   Theorem (Mei and Montanari 2022); (4)-(7) are algebraically equivalent
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -118,6 +119,32 @@ class RandomFeaturesRidge(RandomFeaturesModel):
         "coefficient_norm",
         "objective",
     )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A penalty, noise and every part of the target; labels averaged, and drawn with fewer features than samples."""
+        return [
+            cls(
+                width_ratio=3.0,
+                sample_ratio=2.0,
+                ridge=0.02,
+                activation="relu",
+                signal=1.2,
+                nonlinear_signal=0.7,
+                constant=0.3,
+                noise=0.4,
+            ),
+            cls(
+                width_ratio=0.6,
+                sample_ratio=3.0,
+                ridge=0.2,
+                activation="tanh",
+                signal=1.3,
+                nonlinear_signal=0.5,
+                noise=0.6,
+                labels="drawn",
+            ),
+        ]
 
     # -- the limit ----------------------------------------------------------------------------------------------------
 

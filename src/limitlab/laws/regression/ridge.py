@@ -235,6 +235,21 @@ class Ridge(LinearModel):
         0.1, "ridge penalty", symbol=r"\lambda", scale="log", broadcasts=True, one_draw_serves_many=True
     )
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Groups with unequal shares, eigenvalues and energies, on both sides of ratio 1."""
+        return [
+            cls(ratio=0.6, ridge=0.3, noise=0.7, eigenvalues=(0.5, 2.0), weights=(0.4, 0.6), signal_energy=(0.5, 0.8)),
+            cls(
+                ratio=2.0,
+                ridge=0.15,
+                noise=0.6,
+                eigenvalues=(0.4, 1.0, 3.0),
+                weights=(0.5, 0.3, 0.2),
+                signal_energy=(0.3, 0.5, 0.4),
+            ),
+        ]
+
     @model_validator(mode="after")
     def _ridge_above_its_limit(self) -> Self:
         limit = self.negative_ridge_limit() if self.ridge < 0 else -math.inf

@@ -228,6 +228,33 @@ class SingularKernelSmoother(Law):
         "averaged", "signal and noise of the labels, averaged in closed form or drawn", kind="experiment"
     )
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Labels drawn and labels averaged, a target that does not vanish; no exponent is 1."""
+        return [
+            cls(
+                samples=40,
+                bandwidth=0.35,
+                singularity=0.6,
+                dimension=2,
+                smoothness=0.7,
+                amplitude=1.5,
+                noise=0.6,
+                offset=0.4,
+                labels="drawn",
+            ),
+            cls(
+                samples=100,
+                bandwidth=0.25,
+                singularity=0.5,
+                dimension=2,
+                smoothness=0.8,
+                amplitude=1.3,
+                noise=0.7,
+                offset=0.3,
+            ),
+        ]
+
     @model_validator(mode="after")
     def _integrable_kernel(self) -> Self:
         _check_singularity(np.asarray(self.singularity), np.asarray(float(self.dimension)))

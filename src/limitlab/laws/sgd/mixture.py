@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,6 +47,13 @@ class OnlineMixture(SphericalSGD):
     times: float | tuple[float, ...] = parameter(
         (1.0, 3.0, 6.0), "times", note="step times samples over the dimension", symbol="s", kind="coordinate", least=0
     )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Clusters of unequal weight, a step at which its corrector counts."""
+        return [
+            cls(field=0.5, step=0.6, start_overlap=0.3),
+        ]
 
     def _average(self, function: Callable[[Array], Array], m: ArrayLike, signed: bool = False) -> Array:
         """E of function(z + eps m + h), times eps if `signed`."""

@@ -9,7 +9,7 @@ Status.   Derived, checked against the exact chain.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,6 +42,13 @@ class OnlinePCA(SphericalSGD):
         scale="log",
     )
     start_overlap: float = parameter(0.3, "overlap at the start", symbol="m_0", above=-1, below=1)
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A step at which its corrector counts."""
+        return [
+            cls(snr=2.5, step=0.4, start_overlap=0.25, times=(0.3, 0.7, 2.0)),
+        ]
 
     def population_loss(self, m: ArrayLike) -> Array:
         """-1 - lambda m^2."""

@@ -45,6 +45,14 @@ class OnlineSingleIndex(SphericalSGD):
     student: Activation = parameter("relu", "function of the student neuron", symbol="g")
     noise: float = parameter(0.0, "standard deviation of the label noise", symbol=r"\tau", least=0)
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Label noise, a step at which its corrector counts; a student that is not its teacher, from a negative overlap."""
+        return [
+            cls(teacher="relu", student="relu", noise=0.5, step=0.4, start_overlap=0.25, times=(0.3, 0.8, 2.0)),
+            cls(teacher="relu", student="tanh", noise=0.3, step=0.6, start_overlap=-0.3, times=(0.5, 1.0)),
+        ]
+
     @model_validator(mode="after")
     def _square_integrable(self) -> Self:
         for name in ("teacher", "student"):

@@ -10,7 +10,7 @@ Status.   Theorem (Ben Arous, Gheissari, Jagannath 2022), with the corrections l
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -148,6 +148,14 @@ class SpikedTensor(_Spiked):
     start_overlap: float = parameter(0.5, "overlap at the start", symbol="m(0)")
     start_residual: float = parameter(1.0, "squared length outside the signal at the start", symbol="q(0)", least=0)
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Orders 2 and 3, a step that is not 1, a residual that is not at rest."""
+        return [
+            cls(order=3, snr=1.6, step=0.6, start_overlap=0.7, start_residual=0.8),
+            cls(order=2, snr=2.0, step=0.7, start_overlap=0.5, start_residual=1.2),
+        ]
+
     def predicted(self, times: Array) -> Values:
         """Equation (1) integrated."""
         start = [self.start_overlap, self.start_residual]
@@ -218,6 +226,14 @@ class SpikedTensorDiffusion(_Spiked):
     start_variance: float = parameter(1.0, "variance of sqrt(N) times the overlap at the start", symbol="s_0^2", least=0)
     start_residual: float = parameter(1.0, "squared length outside the signal at the start", symbol="q(0)", least=0)
     replicas: int = parameter(100, "runs averaged in one draw", kind="experiment", least=1)
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A step that is not 1, a start that is not at rest; order 2, and order 3 whose drift is noise alone."""
+        return [
+            cls(order=2, snr=0.8, step=0.6, start_variance=1.4, start_residual=0.8),
+            cls(order=3, snr=1.2, step=0.7, start_variance=1.2, start_residual=0.9),
+        ]
 
     def predicted(self, times: Array) -> Values:
         """The moment equation of (2): V' = 4k (lambda 1{k=2} - q^{k-1}) V + 4k c q^{k-1}."""

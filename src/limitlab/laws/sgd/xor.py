@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 
 CRITICAL = 1 / 8
 """The regulariser from which only the zero network is left."""
+VISIBLE = 0.05
+"""A margin below this is that of a class that nobody learns."""
 CLASSES = ("mu+", "mu-", "nu+", "nu-")
 
 
@@ -151,6 +153,7 @@ class XorMixture(Law):
     }
     size_meaning = "dimension N of the inputs"
     finite_size_rate = 0.5
+    revision = 2
 
     width: int = parameter(6, "number of neurons", symbol="K", least=1)
     regularizer: float = parameter(0.05, "penalty on the squared norm of the weights", symbol=r"\alpha", least=0, below=0.25)
@@ -165,6 +168,13 @@ class XorMixture(Law):
     )
     step: float = parameter(1.0, "step size of the algorithm", note="times the dimension", symbol=r"c_\delta", above=0)
     networks: int = parameter(20, "networks trained in one draw", kind="experiment", least=1)
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A step that is not 1, a width at which success is neither rare nor sure."""
+        return [
+            cls(width=12, regularizer=0.05, step=0.7),
+        ]
 
     def success_probability(self) -> float:
         """p_K: all four classes are captured."""
@@ -199,13 +209,9 @@ class XorMixture(Law):
     def measured(self, draw: Draw) -> Values:
         """Networks trained by the exact chain of their statistics, from random starts."""
         margins, _ = self.train(draw)
-        captured = (margins > self.capture_level()).sum(axis=1)
+        captured = (margins > capture_level(margins)).sum(axis=1)
         loss = np.logaddexp(0.0, -margins).mean()
         return dict(success_probability=np.mean(captured == 4), captured_classes=captured.mean(), data_loss=loss)
-
-    def capture_level(self) -> float:
-        """A class counts as captured when its margin exceeds a third of S* (a third of 3 where S* is larger, or infinite)."""
-        return min(self.class_strength(), 3.0) / 3 if self.regularizer < CRITICAL else math.inf
 
     def train(self, draw: Draw) -> tuple[Array, Array]:
         """Margins on the four centres (networks, 4) at the end, and the classes that the start's signs announce (same shape)."""
@@ -243,14 +249,15 @@ class XorMixture(Law):
             start = random_start(rng, self.width, size)
             v, a, b, gram = (part.copy() for part in start)
             xor_path(rng, v, a, b, gram, *shared)
-            if not np.all(centre_margins(v, a, b) > self.capture_level()):
+            margins = centre_margins(v, a, b)
+            if not np.all(margins > capture_level(margins)):
                 continue
             wins += 1
             strengths = [np.maximum(s * v, 0) * np.maximum(t * o, 0) for s, o in ((1, a), (-1, b)) for t in (1, -1)]
             kept = [int(np.argmax(strength)) for strength in strengths]
             v, a, b = (part[kept].copy() for part in start[:3])
             xor_path(rng, v, a, b, start[3][np.ix_(kept, kept)].copy(), *shared)
-            again += bool(np.all(centre_margins(v, a, b) > self.capture_level()))
+            again += bool(np.all(centre_margins(v, a, b) > capture_level(margins)))
         return wins, again
 
 
@@ -263,6 +270,15 @@ def announced_classes(v: Array, a: Array, b: Array) -> NDArray[np.bool_]:
     return np.array(
         [np.any((side * v > 0) & (sign * overlap > 0)) for side, overlap in ((1, a), (-1, b)) for sign in (1, -1)]
     )
+
+
+def capture_level(margins: Array) -> float:
+    """A class counts as captured when its margin exceeds a third of the largest one that was trained with it (and is visible at all).
+
+    >>> round(capture_level(np.array([[1.2, 0.0, 0.9, 1.1]])), 6), capture_level(np.zeros((1, 4)))
+    (0.4, 0.05)
+    """
+    return max(float(margins.max(initial=0.0)) / 3, VISIBLE)
 
 
 def centre_margins(v: Array, a: Array, b: Array) -> Array:

@@ -144,6 +144,32 @@ class XorDynamics(Law):
         1e-9, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
     )
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A step that is not 1, overlaps with both axes; one neuron, and two of opposite signs."""
+        return [
+            cls(
+                snr=4.0,
+                regularizer=0.05,
+                step=0.7,
+                start_second_layer=(0.9,),
+                start_mu=(0.5,),
+                start_nu=(0.4,),
+                start_residual=(0.8,),
+                times=(1.0, 2.0, 4.0),
+            ),
+            cls(
+                snr=5.0,
+                regularizer=0.03,
+                step=0.8,
+                start_second_layer=(0.9, -0.8),
+                start_mu=(0.5, 0.3),
+                start_nu=(0.4, 0.6),
+                start_residual=(0.8, 0.7),
+                times=(1.0, 2.0),
+            ),
+        ]
+
     @model_validator(mode="after")
     def _same_width(self) -> Self:
         for name in ("start_mu", "start_nu", "start_residual"):

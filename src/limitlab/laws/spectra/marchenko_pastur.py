@@ -13,7 +13,7 @@ Status.   Theorem (Marchenko and Pastur 1967; edges: Bai and Yin 1993).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,6 +77,14 @@ class MarchenkoPastur(SpectralLaw):
         0.25, "features per sample", symbol=r"\gamma = p/n", above=0, scale="log", broadcasts=True, count="size / value"
     )
     variance: float = parameter(1.0, "variance of an entry", symbol=r"\sigma^2", above=0, scale="log", broadcasts=True)
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A variance that is not 1; without and with a mass at zero."""
+        return [
+            cls(ratio=0.3, variance=1.5, shift=0.7),
+            cls(ratio=3.0, variance=0.6, shift=1.3),
+        ]
 
     # -- the limit ----------------------------------------------------------------------------------------------------
 

@@ -55,7 +55,8 @@ class SpectralLaw(Law):
     observables = OBSERVABLES
     extras = {"eigenvalues": observable("eigenvalues of the drawn matrix", r"\lambda_i", dims=("index",))}
     size_meaning = "dimension p"
-    default_seeds = 40
+    default_sizes = (100, 200, 400)
+    default_seeds = 80
 
     positions: float | tuple[float, ...] = parameter(
         (0.1, 0.3, 0.5, 0.7, 0.9),

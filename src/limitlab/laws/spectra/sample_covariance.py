@@ -76,6 +76,14 @@ class SampleCovariance(SpectralLaw):
         count="shares of size",
     )
 
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Three groups below ratio 1; two above it, with a mass at zero."""
+        return [
+            cls(ratio=0.2, eigenvalues=(0.5, 1.0, 4.0), weights=(0.3, 0.5, 0.2), shift=0.7),
+            cls(ratio=3.0, eigenvalues=(1.0, 2.0), weights=(0.7, 0.3)),
+        ]
+
     @model_validator(mode="after")
     def _groups_match(self) -> Self:
         if len(self.weights) != len(self.eigenvalues):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -153,7 +153,7 @@ def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dat
     print_table(rows, title=f"{title_of(asked.law, asked.over)}, size {size} ({asked.law.size_meaning}), {draw_words}")
 
 
-@law_command("compare ridge --ratio 2 --size 50,100,200 --seeds 20 --plot gap.png")
+@law_command("compare ridge --ratio 2 --size 50,100,200 --seeds 60 --plot gap.png")
 def compare(
     ctx: typer.Context,
     law_name: LawArgument,
@@ -161,8 +161,19 @@ def compare(
         str | None,
         typer.Option("--size", "--sizes", metavar="LIST", help="Sizes, such as 50,100,200 (default: the law's own)."),
     ] = None,
-    seeds: Annotated[int | None, typer.Option("--seeds", help="Draws per size (default: the law's own).")] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", help="Draws per size (default: the law's own, then more).")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first draw.")] = 0,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            "--budget",
+            metavar="SECONDS",
+            help="Time for adding draws while the verdict is open (default: 60, 0 with --seeds).",
+        ),
+    ] = None,
+    resolution: Annotated[
+        float, typer.Option("--resolution", help="Smallest gap worth noticing, relative to the scale of an observable.")
+    ] = 0.05,
     engine: EngineOption = None,
     store: StoreOption = None,
     observables: ObservablesOption = None,
@@ -170,7 +181,10 @@ def compare(
     out: OutOption = None,
     plot: PlotOption = None,
 ) -> None:
-    """Do theory and simulation agree? Error budget and verdict; exit code 1 unless the verdict is "agree"."""
+    """Do theory and simulation agree? Error budget and verdict; exit code 1 unless the verdict is "agree".
+
+    Without parameters of the law, it is compared at its check points, where no term is switched off.
+    """
     from limitlab.lab.compare import compare as run
     from limitlab.lab.sweep import checked_seeds
 
@@ -180,13 +194,33 @@ def compare(
     sizes = read_sizes("size", size) if size is not None else None
     with working(f"comparing {type(law).__name__} with experiments"):
         draws = checked_seeds(law.default_seeds if seeds is None else seeds, least=2)
-        seeds_used = [seed + number for number in draws]
-        options: dict[str, Any] = dict(engine=read_engine(engine), store=store, progress=False)
-        result = run(law, sizes, seeds_used, observables=names, **options)
-    show, describe = (lambda: print_comparison(result)), (lambda: describe_comparison(result))
-    deliver(result.dataset, as_json, out, plot, result.plot, show, describe)
-    if not result.passed:
+        time = budget if budget is not None or seeds is not None else BUDGET_SECONDS
+        options: dict[str, Any] = dict(
+            engine=read_engine(engine), store=store, progress=False, budget=time, resolution=resolution
+        )
+        found = run(law if ctx.args else type(law), sizes, [seed + number for number in draws], observables=names, **options)
+    results = found.parts or (found,)
+
+    def show() -> None:
+        for result in results:
+            print_comparison(result)
+
+    deliver(found.dataset, as_json, out, plot, found.plot, show, lambda: describe_comparisons(results))
+    if not found.passed:
         raise typer.Exit(FAILED)
+
+
+BUDGET_SECONDS = 60.0
+"""Time for adding draws, where the number of draws is left to the command."""
+
+
+def describe_comparisons(results: Sequence[Comparison]) -> dict[str, Any]:
+    """The comparison as a plain structure, for JSON; those of several check points as a list with the worst verdict above it."""
+    if len(results) == 1:
+        return describe_comparison(results[0])
+    worst = max((result.verdict for result in results), key=("agree", "underpowered", "disagree").index)
+    points = [describe_comparison(result) for result in results]
+    return {"law": points[0]["law"], "verdict": worst, "passed": worst == "agree", "check_points": points}
 
 
 def describe_comparison(result: Comparison) -> dict[str, Any]:
@@ -198,11 +232,23 @@ def describe_comparison(result: Comparison) -> dict[str, Any]:
         "verdict": result.verdict,
         "passed": result.passed,
         "explanation": result.explanation,
+        "widest_budget": result.widest_budget,
+        "draws": result.draws,
         "table": [vars(row) for row in result.rows],
     }
 
 
-BUDGET = ("verdict", "theory", "simulation", "gap", "standard_error", "finite_size_allowance", "z", "numerical_error")
+BUDGET = (
+    "verdict",
+    "theory",
+    "simulation",
+    "gap",
+    "standard_error",
+    "finite_size_allowance",
+    "half_width",
+    "z",
+    "numerical_error",
+)
 
 
 def print_comparison(result: Comparison) -> None:

@@ -200,7 +200,7 @@ def draw_gaps(axes: Axes, result: Comparison, names: Sequence[str]) -> None:
             continue
         shift = sizes * 1.03 ** (index - (len(names) - 1) / 2)  # side by side, so that the error bars can be told apart
         simulation_points(axes, shift, gap, np.minimum(spread, 0.9 * gap), index, name)
-    rate = min(result.law.rate(name) for name in names)
+    rate = min(result.law.rates(name)[0] for name in names)
     if math.isfinite(rate) and len(sizes) > 1:
         top = max(axes.get_ylim()[1], 1e-12)
         theory_line(axes, sizes, top * (sizes / sizes[0]) ** -rate, 6, f"size^(-{rate:.2g})", linestyle=":", linewidth=1.2)

@@ -61,13 +61,15 @@ class PartTask:
         return Section(**json.loads(str(cell.values["section"])))
 
 
+QUICK, FULL = 10.0, 120.0
+"""Seconds per law that its comparisons may spend on adding draws."""
+
+
 def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
-    """The comparison of a law at its check point, or what went wrong."""
+    """The comparison of a law at its check points, or what went wrong."""
     from limitlab.lab.compare import compare
 
     try:
-        sizes = law.default_sizes if quick else tuple(2 * size for size in law.default_sizes)
-        seeds = law.default_seeds if quick else 2 * law.default_seeds
-        return compare(law.check_points()[0], sizes, seeds, progress=False)
+        return compare(law, budget=QUICK if quick else FULL, progress=False)
     except Exception as error:  # shown in the law's section
         return error

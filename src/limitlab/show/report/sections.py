@@ -111,7 +111,8 @@ def law_section(law: type[Law], comparison: Comparison | BaseException) -> Secti
     body = f'<p class="question">{escape(law.title())}</p>{facts}{parameters_table(law)}'
     if isinstance(comparison, BaseException):
         return Section(f"law-{slug(name)}", name, body + problem(comparison), failed=True, group=LAWS)
-    body += comparison_body(comparison)
+    for i, part in enumerate(comparison.parts or (comparison,), 1):
+        body += comparison_body(part, f"check point {i}")
     return Section(
         f"law-{slug(name)}",
         name,
@@ -137,7 +138,7 @@ def parameters_table(law: type[Law]) -> str:
     return table(rows, raw=("parameter", "symbol", "default", "allowed", "meaning"), cards=True)
 
 
-def comparison_body(comparison: Comparison) -> str:
+def comparison_body(comparison: Comparison, where: str = "its check point") -> str:
     """The verdict, the error budget and the figure of a comparison."""
     law = comparison.law
     sizes = ", ".join(str(int(size)) for size in comparison.dataset["size"].values)
@@ -150,13 +151,19 @@ def comparison_body(comparison: Comparison) -> str:
             "standard error": float(f"{row.standard_error:.2g}"),
             "numerical error": float(f"{row.numerical_error:.2g}"),
             "finite-size allowance": float(f"{row.finite_size_allowance:.2g}"),
+            "half width": float(f"{row.half_width:.2g}"),
             "z": float(f"{row.z:.2f}"),
             "verdict": badge(row.verdict),
         }
         for row in comparison.rows
     ]
-    caption = f"{type(law).__name__} at its check point: the limit (lines) and experiments (points, one standard error)."
+    given = ", ".join(
+        f"{name} = {number(getattr(law, name))}" for name in type(law).parameters() if name in law.model_fields_set
+    )
+    caption = f"{type(law).__name__} at {where}: the limit (lines) and experiments (points, one standard error)."
     return (
+        f"<h4>{escape(where.capitalize())}</h4>"
+        f'<p class="soft">{escape(given) or "defaults"}</p>'
         f"<p>Theory and simulation: {badge(comparison.verdict)} {escape(comparison.explanation)} "
         f'<span class="soft">Sizes {sizes} ({escape(law.size_meaning)}); gaps are extrapolated to infinite size.</span></p>'
         + picture(comparison.plot(), caption)
