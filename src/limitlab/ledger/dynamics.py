@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,13 +11,14 @@ from numpy.typing import NDArray
 
 from limitlab.lab.compare import compare
 from limitlab.laws.dmft.bounds import bound_diagnostics
-from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, tanh_network
+from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, steep_tanh, tanh_network
 from limitlab.laws.dmft.growth import AdiabaticGrowth, width_extrapolation
 from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, above, agrees, at_most, below, between, near, true
+from limitlab.ledger.criteria import Criterion, Number, above, agrees, at_most, below, between, near
 from limitlab.ledger.measures import largest, log_slope, smallest, words
+from limitlab.models.activations import Activation
 
 Array = NDArray[np.float64]
 
@@ -108,7 +110,9 @@ def growing_second_layer(quick: bool) -> Outcome:
     return Outcome(
         (
             below(
-                "largest gap of a / sqrt(m) to the adiabatic curve at the largest m, s >= 1, both starts", largest(wide), 0.1
+                "largest gap of a / sqrt(m) to the adiabatic curve at the largest m, s >= 1, both starts",
+                largest(wide),
+                0.1 if quick else 0.06,
             ),
             below("largest gap of the limit m -> infinity to the curve beyond 3 times its spread", largest(beyond), 0.01),
             below("numerical accuracy", largest(accuracy), 2e-3),
@@ -117,6 +121,7 @@ def growing_second_layer(quick: bool) -> Outcome:
         note="gaps and limits relative to the curve; the spread is that of several extrapolations. The adiabatic law is a conjecture: "
         "from a_0 = 1 widths approach from above and cross the curve, from a_0 = 1/2 they come from below; no single power of m "
         "describes the approach",
+        decisive=not quick,
     )
 
 
@@ -151,6 +156,10 @@ def least_test_error(law: TwoLayerDynamics, end: float) -> Best:
     return Best(times[best], float(path.test_error[best]), float(path.overlap[best]), float(path.test_error[-1]))
 
 
+EARLY = (10, 20, 40)
+"""Widths at which test and train error are compared at t = 2."""
+
+
 @claim(
     "D6",
     AREA,
@@ -164,6 +173,8 @@ def timeline(quick: bool) -> Outcome:
     best = [least_test_error(single_index(m, solver_steps=320), end=20.0) for m in widths]
     late = [single_index(m, times=(2.0, float(m), 4.0 * m), solver_steps=16 * m + 240).theory() for m in widths]
     at_m = [float(path.train_error[1]) for path in late]
+    early = [single_index(m, times=2.0, solver_steps=160).theory() for m in EARLY]
+    apart = [float(path.test_error - path.train_error) for path in early]
     train, test, overlap = ([float(path[name][2]) for path in late] for name in ("train_error", "test_error", "overlap"))
     measured: dict[str, Number] = {}
     for k, m in enumerate(widths):
@@ -176,10 +187,17 @@ def timeline(quick: bool) -> Outcome:
             f"m = {m}: train error at t = 4m": train[k],
             f"m = {m}: test error at t = 4m": test[k],
         }
+    measured |= {f"m = {m}: test minus train error at t = 2": gap for m, gap in zip(EARLY, apart, strict=True)}
     unlearned = [end / there.overlap for end, there in zip(overlap, best, strict=True)]
     overfit = [end / there.test_error for end, there in zip(test, best, strict=True)]
     return Outcome(
         (
+            near("exponent in m of test minus train error at t = 2", log_slope(EARLY, apart).value, -1, 0.15),
+            above(
+                "smallest overlap at the least test error, from 0.1 at the start",
+                smallest(there.overlap for there in best),
+                0.4,
+            ),
             below("latest time of the least test error", largest(there.time for there in best), 10),
             below("largest overlap at t = 4m over that at the least test error", largest(unlearned), 0.95),
             below("largest train error at t = 4m", largest(train), 0.02),
@@ -243,15 +261,51 @@ def scale_of_the_start(quick: bool) -> Outcome:
             f"scale {scale:g}: test error at t = {3 * m}": there.final_test_error,
         }
     cost = [there.final_test_error / there.test_error for there in found[:2]]
+    feature, lazy = (centred_networks(scale, 4 if quick else 12) for scale in (1.0, LAZY))
+    measured |= {
+        "networks without their start's output, scale 1: least test error": float(feature.min()),
+        f"networks without their start's output, scale {LAZY:g}: least test error": float(lazy.min()),
+        f"networks without their start's output, scale {LAZY:g}: last test error": float(lazy[-1]),
+    }
     return Outcome(
         (
+            above(f"tanh networks, lazy (scale {LAZY:g}): last over least test error", lazy[-1] / lazy.min(), 1.08),
+            below(
+                f"tanh networks: least test error of scale 1 over that of scale {LAZY:g}", feature.min() / lazy.min(), 0.95
+            ),
             below("least test error of scales 1/2 and 1 over that of scale 4", smallest(best[:2]) / best[3], 0.9),
             above("least test error of scale 2 over that of scale 1", best[2] / best[1], 1),
             above("least test error of scale 4 over that of scale 2", best[3] / best[2], 1),
             above("smallest cost of training on from scales 1/2 and 1, test errors' ratio", smallest(cost), 1.03),
         ),
         measured,
+        note="A large second layer also starts with a large random output, which alone would make it worse; the networks train on labels "
+        "to which it is added, so that only the laziness is left.",
     )
+
+
+LAZY = 10.0
+"""Second layer at the start of a lazy network."""
+
+
+def centred_networks(scale: float, draws: int) -> Array:
+    """Mean test error over growing times of ten tanh neurons whose start's output is subtracted (d = 60, n = 5 d, noise 1/2)."""
+    from limitlab.models.two_layer import samples, training
+
+    d, m, times = 60, 10, np.geomspace(1, 128, 8) / scale**2
+    functions = samples.network_functions(Activation("tanh"), Activation(steep_tanh))
+    errors = []
+    for seed in range(draws):
+        rng = np.random.default_rng([seed, 8])
+        w, direction = samples.exchangeable_weights(rng, d, m, 0.1, 0.01)
+        data = samples.network_samples(rng, functions, 5 * d, direction, 0.5)
+        a = np.full(m, scale)
+        data = replace(data, labels=data.labels + data.responses(w)[0] @ a / m)
+        track = training.gradient_flow(data, w, a, times, 1 / max(1.0, scale**2 / 4))
+        x = rng.standard_normal((4000, d))
+        outputs = [np.tanh(x @ first.T) @ second / m for first, second in zip([w, *track.w], [a, *track.a], strict=True)]
+        errors.append([np.mean((steep_tanh(x @ direction) - output + outputs[0]) ** 2) + 0.25 for output in outputs[1:]])
+    return np.asarray(np.mean(errors, axis=0))
 
 
 # -- D9, D10: bounds and the mean-field equations ----------------------------------------------------------------------
@@ -264,22 +318,35 @@ def scale_of_the_start(quick: bool) -> Outcome:
     laws=("TwoLayerDynamics",),
 )
 def growth_bounds(quick: bool) -> Outcome:
-    """Linear growth of the second layer and the bound on the generalisation gap, with constants set to 1."""
+    """Linear growth of the second layer and the bound on the generalisation gap, with constants set to 1; the same for networks."""
     widths = (5, 10, 20) if quick else (10, 20, 40)
     laws = [single_index(m, times=tuple(np.linspace(0, 10, 11)), solver_steps=200) for m in widths]
     bounds = [bound_diagnostics(law) for law in laws]
-    growth = [float(found["growth_ratio"][1:].max()) for found in bounds]  # at t = 0 the ratio is 1
+    growth = [float(found["growth_ratio"].max()) for found in bounds]
+    later = [float(found["growth_ratio"][1:].max()) for found in bounds]
     gaps = [float(found["gap_ratio"].max()) for found in bounds]
-    measured: dict[str, Number] = {f"m = {m}: a over its bound": x for m, x in zip(widths, growth, strict=True)}
+    measured: dict[str, Number] = {f"m = {m}: a over its bound, t > 0": x for m, x in zip(widths, later, strict=True)}
     measured |= {f"m = {m}: gap over its bound": x for m, x in zip(widths, gaps, strict=True)}
+    drawn_growth, drawn_gap = drawn_bounds(6 if quick else 20)
     return Outcome(
         (
-            at_most("largest a over a0 + (tau + a0) that", largest(growth), 1),
+            at_most("largest a over a0 + (tau + a0) that, from t = 0 on", largest(growth), 1 + 1e-12),
             at_most(f"gap over (a0 + a1 that)^2 sqrt(d/n), m = {widths[-1]} against m = {widths[0]}", gaps[-1] / gaps[0], 1),
+            at_most("tanh networks: largest a over its bound", drawn_growth, 1 + 1e-12),
+            below("tanh networks: largest gap over its bound, plus 5 standard errors", drawn_gap, 1),
         ),
         measured,
         note="the theorem has unspecified constants and bounded activations; the observed gap falls like 1/m, faster than the bound",
     )
+
+
+def drawn_bounds(draws: int) -> tuple[float, float]:
+    """The second layer and the generalisation gap of trained tanh networks over their bounds, largest over time."""
+    law = tanh_network(times=(0.0, 1.0, 4.0, 16.0))
+    bounds, runs = bound_diagnostics(law), law.simulate_batch(60, range(draws))
+    gap = (runs.test_error - runs.train_error).values / bounds["gap_bound"]
+    high = gap.mean(axis=0) + 5 * gap.std(axis=0, ddof=1) / np.sqrt(draws)
+    return float((np.abs(runs.second_layer.values) / bounds["growth_bound"]).max()), float(high.max())
 
 
 @claim(
@@ -298,20 +365,24 @@ def mean_field_equations(quick: bool) -> Outcome:
     ]
     local = -np.diff(np.log(finite)) / np.log(2)
     limit = float(2 * local[-1] - local[-2])  # local exponents approach theirs like 1/m
-    run = compare(MeanFieldSingleIndex(times=(1.0, 2.0), **SINGLE_INDEX), (6, 12, 24), 8)
+    ratios = (20.0, 40.0, 80.0, 160.0)
+    truth = float(PopulationFlow(width=10, times=2.0, **SINGLE_INDEX).theory().overlap)
+    sampled = [
+        abs(float(single_index(10, sample_ratio=r, times=20.0 / r, solver_steps=160).theory().overlap) - truth)
+        for r in ratios
+    ]
     measured: dict[str, Number] = {f"gap at m = {m}": gap for m, gap in zip(widths, finite, strict=True)}
     measured |= {f"local exponent from m = {m}": float(x) for m, x in zip(widths[1:], local[1:], strict=False)}
-    measured |= {
-        "change of the extrapolated exponent": float(limit - 2 * local[-2] + local[-3]),
-        "verdict on one-pass descent": run.verdict,
-    }
+    measured |= {"change of the extrapolated exponent": float(limit - 2 * local[-2] + local[-3])}
+    measured |= {f"m = 10: gap to the population flow at n/d = {r:g}": gap for r, gap in zip(ratios, sampled, strict=True)}
     return Outcome(
         (
             above("n = m d / 2: local exponent of the gap from m = 10 to 20", float(local[0]), 0.5),
             above("n = m d / 2: smallest rise of the local exponents with m", smallest(np.diff(local)), 0),
             near("n = m d / 2: local exponent extrapolated to m -> infinity", limit, 1, 0.03),
             near("population flow: exponent of the gap in 1/m", -log_slope((40, 80, 160), population).value, 1, 0.1),
-            true("one-pass descent does not disagree with the mean-field equations", run.verdict != "disagree"),
+            near("m = 10: exponent in n/d of the gap to the population flow", log_slope(ratios, sampled).value, -1, 0.1),
+            agrees("one-pass descent of growing networks, m and d together:", compare(MeanFieldSingleIndex, progress=False)),
         ),
         measured,
     )

@@ -35,7 +35,8 @@ def interpolation_threshold(quick: bool) -> Outcome:
         if name == "mixed":  # shown, not judged
             measured |= {"mixed kernel: located threshold": found.value, "mixed kernel: closed form": law.threshold()}
         else:
-            criteria.append(near_relative(f"{name} kernel: located threshold", found.value, law.threshold(), 0.05))
+            share = 0.05 if quick else 0.01
+            criteria.append(near_relative(f"{name} kernel: located threshold", found.value, law.threshold(), share))
         measured[f"{name} kernel: error of the located threshold"] = found.error
         measured[f"{name} kernel: threshold of the last octave"] = found.by_octave[-1]
     widths = (10, 20, 40) if quick else (10, 20, 40, 80)
@@ -54,6 +55,7 @@ def interpolation_threshold(quick: bool) -> Outcome:
         measured,
         note="the closed form is a conjecture; the located value is the limit of a sequence over octaves of time, its error the "
         "distance to the last octave. Mixed kernels are shown, not judged. Local exponents fall towards -1",
+        decisive=not quick,
     )
 
 

@@ -48,7 +48,8 @@ def parabola(time: ArrayLike, nodes: int = PARABOLA_NODES) -> Contour:
     True
     """
     theta = (-np.pi * (2 * np.arange(nodes // 2) + 1) / nodes).astype(np.complex128)
-    scale = nodes / np.asarray(time, dtype=float)[..., None]
+    # beyond so many nodes the apex stays: it would move out to where e^{-time z} amplifies rounding, and truncation is below it already
+    scale = min(nodes, PARABOLA_NODES) / np.asarray(time, dtype=float)[..., None]
     z = scale * (-APEX + CURVATURE * theta**2 - 1j * OPENING * theta)
     return Contour(z, 1j / nodes * scale * (2 * CURVATURE * theta - 1j * OPENING))
 

@@ -30,10 +30,15 @@ def tanh_network(**changes: Any) -> TwoLayerDynamics:
     8
     """
     given: dict[str, Any] = dict(
-        width=8, sample_ratio=8, activation="tanh", target_function=_steep_tanh, experiment_model="network"
+        width=8, sample_ratio=8, activation="tanh", target_function=steep_tanh, experiment_model="network"
     )
     return TwoLayerDynamics(**{**given, **changes})
 
 
-def _steep_tanh(x: Any) -> Any:
+def steep_tanh(x: Any) -> Any:
+    """tanh(2 x).
+
+    >>> float(steep_tanh(0.0))
+    0.0
+    """
     return np.tanh(2 * x)
