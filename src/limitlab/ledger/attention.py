@@ -182,6 +182,9 @@ def plateaus(quick: bool) -> Outcome:
     """Final rate 2 at every beta, plateaus of length e^beta, and fewer clusters over the layers."""
     betas = np.array([9.0, 12.0, 15.0])
     exact = np.asarray(collapse_time(1e-3, 2000, betas))
+    walked = {beta: particle_collapse(beta, 32) for beta in (3.0, 5.0, 7.0)}
+    off = [abs(time / float(collapse_time(1e-3, 32, beta)) - 1) for beta, time in walked.items()]
+    plateau_growth = float(np.log(walked[7.0] / walked[5.0])) / 2
     lives = float(np.diff(np.log(merging_time(-0.5, np.array([30.0, 40.0]))))[0]) / 10
     found = phase_diagram(32, 2, [7.0], [0.0, 2.0, 10.0, 30.0], systems=10 if quick else 60, count=True)
     clusters = [float(count) for count in found.clusters[0]]
@@ -192,12 +195,18 @@ def plateaus(quick: bool) -> Outcome:
                 for beta in (0.0, 1.0, 4.0)
             ),
             between("growth of log t* per unit of beta, n = 2000", slope(betas, np.log(exact)).value, 0.85, 1.05),
-            near(
-                "plateau formula over the exact time at beta = 15, n = 2000",
-                float(plateau_time(15.0, 2000) / exact[-1]),
-                1,
-                0.02,
+            below(
+                "particles, n = 32: largest relative gap of the collapse time to its closed form, beta = 3, 5, 7",
+                largest(off),
+                1e-3,
             ),
+            near(
+                "particles, n = 32: growth of log t* per unit of beta from 5 to 7 over that of the closed form",
+                plateau_growth / (float(np.diff(np.log(collapse_time(1e-3, 32, np.array([5.0, 7.0]))))[0]) / 2),
+                1,
+                0.01,
+            ),
+            above("particles, n = 32: collapse time at beta = 7 over that at beta = 3", walked[7.0] / walked[3.0], 3),
             near("growth of the log life of two clusters at overlap -1/2 per unit of beta", lives, 1.5, 0.05),
             true(
                 "clusters on the circle at beta = 7 become fewer from t = 0 to 2 and to 10, and not more to 30",
@@ -206,9 +215,20 @@ def plateaus(quick: bool) -> Outcome:
             above("mean number of clusters at t = 30", clusters[3], 1.5),
             below("share of close pairs at t = 30", float(found.pair_probability[0, -1]), 0.7),
         ),
-        {f"mean number of clusters at t = {t}": count for t, count in zip((0, 2, 10), clusters[:3], strict=True)},
+        {
+            **{f"mean number of clusters at t = {t}": count for t, count in zip((0, 2, 10), clusters[:3], strict=True)},
+            **{f"particles, n = 32: collapse time at beta = {beta:g}": time for beta, time in walked.items()},
+            "plateau formula over the exact time at beta = 15, n = 2000": float(plateau_time(15.0, 2000) / exact[-1]),
+        },
         note="The slowness at large beta is the plateau, of order e^beta; the final rate is 2, not of order e^-beta.",
     )
+
+
+def particle_collapse(beta: float, tokens: int) -> float:
+    """Time at which orthogonal tokens, moved by their own attention, have an overlap of 1 - 1e-3."""
+    times = np.linspace(0.5, 1.5, 201) * float(collapse_time(1e-3, tokens, beta))
+    overlap = np.array([x[0] @ x[1] for x in flow(np.eye(tokens), beta, times, tolerance=1e-10)])
+    return float(np.interp(1 - 1e-3, overlap, times))
 
 
 def final_rate(beta: float) -> float:

@@ -17,7 +17,7 @@ from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Criterion, Number, above, agrees, at_most, below, between, near
-from limitlab.ledger.measures import largest, log_slope, smallest, words
+from limitlab.ledger.measures import effort, largest, log_slope, smallest, words
 from limitlab.models.activations import Activation
 
 Array = NDArray[np.float64]
@@ -55,10 +55,14 @@ def two_time_equations(quick: bool) -> Outcome:
         for k in (0, 1)
     ]
     measured: dict[str, Number] = {}
-    runs = {1: ((50, 100, 200), 50), 2: ((10, 20, 40), 64)} if quick else {1: ((200, 400, 800), 40), 2: ((30, 60, 120), 40)}
+    runs = {1: ((50, 100, 200), 50), 2: ((10, 20, 40), 120)} if quick else {1: ((200, 400, 800), 40), 2: ((30, 60, 120), 40)}
     for degree, (sizes, seeds) in runs.items():
         result = compare(
-            gaussian_model(degree), sizes, seeds, observables=["train_error", "test_error", "second_layer", "overlap"]
+            gaussian_model(degree),
+            sizes,
+            seeds,
+            observables=["train_error", "test_error", "second_layer", "overlap"],
+            **effort(quick),
         )
         criteria.append(agrees(f"the solution for the Gaussian model of degree {degree}", result))
         measured |= {f"z of the {words(row.observable)}, degree {degree}": row.z for row in result.rows}
@@ -382,7 +386,10 @@ def mean_field_equations(quick: bool) -> Outcome:
             near("n = m d / 2: local exponent extrapolated to m -> infinity", limit, 1, 0.03),
             near("population flow: exponent of the gap in 1/m", -log_slope((40, 80, 160), population).value, 1, 0.1),
             near("m = 10: exponent in n/d of the gap to the population flow", log_slope(ratios, sampled).value, -1, 0.1),
-            agrees("one-pass descent of growing networks, m and d together:", compare(MeanFieldSingleIndex, progress=False)),
+            agrees(
+                "one-pass descent of growing networks, m and d together:",
+                compare(MeanFieldSingleIndex, seeds=10 if quick else 40, **effort(quick)),
+            ),
         ),
         measured,
     )

@@ -10,7 +10,7 @@ from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEqui
 from limitlab.laws.regression.random_features import RandomFeaturesRidge
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Criterion, Number, above, agrees, below, near
-from limitlab.ledger.measures import common_rate, words
+from limitlab.ledger.measures import common_rate, effort, words
 from limitlab.ledger.random_features import AREA, RATE_BAND, RATE_ERROR
 from limitlab.models.random_features import FeatureRidge, linear_features, nonlinear_features
 
@@ -30,12 +30,12 @@ EQUIVALENT = (
 )
 def equivalence(quick: bool) -> Outcome:
     """Both kinds of features against the limit and against each other; then a size at which they part ways."""
-    sizes, seeds = ((25, 50, 100), 20) if quick else ((80, 160, 320), 20)
+    sizes, seeds = ((25, 50, 100), 40) if quick else ((80, 160, 320), 20)
     gaps, errors = [], []
     criteria: list[Criterion] = []
     measured: dict[str, Number] = {}
     for law in EQUIVALENT:
-        comparison = compare(law, sizes, seeds)
+        comparison = compare(law, sizes, seeds, **effort(quick))
         criteria.append(agrees(f"the limit of ridge regression on {law.activation.name} and on linear features", comparison))
         for name in COMPARED:
             scale = comparison.dataset[f"theory_{name}"].values
@@ -44,7 +44,7 @@ def equivalence(quick: bool) -> Outcome:
         for size, gap in zip(sizes, np.abs(gaps[-len(COMPARED) :]).max(axis=0), strict=True):
             measured[f"{law.activation.name}: largest relative gap at d = {size}"] = float(gap)
     rate, rate_error = common_rate(sizes, np.stack(gaps, axis=1), np.stack(errors, axis=1))
-    margins = compare(MarginEquivalence(), (20, 40, 80) if quick else (50, 100, 200), 20 if quick else 40, resolution=0.2)
+    margins = compare(MarginEquivalence(), (20, 40, 80) if quick else (50, 100, 200), 60 if quick else 40, **effort(quick))
     for row in margins.rows:
         if row.observable.endswith("gap"):
             measured[f"max-margin: {words(row.observable)}"] = row.simulation

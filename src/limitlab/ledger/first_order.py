@@ -12,7 +12,7 @@ from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Criterion, Number, above, agrees, below
 from limitlab.ledger.dynamics import AREA
-from limitlab.ledger.measures import standard_error, words
+from limitlab.ledger.measures import effort, standard_error, words
 
 SIZES = (100, 200, 400)
 
@@ -36,7 +36,7 @@ def general_process(quick: bool) -> Outcome:
     measured: dict[str, Number] = {}
     for name in ("square", "tanh") if quick else CASES:
         law = FirstOrderDynamics(steps=8, signal_energy=1.0, paths=20000 if quick else 40000, **CASES[name])
-        result = compare(law, SIZES, 60 if quick else 120)
+        result = compare(law, SIZES, 60 if quick else 240, **effort(quick))
         criteria.append(
             agrees(f"the process for the {name} loss (errors, norm and overlap after extrapolation in d)", result)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,16 @@ Array = NDArray[np.float64]
 
 SIGMAS = 5.0
 """Standard errors within which a measured mean has to agree with its law."""
+
+
+def effort(quick: bool, seconds: float = 60.0) -> dict[str, Any]:
+    """How hard a comparison of a check tries: a tenth of an observable's scale with the draws it is given, or a twentieth with as many
+    more as `seconds` allow.
+
+    >>> effort(True)
+    {'resolution': 0.1, 'budget': 0.0, 'progress': False}
+    """
+    return dict(resolution=0.1 if quick else 0.05, budget=0.0 if quick else seconds, progress=False)
 
 
 class Slope(NamedTuple):

@@ -13,7 +13,7 @@ from limitlab.laws.regression.random_features import RandomFeaturesRidge, risk
 from limitlab.laws.regression.random_features_tuning import best_ridge, ridgeless_width, snr_threshold
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Number, above, below, equal, near, true
-from limitlab.ledger.measures import SIGMAS, common_rate, standard_error
+from limitlab.ledger.measures import SIGMAS, common_rate, effort, standard_error
 from limitlab.models.activations import moments
 
 Array = NDArray[np.float64]
@@ -47,11 +47,11 @@ CASES = (
 )
 def limiting_risk(quick: bool) -> Outcome:
     """Every observable against simulation at growing d, and the rate at which the gaps close."""
-    sizes, seeds = ((30, 60, 120), 12) if quick else ((100, 200, 400), 12)
+    sizes, seeds = ((30, 60, 120), 24) if quick else ((100, 200, 400), 12)
     measured: dict[str, Number] = {}
     agreed, gaps, errors = 0, [], []
     for law in CASES:
-        comparison = compare(law, sizes, seeds)
+        comparison = compare(law, sizes, seeds, **effort(quick))
         agreed += comparison.passed
         gap, error = relative_gaps(comparison.dataset, ("bias", "variance", "train_error", "coefficient_norm"))
         gaps.append(gap)
