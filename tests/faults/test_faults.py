@@ -1,7 +1,7 @@
 """The lists of planted faults stay usable, and (slow) every fault in them is noticed by something."""
 
 import pytest
-from run import HERE, KINDS, PACKAGE, PLACES, ROOT, faults, run, summary
+from plant import HERE, KINDS, PACKAGE, PLACES, ROOT, faults, run, summary
 
 from limitlab.lab.registry import all_laws
 

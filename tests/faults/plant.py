@@ -1,9 +1,9 @@
 """The standing suite of planted faults: break one line at a time, and see who notices.
 
-    python tests/faults/run.py                      every fault: the comparison, and the unit tests of those that survive it
-    python tests/faults/run.py ridge xor            the faults whose file or law matches one of these words
-    python tests/faults/run.py --tests all          ask the unit tests about every fault, not only about survivors
-    python tests/faults/run.py --out faults.md      the table as Markdown
+    python tests/faults/plant.py                      every fault: the comparison, and the unit tests of those that survive it
+    python tests/faults/plant.py ridge xor            the faults whose file or law matches one of these words
+    python tests/faults/plant.py --tests all          ask the unit tests about every fault, not only about survivors
+    python tests/faults/plant.py --out faults.md      the table as Markdown
 
 A fault is an entry of `tests/faults/*.toml`: in `file` (below src/limitlab) the text `old`, which occurs once, becomes `new`. It is planted
 in a copy of the package; nothing here touches the source. Then
@@ -195,7 +195,9 @@ def summary(fates: Sequence[Fate]) -> str:
         for fate in fates:
             total[getattr(fate.fault, what)] += 1
             caught[getattr(fate.fault, what)] += fate.caught
-        lines.append("By " + what + ": " + ", ".join(f"{name} {caught[name]} of {total[name]}" for name in names if total[name]) + ".")
+        lines.append(
+            "By " + what + ": " + ", ".join(f"{name} {caught[name]} of {total[name]}" for name in names if total[name]) + "."
+        )
     return "\n".join(lines)
 
 
@@ -228,7 +230,9 @@ def main() -> int:
     fates = []
     for fate in run(list(faults(options.words)), options.jobs, options.budget, options.tests):
         fates.append(fate)
-        who = ", ".join(f"{name} {value}" for name, value in vars(fate).items() if name in ("compare", "tests", "claims") and value)
+        who = ", ".join(
+            f"{name} {value}" for name, value in vars(fate).items() if name in ("compare", "tests", "claims") and value
+        )
         print(f"{fate.fault.name:24s} {'caught ' if fate.caught else 'MISSED '} {who} ({fate.seconds:.0f} s)", flush=True)
     print("\n" + summary(fates))
     if options.out:
