@@ -1,5 +1,7 @@
 """Clustering, mean field on the circle, one cluster at beta = 0, residual networks: references, limits, solvers, bad input."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,7 @@ from limitlab.laws.attention import circle_density
 from limitlab.laws.attention.circle import escape_time, growth_rates, most_unstable, poisson_radius
 from limitlab.laws.attention.clustering import critical_beta, merging_time, plateau_time
 from limitlab.laws.attention.equiangular import collapse_time
-from limitlab.laws.attention.residual import ode_output, residual_output
+from limitlab.laws.attention.residual import ode_output, residual_output, smooth_layer
 from limitlab.models.attention import Attention, circle, flow
 from limitlab.numerics.special import von_mises_coefficients
 from references import reference
@@ -267,6 +269,15 @@ def test_one_cluster(d, n):
 @pytest.mark.parametrize(("d", "n"), [(2, 2), (2, 8), (2, 64), (3, 64), (10, 32)])
 def test_one_cluster_from_many_starts(d, n):
     assert SingleCluster(tokens=n, dimension=d).collapsed(60.0, seeds=100) == 1.0
+
+
+def test_built_in_weights_are_those_of_the_page():
+    w, a, b = smooth_layer(0.4, 3)
+    for i in range(3):
+        assert b[i] == pytest.approx(0.3 * math.cos(0.4 + i), rel=1e-14)
+        for j in range(3):
+            assert w[i, j] == pytest.approx(math.cos(0.4 + 1.3 * i + 0.7 * j**2) / math.sqrt(3), rel=1e-14)
+            assert a[i, j] == pytest.approx(math.sin(0.8 + 1.3 * i + 0.7 * j**2) / math.sqrt(3), rel=1e-14)
 
 
 def test_residual_order():

@@ -6,8 +6,9 @@ Limit.    n, d -> infinity with n/d -> delta (`sample_ratio`), at a fixed number
 Result.   A process in R^m for the rows of theta and one for the predictions, coupled through m x m correlations and responses
           (docs/theory/first_order.md, eqs. 1 to 6; `limitlab.laws.dmft.descent`). It is written for discrete time, in which it is exact
           for gradient descent with the same step: no discretisation error.
-Status.   Theorem (Celentano, Cheng, Montanari 2021). The process of predictions is sampled: exact for the square loss (second moments are
-          matched exactly), otherwise with a statistical error that is reported as the accuracy.
+Status.   Theorem for the square loss (Celentano, Cheng, Montanari 2021); the other losses do not satisfy its assumption of a bounded second
+          derivative (labels are unbounded), and for them it is derived and checked. The process of predictions is sampled: exact for the
+          square loss (second moments are matched exactly), otherwise with a statistical error that is reported as the accuracy.
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ class FirstOrderDynamics(Law):
     True
     """
 
-    status = "theorem"
+    status = "derived"  # a theorem for the square loss
     regime = "n, d -> infinity at fixed n/d, step size, number of steps and number of neurons"
     assumptions = (
         "Gaussian inputs",
-        "loss with bounded second derivative",
+        "smooth loss; with a second derivative that is bounded in all arguments (the square loss) it is a theorem",
         "full-batch gradient descent",
         "networks: fixed and equal second-layer weights, exchangeable start",
     )

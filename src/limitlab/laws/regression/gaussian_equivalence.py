@@ -6,9 +6,9 @@ Setting.  The regression of `RandomFeaturesRidge`, done twice with the same weig
 Limit.    n, N, d -> infinity with N/d -> psi1 (`width_ratio`) and n/d -> psi2 (`sample_ratio`).
 Result.   Both have the same limit, that of `random_features.risk`, and the gap between them vanishes like 1/d
           (docs/theory/random_features.md, section 6). The higher-order part of the activation acts as noise on the features.
-Status.   Theorem for ridge regression (Mei and Montanari 2022), and for smooth convex losses (Hu and Lu 2023). The regime matters:
-          once n or N is of order d^2, the quadratic part of the activation is learned and the two part ways. For the largest
-          margin see `margin_equivalence`.
+Status.   Theorem for ridge regression (Mei and Montanari 2022), and for smooth convex losses with odd
+          activations (Hu and Lu 2023). The regime matters: once n or N is of order d^2, the quadratic part of the activation is
+          learned and the two part ways. For the largest margin see `margin_equivalence`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Result.       V  = tau^2 n p int t E[K^2 e^{-tK}] Phi^{n-1} dt,                 
 
           For a < d/2 and h = n^{-1/(2 beta + d)} the excess risk falls like n^{-2 beta/(2 beta + d)}, the best rate there
           is: fitting the noise exactly does no harm. For d/2 < a < d it still interpolates and learns, more slowly.
-Status.   Theorem: (8)-(10) are identities; the rate is that of Belkin, Rakhlin and Tsybakov (2019).
+Status.   Derived here: (8)-(10) are identities, checked; the rate is the theorem of Belkin, Rakhlin and Tsybakov (2019).
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class SingularKernelSmoother(Law):
     0.2888
     """
 
-    status = "theorem"
+    status = "derived"
     regime = "every number of samples n, bandwidth h <= 1 and singularity 0 < a < d: exact at finite n"
     assumptions = (
         "inputs uniform in the unit ball, query at its centre",
