@@ -1,4 +1,4 @@
-"""The comparison must catch a wrong theory. Each fault here is one that has been made in the literature or in code."""
+"""The comparison must catch a wrong theory: faults that have been made in the literature or in code (many more: tests/faults)."""
 
 import numpy as np
 import pytest
@@ -124,7 +124,6 @@ def test_fault_is_caught(law):
 
 
 @pytest.mark.parametrize("law", SOUND, ids=lambda law: f"{type(law).__name__}-{getattr(law, 'ratio', '')}")
-def test_unmodified_law_passes_for_twenty_seeds(law):
+def test_unmodified_law_raises_no_alarm_for_twenty_seeds(law):
     verdicts = {seed: ll.compare(law, seeds=range(1000 * seed, 1000 * seed + law.default_seeds)) for seed in range(20)}
-    failed = {seed: result.explanation for seed, result in verdicts.items() if not result.passed}
-    assert not failed
+    assert not {seed: result.explanation for seed, result in verdicts.items() if result.verdict == "disagree"}

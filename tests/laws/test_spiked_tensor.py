@@ -145,3 +145,31 @@ def test_double_root_at_the_critical_strength():
 def test_refusals(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         SpikedTensor(**bad)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_one_step_of_the_chain_has_the_covariance_of_full_tensors(order):
+    """Mean and covariance of (m, q) after one step in few dimensions, where the radial noise is as large as the rest."""
+    size, runs, snr, step, m, q = 5, 40_000, 1.3, 0.2, 0.6, 0.64
+    rng = np.random.default_rng(order)
+    chain = np.stack([spiked_path(rng, order, snr, step, size, m, q, np.array([1]))[0] for _ in range(runs)])
+    x, v = np.array([m, np.sqrt(q), 0, 0, 0]), np.eye(size)[0]
+    if order == 2:
+        noise = rng.standard_normal((runs, size, size))
+        pull = np.einsum("rij,j->ri", noise, x) + np.einsum("rij,i->rj", noise, x)
+    else:
+        noise = rng.standard_normal((runs, size, size, size))
+        slots = ("rijk,j,k->ri", "rijk,i,k->rj", "rijk,i,j->rk")
+        pull = sum(np.einsum(slot, noise, x, x, optimize=True) for slot in slots)
+    square = x @ x
+    gradient = -2 * (order * snr * m ** (order - 1) * v + pull) + 2 * order * square ** (order - 1) * x
+    moved = x - step / size * gradient
+    full = np.stack([moved[:, 0], (moved**2).sum(axis=1) - moved[:, 0] ** 2], axis=1)
+
+    def moments(rows):
+        centred = rows - rows.mean(axis=0)
+        return np.column_stack([rows, centred[:, 0] ** 2, centred[:, 1] ** 2, centred[:, 0] * centred[:, 1]])
+
+    one, other = moments(chain), moments(full)
+    error = np.sqrt((one.var(axis=0) + other.var(axis=0)) / runs)
+    assert np.all(np.abs(one.mean(axis=0) - other.mean(axis=0)) < 5 * error)

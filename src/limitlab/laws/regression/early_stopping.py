@@ -13,8 +13,8 @@ Result.   The estimator leaves a share g(x) = e^{-tx}, or (1 - step x)^(t / step
 
           Contour integrals of (1), (2), (3) against g(z) g(z'), (1 - g)^2 / z and g^2 are the bias, the variance and the
           train error; the pole kappa(0) / z of (2) does not contribute. 32 nodes suffice whatever the spectrum and the time.
-Status.   Theorem for Sigma = 1 (Ali, Kolter and Tibshirani 2019). For groups of eigenvalues derived: (1)-(3) are deterministic equivalents of
-          one and two resolvents, integrated against a fixed analytic filter, and checked by simulation.
+Status.   Theorem for Sigma = 1 (Ali, Kolter and Tibshirani 2019). For groups of eigenvalues derived: (1)-(3) are deterministic
+          equivalents of one and two resolvents, integrated against a fixed analytic filter, and checked by simulation.
 """
 
 from __future__ import annotations
