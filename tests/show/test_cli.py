@@ -400,6 +400,14 @@ def test_verify_everything_does_not_fail_for_what_is_not_implemented(monkeypatch
     assert run("verify").exit_code == 0
 
 
+def test_verify_writes_the_ledger(tmp_path: Path) -> None:
+    for suffix, words in ((".md", "| J3 | pass | largest z"), (".json", '"id": "J3"')):
+        file = tmp_path / f"ledger{suffix}"
+        assert run("verify", "J3", "--out", str(file)).exit_code == 0
+        assert words in file.read_text()
+    assert run("verify", "J3", "--out", "ledger.txt").exit_code == 2
+
+
 def test_verify_a_real_claim() -> None:
     result = run("verify", "J3")
     assert result.exit_code == 0, result.output

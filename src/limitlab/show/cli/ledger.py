@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from limitlab.lab.files import write_whole
 from limitlab.show.cli.app import FAILED, app
-from limitlab.show.cli.output import EngineOption, JsonOption, print_json, read_engine, stdout
+from limitlab.show.cli.output import EngineOption, JsonOption, jsonable, print_json, read_engine, stdout
 from limitlab.show.tables import number
 
 if TYPE_CHECKING:
@@ -29,14 +33,24 @@ def verify(
             "--store", metavar="FOLDER", help="Keep outcomes and draws there: a second run computes only what changed."
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Also write the ledger there, as Markdown (.md) or JSON (.json)."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check the claims of the ledger and print what was measured; exit code 1 when one fails."""
     from limitlab.ledger import find_claims
     from limitlab.ledger import verify as run
 
-    claims = find_claims(ids or [])
+    if out is not None and out.suffix not in (".md", ".json"):
+        raise ValueError(f"--out {out} is not allowed: its name must end in .md or .json")
+    claims, start = find_claims(ids or []), time.perf_counter()
     records = run(claims, quick=not full, engine=read_engine(engine), store=store)
+    seconds = time.perf_counter() - start
+    if out is not None:
+        plain = json.dumps(jsonable([describe_record(record) for record in records]), indent=2, allow_nan=False)
+        write_whole(out, (plain if out.suffix == ".json" else markdown(records, full, seconds)).encode())
     failed = [record.claim.id for record in records if record.status == "fail"]
     asked_but_missing = [record.claim.id for record in records if ids and record.status == "not implemented"]
     if as_json:
@@ -75,6 +89,25 @@ def words_of(record: Record) -> Text:
         words.append(f"\nNote: {outcome.note}" if outcome.note else "", style="dim")
     words.append(f"\n{record.error}" if record.error else "", style="red")
     return words
+
+
+def markdown(records: list[Record], full: bool, seconds: float) -> str:
+    """The ledger as Markdown: what every claim was decided by, and how long it took."""
+    counts = {status: sum(record.status == status for record in records) for status in COLOURS}
+    lines = [
+        f"{'Full' if full else 'Quick'} checks, {len(records)} claims in {seconds / 60:.1f} minutes: "
+        + ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        + ".",
+        "",
+        "| claim | status | decided by | seconds |",
+        "|---|---|---|---:|",
+    ]
+    for record in records:
+        outcome = record.outcome
+        deciding = "; ".join(f"{one} ({number(one.value)})" for one in outcome.criteria) if outcome else record.error
+        cell = deciding.replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| {record.claim.id} | {record.status} | {cell} | {outcome.seconds if outcome else 0:.0f} |")
+    return "\n".join(lines) + "\n"
 
 
 def describe_record(record: Record) -> dict[str, Any]:
