@@ -208,8 +208,20 @@ def killed_until_done(command, folder, cells, kills, rng):
 def test_a_killed_comparison_ends_like_an_uninterrupted_one(tmp_path):
     import limitlab as ll
 
-    law = ll.laws.LeastSquaresDescent()
-    command = [sys.executable, "-m", "limitlab", "compare", "least-squares-descent", "--size", "100,200", "--seeds", "60"]
+    law = ll.laws.LeastSquaresDescent(ratio=3.0)
+    command = [
+        sys.executable,
+        "-m",
+        "limitlab",
+        "compare",
+        "least-squares-descent",
+        "--ratio",
+        "3",
+        "--size",
+        "100,200",
+        "--seeds",
+        "60",
+    ]
     command += ["--engine", "processes", "--store", "x.nc", "--json"]
     done, hits = killed_until_done(command, tmp_path, "x.nc.cells/cells/*/*.npz", 3, np.random.default_rng(3))
     assert hits >= 1

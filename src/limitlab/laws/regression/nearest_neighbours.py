@@ -122,7 +122,7 @@ class NearestNeighbours(Law):
     observables = ("mean_bias", "squared_bias", "variance", "excess_risk", "test_error")
     size_meaning = "number of independent training sets"
     finite_size_rate = math.inf
-    default_sizes = (400, 800, 1600)
+    default_sizes = (200, 400, 800)
 
     samples: int = parameter(100, "number of samples", symbol="n", least=1, scale="log", broadcasts=True)
     neighbours: int = parameter(
