@@ -14,6 +14,8 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.numerics.quantile_rule import quantile_rule
+
 Array = NDArray[np.float64]
 
 CELLS = 20_000  # of the table of h: its error is below 1e-11 for d > 8
@@ -109,10 +111,7 @@ def chi_nodes(dimension: int, count: int) -> Nodes:
 
 
 def radius_nodes(dimension: int, initial_scale: float, count: int) -> Nodes:
-    """Nodes for the radius of w ~ N(0, (s0^2 / d) I): quantiles at u(v) = v - sin(2 pi v) / (2 pi) for even v, weighted with u'(v).
-
-    Quantiles follow the mass wherever the flow takes it; the substitution makes the ends, where a plain rule in u would be of first
-    order only, so flat that they do not matter.
+    """Quantiles of the radius of w ~ N(0, (s0^2 / d) I), which follow the mass wherever the flow takes it.
 
     >>> nodes = radius_nodes(40, 0.8, 200)
     >>> round(float(nodes.weights @ nodes.points**2), 7)
@@ -120,10 +119,9 @@ def radius_nodes(dimension: int, initial_scale: float, count: int) -> Nodes:
     """
     from scipy.stats import chi
 
-    v = (np.arange(count) + 0.5) / count
-    u = v - np.sin(2 * np.pi * v) / (2 * np.pi)
-    points = np.where(u < 0.5, chi.ppf(u, dimension), chi.isf(u[::-1], dimension))  # 1 - u(v) = u(1 - v), without cancellation
-    return Nodes(points * initial_scale / math.sqrt(dimension), (1 - np.cos(2 * np.pi * v)) / count)
+    levels, complements, weights = quantile_rule(count)
+    points = np.where(levels < 0.5, chi.ppf(levels, dimension), chi.isf(complements, dimension))
+    return Nodes(points * initial_scale / math.sqrt(dimension), weights)
 
 
 def quantile_nodes(dimension: int, initial_scale: float, count: int) -> Nodes:
