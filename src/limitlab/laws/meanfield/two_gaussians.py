@@ -93,7 +93,15 @@ class TwoGaussians(Law):
         few = dict(step=0.04, test_points=400)
         return [
             cls(separation=0.5, dimension=6, initial_scale=0.7, levels=(-2.0, 5.0), times=(0.1, 0.4, 1.0), **few),
-            cls(separation=-0.4, dimension=10, initial_scale=0.9, knots=(0.4, 1.2), levels=(3.0, -4.0), times=(0.1, 0.3, 0.8), **few),
+            cls(
+                separation=-0.4,
+                dimension=10,
+                initial_scale=0.9,
+                knots=(0.4, 1.2),
+                levels=(3.0, -4.0),
+                times=(0.1, 0.3, 0.8),
+                **few,
+            ),
         ]
 
     def predicted(self, times: Array) -> Values:
@@ -130,7 +138,11 @@ class TwoGaussians(Law):
         from limitlab.laws.meanfield import radial
 
         count = solver_steps or self.solver_steps
-        nodes, chi, table = radial.radius_nodes(self.dimension, self.initial_scale, count), self._shells(count), self._table()
+        nodes, chi, table = (
+            radial.radius_nodes(self.dimension, self.initial_scale, count),
+            self._shells(count),
+            self._table(),
+        )
         grid = np.atleast_1d(np.asarray(times, dtype=float))
         if not grid.any():
             return np.tile(nodes.points, (grid.size, 1)), nodes.weights
