@@ -60,7 +60,7 @@ class NoisyMeanField(Law):
     >>> law = NoisyMeanField(neuron="erf", inverse_temperature=20.0, penalty=0.1, times=(0.5, 5.0, float("inf")))
     >>> law.theory().free_energy.values.round(5).tolist()
     [1.03271, 0.14929, 0.14308]
-    >>> float(NoisyMeanField(dimension=3, inverse_temperature=5.0, penalty=0.2).theory().stationary_excess)
+    >>> float(NoisyMeanField(neuron="linear", dimension=3, inverse_temperature=5.0, penalty=0.2).theory().stationary_excess)
     0.3
     """
 
@@ -84,7 +84,7 @@ class NoisyMeanField(Law):
     default_sizes = (50, 100, 200)
     default_seeds = 80
 
-    neuron: Literal["linear", "erf"] = parameter("erf", "kind of neuron", symbol=r"\sigma")
+    neuron: Literal["linear", "erf"] = parameter("linear", "kind of neuron", symbol=r"\sigma")
     inverse_temperature: float = parameter(
         20.0, "inverse temperature of the noise", symbol=r"\beta", above=0, most=1e4, scale="log"
     )
@@ -139,7 +139,7 @@ class NoisyMeanField(Law):
                 neuron="linear", inverse_temperature=4.0, penalty=0.3, teacher=1.5, start_mean=-0.5, start_std=0.8, dimension=2,
                 times=(0.2, 0.7, math.inf),
             ),
-            cls(inverse_temperature=8.0, penalty=0.4, teacher=2.0, start_mean=-0.8, start_std=0.6, times=(0.3, 1.0, math.inf)),
+            cls(neuron="erf", inverse_temperature=8.0, penalty=0.4, teacher=2.0, start_mean=-0.8, start_std=0.6, times=(0.3, 1.0, math.inf)),
         ]  # fmt: skip
 
     def observed(self) -> tuple[str, ...]:
