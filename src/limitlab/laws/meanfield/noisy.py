@@ -139,7 +139,10 @@ class NoisyMeanField(Law):
                 neuron="linear", inverse_temperature=4.0, penalty=0.3, teacher=1.5, start_mean=-0.5, start_std=0.8, dimension=2,
                 times=(0.2, 0.7, math.inf),
             ),
-            cls(neuron="erf", inverse_temperature=8.0, penalty=0.4, teacher=2.0, start_mean=-0.8, start_std=0.6, times=(0.3, 1.0, math.inf)),
+            cls(
+                neuron="erf", inverse_temperature=8.0, penalty=0.4, teacher=2.0, start_mean=-0.8, start_std=0.6,
+                times=(0.3, 1.0, math.inf),
+            ),
         ]  # fmt: skip
 
     def observed(self) -> tuple[str, ...]:
