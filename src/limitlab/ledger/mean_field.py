@@ -168,7 +168,7 @@ def free_energy_falls(quick: bool) -> Outcome:
                 "largest distance of the last state from the Boltzmann fixed point", largest(one.rest for one in falls), 1e-7
             ),
             agrees("linear neurons, closed form", compare(linear, sizes, draws)),
-            agrees("erf neurons, finite volumes", compare(law, sizes, draws)),
+            agrees("erf neurons, finite volumes", compare(law, seeds=draws)),
         ),
         note="The noise is sqrt(2/beta) dW: with dW/sqrt(beta), as one source has it, the temperature is halved.",
     )

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab.errors import ConvergenceError
 from limitlab.laws.meanfield.potentials import neuron_interaction
 from limitlab.numerics.fokker_planck import diffusion_step
+from limitlab.numerics.low_rank import pivoted_cholesky
 
 Array = NDArray[np.float64]
 
@@ -60,13 +61,10 @@ class ErfNeurons:
     @cached_property
     def factor(self) -> Array:
         """A with U = A A^T between all cells: U has an effective rank of a few tens, and a product with it is two thin ones."""
-        from scipy.linalg.lapack import dpstrf
-
-        table = neuron_interaction(self.centres[:, None, None], self.centres[None, :, None])
-        lower, order, rank, _ = dpstrf(table, tol=RANK, lower=1)
-        thin = np.empty((self.cells, rank))
-        thin[order - 1] = np.tril(lower)[:, :rank]
-        return thin
+        weights = self.centres[:, None]
+        return pivoted_cholesky(
+            neuron_interaction(weights, weights), lambda j: neuron_interaction(weights, weights[j]), RANK
+        )
 
     @cached_property
     def to_teacher(self) -> Array:

@@ -44,8 +44,8 @@ def two_gaussians(quick: bool = True) -> Figure:
         counts, scale = np.histogram(radii[index], edges)[0], radii.shape[1] * np.diff(edges)
         seen = counts > 0
         middle = (edges[1:] + edges[:-1]) / 2
-        points = (middle[seen], (counts / scale)[seen], (np.sqrt(counts) / scale)[seen])
-        simulation_points(right, *points, index, markersize=3.5)
+        height, error = (counts / scale)[seen], (np.sqrt(counts) / scale)[seen]
+        simulation_points(right, middle[seen], height, error, index, markersize=3.5)
     finish(right, "length $r$ of a weight", "density", r"$\Delta = 0.8$")
     return figure
 
@@ -98,9 +98,9 @@ def free_energy(quick: bool = True) -> Figure:
     for index, time in enumerate(times):
         theory_line(right, theta, law.density(theta, time), index, f"$t = {time:g}$")
         counts = np.histogram(states[index], edges)[0]
-        scale, seen = width * np.diff(edges), counts > 0
-        points = ((edges[1:] + edges[:-1]) / 2, counts / scale, np.sqrt(counts) / scale)
-        simulation_points(right, *(values[seen] for values in points), index, markersize=3.5)
+        scale, seen, middle = width * np.diff(edges), counts > 0, (edges[1:] + edges[:-1]) / 2
+        height, error = (counts / scale)[seen], (np.sqrt(counts) / scale)[seen]
+        simulation_points(right, middle[seen], height, error, index, markersize=3.5)
     theory_line(right, theta, law.density(theta, math.inf), 6, "Boltzmann law", linestyle="--", linewidth=1.5)
     finish(right, r"weight $\theta$", r"density $\rho$", rf"teacher at $\theta_* = 2$, $N = {width}$")
     return figure
@@ -205,7 +205,7 @@ def weight_animation(
 
     def draw(frame: int) -> tuple[Any, ...]:
         axes.clear()
-        axes.hist(radii[frame], edges, density=True, color=COLOURS[5], alpha=0.7, label=f"SGD, $N = {width}$")
+        axes.hist(radii[frame], edges.tolist(), density=True, color=COLOURS[5], alpha=0.7, label=f"SGD, $N = {width}$")
         theory_line(axes, *radius_density(paths[frame], weights), 1, "mean-field equation")
         finish(
             axes, "length $r$ of a weight", "density", rf"$\Delta = {separation:g}$, $t = {times[frame]:.2f}$", ylim=(0, 6)
