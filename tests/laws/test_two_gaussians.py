@@ -50,11 +50,16 @@ def test_shell_mean_is_the_average_over_directions(dimension, s):
     knots, levels = (0.5, 1.5), (-2.5, 7.5)
     norm = gamma(dimension / 2) / (np.sqrt(np.pi) * gamma((dimension - 1) / 2))
     edges = [-1.0, *(k / s for k in knots if k < s), 1.0]
-    pieces = (quad(lambda c: ramp(s * c, knots, levels) * norm * (1 - c * c) ** ((dimension - 3) / 2), a, b)[0] for a, b in zip(edges[:-1], edges[1:], strict=True))
+    pieces = (
+        quad(lambda c: ramp(s * c, knots, levels) * norm * (1 - c * c) ** ((dimension - 3) / 2), a, b)[0]
+        for a, b in zip(edges[:-1], edges[1:], strict=True)
+    )
     h, slope = radial.shell_mean(s, dimension, knots, levels)
     assert h == pytest.approx(sum(pieces), abs=1e-8)
     step = 1e-5
-    difference = (radial.shell_mean(s + step, dimension, knots, levels)[0] - radial.shell_mean(s - step, dimension, knots, levels)[0]) / (2 * step)
+    difference = (
+        radial.shell_mean(s + step, dimension, knots, levels)[0] - radial.shell_mean(s - step, dimension, knots, levels)[0]
+    ) / (2 * step)
     assert slope == pytest.approx(difference, abs=1e-4)
 
 
@@ -71,7 +76,10 @@ def test_table_is_the_function(s, dimension):
 def test_potential_does_not_depend_on_the_dimension():
     values = [TwoGaussians(dimension=d).potential([0.5, 1.0, 2.0]) for d in (5, 40, 400)]
     law = TwoGaussians()
-    want = [-sum(y * expectation(lambda g, y=y, r=r: ramp((1 + y * 0.8) * r * g, law.knots, law.levels)) for y in (-1, 1)) / 2 for r in (0.5, 1.0, 2.0)]
+    want = [
+        -sum(y * expectation(lambda g, y=y, r=r: ramp((1 + y * 0.8) * r * g, law.knots, law.levels)) for y in (-1, 1)) / 2
+        for r in (0.5, 1.0, 2.0)
+    ]
     for found in values:
         np.testing.assert_allclose(found, np.array(want), atol=2e-7)
 
@@ -90,7 +98,10 @@ def test_interaction_is_symmetric_and_consistent_with_the_risk():
     law = TwoGaussians(separation=0.5, dimension=8)
     assert law.interaction(0.4, 1.7) == pytest.approx(law.interaction(1.7, 0.4), rel=1e-13)
     chi, table = radial.chi_nodes(8, 120), radial.shell_table(8, law.knots, law.levels)
-    risk = sum(chi.weights @ (y - radial.shell_outputs(np.array([1.2]), np.ones(1), chi.points, 1 + y * 0.5, *table)) ** 2 / 2 for y in (-1.0, 1.0))
+    risk = sum(
+        chi.weights @ (y - radial.shell_outputs(np.array([1.2]), np.ones(1), chi.points, 1 + y * 0.5, *table)) ** 2 / 2
+        for y in (-1.0, 1.0)
+    )
     assert risk == pytest.approx(1 + 2 * law.potential(1.2) + law.interaction(1.2, 1.2), abs=1e-6)
 
 
@@ -101,7 +112,9 @@ def test_velocity_is_minus_the_gradient_of_the_risk():
     r, w = np.array([0.5, 0.9, 1.6]), np.array([0.2, 0.5, 0.3])
 
     def risk(radii):
-        return sum(chi.weights @ (y - radial.shell_outputs(radii, w, chi.points, 1 + y * 0.6, *table)) ** 2 / 2 for y in (-1.0, 1.0))
+        return sum(
+            chi.weights @ (y - radial.shell_outputs(radii, w, chi.points, 1 + y * 0.6, *table)) ** 2 / 2 for y in (-1.0, 1.0)
+        )
 
     step = 1e-5 * np.eye(3)
     slope = [(risk(r + e) - risk(r - e)) / 2e-5 for e in step]
