@@ -43,7 +43,7 @@ SMALL = {"n": 4, "d": 2, "N": 5, "shift": 0.3}
 def test_the_residual_identity_holds_along_the_flow(scale, centred):
     """d|u|^2/dt = -2 <u, H u>, by centred differences, and u' = -(1/n) H u."""
     gap, time = 1e-3, 1.0
-    run, (x, y, w, a) = coupled(SMALL, scale, [time - gap, time, time + gap], centred=centred, tolerance=1e-12)
+    run, (x, _, w, a) = coupled(SMALL, scale, [time - gap, time, time + gap], centred=centred, tolerance=1e-12)
     slope = (run.risk[2] - run.risk[0]) / (2 * gap)
     assert slope == pytest.approx(run.residual_slope[1], rel=1e-5)
     start, _ = coupled(SMALL, scale, [0.0, gap], centred=centred, tolerance=1e-12)

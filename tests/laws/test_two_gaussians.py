@@ -1,5 +1,6 @@
 """Two centred Gaussians: reference values, the shell function, convergence of the characteristics, SGD against the equation."""
 
+import itertools
 import time
 
 import numpy as np
@@ -52,7 +53,7 @@ def test_shell_mean_is_the_average_over_directions(dimension, s):
     edges = [-1.0, *(k / s for k in knots if k < s), 1.0]
     pieces = (
         quad(lambda c: ramp(s * c, knots, levels) * norm * (1 - c * c) ** ((dimension - 3) / 2), a, b)[0]
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in itertools.pairwise(edges)
     )
     h, slope = radial.shell_mean(s, dimension, knots, levels)
     assert h == pytest.approx(sum(pieces), abs=1e-8)
