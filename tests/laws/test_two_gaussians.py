@@ -211,3 +211,10 @@ def test_sgd_at_the_published_size(separation):
 def test_bad_input(bad, words):
     with pytest.raises(ValueError, match=words):
         TwoGaussians(**bad)
+
+
+def test_the_table_is_safe_outside():
+    """Trial steps of an integrator may leave the domain: a negative radius is at rest, and what is not a number stays so."""
+    table = radial.shell_table(10, (0.5, 1.5), (-2.5, 7.5))
+    assert radial.look_up(*table, -0.1) == pytest.approx((-2.5, 0.0))
+    assert np.isnan(radial.look_up(*table, np.nan)[0])

@@ -86,7 +86,7 @@ def look_up(values: Any, slopes: Any, scale: float, s: float) -> tuple[float, fl
     """h(s) and h'(s) of a table: cubic Hermite interpolation, and its exact derivative."""
     whole = s + scale
     place = s / whole * (values.size - 1)
-    cell = min(int(place), values.size - 2)
+    cell = min(int(place), values.size - 2) if place > 0 else 0  # a NaN stays one, instead of an index out of bounds
     u = place - cell
     step = 1.0 / (values.size - 1)
     low, high, rise = values[cell], values[cell + 1], slopes[cell] * step
