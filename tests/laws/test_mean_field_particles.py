@@ -108,7 +108,7 @@ def test_compiled_networks_are_the_networks():
     advance = runge_kutta(lambda _, state: network.velocity(state))
     for row in range(3):
         slow = [network.risk(state) for state in follow(advance, theta[row], times, 0.05)]
-        np.testing.assert_allclose(fast[row], slow, atol=3e-5)
+        np.testing.assert_allclose(fast[row], slow, atol=3e-4)
 
 
 def test_network_velocity_is_minus_n_times_the_gradient():

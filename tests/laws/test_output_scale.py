@@ -145,3 +145,12 @@ def test_pairs_need_an_even_width():
         OutputScale(initialisation="paired").simulate(7, 0)
     with pytest.raises(ValueError, match="scale"):
         OutputScale(scale=0.0)
+
+
+def test_equal_steps_are_as_good():
+    law = OutputScale(scale=0.7, initialisation="paired")
+    x, y = law.data()
+    start = law.start(np.random.default_rng(0), 40)
+    adaptive, even = (output_scale_flow(x, y, *start, 0.7, [1.0, 4.0], 0.7, **how) for how in ({}, {"step": 0.25}))
+    np.testing.assert_allclose(even.risk, adaptive.risk, rtol=1e-5)
+    np.testing.assert_allclose(even.kernel_change, adaptive.kernel_change, rtol=1e-4)

@@ -23,7 +23,7 @@ from limitlab.numerics.flow_rules import even_gaussian_rule
 Array = NDArray[np.float64]
 
 BLOCK = 4096  # samples that are drawn at once
-INPUTS = 0.45, 5.85  # spacing and reach of the 27 points with which many networks average over one Gaussian input
+INPUTS = 0.5, 4.5  # spacing and reach of the 19 points with which many networks average over one Gaussian input
 
 
 # -- one-pass SGD on two Gaussians ------------------------------------------------------------------------------------

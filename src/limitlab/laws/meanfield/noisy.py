@@ -224,7 +224,7 @@ class NoisyMeanField(Law):
 
         if self.neuron == "linear":
             return LinearNetwork(self._strength())
-        return ScalarNetwork.of("erf", "erf", self._strength(), spacing=0.2)
+        return ScalarNetwork.of("erf", "erf", self._strength(), spacing=0.3)
 
     def _times_at_rest(self, last: float, wanted: bool) -> Array:
         """When an experiment looks at the state of rest: for the excess of linear neurons over a window, else once."""

@@ -23,6 +23,7 @@ __all__ = ["OutputScale"]
 Array = NDArray[np.float64]
 
 TOLERANCE = 1e-8  # of the integration
+STEP = 0.25  # of an experiment
 SECOND_LAYER_NODES = 8
 REACH = 6.0  # of the nodes for a weight, in standard deviations
 SYMMETRIC = 1e-9  # a first-order change of the kernel that is smaller than this share of it is rounding
@@ -141,7 +142,7 @@ class OutputScale(Law):
 
         x, y = self.data()
         weights, second_layer = self.start(draw.rng, draw.size)
-        run = output_scale_flow(x, y, weights, second_layer, self.scale, times, self.score_shift, tolerance=1e-6)
+        run = output_scale_flow(x, y, weights, second_layer, self.scale, times, self.score_shift, step=STEP)
         distance = np.sqrt(np.mean((run.residual - run.linearised_residual) ** 2, axis=1) / np.mean(y**2))
         return dict(
             risk=run.risk,

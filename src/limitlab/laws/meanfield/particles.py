@@ -49,7 +49,7 @@ class MeanFieldParticles(Law):
         "risk_bias": observable("mean of the risk minus its limit, times the number of neurons", r"N(\mathbb{E}R_N - R)"),
     }
     size_meaning = "number of neurons N"
-    default_sizes = (10, 20, 40)
+    default_sizes = (8, 16, 32)
     default_seeds = 120
 
     activation: Activation = parameter("tanh", "activation of the neurons", note="twice differentiable", symbol=r"\sigma")
@@ -65,7 +65,7 @@ class MeanFieldParticles(Law):
     solver_steps: int = parameter(
         40, "points of the numerical grid", note="weights at the start", kind="solver", least=16, most=400, finer=1.5
     )
-    replicas: int = parameter(140, "runs averaged in one draw", note="pairs of networks", kind="experiment", least=2)
+    replicas: int = parameter(190, "runs averaged in one draw", note="pairs of networks", kind="experiment", least=2)
     step: float = parameter(
         0.2, "step size of the algorithm", note="of a Runge-Kutta method", kind="experiment", above=0, most=0.5
     )
