@@ -218,3 +218,21 @@ def test_the_table_is_safe_outside():
     table = radial.shell_table(10, (0.5, 1.5), (-2.5, 7.5))
     assert radial.look_up(*table, -0.1) == pytest.approx((-2.5, 0.0))
     assert np.isnan(radial.look_up(*table, np.nan)[0])
+
+
+def test_the_final_risk_feels_the_width():
+    """At Delta = 0.4 SGD ends at the limit plus about 5/N."""
+    limit = float(TwoGaussians(separation=0.4, times=3.0).theory().risk)
+    for width, seeds in ((100, 6), (200, 4)):
+        runs = TwoGaussians(separation=0.4, times=3.0, step=1e-4 * width).simulate_batch(width, range(seeds)).risk
+        assert 3.8 < width * float(runs.mean() - limit) < 5.6
+
+
+def test_the_radius_feels_the_step():
+    """At Delta = 0.8 a step that is half as long brings the mean radius at least twice as close."""
+    limit, gaps = float(TwoGaussians(times=2.0).theory().mean_radius), []
+    for step in (1.2e-3, 6e-4, 3e-4):
+        runs = TwoGaussians(times=2.0, step=200 * step).simulate_batch(200, range(4)).mean_radius
+        gaps.append(float(runs.mean()) - limit)
+    assert gaps[2] > 0
+    assert gaps[0] > 2 * gaps[1] > 4 * gaps[2]
