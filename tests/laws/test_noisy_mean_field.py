@@ -188,6 +188,17 @@ def test_density_integrates_to_one_and_has_the_moments():
     assert np.trapezoid(theta * rho, theta) == pytest.approx(float(law.theory()["mean"]), abs=5e-3)
 
 
+def test_strong_decay_does_not_explode_the_experiment():
+    law = NoisyMeanField(neuron="linear", penalty=40.0, times=(0.01, 1.0))
+    run, limit = law.simulate(200, 0), law.theory()
+    assert np.abs(run.second_moment - limit.second_moment).max() < 0.3
+
+
+def test_a_density_that_no_grid_resolves_is_refused():
+    with pytest.raises(ValueError, match="raise the penalty"):
+        NoisyMeanField(neuron="erf", inverse_temperature=0.01, penalty=1e-6, times=0.1).theory()
+
+
 @pytest.mark.parametrize(
     ("bad", "words"),
     [

@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 WALLS = 40.0  # beta lambda L^2: the share of mass beyond the walls is below e^-40
 STEP = 0.02  # in time, on the coarsest grid; four times shorter when the cells are halved
 DAMPING = 0.3  # of the iteration for the minimiser; without it the iteration may cycle
+LARGEST = 20_000  # cells of the coarsest grid
 RESIDUAL = 1e-13
 MOST = 20_000  # iterations
 RANK = 1e-15  # what is left of the matrix of U when its factor is cut off
@@ -177,7 +178,13 @@ def erf_density(
 def _grid(beta: float, penalty: float, teacher: float, mean: float, std: float, cells: int) -> tuple[float, int]:
     """Distance of the walls, and a number of cells of at least `cells` that resolves the start and the state of rest."""
     reach = max(math.sqrt(WALLS / (beta * penalty)), abs(mean) + 9 * std, abs(teacher) + 1.0)
-    return reach, max(cells, math.ceil(cells * reach * math.sqrt(beta) / 30), math.ceil(4 * reach / std))
+    needed = max(cells, math.ceil(cells * reach * math.sqrt(beta) / 30), math.ceil(4 * reach / std))
+    if needed > LARGEST:
+        raise ValueError(
+            f"inverse_temperature = {beta:g} with penalty = {penalty:g} is not allowed: the density would need {needed} cells, more than "
+            f"{LARGEST}; raise the penalty or start_std, or use fewer solver_steps"
+        )
+    return reach, needed
 
 
 def _followed(system: ErfNeurons, mean: float, std: float, times: Array, refined: int) -> Array:

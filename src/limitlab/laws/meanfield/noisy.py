@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 SETTLED = 5.0  # an experiment is at rest after this over the penalty: e^(-2 * 5) of the start is left
 WINDOW = 6.0  # length of the time over which the excess at rest is averaged, in the same unit
 SPACING = 0.5  # between two looks in it
+STABLE = 0.25  # longest step of an experiment, over 1 plus the penalty
 
 
 def linear_path(
@@ -178,7 +179,7 @@ class NoisyMeanField(Law):
                 lambda theta: network.velocity(theta) - 2 * self.penalty * theta,
                 self.inverse_temperature,
                 np.concatenate([finite, late]),
-                self.step,
+                min(self.step, STABLE / (1 + self.penalty)),
             )
         )
         rows = [self._seen(network, state) for state in states[: finite.size] + states[-1:] * at_rest]
