@@ -56,6 +56,7 @@ def observable(
 
 VOCABULARY: dict[str, Observable] = {
     "test_error": Observable("mean squared error on a new noisy label", r"E_{\mathrm{test}}"),
+    "risk": Observable("expected squared error", r"R"),
     "excess_risk": Observable("mean squared error on a new noiseless label", r"R"),
     "train_error": Observable("mean squared residual on the training set", r"E_{\mathrm{train}}"),
     "bias": Observable("squared bias given the inputs", r"B"),
@@ -68,7 +69,7 @@ VOCABULARY: dict[str, Observable] = {
     "smallest_eigenvalue": Observable("smallest non-zero eigenvalue", r"\lambda_{\min}"),
     "largest_eigenvalue": Observable("largest eigenvalue", r"\lambda_{\max}"),
     "atom": Observable("mass at zero", r"\mu(\{0\})"),
-    "second_moment": Observable("second moment of the spectrum", r"\int x^2 \mathrm{d}\mu"),
+    "second_moment": Observable("second moment", r"\int x^2 \mathrm{d}\mu"),
     "stieltjes_transform": Observable("Stieltjes transform at minus the shift", r"\int \mathrm{d}\mu/(x+\lambda)"),
     "cdf": Observable("cumulative distribution function", r"F(x)"),
     "objective": Observable("minimised objective", r"\mathcal{L}"),

@@ -5,7 +5,6 @@ from limitlab.ledger.claims import Claim
 _GENERALISATION = "Uniform convergence and real networks"
 _KERNELS = "Kernels and lazy training"
 _ONLINE = "Online SGD"
-_MEAN_FIELD = "Mean field"
 _APPROXIMATION = "Approximation"
 
 CLAIMS: tuple[Claim, ...] = (
@@ -49,19 +48,6 @@ CLAIMS: tuple[Claim, ...] = (
         _ONLINE,
         "In the XOR mixture the same alignment holds layer by layer; rank-deficient runs show fewer outliers.",
     ),
-    Claim(
-        "M1",
-        _MEAN_FIELD,
-        "Particle gradient flow follows the mean-field PDE with an error of order N^(-1/2) on bounded times.",
-    ),
-    Claim("M2", _MEAN_FIELD, "Two centred Gaussians: SGD and the PDE have the same risk curves and radius distributions."),
-    Claim("M3", _MEAN_FIELD, "Noisy dynamics decreases the free energy towards its unique Boltzmann fixed point."),
-    Claim(
-        "M4",
-        _MEAN_FIELD,
-        "Scaling the output by alpha leads from mean field to the tangent kernel, whose change falls as 1/alpha (1/alpha^2 if symmetric).",
-    ),
-    Claim("M5", _MEAN_FIELD, "The residuals are driven by the kernel of the current particle measure."),
     Claim(
         "M6",
         _APPROXIMATION,

@@ -1,0 +1,26 @@
+"""
+When does a wide network learn features?
+========================================
+
+Multiply the output of a two-layer network by :math:`\\alpha`. At :math:`\\alpha` of order one its neurons move and its tangent kernel
+changes; as :math:`\\alpha` grows it becomes its own linearisation. How fast depends on a symmetry of the start.
+"""
+
+import numpy as np
+
+import limitlab as ll
+from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+
+# %%
+# The mean-field limit (infinitely many neurons) at fixed :math:`\alpha`, and networks of 400 neurons. A start is *generic* when all second
+# layers are near 1, *paired* when every neuron has a twin with the opposite second layer.
+
+scales, few = np.geomspace(0.5, 100, 8), [0.5, 4.0, 32.0]
+figure, (axes,) = new_figure()
+for index, start in enumerate(("generic", "paired")):
+    law = ll.laws.OutputScale(initialisation=start, times=2.0)
+    theory = [float(law.replace(scale=float(scale)).theory().kernel_change) for scale in scales]
+    theory_line(axes, scales, theory, index, f"{start}: slope {law.lazy_limit().slope}")
+    runs = [law.replace(scale=scale).simulate_batch(400, range(4)).kernel_change for scale in few]
+    simulation_points(axes, few, [run.mean() for run in runs], [run.std(ddof=1) / 2 for run in runs], index)
+finish(axes, r"output scale $\alpha$", "relative change of the kernel", xscale="log", yscale="log")

@@ -1,0 +1,151 @@
+"""Finitely many neurons: the mean-field flow, how a network of N neurons fluctuates around it, and by how much its mean is off.
+
+Setting.  Neurons sigma(theta_i x) of one weight, f = (1/N) sum_i sigma(theta_i x), x ~ N(0, 1), target phi(theta* x), R = E (y - f)^2;
+          independent theta_i ~ N(m0, s0^2) at the start, then theta_i' = -N grad_i R.
+Limit.    N -> infinity on bounded times: R_N(t) -> R(rho_t), with d_t rho = div(rho grad dR/drho) (docs/theory/mean_field.md, eq. 1).
+Result.   N neurons are the same flow started from their empirical law, so that R_N(t) is a function of that law. To second order in the
+          difference of the two laws (eqs. 16-17)
+
+              N Var R_N -> Var_theta g(theta),     N (E R_N - R) -> 1/2 E_theta k(theta, theta),
+
+          g and k being the first and second derivative of R(t) in the law at the start, in the direction of a point mass at theta.
+Status.   Theorem for the limit (Mei, Montanari, Nguyen 2018) and for Gaussian fluctuations (Sirignano and Spiliopoulos 2020).
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.meanfield.potentials import neuron_interaction
+from limitlab.models.activations import Activation
+
+__all__ = ["MeanFieldParticles"]
+
+Array = NDArray[np.float64]
+
+
+class MeanFieldParticles(Law):
+    """How far is a network of N neurons from its mean-field limit?
+
+    Examples
+    --------
+    >>> law = MeanFieldParticles(times=(0.0, 1.0))
+    >>> found = law.theory()
+    >>> found.risk.values.round(4).tolist(), found.risk_bias.values.round(4).tolist()
+    ([1.804, 0.6086], [0.0643, 0.1483])
+    """
+
+    status = "theorem"
+    regime = "N -> infinity on bounded times"
+    assumptions = ("the gradient of the population risk", "Gaussian inputs", "independent Gaussian weights at the start")
+    references = ("mei2018mean", "sirignano2020mean")
+    observables = {
+        **shared("risk"),
+        "risk_fluctuation": observable("variance of the risk times the number of neurons", r"N\,\mathrm{Var}\,R_N"),
+        "risk_bias": observable("mean of the risk minus its limit, times the number of neurons", r"N(\mathbb{E}R_N - R)"),
+    }
+    size_meaning = "number of neurons N"
+    default_sizes = (8, 16, 32)
+    default_seeds = 120
+
+    activation: Activation = parameter("tanh", "activation of the neurons", note="twice differentiable", symbol=r"\sigma")
+    target_function: Activation = parameter("tanh", "target as a function of the score", symbol=r"\varphi")
+    teacher_weight: float = parameter(2.0, "factor of the input in the target", symbol=r"\theta_*", least=-10, most=10)
+    start_mean: float = parameter(-1.0, "mean weight along the teacher at the start", symbol="m_0", least=-100, most=100)
+    start_std: float = parameter(
+        0.6, "standard deviation of the weights at the start", symbol="s_0", above=0, most=100, scale="log"
+    )
+    times: float | tuple[float, ...] = parameter(
+        (0.5, 1.0, 2.0), "times", note="of the flow -N grad R", symbol="t", kind="coordinate", least=0
+    )
+    solver_steps: int = parameter(
+        40, "points of the numerical grid", note="weights at the start", kind="solver", least=16, most=400, finer=1.5
+    )
+    replicas: int = parameter(190, "runs averaged in one draw", note="pairs of networks", kind="experiment", least=2)
+    step: float = parameter(
+        0.2, "step size of the algorithm", note="of a Runge-Kutta method", kind="experiment", above=0, most=0.5
+    )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A target that the network cannot fit exactly, and a start on the wrong side of zero; an activation that is not odd."""
+        return [
+            cls(
+                activation="tanh",
+                target_function="sin",
+                teacher_weight=1.5,
+                start_mean=-0.5,
+                start_std=0.7,
+                times=(0.2, 0.4),
+            ),
+            cls(
+                activation="gelu",
+                target_function="softplus",
+                teacher_weight=-1.2,
+                start_mean=0.8,
+                start_std=0.5,
+                times=(0.1, 0.3),
+            ),
+        ]
+
+    def predicted(self, times: Array) -> Values:
+        """The flow and its response; the error is the change from two thirds of the nodes."""
+        fine, coarse = (self._response(times, count) for count in (self.solver_steps, 2 * self.solver_steps // 3))
+        accuracy = {name: np.abs(fine[name] - coarse[name]).max() + 1e-6 * np.abs(fine[name]).max() for name in fine}
+        return {**fine, "accuracy": accuracy}
+
+    def measured(self, draw: Draw, times: Array) -> Values:
+        """`replicas` pairs of networks of `size` neurons, and of the twice as wide networks that they make together.
+
+        The bias is measured without knowing the limit: the mean risk of two networks minus that of their union is half the bias,
+        and what is linear in their empirical laws cancels.
+        """
+        from limitlab.models.mean_field import flow_risks
+
+        rule = (self.activation, self.target_function, self.teacher_weight, times, self.step)
+        theta = self.start_mean + self.start_std * draw.rng.standard_normal((self.replicas, 2, draw.size))
+        alone = flow_risks(theta.reshape(2 * self.replicas, draw.size), *rule)
+        joined = flow_risks(theta.reshape(self.replicas, 2 * draw.size), *rule)
+        pairs = alone.reshape(self.replicas, 2, times.size).mean(axis=1)
+        return dict(
+            risk=alone.mean(axis=0),
+            risk_fluctuation=draw.size * alone.var(axis=0, ddof=1),
+            risk_bias=2 * draw.size * (pairs - joined).mean(axis=0),
+        )
+
+    def interaction(self, a: ArrayLike, b: ArrayLike) -> Array:
+        """U(a, b) of two neurons, eq. (3): closed for erf, identity and square, by quadrature for every other activation."""
+        first, second = np.asarray(a, dtype=float)[..., None], np.asarray(b, dtype=float)[..., None]
+        return neuron_interaction(first, second, self.activation)
+
+    def potential(self, theta: ArrayLike) -> Array:
+        """V(theta) of a neuron, eq. (2).
+
+        >>> law = MeanFieldParticles(activation="erf", target_function="erf", teacher_weight=1.5)
+        >>> bool(abs(law.potential(0.5) + law.interaction(0.5, 1.5)) < 1e-12)
+        True
+        """
+        weights = np.asarray(theta, dtype=float)[..., None]
+        return -neuron_interaction(weights, np.array([self.teacher_weight]), self.activation, self.target_function)
+
+    def rms_gap(self, size: ArrayLike, time: float) -> Array:
+        """Predicted root mean square of R_N - R at a width and a time: sqrt(variance / N + (bias / N)^2)."""
+        law = self.replace(times=float(time)).theory()
+        n = np.asarray(size, dtype=float)
+        return np.asarray(np.sqrt(float(law.risk_fluctuation) / n + (float(law.risk_bias) / n) ** 2))
+
+    def _response(self, times: Array, count: int) -> dict[str, Array]:
+        from limitlab.laws.meanfield.response import ScalarFlow
+        from limitlab.numerics.flow_rules import gaussian_quantiles
+        from limitlab.numerics.gaussian import panel_rule
+
+        inputs, weights = panel_rule((0.0,), order=12, width=1.6, reach=8.0)
+        labels = np.asarray(self.target_function(self.teacher_weight * inputs))
+        z, shares = gaussian_quantiles(count)
+        flow = ScalarFlow(self.activation, inputs, weights, labels)
+        found = flow.response(self.start_mean + self.start_std * z, shares, times)
+        return dict(risk=found.risk, risk_fluctuation=found.fluctuation, risk_bias=found.bias)

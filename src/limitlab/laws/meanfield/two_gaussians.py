@@ -1,0 +1,204 @@
+"""Telling two centred Gaussians apart: one-pass SGD of a wide network against its mean-field equation.
+
+Setting.  y = +-1 with equal probability, x given y is N(0, (1 + y Delta)^2 I_d); f(x) = (1/N) sum_i a(<w_i, x>), with `a` equal to one
+          level below t1, another above t2 and linear between; w_i ~ N(0, (s0^2/d) I) at the start; one sample per step,
+          w_i <- w_i + 2 eps (y - f) a'(<w_i, x>) x, in the time t = eps * samples.
+Limit.    N -> infinity and eps -> 0 at fixed d: the law of the weights solves a continuity equation. It stays radial, and the law
+          of radii moves along characteristics (docs/theory/mean_field.md, eqs. 5-9).
+Result.   With H_y(chi) the output on the shell |x| = (1 + y Delta) chi, an average of h over radii,
+
+              R = 1/2 sum_y E (y - H_y)^2,     dr/dt = -sum_y E (H_y - y) (1 + y Delta) chi h'((1 + y Delta) r chi).          (9)
+
+Status.   Theorem (Mei, Montanari, Nguyen 2018) with an error of order N^(-1/2) + eps^(1/2) on bounded times; means err by order 1/N + eps.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.errors import ConvergenceError
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+
+__all__ = ["TwoGaussians"]
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-8  # of the integration along characteristics
+SHELLS = 40  # nodes in the length of the input, and one more for every `PER_SHELL` radii
+PER_SHELL = 20
+
+
+class TwoGaussians(Law):
+    """How does a wide network, trained on one sample at a time, learn to tell two centred Gaussians apart?
+
+    Examples
+    --------
+    >>> law = TwoGaussians(separation=0.4, times=(0.5, 2.0, 5.0))
+    >>> law.theory().risk.values.round(5).tolist()
+    [0.09081, 0.07293, 0.07292]
+    >>> round(float(law.interaction(0.7, 0.7)), 9), round(float(law.potential(0.7)), 9)
+    (2.959140772, -0.699947983)
+    """
+
+    status = "theorem"
+    regime = "N -> infinity and step -> 0 at fixed dimension, on bounded times t = step * samples"
+    assumptions = (
+        "centred isotropic Gaussians of standard deviations 1 + Delta and 1 - Delta, equally likely",
+        "isotropic Gaussian weights at the start, a second layer that is not trained",
+    )
+    references = ("mei2018mean", "mei2019mean")
+    observables = {
+        **shared("risk"),
+        "mean_radius": observable("mean length of the weights", r"\mathbb{E}\,r"),
+        "radius_spread": observable("standard deviation of the length of the weights", r"\mathrm{sd}(r)"),
+    }
+    size_meaning = "number of neurons N (the step is `step` / N)"
+    finite_size_rate = 1.0
+    default_sizes = (50, 100, 200)
+    default_seeds = 160
+
+    separation: float = parameter(
+        0.8, "half the difference of the standard deviations of the two classes", symbol=r"\Delta", above=-1, below=1
+    )
+    dimension: int = parameter(40, "dimension", note="of the inputs", symbol="d", least=3)
+    initial_scale: float = parameter(
+        0.8, "root mean square length of the weights at the start", symbol="s_0", above=0, scale="log"
+    )
+    knots: tuple[float, float] = parameter(
+        (0.5, 1.5), "where the activation leaves its first level and reaches its second", symbol="t_1, t_2", above=0
+    )
+    levels: tuple[float, float] = parameter((-2.5, 7.5), "the two levels of the activation", symbol="s_1, s_2")
+    times: float | tuple[float, ...] = parameter(
+        (0.5, 2.0, 5.0), "times", note="step times samples", symbol="t", kind="coordinate", least=0
+    )
+    solver_steps: int = parameter(400, "points of the numerical grid", note="radii", kind="solver", least=100, finer=2)
+    step: float = parameter(
+        0.024, "step size of the algorithm", note="times the number of neurons", kind="experiment", above=0, scale="log"
+    )
+    test_points: int = parameter(2000, "new inputs of each class that measure the risk", kind="experiment", least=10)
+
+    @model_validator(mode="after")
+    def _rising_knots(self) -> Self:
+        if self.knots[0] >= self.knots[1]:
+            raise ValueError(f"knots = {self.knots} is not allowed: the first must be below the second")
+        return self
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Unequal classes, levels that are not opposite, few dimensions (small networks are wide there), both signs of Delta."""
+        few = dict(step=0.04, test_points=400)
+        return [
+            cls(separation=0.5, dimension=6, initial_scale=0.7, levels=(-2.0, 5.0), times=(0.1, 0.4, 1.0), **few),
+            cls(
+                separation=-0.4,
+                dimension=10,
+                initial_scale=0.9,
+                knots=(0.4, 1.2),
+                levels=(3.0, -4.0),
+                times=(0.1, 0.3, 0.8),
+                **few,
+            ),
+        ]
+
+    def predicted(self, times: Array) -> Values:
+        """The characteristics of (9) at full and at half resolution; their difference is the stated error."""
+        fine, coarse = self._observed_at(times, self.solver_steps), self._observed_at(times, self.solver_steps // 2)
+        floor = 10 * TOLERANCE
+        accuracy = {name: np.abs(fine[name] - coarse[name]).max() + floor * np.abs(fine[name]).max() for name in fine}
+        return {**fine, "accuracy": accuracy}
+
+    def measured(self, draw: Draw, times: Array) -> Values:
+        """One run of one-pass SGD with `size` neurons."""
+        from limitlab.models.mean_field import ramp_risk, ramp_sgd
+
+        rng, step = draw.rng, self.step / draw.size
+        start = rng.standard_normal((draw.size, self.dimension)) * (self.initial_scale / np.sqrt(self.dimension))
+        task = (self.separation, self.knots, self.levels)
+        risks, means, spreads = [], [], []
+        for weights in ramp_sgd(rng, start, *task, step, np.round(times / step).astype(np.int64)):
+            radii = np.linalg.norm(weights, axis=1)
+            risks.append(ramp_risk(rng, weights, *task, self.test_points))
+            means.append(radii.mean())
+            spreads.append(radii.std())
+        return dict(risk=np.array(risks), mean_radius=np.array(means), radius_spread=np.array(spreads))
+
+    def radii(self, times: ArrayLike, solver_steps: int | None = None) -> tuple[Array, Array]:
+        """Radii of the characteristics over time, shape (times, points), and their weights: the law of |w| in the limit.
+
+        >>> r, weights = TwoGaussians(separation=0.4).radii([0.0, 2.0], 200)
+        >>> (r @ weights).round(4).tolist()
+        [0.795, 1.6283]
+        """
+        from scipy.integrate import solve_ivp
+
+        from limitlab.laws.meanfield import radial
+
+        count = solver_steps or self.solver_steps
+        nodes, chi, table = (
+            radial.radius_nodes(self.dimension, self.initial_scale, count),
+            self._shells(count),
+            self._table(),
+        )
+        grid = np.atleast_1d(np.asarray(times, dtype=float))
+        if not grid.any():
+            return np.tile(nodes.points, (grid.size, 1)), nodes.weights
+        found = solve_ivp(
+            lambda _, r: radial.radial_velocity(r, nodes.weights, *chi, self.separation, *table),
+            (0.0, float(grid[-1])), nodes.points, "DOP853", grid, rtol=TOLERANCE, atol=TOLERANCE * self.initial_scale,
+        )  # fmt: skip
+        if not found.success:
+            raise ConvergenceError(f"the characteristics stopped before time {grid[-1]:g}: {found.message}", found.y.T)
+        return np.asarray(found.y).T, nodes.weights
+
+    def interaction(self, r1: ArrayLike, r2: ArrayLike) -> Array:
+        """u_d(r1, r2) = E a(<w1, x>) a(<w2, x>) averaged over the directions of two weights of these radii, eq. (8)."""
+        first, second = np.broadcast_arrays(np.asarray(r1, dtype=float), np.asarray(r2, dtype=float))
+        chi = self._shells(POTENTIAL_NODES)
+        total = sum(
+            (self._shell_values(first, label) * self._shell_values(second, label)) @ chi.weights for label in (-1, 1)
+        )
+        return np.asarray(total / 2)[()]
+
+    def potential(self, r: ArrayLike) -> Array:
+        """v(r) = -E y a(<w, x>) of a weight of this radius, eq. (8)."""
+        chi, radius = self._shells(POTENTIAL_NODES), np.asarray(r, dtype=float)
+        return np.asarray(-sum(label * self._shell_values(radius, label) @ chi.weights for label in (-1, 1)) / 2)[()]
+
+    def _observed_at(self, times: Array, count: int) -> dict[str, Array]:
+        from limitlab.laws.meanfield import radial
+
+        (paths, weights), chi, table = self.radii(times, count), self._shells(count), self._table()
+        risks = [
+            sum(
+                chi.weights @ (y - radial.shell_outputs(r, weights, chi.points, 1 + y * self.separation, *table)) ** 2 / 2
+                for y in (-1.0, 1.0)
+            )
+            for r in paths
+        ]
+        mean = paths @ weights
+        spread = np.sqrt(np.maximum((paths - mean[:, None]) ** 2 @ weights, 0))
+        return dict(risk=np.array(risks), mean_radius=mean, radius_spread=spread)
+
+    def _shell_values(self, r: Array, label: float) -> Array:
+        """h on the shells of one class, shape (*r, nodes)."""
+        from limitlab.laws.meanfield.radial import shell_mean
+
+        scaled = (1 + label * self.separation) * r[..., None] * self._shells(POTENTIAL_NODES).points
+        return shell_mean(scaled, self.dimension, self.knots, self.levels)[0]
+
+    def _shells(self, count: int) -> Any:
+        from limitlab.laws.meanfield.radial import chi_nodes
+
+        return chi_nodes(self.dimension, SHELLS + count // PER_SHELL)
+
+    def _table(self) -> Any:
+        from limitlab.laws.meanfield.radial import shell_table
+
+        return shell_table(self.dimension, self.knots, self.levels)
+
+
+POTENTIAL_NODES = 2400

@@ -1,0 +1,277 @@
+"""Claims about wide two-layer networks: mean-field limit (M1, M2), free energy (M3), output scale and residuals (M4, M5)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.lab.compare import compare
+from limitlab.laws.meanfield.free_energy import ErfNeurons
+from limitlab.laws.meanfield.noisy import NoisyMeanField
+from limitlab.laws.meanfield.output_scale import OutputScale
+from limitlab.laws.meanfield.output_scale_flow import output_scale_flow
+from limitlab.laws.meanfield.particles import MeanFieldParticles
+from limitlab.laws.meanfield.two_gaussians import TwoGaussians
+from limitlab.ledger.claims import Outcome, claim
+from limitlab.ledger.criteria import above, agrees, below, equal, near, near_relative
+from limitlab.ledger.measures import largest, log_slope, smallest, words
+
+AREA = "Mean field"
+Array = NDArray[np.float64]
+
+
+# -- M1: finitely many neurons ----------------------------------------------------------------------------------------
+
+
+@claim(
+    "M1",
+    AREA,
+    "Particle gradient flow follows the mean-field PDE with an error of order N^(-1/2) on bounded times.",
+    laws=("MeanFieldParticles",),
+    figure="mean-field-width",
+)
+def particles_follow_the_equation(quick: bool) -> Outcome:
+    """Exponent and size of the root mean square gap of the risk; the time in which the risk falls, at several widths."""
+    law = MeanFieldParticles(activation="tanh", target_function="sin", teacher_weight=1.5, start_mean=-0.5, start_std=0.7)
+    sizes, draws = ((25, 100, 400), 400) if quick else ((50, 200, 800, 3200), 800)
+    time = 1.0
+    gaps = [risk_gaps(law, size, draws, time) for size in sizes]
+    rms = np.array([math.sqrt(np.mean(gap**2)) for gap in gaps])
+    halves = [half_time(law, size, 40) for size in (sizes[0], sizes[-1])]
+    criteria = [
+        near("exponent in N of the rms gap of the risk", log_slope(sizes, rms).value, -0.5, 0.1),
+        near_relative(
+            "rms gap over the predicted one at the largest N", rms[-1] / float(law.rms_gap(sizes[-1], time)), 1, 0.15
+        ),
+        near_relative("half time of the risk at the largest N over that at the smallest", halves[1] / halves[0], 1, 0.1),
+        below("half time of the risk at the largest N", halves[1], 2.0),
+    ]
+    if not quick:
+        criteria.append(agrees("limit, fluctuation and bias of the risk", compare(law.replace(times=(0.2, 0.4)))))
+    return Outcome(tuple(criteria), {f"rms gap at N = {n}": float(gap) for n, gap in zip(sizes, rms, strict=True)})
+
+
+def risk_gaps(law: MeanFieldParticles, size: int, draws: int, time: float) -> Array:
+    """R_N(t) - R(t) of independent networks."""
+    from limitlab.models.mean_field import flow_risks
+
+    start = law.start_mean + law.start_std * np.random.default_rng([size, draws]).standard_normal((draws, size))
+    risks = flow_risks(start, law.activation, law.target_function, law.teacher_weight, np.array([time]))[:, 0]
+    return np.asarray(risks - float(law.replace(times=time).theory().risk))
+
+
+def half_time(law: MeanFieldParticles, size: int, draws: int) -> float:
+    """When the mean risk of networks of one width has fallen to half of its start."""
+    from limitlab.models.mean_field import flow_risks
+
+    start = law.start_mean + law.start_std * np.random.default_rng([size, draws, 1]).standard_normal((draws, size))
+    times = np.linspace(0, 3, 31)
+    risk = flow_risks(start, law.activation, law.target_function, law.teacher_weight, times).mean(axis=0)
+    return float(np.interp(-risk[0] / 2, -risk, times))
+
+
+# -- M2: SGD and the equation ------------------------------------------------------------------------------------------
+
+
+@claim(
+    "M2",
+    AREA,
+    "Two centred Gaussians: SGD and the PDE have the same risk curves and radius distributions.",
+    laws=("TwoGaussians",),
+    figure="two-gaussians",
+)
+def sgd_and_the_equation(quick: bool) -> Outcome:
+    """Risk, mean radius and distribution of radii of one-pass SGD against the equation, averaged over runs."""
+    separations, width, step, seeds = ((0.4,), 400, 0.04, 3) if quick else ((0.2, 0.4, 0.8), 800, 0.024, 4)
+    times = (0.05, 0.2, 0.5, 1.0) if quick else (0.05, 0.2, 0.5, 2.0, 5.0)
+    runs = [sgd_gaps(TwoGaussians(separation=s, times=times, step=step), width, seeds) for s in separations]
+    falls = [
+        float(law.risk[0] - law.risk[-1])
+        for law in (TwoGaussians(separation=s, times=(0.0, 1.0)).theory() for s in separations)
+    ]
+    return Outcome(
+        (
+            below("largest gap of the mean risk", largest(run.risk for run in runs), 0.04),
+            below("largest gap of the mean radius", largest(run.radius for run in runs), 0.02),
+            below("largest Wasserstein distance of the radii", largest(run.distribution for run in runs), 0.03),
+        ),
+        {"fall of the risk up to t = 1": float(min(falls)), "neurons": width, "runs": seeds},
+    )
+
+
+class SgdGaps(NamedTuple):
+    """Largest gaps over time between SGD and the equation: risk, mean radius, Wasserstein distance of the radii."""
+
+    risk: float
+    radius: float
+    distribution: float
+
+
+def sgd_gaps(law: TwoGaussians, width: int, seeds: int) -> SgdGaps:
+    """The gaps of a mean over several runs of SGD."""
+    from scipy.stats import wasserstein_distance
+
+    from limitlab.models.mean_field import ramp_risk, ramp_sgd
+
+    limit, times = law.theory(), np.asarray(law.times)
+    paths, weights = law.radii(times)
+    task, step = (law.separation, law.knots, law.levels), law.step / width
+    counts = np.round(times / step).astype(np.int64)
+    risks, lengths = np.empty((seeds, times.size)), np.empty((times.size, seeds, width))
+    for seed in range(seeds):
+        rng = np.random.default_rng([seed, width])
+        start = rng.standard_normal((width, law.dimension)) * (law.initial_scale / math.sqrt(law.dimension))
+        for column, w in enumerate(ramp_sgd(rng, start, *task, step, counts)):
+            risks[seed, column] = ramp_risk(rng, w, *task, law.test_points)
+            lengths[column, seed] = np.linalg.norm(w, axis=1)
+    distances = [wasserstein_distance(lengths[i].ravel(), paths[i], None, weights) for i in range(times.size)]
+    return SgdGaps(
+        largest(np.abs(risks.mean(axis=0) - limit.risk.values)),
+        largest(np.abs(lengths.mean(axis=(1, 2)) - limit.mean_radius.values)),
+        largest(distances),
+    )
+
+
+# -- M3: the free energy ------------------------------------------------------------------------------------------------
+
+
+@claim(
+    "M3",
+    AREA,
+    "Noisy dynamics decreases the free energy towards its unique Boltzmann fixed point.",
+    laws=("NoisyMeanField",),
+    figure="free-energy",
+)
+def free_energy_falls(quick: bool) -> Outcome:
+    """Free energy along the finite volumes from two starts, at several temperatures; particles against the law."""
+    cases = ((5.0, 0.05), (50.0, 0.1)) if quick else ((5.0, 0.05), (20.0, 0.1), (50.0, 0.02), (500.0, 0.05))
+    steps = 2000 if quick else 10_000
+    falls = [fall(beta, penalty, start, steps) for beta, penalty in cases for start in (-1.5, 2.5)]
+    sizes, draws = ((30, 60, 120), 60) if quick else (None, None)
+    linear, erf = NoisyMeanField.check_points()
+    law = erf.replace(times=(0.3, 1.0)) if quick else erf
+    return Outcome(
+        (
+            below(
+                f"largest increase of the free energy in one of {steps} steps", largest(one.increase for one in falls), 1e-12
+            ),
+            above(
+                "smallest fall of the free energy from the wrong side of zero",
+                smallest(one.total for one in falls[::2]),
+                0.5,
+            ),
+            below("largest distance of the total mass from 1", largest(one.mass for one in falls), 1e-12),
+            below(
+                "largest distance of the last state from the Boltzmann fixed point", largest(one.rest for one in falls), 1e-7
+            ),
+            agrees("linear neurons, closed form", compare(linear, sizes, draws)),
+            agrees("erf neurons, finite volumes", compare(law, seeds=draws)),
+        ),
+        note="The noise is sqrt(2/beta) dW: with dW/sqrt(beta), as one source has it, the temperature is halved.",
+    )
+
+
+class Fall(NamedTuple):
+    """How the free energy fell: largest increase in a step, total fall, error of the mass, distance from rest."""
+
+    increase: float
+    total: float
+    mass: float
+    rest: float
+
+
+def fall(beta: float, penalty: float, start: float, steps: int, cells: int = 240) -> Fall:
+    """Erf neurons with a teacher at 2, from a Gaussian at `start`, for long enough to be at rest."""
+    reach = max(math.sqrt(40 / (beta * penalty)), 8.0)
+    system = ErfNeurons(beta, penalty, 2.0, reach, cells)
+    masses, time = system.gaussian(start, 0.6), 25 / penalty / steps
+    energies = [system.free_energy(masses)]
+    for _ in range(steps):
+        masses = system.advance(masses, time)
+        energies.append(system.free_energy(masses))
+    mass, rest = abs(float(masses.sum()) - 1), float(np.abs(masses - system.rest()).sum())
+    return Fall(largest(np.diff(energies)), energies[0] - energies[-1], mass, rest)
+
+
+# -- M4 and M5: output scale --------------------------------------------------------------------------------------------
+
+
+@claim(
+    "M4",
+    AREA,
+    "Scaling the output by alpha leads from mean field to the tangent kernel, whose change falls as 1/alpha (1/alpha^2 if symmetric).",
+    laws=("OutputScale",),
+    figure="output-scale",
+)
+def lazy_slopes(quick: bool) -> Outcome:
+    """Slopes in alpha of real networks and of the law, for a generic and a paired start; the predicted ones; agreement."""
+    scales, runs = (8.0, 32.0, 128.0), 4 if quick else 20
+    criteria = []
+    for name, slope in (("generic", -1), ("paired", -2)):
+        law = OutputScale(initialisation=name, times=2.0)  # type: ignore[arg-type]
+        for what in ("kernel_change", "linearisation_distance", "weight_displacement"):
+            measured = network_slope(law, what, scales, runs)
+            target = -1 if what == "weight_displacement" else slope
+            criteria.append(near(f"{name} start: slope of the {words(what)} of networks", measured, target, 0.1))
+        criteria.append(equal(f"{name} start: slope predicted from the symmetry", law.lazy_limit().slope, slope))
+    points = OutputScale.check_points()[: 2 if quick else 3]
+    for law in points:
+        found = compare(law, seeds=80 if quick else None, resolution=0.2)
+        criteria.append(agrees(f"{law.initialisation} start at alpha = {law.scale:g}", found))
+    return Outcome(tuple(criteria))
+
+
+def network_slope(law: OutputScale, what: str, scales: tuple[float, ...], runs: int, width: int = 200) -> float:
+    """Exponent in alpha of the mean of an observable over networks that start alike at every alpha."""
+    x, y = law.data()
+    table = np.empty((runs, len(scales)))
+    for run in range(runs):
+        start = law.start(np.random.default_rng(run), width)
+        for column, scale in enumerate(scales):
+            found = output_scale_flow(x, y, *start, scale, law.times, law.score_shift, tolerance=1e-11)
+            apart = np.sqrt(np.mean((found.residual - found.linearised_residual) ** 2))
+            values = dict(kernel_change=found.kernel_change[0], linearisation_distance=apart)
+            table[run, column] = values.get(what, found.displacement[0])
+    return log_slope(scales, table.mean(axis=0)).value
+
+
+@claim(
+    "M5",
+    AREA,
+    "The residuals are driven by the kernel of the current particle measure.",
+    laws=("OutputScale",),
+    figure="output-scale",
+)
+def residuals_follow_the_kernel(quick: bool) -> Outcome:
+    """d|u|^2/dt over <u, H u> by centred differences along trained networks; the law integrates u' = -H u itself."""
+    names = ("generic", "paired", "signs")
+    ratios = [ratio for name in names for ratio in slope_ratios(name, 4 if quick else 20)]
+    return Outcome(
+        (
+            below("largest distance of d|u|^2/dt over <u, H u> from -2", largest(abs(ratio + 2) for ratio in ratios), 1e-4),
+            agrees(
+                "risk of networks and of u' = -H u",
+                compare(OutputScale.check_points()[0], observables=["risk"], seeds=60 if quick else None),
+            ),
+        ),
+        {"times and networks": len(ratios)},
+        note="One source has d|u|^2/dt = -<u, H u>, without the factor 2.",
+    )
+
+
+def slope_ratios(initialisation: str, networks: int, gap: float = 1e-3) -> list[float]:
+    """Measured slope of |u|^2 over <u, H u>, at three times of several networks far from the lazy regime."""
+    law = OutputScale(initialisation=initialisation, scale=1.0)  # type: ignore[arg-type]
+    (x, y), found = law.data(), []
+    for seed in range(networks):
+        start = law.start(np.random.default_rng([seed, 5]), 60)
+        for time in (0.5, 2.0, 6.0):
+            run = output_scale_flow(
+                x, y, *start, law.scale, [time - gap, time, time + gap], law.score_shift, tolerance=1e-12
+            )
+            slope = (run.risk[2] - run.risk[0]) / (2 * gap)
+            found.append(float(slope / (-run.residual_slope[1] / 2)))
+    return found

@@ -1,0 +1,228 @@
+"""Figures of wide two-layer networks: SGD against the mean-field equation, free energy, width, output scale (claims M1-M5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from limitlab.laws.meanfield.noisy import NoisyMeanField
+from limitlab.laws.meanfield.output_scale import OutputScale
+from limitlab.laws.meanfield.particles import MeanFieldParticles
+from limitlab.laws.meanfield.two_gaussians import TwoGaussians
+from limitlab.models.mean_field import ScalarNetwork, flow_risks, langevin, ramp_sgd
+from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
+
+Array = NDArray[Any]
+
+
+def two_gaussians(quick: bool = True) -> Figure:
+    """Risk of one-pass SGD and of the mean-field equation for three separations, and the lengths of the weights at four times."""
+    width, step, seeds = (200, 0.02, 2) if quick else (800, 0.024, 6)
+    figure, (left, right) = new_figure(columns=2)
+    grid, few = np.geomspace(0.01, 10, 60), np.geomspace(0.01, 2 if quick else 10, 7 if quick else 9)
+    for index, separation in enumerate((0.2, 0.4, 0.8)):
+        law = TwoGaussians(separation=separation, times=tuple(grid))
+        theory_line(left, grid, law.theory().risk, index, rf"$\Delta = {separation:g}$")
+        runs = law.replace(times=tuple(few), step=step).simulate_batch(width, range(seeds)).risk
+        simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(seeds), index)
+    finish(
+        left, "time $t$ (step times samples)", "risk $R$", f"$d = 40$, SGD with $N = {width}$", xscale="log", yscale="log"
+    )
+    readable_ticks(left)
+    law, times = TwoGaussians(separation=0.8), [0.0, 0.5, 2.0, 5.0]
+    paths, weights = law.radii(times)
+    radii = np.concatenate([sgd_radii(law, width, step, times, seed) for seed in range(seeds)], axis=1)
+    edges = np.linspace(0, 4.2, 71)
+    for index, time in enumerate(times):
+        theory_line(right, *radius_density(paths[index], weights), index, f"$t = {time:g}$")
+        counts, scale = np.histogram(radii[index], edges)[0], radii.shape[1] * np.diff(edges)
+        seen = counts > 0
+        middle = (edges[1:] + edges[:-1]) / 2
+        height, error = (counts / scale)[seen], (np.sqrt(counts) / scale)[seen]
+        simulation_points(right, middle[seen], height, error, index, markersize=3.5)
+    finish(right, "length $r$ of a weight", "density", r"$\Delta = 0.8$")
+    return figure
+
+
+def sgd_radii(law: TwoGaussians, width: int, step: float, times: Any, seed: int) -> Array:
+    """Lengths of the weights of one run of SGD over time, shape (times, width).
+
+    >>> sgd_radii(TwoGaussians(dimension=5), 10, 0.1, [0.0, 0.1], 0).shape
+    (2, 10)
+    """
+    rng, small = np.random.default_rng(seed), step / width
+    start = rng.standard_normal((width, law.dimension)) * (law.initial_scale / math.sqrt(law.dimension))
+    counts = np.round(np.asarray(times) / small).astype(np.int64)
+    task = (law.separation, law.knots, law.levels)
+    return np.array([np.linalg.norm(w, axis=1) for w in ramp_sgd(rng, start, *task, small, counts)])
+
+
+def radius_density(radii: Array, weights: Array, points: int = 150) -> tuple[Array, Array]:
+    """The density of a law on weighted radii: the slope of its distribution function, smoothed over a few nodes.
+
+    >>> r, density = radius_density(np.linspace(0, 1, 400), np.full(400, 1 / 400))
+    >>> bool(np.abs(density[5:-5] - 1).max() < 0.05)
+    True
+    """
+    order = np.argsort(radii)
+    r, levels = radii[order], np.cumsum(weights[order]) - weights[order] / 2
+    chosen = np.interp(np.linspace(0.0005, 0.9995, points), levels, r)
+    chosen = np.unique(np.concatenate([chosen, np.linspace(r[0], r[-1], points)]))
+    chosen = chosen[np.concatenate([[True], np.diff(chosen) > 1e-3 * (r[-1] - r[0])])]
+    slopes = np.diff(np.interp(chosen, r, levels)) / np.diff(chosen)
+    return (chosen[1:] + chosen[:-1]) / 2, slopes
+
+
+def free_energy(quick: bool = True) -> Figure:
+    """Free energy and risk of noisy erf neurons over time, and their density on its way to the Boltzmann law."""
+    figure, (left, right) = new_figure(columns=2)
+    width, seeds = (1000, 4) if quick else (10_000, 8)
+    grid, few = np.linspace(0, 12, 61), (0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
+    law = NoisyMeanField(neuron="erf", inverse_temperature=20.0, penalty=0.1, times=(*grid, math.inf))
+    limit = law.theory()
+    runs = law.replace(times=few).simulate_batch(min(width, 1000), range(seeds))
+    for index, (name, label) in enumerate((("free_energy", "free energy $F$"), ("risk", "risk $R$"))):
+        theory_line(left, grid, limit[name][:-1], index, label)
+        left.axhline(float(limit[name][-1]), color=COLOURS[index], linestyle=":", linewidth=1.2)
+        error = runs[name].std("seed", ddof=1) / np.sqrt(seeds)
+        simulation_points(left, few, runs[name].mean("seed"), error, index)
+    finish(left, "time $t$", "", rf"erf neurons, $\beta = 20$, $\lambda = 0.1$, $N = {min(width, 1000)}$")
+    theta, edges, times = np.linspace(-3.2, 3.2, 400), np.linspace(-3.2, 3.2, 33), (0.0, 1.0, 3.0, 12.0)
+    states = noisy_weights(law, width, times)
+    for index, time in enumerate(times):
+        theory_line(right, theta, law.density(theta, time), index, f"$t = {time:g}$")
+        counts = np.histogram(states[index], edges)[0]
+        scale, seen, middle = width * np.diff(edges), counts > 0, (edges[1:] + edges[:-1]) / 2
+        height, error = (counts / scale)[seen], (np.sqrt(counts) / scale)[seen]
+        simulation_points(right, middle[seen], height, error, index, markersize=3.5)
+    theory_line(right, theta, law.density(theta, math.inf), 6, "Boltzmann law", linestyle="--", linewidth=1.5)
+    finish(right, r"weight $\theta$", r"density $\rho$", rf"teacher at $\theta_* = 2$, $N = {width}$")
+    return figure
+
+
+def noisy_weights(law: NoisyMeanField, width: int, times: Any, seed: int = 0) -> Array:
+    """Weights of noisy erf neurons over time, shape (times, width).
+
+    >>> noisy_weights(NoisyMeanField(neuron="erf"), 5, [0.0, 0.2]).shape
+    (2, 5)
+    """
+    rng = np.random.default_rng(seed)
+    network = ScalarNetwork.of("erf", "erf", float(np.sum(law.teacher)), spacing=0.2)
+    start = law.start_mean + law.start_std * rng.standard_normal(width)
+    paths = langevin(rng, start, lambda w: network.velocity(w) - 2 * law.penalty * w, law.inverse_temperature, times, 0.1)
+    return np.array(list(paths))
+
+
+def mean_field_width(quick: bool = True) -> Figure:
+    """Risk over time for several widths (the time of its decay does not depend on the width), and its gap from the limit."""
+    law = MeanFieldParticles(target_function="sin", teacher_weight=1.5, start_mean=-0.5, start_std=0.7)
+    figure, (left, right) = new_figure(columns=2)
+    grid = np.linspace(0, 4, 41)
+    rule = (law.activation, law.target_function, law.teacher_weight)
+    theory_line(left, grid, law.replace(times=tuple(grid)).theory().risk, 6, r"limit $N = \infty$", linewidth=2.5)
+    for index, width in enumerate((10, 40, 160, 640)):
+        for run in range(3):
+            start = law.start_mean + law.start_std * np.random.default_rng([run, width]).standard_normal((1, width))
+            risk = flow_risks(start, *rule, grid)[0]
+            label = f"$N = {width}$, 3 networks" if run == 0 else None
+            left.plot(grid, risk, color=COLOURS[index], linewidth=1.0, alpha=0.9, label=label)
+    finish(left, "time $t$", "risk $R_N$", "one clock for every width")
+    widths, draws = np.array([10, 20, 40, 80, 160, 320]), 150 if quick else 1000
+    for index, time in enumerate((0.4, 2.0)):
+        limit = float(law.replace(times=time).theory().risk)
+        theory_line(right, widths, law.rms_gap(widths, time), index, f"predicted, $t = {time:g}$")
+        gaps = []
+        for width in widths:
+            start = law.start_mean + law.start_std * np.random.default_rng([int(width), 7]).standard_normal((draws, width))
+            gaps.append((flow_risks(start, *rule, np.array([time]))[:, 0] - limit) ** 2)
+        squares = np.array(gaps)
+        rms = np.sqrt(squares.mean(axis=1))
+        error = squares.std(axis=1, ddof=1) / np.sqrt(draws) / (2 * rms)
+        simulation_points(right, widths, rms, error, index)
+    finish(right, "neurons $N$", r"rms of $R_N - R$", "fluctuation and bias", xscale="log", yscale="log")
+    return figure
+
+
+def output_scale(quick: bool = True) -> Figure:
+    """Displacement, change of the kernel and distance to the linearised network against the output scale, for three starts."""
+    figure, panels = new_figure(columns=3, width=5.2)
+    scales, few, runs = np.geomspace(0.5, 500, 10), np.geomspace(0.5, 500, 6), 4 if quick else 20
+    names = {
+        "weight_displacement": "rms displacement of the weights",
+        "kernel_change": "relative change of the kernel",
+        "linearisation_distance": "distance to the linearised residuals",
+    }
+    for index, start in enumerate(("generic", "paired", "signs")):
+        law = OutputScale(initialisation=start, times=2.0)  # type: ignore[arg-type]
+        if start != "signs":  # the limit of independent signs is that of pairs
+            limits = [law.replace(scale=float(scale)).theory() for scale in scales]
+        found = [law.replace(scale=float(scale)).simulate_batch(400, range(runs)) for scale in few]
+        for axes, name in zip(panels, names, strict=True):
+            if start != "signs":
+                theory_line(axes, scales, [float(limit[name]) for limit in limits], index, f"{start}, limit")
+            means = np.array([float(one[name].mean()) for one in found])
+            error = np.array([float(one[name].std(ddof=1)) for one in found]) / np.sqrt(runs)
+            simulation_points(axes, few, means, error, index, f"{start}, $N = 400$")
+    for axes, label in zip(panels, names.values(), strict=True):
+        finish(
+            axes, r"output scale $\alpha$", label, r"$t = 2$, $\tanh(\langle w, x\rangle + 0.7)$", xscale="log", yscale="log"
+        )
+    return figure
+
+
+def weight_animation(
+    path: str | Path, *, separation: float = 0.8, width: int = 400, horizon: float = 8.0, frames: int = 60, seed: int = 0
+) -> Path:
+    """Write the lengths of the weights under SGD, with the density of the mean-field equation, as a GIF or a page with controls.
+
+    Parameters
+    ----------
+    path
+        Where to write, ending in .gif or .html.
+    separation, width, seed
+        The two Gaussians, the number of neurons, the run.
+    horizon, frames
+        Last time, and number of pictures (evenly spaced in the square root of time: most happens early).
+    """
+    from matplotlib.animation import FuncAnimation, PillowWriter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    target = Path(path)
+    if target.suffix not in (".gif", ".html"):
+        raise ValueError(f"path = {str(path)!r} is not allowed: must end in .gif or .html")
+    law, times = TwoGaussians(separation=separation), horizon * np.linspace(0, 1, frames) ** 2
+    paths, weights = law.radii(times)
+    radii = sgd_radii(law, width, 0.02, times, seed)
+    figure, (axes,) = new_figure(width=5.6, height=3.8)
+    FigureCanvasAgg(figure)
+    edges = np.linspace(0, 1.05 * float(max(radii.max(), paths.max())), 90)
+
+    def draw(frame: int) -> tuple[Any, ...]:
+        axes.clear()
+        axes.hist(radii[frame], edges.tolist(), density=True, color=COLOURS[5], alpha=0.7, label=f"SGD, $N = {width}$")
+        theory_line(axes, *radius_density(paths[frame], weights), 1, "mean-field equation")
+        finish(
+            axes, "length $r$ of a weight", "density", rf"$\Delta = {separation:g}$, $t = {times[frame]:.2f}$", ylim=(0, 6)
+        )
+        return ()
+
+    animation = FuncAnimation(figure, draw, frames=frames, interval=80)
+    if target.suffix == ".html":
+        target.write_text(animation.to_jshtml(fps=12), encoding="utf-8")
+    else:
+        animation.save(target, writer=PillowWriter(fps=12), dpi=70)
+    return target
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "two-gaussians": two_gaussians,
+    "free-energy": free_energy,
+    "mean-field-width": mean_field_width,
+    "output-scale": output_scale,
+}
