@@ -168,6 +168,18 @@ def orthonormal_coefficients(
     return (table @ (weights * values)) + 0.0, float(weights @ values**2)
 
 
+def funk_hecke(f: Callable[[Array], Any], dimension: int, degree: int, kinks: Sequence[float] = ()) -> Array:
+    """Eigenvalues of the kernel f(<w, x>) on harmonics of degree 0, ..., `degree`: lambda_k = E[f(sqrt(d) t) Q_k(t)] (eq. 4).
+
+    E_x[Q_k(<x, y>/d) f(<w, x>)] = lambda_k Q_k(<w, y>/sqrt(d)) for every unit vector w and every y on the sphere.
+
+    >>> funk_hecke(lambda u: u, 9, 2).round(12).tolist()               # linear functions: 1/sqrt(d)
+    [0.0, 0.333333333333, 0.0]
+    """
+    coefficients, _ = orthonormal_coefficients(f, dimension, degree, kinks)
+    return coefficients * np.exp([-log_harmonic_dimension(dimension, k) / 2 for k in range(degree + 1)])
+
+
 def checked_dimension(dimension: int) -> int:
     """A dimension of at least 3: below it the sphere has no Gegenbauer polynomials of this form."""
     if isinstance(dimension, bool) or int(dimension) != dimension or dimension < 3:

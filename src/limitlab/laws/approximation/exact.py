@@ -109,8 +109,11 @@ class Span:
 
     def unexplained(self, degrees: NDArray[np.int64], b: Array | None = None) -> Array:
         """r_k of random targets of these degrees, or of the ridge targets along the unit vector b."""
-        solve = _tangent_shares if self.tangent else _random_shares
-        return np.clip(1 - solve(self, degrees, b), 0.0, 1.0)
+        return np.clip(1 - self.explained(degrees, b), 0.0, 1.0)
+
+    def explained(self, degrees: NDArray[np.int64], b: Array | None = None) -> Array:
+        """1 - r_k, which keeps its digits where it is small."""
+        return (_tangent_shares if self.tangent else _random_shares)(self, degrees, b)
 
 
 def spanned(

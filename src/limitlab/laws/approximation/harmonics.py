@@ -23,7 +23,7 @@ from limitlab.numerics.sphere import (
     coordinate_rule,
     harmonic_dimension,
     log_harmonic_dimension,
-    orthonormal_values,
+    orthonormal_coefficients,
 )
 
 __all__ = ["gegenbauer_coefficients"]
@@ -131,18 +131,16 @@ def gegenbauer_coefficients(
 
 @lru_cache(maxsize=128)
 def _harmonics(activation: Activation, d: int, degrees: tuple[int, ...]) -> Harmonics:
-    top = max(degrees)
-    u, weights = coordinate_rule(d, activation.kinks, top)
-    values = np.asarray(activation(u), dtype=float)
-    slopes = slope_of(activation, u)
-    if not (np.isfinite(values).all() and np.isfinite(slopes).all()):
-        raise ValueError(f"activation = {activation!r} is not allowed: it is not finite on the sphere of radius sqrt({d})")
-    table = orthonormal_values(u / math.sqrt(d), d, top)[list(degrees)]
-    energy, radial_energy = (float(weights @ part**2) for part in (values, u * slopes))
-    plain, radial = (
-        _cleaned(table @ (weights * part), whole) for part, whole in ((values, energy), (u * slopes, radial_energy))
-    )
-    shrink = np.exp(-np.array([log_harmonic_dimension(d, k) for k in degrees]) / 2)  # Q_k = q_k / sqrt(B_k)
+    chosen = list(degrees)
+
+    def radial_slope(u: Array) -> Array:
+        return np.asarray(u * slope_of(activation, u))
+
+    plain, energy = orthonormal_coefficients(activation, d, max(degrees), activation.kinks)
+    radial, radial_energy = orthonormal_coefficients(radial_slope, d, max(degrees), activation.kinks)
+    plain, radial = _cleaned(plain[chosen], energy), _cleaned(radial[chosen], radial_energy)
+    shrink = np.exp([-log_harmonic_dimension(d, k) / 2 for k in degrees])  # Q_k = q_k / sqrt(B_k)
+    u, weights = coordinate_rule(d, activation.kinks)
     return Harmonics(
         dimension=d,
         degrees=degrees,
@@ -151,7 +149,7 @@ def _harmonics(activation: Activation, d: int, degrees: tuple[int, ...]) -> Harm
         multiplicities=np.array([harmonic_dimension(d, k) for k in degrees]),
         energy=energy,
         radial_energy=radial_energy,
-        slope_energy=float(weights @ slopes**2),
+        slope_energy=float(weights @ slope_of(activation, u) ** 2),
         levels=plain**2,
         radial_levels=radial**2,
         products=plain * radial,
