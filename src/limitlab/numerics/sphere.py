@@ -157,7 +157,7 @@ def orthonormal_coefficients(
     They are the norms of the projections of the ridge function f(<b, x>), |b| = 1, on the polynomials of each degree (eq. 5).
 
     >>> found, energy = orthonormal_coefficients(np.square, 5, 4)
-    >>> bool(abs(found @ found - energy) < 1e-12), found.round(6).tolist()
+    >>> bool(abs(found @ found - energy) < 1e-12), (found.round(6) + 0.0).tolist()
     (True, [1.0, 0.0, 1.069045, 0.0, 0.0])
     """
     u, weights = coordinate_rule(dimension, kinks, degree)
@@ -165,7 +165,7 @@ def orthonormal_coefficients(
     if not np.isfinite(values).all():
         raise ValueError(f"the function is not finite on the sphere of radius sqrt({dimension}): choose another one")
     table = orthonormal_values(u / math.sqrt(dimension), dimension, degree)
-    return (table @ (weights * values)) + 0.0, float(weights @ values**2)
+    return table @ (weights * values), float(weights @ values**2)
 
 
 def funk_hecke(f: Callable[[Array], Any], dimension: int, degree: int, kinks: Sequence[float] = ()) -> Array:
@@ -173,7 +173,7 @@ def funk_hecke(f: Callable[[Array], Any], dimension: int, degree: int, kinks: Se
 
     E_x[Q_k(<x, y>/d) f(<w, x>)] = lambda_k Q_k(<w, y>/sqrt(d)) for every unit vector w and every y on the sphere.
 
-    >>> funk_hecke(lambda u: u, 9, 2).round(12).tolist()               # linear functions: 1/sqrt(d)
+    >>> (funk_hecke(lambda u: u, 9, 2).round(12) + 0.0).tolist()               # linear functions: 1/sqrt(d)
     [0.0, 0.333333333333, 0.0]
     """
     coefficients, _ = orthonormal_coefficients(f, dimension, degree, kinks)

@@ -96,7 +96,7 @@ def tangent_mean(width: ArrayLike, dimension: int, trace_fraction: float) -> Arr
     """The mean of the same at finite d, eq. (24): E |P B P|^2 over projections P on q = (d - N)_+ random dimensions.
 
     >>> float(tangent_mean(4, 10, 1.1**2 * 100 / 154).round(10)), float(tangent_risk(0.4, 1.1**2 * 100 / 154).round(10))
-    (0.5485714286, 0.5485714286)
+    (0.5523809524, 0.5485714286)
     """
     d, q = float(dimension), np.maximum(dimension - np.asarray(width, dtype=float), 0.0)
     pairs = q * (d - q) / (d * (d - 1) * (d + 2))
@@ -262,7 +262,7 @@ class QuadraticTarget(Law):
         --------
         >>> law = QuadraticTarget(model="nn", eigenvalues=(3.0, 2.0), width=1)
         >>> law.flow([[1.0], [0.1]], 0.0, [0.0, 10.0], constant=-5.0).round(6).tolist()
-        [17.8402, 8.0]
+        [16.9803, 8.0]
         """
         return population_flow(self.spectrum(), np.asarray(weights, dtype=float), intercept, times, constant)
 

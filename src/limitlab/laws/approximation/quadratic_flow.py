@@ -29,7 +29,7 @@ def population_flow(eigenvalues: Array, weights: Array, intercept: float, times:
     """The risk at increasing times along the flow, from `weights` (d x N) and `intercept`.
 
     >>> population_flow(np.array([1.0, 0.5]), np.array([[0.5], [0.1]]), 0.0, [0.0, 8.0], -1.5).round(6).tolist()
-    [4.6552, 0.5]
+    [1.6828, 0.5]
     """
     if weights.ndim != 2 or weights.shape[0] != eigenvalues.size:
         raise ValueError(f"weights of shape {weights.shape} are not allowed: must have {eigenvalues.size} rows, one per dimension")

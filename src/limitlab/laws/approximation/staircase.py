@@ -54,7 +54,7 @@ class Staircase(Law):
     >>> import limitlab as ll
     >>> answer = ll.plan(Staircase(dimension=40, degrees=2), {"unexplained": 0.1}, solve_for="width")
     >>> int(answer.width)
-    1734
+    1745
     """
 
     status = "derived"
