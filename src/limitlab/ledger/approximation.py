@@ -227,6 +227,8 @@ def _floor_ratio(law: QuadraticTarget, width: int) -> float:
 
 FOLLOWS = 0.03
 """Largest distance of SGD from the flow, relative to the risk at the start, at the step 0.02/d^2."""
+TIME_PER_DIMENSION = 0.3
+"""The intercept moves at speed 2 s, of order 1, and has a distance of order d to go: the time to the optimum grows like d."""
 
 
 @claim(
@@ -243,7 +245,7 @@ def quadratic_sgd(quick: bool) -> Outcome:
     measured: dict[str, Number] = {}
     for dimension, width in cases:
         for name, B in spectra_of(dimension, width).items():
-            runs = [sgd_path(B, width, seed, end=6.0) for seed in range(2)]
+            runs = [sgd_path(B, width, seed, end=TIME_PER_DIMENSION * dimension) for seed in range(2)]
             gap = largest(np.abs(sgd - flow).max() / flow[0] for sgd, flow in runs)
             law = QuadraticTarget(model="nn", width=width, eigenvalues=B)
             best, variance = float(law.theory().relative_risk), law.target_variance()

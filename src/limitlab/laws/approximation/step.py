@@ -52,6 +52,18 @@ def degree_two_step(width_ratio: float, gamma: float = math.inf) -> float:
     return float(empty**2 + 2 * empty * (mass @ (1 / (1 + gamma * s))) + among)
 
 
+def decoupled_step(width_ratio: float, gamma: float) -> float:
+    """What the equivalent (10)-(12) says in the same limit: the positive root of gamma r^2 + (1 + 2 psi gamma - gamma) r = 1, eq. (13').
+
+    >>> round(decoupled_step(0.5, 1.7519383938841089), 4)               # against 0.5365
+    0.5222
+    """
+    if math.isinf(gamma):
+        return max(1 - 2 * width_ratio, 0.0)
+    middle = 1 + 2 * width_ratio * gamma - gamma
+    return 2 / (middle + math.sqrt(middle**2 + 4 * gamma))
+
+
 def occupied(width_ratio: float) -> tuple[Array, Array]:
     """Nodes and weights for the non-zero eigenvalues of sum_i w_i w_i^T per dimension; the weights add up to min(1, psi).
 
