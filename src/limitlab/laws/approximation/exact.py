@@ -269,17 +269,27 @@ def tangent_kernel(w: Array, rho: Array, harmonics: Harmonics) -> Array:
         if harmonics.levels[k] or harmonics.radial_levels[k]:
             totals += block_coefficients(harmonics, k, *(table[k] for table in tables))
     both, mixed, bent, turned = totals
-    gram = np.einsum("ij,ia,jb->iajb", both, w, w)
-    ahead = w[None, :, :] - rho[:, :, None] * w[:, None, :]  # P_i w_j, at [i, j]
-    back = np.swapaxes(ahead, 0, 1)  # P_j w_i, at [i, j]
-    gram += np.einsum("ij,ia,ijb->iajb", mixed, w, back) + np.einsum("ij,ija,jb->iajb", mixed, ahead, w)
-    gram += np.einsum("ij,ija,ijb->iajb", bent, ahead, back)
+    forward = both - 2 * rho * mixed + rho**2 * bent + rho * turned  # of w_i w_j'; the projections of (9) multiplied out
+    gram = _blocks(w, turned, forward, bent, mixed - rho * bent - turned)
     project = np.eye(d) - w[:, :, None] * w[:, None, :]
-    gram += np.einsum("ij,iac,jcb->iajb", turned, project, project, optimize=True)
-    own = np.arange(count)
     rest = harmonics.tangential_tail / (d - 1) * project + harmonics.radial_tail * w[:, :, None] * w[:, None, :]
+    own = np.arange(count)
     gram[own, :, own, :] += rest
     return gram.reshape(count * d, count * d)
+
+
+def _blocks(w: Array, unit: Array, forward: Array, backward: Array, squares: Array) -> Array:
+    """Blocks unit I + forward w_i w_j' + backward w_j w_i' + squares (w_i w_i' + w_j w_j'), every factor N x N: (N, d, N, d)."""
+    count, d = w.shape
+    gram = np.empty((count, d, count, d))
+    own = squares[:, :, None, None]
+    outer = w[:, :, None] * w[:, None, :]
+    for i in range(count):
+        row = own[i] * (outer[i] + outer) + unit[i, :, None, None] * np.eye(d)  # [j, a, b]
+        row += w[i][None, :, None] * (forward[i][:, None] * w)[:, None, :]
+        row += (backward[i][:, None] * w)[:, :, None] * w[i]
+        gram[i] = np.swapaxes(row, 0, 1)
+    return gram
 
 
 def relu_tangent_kernel(w: Array, rho: Array) -> Array:
@@ -295,12 +305,8 @@ def relu_tangent_kernel(w: Array, rho: Array) -> Array:
     sine = np.sqrt((1 - rho) * (1 + rho))
     apart = sine > 0
     cross = np.where(apart, 1 / (2 * np.pi * np.where(apart, sine, 1.0)), 0.0)
-    gram = np.einsum("ij,ab->iajb", (np.pi - np.arccos(rho)) / (2 * np.pi), np.eye(d))
-    squares = w[:, :, None] * w[:, None, :]
-    bent = -rho * cross
-    gram += np.einsum("ij,iab->iajb", bent, squares) + np.einsum("ij,jab->iajb", bent, squares)
-    gram += np.einsum("ij,ia,jb->iajb", cross, w, w) + np.einsum("ij,ja,ib->iajb", cross, w, w)
-    return gram.reshape(count * d, count * d)
+    unit = (np.pi - np.arccos(rho)) / (2 * np.pi)
+    return _blocks(w, unit, cross, cross, -rho * cross).reshape(count * d, count * d)
 
 
 def _traces(w: Array, rho: Array, inverse: Array) -> tuple[Array, ...]:

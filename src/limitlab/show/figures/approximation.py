@@ -27,20 +27,21 @@ def staircase(quick: bool = True) -> Figure:
     """Error of random features, tangent features and a kernel against log N / log d, for equal parts of degree 1, 2 and 3."""
     figure, axes = new_figure(columns=3, width=5.6)
     dimensions = (10, 20, 40) if quick else (20, 40, 80)
-    largest = dict(rf=600 if quick else 2500, nt=600 if quick else 2600, kernel_ridge=600 if quick else 2500)
-    titles = dict(rf="random features", nt="tangent features", kernel_ridge="kernel ridge regression, noise 0.1")
+    largest = dict(rf=600 if quick else 2000, nt=600 if quick else 2000, kernel_ridge=600 if quick else 2000)
+    titles = dict(rf="random features", nt="tangent features", kernel_ridge=r"kernel ridge regression, $\tau = 0.1$, $\lambda = 0.1$")
     for panel, (model, title) in zip(axes, titles.items(), strict=True):
         for index, d in enumerate(dimensions):
             _staircase_curve(panel, Staircase(model=model, dimension=d, **_EQUAL), index, largest[model])
         for level in range(4):
             panel.axhline(level / 3, color="grey", linewidth=0.7, linestyle=":")
         name = r"$\log n/\log d$" if model == "kernel_ridge" else r"$\log N/\log d$"
-        finish(panel, name, "error over the target's variance", title, ylim=(-0.03, 1.08))
+        top = 1.9 if model == "kernel_ridge" else 1.08
+        finish(panel, name, "error over the target's variance", title, ylim=(-0.03, top))
     return figure
 
 
 _EQUAL = dict(
-    activation=shifted_tanh, degrees=(1, 2, 3), signal_energy=(1 / 3, 1 / 3, 1 / 3), noise=0.1, ridge=1e-4
+    activation=shifted_tanh, degrees=(1, 2, 3), signal_energy=(1 / 3, 1 / 3, 1 / 3), noise=0.1, ridge=0.1
 )
 
 
@@ -55,9 +56,9 @@ def _staircase_curve(axes: Axes, law: Staircase, index: int, largest: int) -> No
     means, errors = [], []
     for count in few.tolist():
         chosen = law.replace(**{name: count})
-        runs = [float(_error(chosen.experiment(d, seed))) for seed in range(4)]
+        runs = [float(_error(chosen.experiment(d, seed))) for seed in range(8 if count < 0.3 * most else 2)]
         means.append(np.mean(runs))
-        errors.append(np.std(runs, ddof=1) / 2)
+        errors.append(np.std(runs, ddof=1) / np.sqrt(len(runs)))
     simulation_points(axes, np.log(few) / np.log(d), means, errors, index)
 
 
@@ -81,7 +82,7 @@ def tangent_step(quick: bool = True) -> Figure:
         simulation_points(left, ratios, mean, error, index + 3, f"drawn neurons, $d = {d}$")
     finish(left, r"$\psi = N/d$", "unexplained share $r_2$", "tangent features of ReLU")
 
-    dimensions = np.array((8, 12, 18, 27) if quick else (8, 12, 18, 27, 40))
+    dimensions = np.array((8, 12, 18, 28) if quick else (8, 12, 18, 28, 40))
     mean, error = np.array([np.ravel(_step_values(d, (0.5,), 2 * seeds)) for d in dimensions.tolist()]).T
     limit = degree_two_step(0.5, gamma)
     simulation_points(right, 1 / dimensions, mean, error, 3, r"drawn neurons, $\psi = 1/2$")
@@ -158,8 +159,10 @@ def quadratic_targets(quick: bool = True) -> Figure:
     low_rank = [n for n in few.tolist() if n < d]
     simulation_points(axes, low_rank, [_best_low_rank(B, n) for n in low_rank], index=3)
     floor = 1 - laws[0][1].trace_fraction()
+    corrected = laws[0][1].evaluate(width=line)["relative_risk"] - 2 * floor * line / d**2
+    theory_line(axes, line, corrected, 0, r"random features, less $2(1-T)N/d^2$", linestyle="--", linewidth=1)
     axes.axhline(floor, color="grey", linewidth=1, linestyle="--")
-    axes.annotate(r"$1 - T$", (line[0], floor), xytext=(2, 4), textcoords="offset points", color="grey")
+    axes.annotate(r"$1 - T$", (line[-1], floor), xytext=(-4, 4), textcoords="offset points", color="grey")
     axes.axvline(d, color="grey", linewidth=1, linestyle=":")
     title = f"$d = {d}$, exponential spectrum; points: one fit or the mean of four"
     finish(axes, "neurons $N$", r"risk over $\mathrm{Var}\,f_*$", title, xscale="log", ylim=(-0.03, 1.03))
