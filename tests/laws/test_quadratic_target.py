@@ -95,10 +95,13 @@ def test_the_exact_mean_tends_to_its_limit(B, width):
 @given(spectra, st.integers(1, 40))
 def test_risks_are_shares(B, width):
     """All between 0 and 1; the best network has the least of the three whenever B has no negative eigenvalue."""
-    found = {m: float(QuadraticTarget(model=m, width=width, eigenvalues=B).theory().relative_risk) for m in ("rf", "nt", "nn")}
+    found = {
+        m: float(QuadraticTarget(model=m, width=width, eigenvalues=B).theory().relative_risk) for m in ("rf", "nt", "nn")
+    }
     assert all(-1e-12 <= risk <= 1 for risk in found.values())
     positive = {
-        m: float(QuadraticTarget(model=m, width=width, eigenvalues=np.abs(B)).theory().relative_risk) for m in ("rf", "nt", "nn")
+        m: float(QuadraticTarget(model=m, width=width, eigenvalues=np.abs(B)).theory().relative_risk)
+        for m in ("rf", "nt", "nn")
     }
     assert positive["nn"] <= positive["nt"] + 1e-12
 
@@ -111,7 +114,9 @@ def test_the_constant_of_the_square_is_one(psi):
     B = np.array([1.0, 0.4, -0.2, 0.7])
     gamma = np.full(4, 0.25)
     T = B.sum() ** 2 / (4 * (B @ B))
-    assert random_feature_risk(4 * psi, B, gamma) == pytest.approx(float(isotropic_risk(psi, T, Activation("square"))), rel=1e-12)
+    assert random_feature_risk(4 * psi, B, gamma) == pytest.approx(
+        float(isotropic_risk(psi, T, Activation("square"))), rel=1e-12
+    )
 
 
 def test_many_random_neurons_see_the_trace_only():
@@ -197,7 +202,8 @@ def test_the_flow_follows_the_gradient():
     assert (np.diff(risk) <= 1e-9).all()
     B, h = law.spectrum(), 1e-6
     slopes = [
-        (population_risk(B, w + h * e.reshape(3, 2), 0.1, -1.1) - population_risk(B, w - h * e.reshape(3, 2), 0.1, -1.1)) / (2 * h)
+        (population_risk(B, w + h * e.reshape(3, 2), 0.1, -1.1) - population_risk(B, w - h * e.reshape(3, 2), 0.1, -1.1))
+        / (2 * h)
         for e in np.eye(6)
     ]
     slopes.append((population_risk(B, w, 0.1 + h, -1.1) - population_risk(B, w, 0.1 - h, -1.1)) / (2 * h))
@@ -257,7 +263,10 @@ def test_sgd_that_diverges_says_so():
         (dict(eigenvalues=(1.0, 2.0), feature_covariance=(1.0, -1.0)), "feature_covariance = .* is not allowed"),
         (dict(model="nt", eigenvalues=(1.0, 2.0), feature_covariance=(1.0, 1.0)), "it belongs to random features"),
         (dict(model="nn", activation="relu"), "activation = 'relu' is not allowed for model = 'nn'"),
-        (dict(eigenvalues=(1.0, 2.0), feature_covariance=(1.0, 2.0), activation="relu"), "unequal variances are known for 'square' only"),
+        (
+            dict(eigenvalues=(1.0, 2.0), feature_covariance=(1.0, 2.0), activation="relu"),
+            "unequal variances are known for 'square' only",
+        ),
     ],
 )
 def test_refusals(given, words):
@@ -269,5 +278,5 @@ def test_flow_refuses_bad_input():
     law = QuadraticTarget(model="nn", eigenvalues=(1.0, 0.5))
     with pytest.raises(ValueError, match="weights of shape"):
         law.flow(np.eye(3), 0.0, [1.0])
-    with pytest.raises(ValueError, match="times = .* are not allowed"):
+    with pytest.raises(ValueError, match=r"times = .* are not allowed"):
         law.flow(np.eye(2), 0.0, [1.0, 0.5])

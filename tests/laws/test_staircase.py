@@ -253,7 +253,9 @@ def test_shares_fall_with_width(model, dimension, width):
 def test_the_steps_are_at_powers_of_the_dimension(model, ahead):
     """Half way between two steps of a large dimension everything below is learned and nothing above; the lower bound holds."""
     for level in (1, 2):
-        law = Staircase(model=model, dimension=100_000, width=round(100_000 ** (level + 0.5)), activation=tanh_shift, degrees=range(5))
+        law = Staircase(
+            model=model, dimension=100_000, width=round(100_000 ** (level + 0.5)), activation=tanh_shift, degrees=range(5)
+        )
         r = law.theory().unexplained.values
         learned = level + ahead
         assert (r[: learned + 1] < 0.05).all()
@@ -271,7 +273,10 @@ def test_a_ridgeless_kernel_learns_like_random_features():
 def test_more_functions_than_features_are_all_learned():
     law = Staircase(dimension=5, width=16, activation="square", degrees=(0, 1, 2))
     assert law.theory().unexplained.values.tolist() == [0.0, 1.0, 0.0]
-    assert Staircase(model="nt", dimension=5, width=16, activation="square", degrees=(0, 2)).theory().unexplained.values.max() == 0
+    assert (
+        Staircase(model="nt", dimension=5, width=16, activation="square", degrees=(0, 2)).theory().unexplained.values.max()
+        == 0
+    )
     with pytest.raises(ValueError, match="ridge = 0 is not allowed"):
         law.replace(model="kernel_ridge", samples=15, ridge=0.0).theory()
 
@@ -285,7 +290,9 @@ def test_step_law():
     s, mass = occupied(2.5)
     assert mass @ s**2 == pytest.approx(2.5 * 3.5)  # second moment of sum_i w_i w_i^T per dimension: psi + psi^2
     assert step_strength("relu") == pytest.approx(1.7519384, abs=1e-7)
-    assert step_strength(tanh_shift) == pytest.approx(step_strength(ll.models.activations.Activation(tanh_shift, derivative=lambda u: 1 / np.cosh(u + 0.5) ** 2)), rel=1e-9)
+    assert step_strength(tanh_shift) == pytest.approx(
+        step_strength(ll.models.activations.Activation(tanh_shift, derivative=lambda u: 1 / np.cosh(u + 0.5) ** 2)), rel=1e-9
+    )
 
 
 # -- law and experiment -----------------------------------------------------------------------------------------------
@@ -343,7 +350,11 @@ def test_the_decoupled_step_is_the_limit_of_the_equivalent():
 def test_neurons_and_samples_can_be_planned():
     law = Staircase(dimension=30, activation=tanh_shift, degrees=2)
     neurons = int(ll.plan(law, {"unexplained": 0.2}, solve_for="width").width)
-    assert float(law.replace(width=neurons).theory().unexplained) <= 0.2 < float(law.replace(width=neurons - 1).theory().unexplained)
+    assert (
+        float(law.replace(width=neurons).theory().unexplained)
+        <= 0.2
+        < float(law.replace(width=neurons - 1).theory().unexplained)
+    )
     tangent = int(ll.plan(law.replace(model="nt"), {"unexplained": 0.2}, solve_for="width").width)
     assert tangent < neurons / 10
     kernel = law.replace(model="kernel_ridge", degrees=(1, 2), signal_energy=(0.5, 0.5), noise=0.1)
@@ -358,7 +369,10 @@ def test_neurons_and_samples_can_be_planned():
         (lambda: Staircase(width=0), "width = 0 is not allowed"),
         (lambda: Staircase(model="cnn"), "model = 'cnn' is not allowed"),
         (lambda: Staircase(degrees=(2, 1)), "increasing order"),
-        (lambda: Staircase(degrees=1, signal_energy=(0.5, 0.5)), "signal_energy = .* is not allowed: it has 2 entries for 1 degrees"),
+        (
+            lambda: Staircase(degrees=1, signal_energy=(0.5, 0.5)),
+            "signal_energy = .* is not allowed: it has 2 entries for 1 degrees",
+        ),
         (lambda: Staircase(activation=lambda u: 0 * u).theory(), "activation = .* is not allowed: it is zero"),
         (lambda: unexplained_exact(np.eye(2), 1), "W of shape"),
         (lambda: unexplained_exact(np.zeros((2, 3)), 1), "must be finite and not zero"),

@@ -61,7 +61,9 @@ def staircase(quick: bool) -> Outcome:
         for name, (found, wanted) in slopes.items()
     ]
     between = [
-        Staircase(model=model, dimension=10**5, width=round(10 ** (5 * (level + 0.5))), activation=shifted_tanh, degrees=range(5))
+        Staircase(
+            model=model, dimension=10**5, width=round(10 ** (5 * (level + 0.5))), activation=shifted_tanh, degrees=range(5)
+        )
         for model in ("rf", "nt")
         for level in (1, 2)
     ]
@@ -85,9 +87,7 @@ def staircase(quick: bool) -> Outcome:
 
 def half_slope(model: Features, degree: int, dimensions: Sequence[int], seeds: int, direction: bool = False) -> float:
     """Exponent of the width at which half of a target of this degree is explained, as the dimension grows."""
-    widths = [
-        np.mean([np.log(half_width(model, degree, d, seed, direction)) for seed in range(seeds)]) for d in dimensions
-    ]
+    widths = [np.mean([np.log(half_width(model, degree, d, seed, direction)) for seed in range(seeds)]) for d in dimensions]
     return log_slope(dimensions, np.exp(widths)).value
 
 
@@ -140,8 +140,12 @@ def one_direction(quick: bool) -> Outcome:
         (
             near("degree 2: exponent of the tangent width at half the error", second, 1, HALF_SLOPE),
             near("degree 3: exponent of the tangent width at half the error", third, 2, HALF_SLOPE),
-            below(f"degree 2: largest error of {NETWORK_NEURONS} neurons along b, d up to {many[-1]}", largest(risks[2]), 0.01),
-            below(f"degree 3: largest error of {NETWORK_NEURONS} neurons along b, d up to {many[-1]}", largest(risks[3]), 0.01),
+            below(
+                f"degree 2: largest error of {NETWORK_NEURONS} neurons along b, d up to {many[-1]}", largest(risks[2]), 0.01
+            ),
+            below(
+                f"degree 3: largest error of {NETWORK_NEURONS} neurons along b, d up to {many[-1]}", largest(risks[3]), 0.01
+            ),
             above("degree 3: error of 8 tangent neurons at d = 24", _few_tangent_neurons(24), 0.5),
         ),
         {f"error of {NETWORK_NEURONS} neurons, degree 3, d = {d}": risk for d, risk in zip(many, risks[3], strict=True)},
@@ -187,7 +191,9 @@ def quadratic_targets(quick: bool) -> Outcome:
     common = dict(width=1, eigenvalues=B, replicas=1)
     random, tangent = (QuadraticTarget(model=model, **common) for model in ("rf", "nt"))
     aligned = random.replace(feature_covariance=B / B.sum())
-    gaps, aligned_gaps, z = [], [], []
+    gaps: list[float] = []
+    aligned_gaps: list[float] = []
+    z: list[float] = []
     for width in widths:
         for law, found in ((random, gaps), (aligned, aligned_gaps)):
             chosen = law.replace(width=width)
@@ -209,7 +215,10 @@ def quadratic_targets(quick: bool) -> Outcome:
     ]
     return Outcome(
         tuple(criteria),
-        {"trace fraction T": random.trace_fraction(), **{f"random features, gap at N = {w}": g for w, g in zip(widths, gaps, strict=True)}},
+        {
+            "trace fraction T": random.trace_fraction(),
+            **{f"random features, gap at N = {w}": g for w, g in zip(widths, gaps, strict=True)},
+        },
         note="Risks are relative to the variance of the target, with a free intercept; the limit needs N << d^2.",
     )
 
@@ -305,13 +314,19 @@ def relu_ordering(quick: bool) -> Outcome:
         for better, worse in (("tangent features", "random features"), ("network", "tangent features")):
             apart = [run[worse] - run[better] for run in runs]
             margin = float(np.mean(apart)) - 3 * standard_error(apart)
-            criteria.append(above(f"N/d = {width / dimension:g}: {worse} minus {better}, less 3 standard errors", margin, 0.03))
+            criteria.append(
+                above(f"N/d = {width / dimension:g}: {worse} minus {better}, less 3 standard errors", margin, 0.03)
+            )
         measured |= {f"N/d = {width / dimension:g}: {name}": value for name, value in means.items()}
-    return Outcome(tuple(criteria), measured, note="The network is trained by one pass of Adam; its risk is an upper estimate of the best one.")
+    return Outcome(
+        tuple(criteria),
+        measured,
+        note="The network is trained by one pass of Adam; its risk is an upper estimate of the best one.",
+    )
 
 
 def relu_risks(dimension: int, width: int, seed: int, steps: int) -> dict[str, float]:
-    """Relative risks of random features, tangent features and a trained network with ReLU neurons, each network beside several draws of neurons."""
+    """Relative risks of ReLU neurons: of a trained network, and of random and tangent features averaged over several draws."""
     B, rng = exponential_spectrum(dimension), np.random.default_rng(seed)
     law = QuadraticTarget(width=width, eigenvalues=B, activation="relu")
     trained = trained_relu_risk(rng, lambda x: x**2 @ B - B.sum(), dimension, width, steps=steps)

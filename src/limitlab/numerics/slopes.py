@@ -71,4 +71,4 @@ def _rule() -> tuple[Array, Array, Array]:
     matrix = weights / weights[:, None] / apart
     np.fill_diagonal(matrix, 0.0)
     np.fill_diagonal(matrix, -matrix.sum(axis=1))
-    return nodes, weights, matrix
+    return nodes, np.asarray(weights), np.asarray(matrix)

@@ -154,7 +154,7 @@ def orthonormal_coefficients(
 ) -> tuple[Array, float]:
     """E[f(sqrt(d) t) q_k(t)] for k up to `degree`, and E[f(sqrt(d) t)^2]; Parseval: the squares add up to the latter.
 
-    They are the norms of the projections of the ridge function f(<b, x>), |b| = 1, on the polynomials of each degree (eq. 5).
+    They are the norms of the projections of the ridge function f(<b, x>), |b| = 1, on the polynomials of each degree (eq. 4).
 
     >>> found, energy = orthonormal_coefficients(np.square, 5, 4)
     >>> bool(abs(found @ found - energy) < 1e-12), (found.round(6) + 0.0).tolist()

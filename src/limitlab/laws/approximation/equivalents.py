@@ -1,8 +1,8 @@
 """The smooth staircase at finite dimension: deterministic equivalents of random features, tangent features and kernel ridge.
 
 Notation.  Levels e_k = lambda_k^2 B_k of the activation, B_k harmonics of degree k, r_k the share of a target of degree k that is not
-           explained (docs/theory/approximation.md, sections 3 and 4). Every function broadcasts over the number of neurons or samples and
-           appends an axis of degrees to r. Degrees beyond the last one that is followed act as a white tail: nothing of them is learned.
+           explained (docs/theory/approximation.md, sections 3, 4 and 6). Functions broadcast over the number of neurons or samples and
+           append an axis of degrees to r. Degrees beyond the last one that is followed act as a white tail: nothing of them is learned.
 
            random features   N   = sum_k e_k / (e_k/B_k + kappa) + tail/kappa,           r_k = kappa / (e_k/B_k + kappa),       (7, 8)
            tangent features  c_k = N (n_k/rho_r + g_k/rho_t) / B_k,                      r_k = 1 / (1 + c_k),                   (10-12)
@@ -112,7 +112,9 @@ def tangent_unexplained(width: ArrayLike, harmonics: Harmonics) -> Array:
     radial, tangential = harmonics.radial_levels, harmonics.tangential_levels
     tails = harmonics.radial_tail, harmonics.tangential_tail
     seen = radial + tangential > 0
-    full = (n * d >= many[seen].sum()) & (max(tails) == 0)  # more features than functions: everything that is seen is explained
+    full = (n * d >= many[seen].sum()) & (
+        max(tails) == 0
+    )  # more features than functions: everything that is seen is explained
     share = np.ones(np.broadcast_shapes(n.shape, many.shape))
     for _ in range(MOST_STEPS):
         along = (radial * share).sum(axis=-1, keepdims=True) + tails[0]  # (11)
@@ -121,6 +123,6 @@ def tangent_unexplained(width: ArrayLike, harmonics: Harmonics) -> Array:
         new = 1 / (1 + n * (radial / along + tangential / across) / many)  # (10), (12)
         step = np.abs(new / share - 1).max(initial=0.0)
         share = new
-        if step <= CONVERGED * share.shape[-1]:
+        if step <= CONVERGED * many.size:
             return np.where(full, np.where(seen, 0.0, 1.0), share)
     raise ConvergenceError(f"the tangent staircase has not converged after {MOST_STEPS} steps", share, float(step))

@@ -331,9 +331,7 @@ def _ridge_target(w: Array, inverse: Array, harmonics: Harmonics, k: int, b: Arr
     value, slope = (gegenbauer_slopes(along, harmonics.dimension, k, order)[k] for order in (0, 1))
     root = math.sqrt(harmonics.multiplicities[k])
     across = b - along[:, None] * w
-    v = root * (
-        (harmonics.radial[k] * value)[:, None] * w + (harmonics.coefficients[k] * slope)[:, None] * across
-    )
+    v = root * ((harmonics.radial[k] * value)[:, None] * w + (harmonics.coefficients[k] * slope)[:, None] * across)
     return float(v.ravel() @ inverse @ v.ravel())
 
 

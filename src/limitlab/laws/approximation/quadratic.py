@@ -2,7 +2,7 @@
 
 Setting.  x standard Gaussian in R^d, target b_0 + <x, B x>, a model with a free intercept; risks are divided by Var = 2 |B|_F^2.
           T = Tr(B)^2 / (d |B|_F^2) in [0, 1], psi = N/d.
-Limit.    d -> infinity at fixed psi and a fixed spectrum of B (docs/theory/approximation.md, section 6).
+Limit.    d -> infinity at fixed psi and a fixed spectrum of B (docs/theory/approximation.md, section 7).
 Result.   random features, s = x^2, w ~ N(0, Gamma):  1 - N <B, Gamma>^2 / (|B|^2 (Tr(Gamma)^2 + N |Gamma|^2)),              (20)
           random features, any s, Gamma = I/d:        1 - T psi/(c + psi),                                                   (21, 22)
           tangent features, s = x^2:                  (1 - psi)_+^2 + psi (1 - psi)_+ T, and an exact mean at every d,       (23, 24)
@@ -135,7 +135,9 @@ class QuadraticTarget(Law):
     references = ("ghorbani2019limitations",)
     observables = {
         "relative_risk": observable("risk over the variance of the target", r"R/\mathrm{Var}f_*"),
-        "relative_risk_exact": observable("mean of the relative risk at this dimension", r"\mathbb{E}R/\mathrm{Var}f_*", rate=math.inf),
+        "relative_risk_exact": observable(
+            "mean of the relative risk at this dimension", r"\mathbb{E}R/\mathrm{Var}f_*", rate=math.inf
+        ),
     }
     size_meaning = "dimension d; the spectra are stretched to it and the width in proportion"
     default_sizes = (16, 24, 32)
@@ -150,12 +152,21 @@ class QuadraticTarget(Law):
         symbol=r"\lambda_i(B)",
     )
     feature_covariance: tuple[float, ...] | None = parameter(
-        None, "variances of the neurons' weights", note="rf: one for each dimension; None for equal ones", symbol=r"\Gamma", least=0
+        None,
+        "variances of the neurons' weights",
+        note="rf: one for each dimension; None for equal ones",
+        symbol=r"\Gamma",
+        least=0,
     )
     activation: Activation = parameter("square", "activation of the neurons", symbol=r"\sigma")
     replicas: int = parameter(30, "runs averaged in one draw", note="rf and nt", kind="experiment", least=1)
     step: float = parameter(
-        0.4, "step size of the algorithm", note="nn: times the cube of the dimension", kind="experiment", above=0, scale="log"
+        0.4,
+        "step size of the algorithm",
+        note="nn: times the cube of the dimension",
+        kind="experiment",
+        above=0,
+        scale="log",
     )
     training_time: float = parameter(
         2.5, "step times number of samples", note="nn: for a target of largest eigenvalue 1", kind="experiment", above=0
@@ -166,7 +177,9 @@ class QuadraticTarget(Law):
         if not any(self.eigenvalues):
             raise ValueError(f"eigenvalues = {self.eigenvalues!r} are not allowed: at least one must differ from 0")
         if len(self.eigenvalues) < 2:
-            raise ValueError(f"eigenvalues = {self.eigenvalues!r} are not allowed: give at least two, one for each dimension")
+            raise ValueError(
+                f"eigenvalues = {self.eigenvalues!r} are not allowed: give at least two, one for each dimension"
+            )
         given = self.feature_covariance
         if given is not None and (len(given) != len(self.eigenvalues) or not any(given)):
             raise ValueError(
@@ -174,9 +187,13 @@ class QuadraticTarget(Law):
                 f"({len(self.eigenvalues)}), at least 0 and not all 0"
             )
         if given is not None and self.model != "rf":
-            raise ValueError(f"feature_covariance is not allowed for model = {self.model!r}: it belongs to random features, model 'rf'")
+            raise ValueError(
+                f"feature_covariance is not allowed for model = {self.model!r}: it belongs to random features, model 'rf'"
+            )
         if self.activation.name not in QUADRATIC and self.model != "rf":
-            raise ValueError(f"activation = {self.activation.name!r} is not allowed for model = {self.model!r}: use 'square', or model 'rf'")
+            raise ValueError(
+                f"activation = {self.activation.name!r} is not allowed for model = {self.model!r}: use 'square', or model 'rf'"
+            )
         if self.activation.name not in QUADRATIC and given is not None and len(set(given)) > 1:
             raise ValueError(
                 f"feature_covariance with activation = {self.activation.name!r} is not allowed: "

@@ -32,7 +32,9 @@ def population_flow(eigenvalues: Array, weights: Array, intercept: float, times:
     [1.6828, 0.5]
     """
     if weights.ndim != 2 or weights.shape[0] != eigenvalues.size:
-        raise ValueError(f"weights of shape {weights.shape} are not allowed: must have {eigenvalues.size} rows, one per dimension")
+        raise ValueError(
+            f"weights of shape {weights.shape} are not allowed: must have {eigenvalues.size} rows, one per dimension"
+        )
     grid = np.atleast_1d(np.asarray(times, dtype=float))
     if not (np.isfinite(grid).all() and (grid >= 0).all() and (np.diff(grid) > 0).all()):
         raise ValueError(f"times = {times!r} are not allowed: must be increasing, finite and at least 0")

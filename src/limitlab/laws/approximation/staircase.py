@@ -6,8 +6,8 @@ Setting.  x uniform on the sphere of radius sqrt(d); a random target of pure deg
 Limit.    Finite d, N, n: the law is an equivalent whose error falls as d grows with N/d^l (n/d^l) fixed, l a whole number.
 Result.   docs/theory/approximation.md, (7) and (8) for random features, (10)-(12) for tangent features, (14)-(17) for kernel ridge.
           Degree k is learned when N passes B_k ~ d^k/k!; tangent features, d per neuron, are one degree ahead.
-Status.   Derived. Exact sum rule: sum_k B_k (1 - r_k) is the number of features. Around the steps of tangent features the shares r_k are too
-          low by up to 0.013 (ReLU) even as d grows; `degree_two_step` has the limit at the second step, and `degree_two()` corrects for it.
+Status.   Derived. Exact sum rule: sum_k B_k (1 - r_k) is the number of features. Around the steps of tangent features the shares r_k stay
+          too low as d grows, by up to 0.014 (ReLU); `degree_two_step` has the limit at the second step, and `degree_two()` corrects for it.
 """
 
 from __future__ import annotations
@@ -78,9 +78,7 @@ class Staircase(Law):
 
     model: Model = parameter("rf", "model that is fitted", note="random features, tangent features or kernel ridge")
     dimension: int = parameter(20, "dimension", note="of the inputs", symbol="d", least=3, most=100_000, scale="log")
-    width: int = parameter(
-        60, "number of neurons", note="rf and nt", symbol="N", least=1, scale="log", broadcasts=True
-    )
+    width: int = parameter(60, "number of neurons", note="rf and nt", symbol="N", least=1, scale="log", broadcasts=True)
     samples: int = parameter(
         100, "number of samples", note="kernel ridge", symbol="n", least=1, scale="log", broadcasts=True
     )
@@ -153,7 +151,7 @@ class Staircase(Law):
             share = known.tail / known.energy
             said.append(f"{share:.0%} of the activation is in degrees above {self.highest_degree}: raise highest_degree")
         if self.model == "nt" and 0.1 < self.width / self.dimension < 3 and 2 in np.atleast_1d(self.degrees):
-            said.append("r_2 is low by up to 0.013 where N is of the order of d: degree_two() corrects it")
+            said.append("r_2 is low by up to 0.014 where N is of the order of d: degree_two() corrects it")
         return "; ".join(said)
 
     # -- the prediction ------------------------------------------------------------------------------------------------
@@ -209,7 +207,9 @@ class Staircase(Law):
         0.5506
         """
         if self.model != "nt":
-            raise ValueError(f"degree_two of model = {self.model!r} is not allowed: it belongs to tangent features, model 'nt'")
+            raise ValueError(
+                f"degree_two of model = {self.model!r} is not allowed: it belongs to tangent features, model 'nt'"
+            )
         psi, gamma = self.width / self.dimension, step_strength(self.activation)
         share = float(self.replace(degrees=2, signal_energy=1.0).theory().unexplained)
         return min(max(share + degree_two_step(psi, gamma) - decoupled_step(psi, gamma), 0.0), 1.0)

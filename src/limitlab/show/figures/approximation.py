@@ -28,21 +28,23 @@ def staircase(quick: bool = True) -> Figure:
     figure, axes = new_figure(columns=3, width=5.6)
     dimensions = (10, 20, 40) if quick else (20, 40, 80)
     largest = dict(rf=600 if quick else 2000, nt=600 if quick else 2000, kernel_ridge=600 if quick else 2000)
-    titles = dict(rf="random features", nt="tangent features", kernel_ridge=r"kernel ridge regression, $\tau = 0.1$, $\lambda = 0.1$")
+    titles = dict(
+        rf="random features", nt="tangent features", kernel_ridge=r"kernel ridge regression, $\tau = 0.1$, $\lambda = 0.1$"
+    )
     for panel, (model, title) in zip(axes, titles.items(), strict=True):
         for index, d in enumerate(dimensions):
             _staircase_curve(panel, Staircase(model=model, dimension=d, **_EQUAL), index, largest[model])
         for level in range(4):
             panel.axhline(level / 3, color="grey", linewidth=0.7, linestyle=":")
+        for step in (1, 2) if model == "nt" else (1, 2, 3):  # where degree `step`, or `step` + 1, is learned
+            panel.axvline(step, color="grey", linewidth=0.7, linestyle="--")
         name = r"$\log n/\log d$" if model == "kernel_ridge" else r"$\log N/\log d$"
-        top = 1.9 if model == "kernel_ridge" else 1.08
+        top = 1.4 if model == "kernel_ridge" else 1.08
         finish(panel, name, "error over the target's variance", title, ylim=(-0.03, top))
     return figure
 
 
-_EQUAL = dict(
-    activation=shifted_tanh, degrees=(1, 2, 3), signal_energy=(1 / 3, 1 / 3, 1 / 3), noise=0.1, ridge=0.1
-)
+_EQUAL = dict(activation=shifted_tanh, degrees=(1, 2, 3), signal_energy=(1 / 3, 1 / 3, 1 / 3), noise=0.1, ridge=0.1)
 
 
 def _staircase_curve(axes: Axes, law: Staircase, index: int, largest: int) -> None:
@@ -87,7 +89,9 @@ def tangent_step(quick: bool = True) -> Figure:
     limit = degree_two_step(0.5, gamma)
     simulation_points(right, 1 / dimensions, mean, error, 3, r"drawn neurons, $\psi = 1/2$")
     laws = [Staircase(model="nt", dimension=d, width=round(d / 2), degrees=2) for d in dimensions.tolist()]
-    theory_line(right, 1 / dimensions, [float(law.theory().unexplained) for law in laws], 1, "equivalent at this $d$", linestyle="--")
+    theory_line(
+        right, 1 / dimensions, [float(law.theory().unexplained) for law in laws], 1, "equivalent at this $d$", linestyle="--"
+    )
     theory_line(right, 1 / dimensions, [law.degree_two() for law in laws], 0, "equivalent, corrected")
     right.plot([0], [limit], marker="*", markersize=14, color=COLOURS[0], linestyle="", label="limit")
     finish(right, "$1/d$", "unexplained share $r_2$", r"approach to the limit at $\psi = 1/2$", xlim=(-0.004, None))
@@ -99,7 +103,11 @@ def _step_values(dimension: int, ratios: Sequence[float], seeds: int) -> tuple[A
         [
             [
                 unexplained_exact(
-                    sphere(np.random.default_rng(seed), round(ratio * dimension), dimension), 2, "relu", "nt", highest_degree=None
+                    sphere(np.random.default_rng(seed), round(ratio * dimension), dimension),
+                    2,
+                    "relu",
+                    "nt",
+                    highest_degree=None,
                 )[0]
                 for ratio in ratios
             ]
@@ -155,7 +163,9 @@ def quadratic_targets(quick: bool = True) -> Figure:
         if law.model != "nn":
             draws = {n: 4 if n < 3 * d else 1 for n in few.tolist()}
             runs = [[_one_fit(law.replace(width=n), seed) for seed in range(draws[n])] for n in few.tolist()]
-            simulation_points(axes, few, [np.mean(run) for run in runs], [np.std(run) / np.sqrt(len(run)) for run in runs], index)
+            simulation_points(
+                axes, few, [np.mean(run) for run in runs], [np.std(run) / np.sqrt(len(run)) for run in runs], index
+            )
     low_rank = [n for n in few.tolist() if n < d]
     simulation_points(axes, low_rank, [_best_low_rank(B, n) for n in low_rank], index=3)
     floor = 1 - laws[0][1].trace_fraction()
@@ -196,7 +206,13 @@ def quadratic_sgd(quick: bool = True) -> Figure:
             theory_line(panel, times, flow / variance, index, "population flow" if index == 0 else None)
             simulation_points(panel, times, sgd / variance, index=index, label="SGD, three starts" if index == 0 else None)
         panel.axhline(float(law.theory().relative_risk), color="grey", linestyle="--", linewidth=1.5, label="optimum")
-        finish(panel, "time, step times samples", r"risk over $\mathrm{Var}\,f_*$", f"$d = {d}$, $N = {width}$, {name}", yscale="log")
+        finish(
+            panel,
+            "time, step times samples",
+            r"risk over $\mathrm{Var}\,f_*$",
+            f"$d = {d}$, $N = {width}$, {name}",
+            yscale="log",
+        )
         readable_ticks(panel)
     return figure
 
@@ -216,7 +232,13 @@ def quadratic_relu(quick: bool = True) -> Figure:
         found = np.array([[run[name] for run in row] for row in runs])
         mean, error = found.mean(axis=1), found.std(axis=1, ddof=1) / np.sqrt(seeds)
         simulation_points(axes, np.array(widths) / d, mean, error, index, f"{name}, $d = {d}$")
-    finish(axes, "neurons per dimension $N/d$", r"risk over $\mathrm{Var}\,f_*$", "ReLU neurons, exponential spectrum", ylim=(-0.03, 1.05))
+    finish(
+        axes,
+        "neurons per dimension $N/d$",
+        r"risk over $\mathrm{Var}\,f_*$",
+        "ReLU neurons, exponential spectrum",
+        ylim=(-0.03, 1.05),
+    )
     return figure
 
 
