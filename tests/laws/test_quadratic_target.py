@@ -19,8 +19,10 @@ from limitlab.laws.approximation.quadratic import (
     tangent_risk,
 )
 from limitlab.laws.approximation.quadratic_flow import population_risk
+from limitlab.laws.approximation.relu import relu_tangent_risk
 from limitlab.models.activations import Activation
 from limitlab.models.quadratic_network import one_pass
+from limitlab.models.relu_network import trained_relu_risk
 from references import reference
 
 entries = partial(reference, "approximation")
@@ -170,6 +172,23 @@ def test_tangent_projection_against_least_squares():
     features = np.column_stack([*((x @ row)[:, None] * x for row in w), np.ones(len(x))])
     left = y - features @ np.linalg.lstsq(features, y, rcond=None)[0]
     assert predicted == pytest.approx(np.var(left) / np.var(y), rel=0.02)
+
+
+def test_relu_tangent_features_against_least_squares():
+    rng = np.random.default_rng(1)
+    w, B = rng.standard_normal((3, 5)), np.array([1.0, 0.7, 0.5, -0.3, 0.2])
+    x = rng.standard_normal((150_000, 5))
+    y = x**2 @ B
+    features = np.column_stack([*((x @ row > 0)[:, None] * x for row in w), np.ones(len(x))])
+    left = y - features @ np.linalg.lstsq(features, y, rcond=None)[0]
+    assert relu_tangent_risk(w, B) == pytest.approx(np.var(left) / np.var(y), rel=0.01)
+    with pytest.raises(ValueError, match="eigenvalues of shape"):
+        relu_tangent_risk(w, B[:4])
+
+
+def test_a_relu_network_finds_a_target_that_it_can_represent():
+    risk = trained_relu_risk(np.random.default_rng(0), lambda x: np.abs(x[:, 0]) - np.abs(x[:, 1]), 4, 8, steps=600)
+    assert risk < 0.02 < 0.5 < 2 * (1 - 2 / np.pi)  # from the target's variance
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "tanh"])

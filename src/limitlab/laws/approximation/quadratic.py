@@ -208,7 +208,7 @@ class QuadraticTarget(Law):
         return [
             cls(model="rf", width=6, eigenvalues=B, feature_covariance=(0.9, 0.7, 0.5, 0.4, 0.3, 0.3, 0.2, 0.1)),
             cls(model="nt", width=3, eigenvalues=B),
-            cls(model="nn", width=3, eigenvalues=B),
+            cls(model="nn", width=3, eigenvalues=(1.0, 0.9, 0.8, 0.3, 0.25, 0.2, -0.2, -0.85)),
             cls(model="rf", width=12, eigenvalues=(1.0, 0.9, 0.8, 0.5, 0.5, 0.4, 0.2, -0.1), activation="relu"),
         ]
 
