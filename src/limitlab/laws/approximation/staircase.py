@@ -72,7 +72,7 @@ class Staircase(Law):
         "second_degrees_of_freedom": observable("second degrees of freedom per sample", r"\mathrm{df}_2/n", scalar=True),
     }
     size_meaning = "dimension d; width and samples grow like the whole power of d that is nearest to theirs"
-    finite_size_rate = 2.0  # one over the number of features or samples, which is of the order of d^2 at the check points
+    finite_size_rate = 2.0  # one over the number of features or samples, times the distance of a share from 0 or 1 where that falls too
     default_sizes = (8, 12, 16)
     default_seeds = 40
 
@@ -117,7 +117,7 @@ class Staircase(Law):
     def check_points(cls) -> list[Self]:
         """Each model between two steps; all coefficients of the targets, a ridge and noise are there."""
         return [
-            cls(model="rf", dimension=16, width=96, degrees=(0, 1, 2, 4)),
+            cls(model="rf", dimension=16, width=32, degrees=(0, 1, 2, 4)),
             cls(model="nt", dimension=16, width=60, degrees=(0, 1, 2, 4)),
             cls(
                 model="kernel_ridge",
