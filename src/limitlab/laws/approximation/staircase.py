@@ -13,6 +13,7 @@ Status.   Derived. Exact sum rule: sum_k B_k (1 - r_k) is the number of features
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Literal, Self
 
 import numpy as np
@@ -47,11 +48,9 @@ class Staircase(Law):
 
     Examples
     --------
-    >>> law = Staircase(model="rf", dimension=40, width=800, activation="relu", degrees=(0, 1, 2, 3))
+    >>> law = Staircase(model="rf", dimension=40, width=800, activation="relu", degrees=(0, 1, 2, 4))
     >>> law.theory().unexplained.values.round(4).tolist()
-    [0.0003, 0.0076, 0.3344, 1.0]
-    >>> law.theory().attrs["caveat"]
-    'relu has no part of degree 3: no number of neurons learns it; a bias would'
+    [0.0003, 0.0076, 0.3344, 0.9989]
     >>> import limitlab as ll
     >>> answer = ll.plan(Staircase(dimension=40, degrees=2), {"unexplained": 0.1}, solve_for="width")
     >>> int(answer.width)
@@ -72,7 +71,9 @@ class Staircase(Law):
         "second_degrees_of_freedom": observable("second degrees of freedom per sample", r"\mathrm{df}_2/n", scalar=True),
     }
     size_meaning = "dimension d; width and samples grow like the whole power of d that is nearest to theirs"
-    finite_size_rate = 2.0  # one over the number of features or samples, times the distance of a share from 0 or 1 where that falls too
+    finite_size_rate = (
+        2.0  # one over the number of features or samples, times the distance of a share from 0 or 1 where that falls too
+    )
     default_sizes = (8, 12, 16)
     default_seeds = 40
 
@@ -140,19 +141,29 @@ class Staircase(Law):
     def caveat(self) -> str:
         """Degrees that the activation does not have, a large tail, and the steps at which tangent features are off."""
         known = self.harmonics(max(self.highest_degree, int(np.max(self.degrees))))
-        seen = known.levels + (known.radial_levels if self.model == "nt" else 0.0)
-        absent = [k for k in np.atleast_1d(self.degrees).tolist() if seen[k] == 0]
-        what = "samples" if self.model == "kernel_ridge" else "neurons"
-        said = []
-        if absent:
-            which = ", ".join(map(str, absent))
-            said.append(f"{self.activation.name} has no part of degree {which}: no number of {what} learns it; a bias would")
+        said = [self.never_learned()] if self.never_learned() else []
         if known.tail > BIG_TAIL * known.energy:
             share = known.tail / known.energy
             said.append(f"{share:.0%} of the activation is in degrees above {self.highest_degree}: raise highest_degree")
         if self.model == "nt" and 0.1 < self.width / self.dimension < 3 and 2 in np.atleast_1d(self.degrees):
             said.append("r_2 is low by up to 0.014 where N is of the order of d: degree_two() corrects it")
         return "; ".join(said)
+
+    def never_learned(self) -> str:
+        """What to say about degrees that are asked for and that the activation does not have; nothing where it has them all.
+
+        >>> Staircase(degrees=(2, 3)).never_learned()
+        'relu has no part of degree 3: no number of neurons learns it; a bias would'
+        """
+        known = self.harmonics(int(np.max(self.degrees)))
+        seen = known.levels + (known.radial_levels if self.model == "nt" else 0.0)
+        absent = [str(k) for k in np.atleast_1d(self.degrees).tolist() if seen[k] == 0]
+        what = "samples" if self.model == "kernel_ridge" else "neurons"
+        if not absent:
+            return ""
+        return (
+            f"{self.activation.name} has no part of degree {', '.join(absent)}: no number of {what} learns it; a bias would"
+        )
 
     # -- the prediction ------------------------------------------------------------------------------------------------
 
@@ -166,6 +177,8 @@ class Staircase(Law):
     def predicted(self, degrees: Array, width: Array, samples: Array, ridge: Array, noise: Array) -> Values:
         """The equivalent with all the degrees that are followed, and with half of them, which shows the error of the cut."""
         k = degrees.astype(int)
+        if self.never_learned():
+            warnings.warn(self.never_learned(), UserWarning, stacklevel=4)  # where theory() or evaluate() is called
         numbers = width[..., 0], samples[..., 0], ridge[..., 0], noise[..., 0]
         top = max(self.highest_degree, int(k.max()))
         fine, coarse = (self.solved(k, highest, *numbers) for highest in (top, max(top // 2, int(k.max()))))
