@@ -48,22 +48,5 @@ CLAIMS: tuple[Claim, ...] = (
         _ONLINE,
         "In the XOR mixture the same alignment holds layer by layer; rank-deficient runs show fewer outliers.",
     ),
-    Claim(
-        "M6",
-        _APPROXIMATION,
-        "Random features with N between d^l and d^(l+1) fit exactly the polynomials of degree l; tangent features one degree more.",
-    ),
-    Claim(
-        "M7",
-        _APPROXIMATION,
-        "A degree-k polynomial of one direction costs tangent features d^(k-1) neurons and a network a number that does not grow.",
-    ),
     Claim("M8", _APPROXIMATION, "On images, convolutional tangent kernels do worse than the trained convolutional network."),
-    Claim(
-        "T1",
-        _APPROXIMATION,
-        "Quadratic targets: exact risks of random features, tangent features and networks at N/d = psi.",
-    ),
-    Claim("T2", _APPROXIMATION, "One-pass SGD on the quadratic network reaches the optimum."),
-    Claim("T3", _APPROXIMATION, "ReLU networks show the same ordering of random features, tangent features and networks."),
 )

@@ -1,0 +1,343 @@
+"""What given neurons can represent, exactly: the error of the best fit over all inputs, with no sampling of inputs.
+
+Setting.  Unit vectors w_1, ..., w_N; random features s(<w_i, x>), or tangent features s'(<w_i, x>) x, which are d per neuron; x uniform on
+          the sphere of radius sqrt(d). A random target of degree k is a Gaussian field with covariance Q_k(<x, x'>/d).
+Result.   r_k = 1 - tr(U^+ U_k)/B_k, where U is the Gram matrix of the features and U_k its part of degree k
+          (docs/theory/approximation.md, section 2, eqs. 5, 6 and 9). Exact sum rule: sum_k B_k (1 - r_k) = rank U.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.laws.approximation.harmonics import Harmonics, gegenbauer_coefficients
+from limitlab.models.activations import Activation
+from limitlab.numerics.sphere import gegenbauer_slopes, gegenbauer_values
+
+__all__ = ["unexplained_exact"]
+
+Array = NDArray[np.float64]
+Features = Literal["rf", "nt"]
+
+TANGENT_DEGREES = 40
+"""Degrees that the Gram matrix of tangent features follows by default; what is left stands on its diagonal."""
+SMOOTH_DEGREES, KINKED_DEGREES = 60, 200
+"""The same for one that is asked for in closed form and has none."""
+LARGEST = 6000
+"""Features of the largest problem (a matrix of 288 MB)."""
+RANK = 1e-15
+"""Eigenvalues below this share of the largest one, times the size of the matrix, are rounding."""
+REGULAR = 1e-9
+"""A Gram matrix is inverted without its eigenvalues where the squared entries of its Cholesky factor vary by less than one over this."""
+
+
+def unexplained_exact(
+    W: ArrayLike,
+    degrees: int | Sequence[int],
+    activation: Activation | str | Callable[[Any], Any] = "relu",
+    model: Features = "rf",
+    direction: ArrayLike | None = None,
+    highest_degree: int | Literal["default"] | None = "default",
+) -> Array:
+    """Share of a target of each degree that the best combination of the given neurons' features leaves unexplained.
+
+    Parameters
+    ----------
+    W
+        The neurons, one per row; rows are scaled to norm 1.
+    degrees
+        Degrees k of the targets.
+    activation
+        A name or a function of arrays.
+    model
+        "rf" (second layer) or "nt" (first layer, linearised).
+    direction
+        None for random targets of each degree; a vector b for the ridge target sqrt(B_k) Q_k(<b, x>/sqrt d) along it.
+    highest_degree
+        Degrees up to this one are followed in the Gram matrix and the energy of the others stands on its diagonal; None takes closed forms
+        where there are (ReLU, |x|), and many degrees elsewhere. The default is 40 for "nt" and None for "rf". For 5 ReLU neurons in 6
+        dimensions 40 degrees are wrong by 4e-6; for a smooth activation they are exact to rounding.
+
+    Returns
+    -------
+    ndarray
+        r_k, one per degree.
+
+    Examples
+    --------
+    >>> W = np.random.default_rng(0).standard_normal((12, 8))
+    >>> r = unexplained_exact(W, range(4))
+    >>> bool(np.all((r >= 0) & (r <= 1))), float(r[3])
+    (True, 1.0)
+    """
+    wanted = np.atleast_1d(np.asarray(degrees, dtype=int))
+    if wanted.size == 0 or (wanted < 0).any():
+        raise ValueError(f"degrees = {degrees!r} is not allowed: must be whole numbers of at least 0")
+    highest = (TANGENT_DEGREES if model == "nt" else None) if highest_degree == "default" else highest_degree
+    span = spanned(W, activation, model, highest, int(wanted.max()))
+    b = None if direction is None else unit_rows(np.atleast_2d(np.asarray(direction, dtype=float)))[0]
+    return span.unexplained(wanted, b)
+
+
+@dataclass(frozen=True)
+class Span:
+    """What the features of given neurons span: the inverse of their Gram matrix, and what it takes to project on them.
+
+    Attributes
+    ----------
+    w, overlaps
+        The neurons, as rows of norm 1, and their inner products.
+    inverse
+        U^+.
+    harmonics
+        The activation, degree by degree from 0.
+    tangent
+        Whether the features are tangent ones, d per neuron.
+    """
+
+    w: Array
+    overlaps: Array
+    inverse: Array
+    harmonics: Harmonics
+    tangent: bool
+
+    def unexplained(self, degrees: NDArray[np.int64], b: Array | None = None) -> Array:
+        """r_k of random targets of these degrees, or of the ridge targets along the unit vector b."""
+        return np.clip(1 - self.explained(degrees, b), 0.0, 1.0)
+
+    def explained(self, degrees: NDArray[np.int64], b: Array | None = None) -> Array:
+        """1 - r_k, which keeps its digits where it is small."""
+        return (_tangent_shares if self.tangent else _random_shares)(self, degrees, b)
+
+
+def spanned(
+    W: ArrayLike,
+    activation: Activation | str | Callable[[Any], Any],
+    model: Features = "rf",
+    highest_degree: int | None = None,
+    degree: int = 0,
+) -> Span:
+    """The span of the features of given neurons, ready for targets up to `degree`; other arguments as in `unexplained_exact`.
+
+    >>> spanned(np.eye(4), "tanh", "nt").inverse.shape
+    (16, 16)
+    """
+    w, chosen = unit_rows(W), Activation(activation)
+    if model not in ("rf", "nt"):
+        raise ValueError(f"model = {model!r} is not allowed: must be 'rf' or 'nt'")
+    features = len(w) * (w.shape[1] if model == "nt" else 1)
+    if features > LARGEST:
+        raise ValueError(
+            f"{features} features are not allowed: a matrix of {8 * features**2 / 1e9:.1f} GB would be needed; use at most {LARGEST}"
+        )
+    top = max(degree, highest_degree or (KINKED_DEGREES if chosen.kinks else SMOOTH_DEGREES))
+    harmonics = gegenbauer_coefficients(chosen, w.shape[1], range(top + 1))
+    if harmonics.energy == 0:
+        raise ValueError(f"activation = {chosen.name!r} is not allowed: it is zero on the sphere")
+    rho = overlaps(w)
+    closed = (RANDOM_KERNELS if model == "rf" else TANGENT_KERNELS).get(chosen.name) if highest_degree is None else None
+    series = feature_kernel if model == "rf" else tangent_kernel
+    gram = series(w, rho, harmonics) if closed is None else closed(w, rho)
+    return Span(w, rho, pseudo_inverse(gram), harmonics, model == "nt")
+
+
+def unit_rows(rows: ArrayLike) -> Array:
+    """Vectors scaled to norm 1.
+
+    >>> unit_rows([[3.0, 0.0, 4.0]]).tolist()
+    [[0.6, 0.0, 0.8]]
+    """
+    table = np.asarray(rows, dtype=float)
+    if table.ndim != 2 or table.shape[1] < 3:
+        raise ValueError(f"W of shape {table.shape} is not allowed: must be a matrix of neurons in at least 3 dimensions")
+    norms = np.linalg.norm(table, axis=1, keepdims=True)
+    if not (np.isfinite(norms).all() and (norms > 0).all()):
+        raise ValueError("W is not allowed: every row must be finite and not zero")
+    return table / norms
+
+
+def overlaps(w: Array) -> Array:
+    """Inner products of unit vectors, exactly 1 on the diagonal and within [-1, 1].
+
+    >>> overlaps(np.eye(3)[:2]).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    rho = np.clip(w @ w.T, -1.0, 1.0)
+    np.fill_diagonal(rho, 1.0)
+    return rho
+
+
+def pseudo_inverse(gram: Array) -> Array:
+    """The inverse of a Gram matrix on the space where it is not rounding.
+
+    >>> pseudo_inverse(np.diag([2.0, 0.0])).tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
+    """
+    from scipy.linalg import eigh
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    factor, failed = dpotrf(gram, lower=1)
+    spread = np.diag(factor) if not failed else np.zeros(1)
+    if spread.min() > math.sqrt(REGULAR) * spread.max():
+        lower = np.tril(dpotri(factor, lower=1)[0])
+        return np.asarray(lower + np.tril(lower, -1).T)
+    values, vectors = eigh(gram)
+    kept = values > RANK * len(gram) * values[-1]
+    return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
+
+
+# -- random features --------------------------------------------------------------------------------------------------
+
+
+def relu_kernel(rho: Array) -> Array:
+    """E[relu(<w, x>) relu(<w', x>)] for unit vectors of overlap rho: (sin t + (pi - t) cos t) / (2 pi), in any dimension.
+
+    >>> float(relu_kernel(np.array(1.0)))
+    0.5
+    """
+    angle = np.arccos(rho)
+    return np.asarray((np.sqrt((1 - rho) * (1 + rho)) + (np.pi - angle) * rho) / (2 * np.pi))
+
+
+def feature_kernel(w: Array, rho: Array, harmonics: Harmonics) -> Array:
+    """U = sum_k lambda_k^2 B_k Q_k(rho), with the degrees that are left on the diagonal (eq. 5).
+
+    >>> from limitlab.laws.approximation.harmonics import gegenbauer_coefficients
+    >>> w = np.eye(8)[:2] + 0.1
+    >>> rho = overlaps(w / np.linalg.norm(w, axis=1, keepdims=True))
+    >>> series = feature_kernel(w, rho, gegenbauer_coefficients("relu", 8, range(200)))
+    >>> bool(np.abs(series - relu_kernel(rho)).max() < 1e-6)
+    True
+    """
+    table = gegenbauer_values(rho, harmonics.dimension, max(harmonics.degrees))
+    return np.asarray(np.tensordot(harmonics.levels, table, axes=1) + harmonics.tail * np.eye(len(rho)))
+
+
+def _random_shares(span: Span, degrees: NDArray[np.int64], b: Array | None) -> Array:
+    d, harmonics = span.w.shape[1], span.harmonics
+    if b is None:  # (6)
+        table = gegenbauer_values(span.overlaps, d, int(degrees.max()))
+        return np.array([harmonics.coefficients[k] ** 2 * np.vdot(span.inverse, table[k]) for k in degrees])
+    along = gegenbauer_values(span.w @ b, d, int(degrees.max()))[degrees]
+    v = np.sqrt(harmonics.levels[degrees])[:, None] * along
+    return np.asarray(np.einsum("ki,ij,kj->k", v, span.inverse, v))
+
+
+# -- tangent features -------------------------------------------------------------------------------------------------
+
+
+def _tangent_shares(span: Span, degrees: NDArray[np.int64], b: Array | None) -> Array:
+    w, rho, harmonics = span.w, span.overlaps, span.harmonics
+    if b is not None:
+        return np.array([_ridge_target(w, span.inverse, harmonics, int(k), b) for k in degrees])
+    traces = _traces(w, rho, span.inverse)
+    tables = [gegenbauer_slopes(rho, w.shape[1], int(degrees.max()), order) for order in range(3)]
+    shares = []
+    for k in degrees:
+        parts = block_coefficients(harmonics, k, *(table[k] for table in tables))
+        shares.append(sum(float(np.vdot(part, trace)) for part, trace in zip(parts, traces, strict=True)))
+    return np.array(shares) / harmonics.multiplicities[degrees]
+
+
+def block_coefficients(harmonics: Harmonics, k: int, value: Array, slope: Array, curvature: Array) -> tuple[Array, ...]:
+    """The four functions of the overlap that make the d x d blocks of degree k (eq. 9), from Q_k, Q_k' and Q_k''."""
+    plain, radial, mixed = harmonics.levels[k], harmonics.radial_levels[k], harmonics.products[k]
+    return radial * value, mixed * slope, plain * curvature, plain * slope
+
+
+def tangent_kernel(w: Array, rho: Array, harmonics: Harmonics) -> Array:
+    """The Gram matrix of all tangent features, (N d) x (N d): blocks (9) summed over the degrees, the rest on the diagonal.
+
+    With a = w_i, b = w_j, P the projection orthogonal to a vector, the block of degree k is
+    B { nu^2 Q a b' + nu lambda Q' [a (P_b a)' + (P_a b) b'] + lambda^2 [Q'' (P_a b)(P_b a)' + Q' P_a P_b] }.
+
+    >>> from limitlab.laws.approximation.harmonics import gegenbauer_coefficients
+    >>> w = np.eye(4)[:2]
+    >>> tangent_kernel(w, overlaps(w), gegenbauer_coefficients("tanh", 4, range(20))).shape
+    (8, 8)
+    """
+    count, d = w.shape
+    totals = np.zeros((4, count, count))
+    tables = [gegenbauer_slopes(rho, d, max(harmonics.degrees), order) for order in range(3)]
+    for k in harmonics.degrees:
+        if harmonics.levels[k] or harmonics.radial_levels[k]:
+            totals += block_coefficients(harmonics, k, *(table[k] for table in tables))
+    both, mixed, bent, turned = totals
+    forward = both - 2 * rho * mixed + rho**2 * bent + rho * turned  # of w_i w_j'; the projections of (9) multiplied out
+    gram = _blocks(w, turned, forward, bent, mixed - rho * bent - turned)
+    project = np.eye(d) - w[:, :, None] * w[:, None, :]
+    rest = harmonics.tangential_tail / (d - 1) * project + harmonics.radial_tail * w[:, :, None] * w[:, None, :]
+    own = np.arange(count)
+    gram[own, :, own, :] += rest
+    return gram.reshape(count * d, count * d)
+
+
+def _blocks(w: Array, unit: Array, forward: Array, backward: Array, squares: Array) -> Array:
+    """Blocks unit I + forward w_i w_j' + backward w_j w_i' + squares (w_i w_i' + w_j w_j'), every factor N x N: (N, d, N, d)."""
+    count, d = w.shape
+    gram = np.empty((count, d, count, d))
+    own = squares[:, :, None, None]
+    outer = w[:, :, None] * w[:, None, :]
+    for i in range(count):
+        row = own[i] * (outer[i] + outer) + unit[i, :, None, None] * np.eye(d)  # [j, a, b]
+        row += w[i][None, :, None] * (forward[i][:, None] * w)[:, None, :]
+        row += (backward[i][:, None] * w)[:, :, None] * w[i]
+        gram[i] = np.swapaxes(row, 0, 1)
+    return gram
+
+
+def relu_tangent_kernel(w: Array, rho: Array) -> Array:
+    """The same for ReLU in closed form: a step depends on the direction of x only, so that Gaussian inputs give the same matrix.
+
+    E[1{<a,x> > 0} 1{<b,x> > 0} x x'] = (pi - t)/(2 pi) I - cos t/(2 pi sin t) (a a' + b b') + 1/(2 pi sin t) (a b' + b a').
+
+    >>> w = np.eye(3)[:1]
+    >>> relu_tangent_kernel(w, overlaps(w)).tolist()
+    [[0.5, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 0.5]]
+    """
+    count, d = w.shape
+    sine = np.sqrt((1 - rho) * (1 + rho))
+    apart = sine > 0
+    cross = np.where(apart, 1 / (2 * np.pi * np.where(apart, sine, 1.0)), 0.0)
+    unit = (np.pi - np.arccos(rho)) / (2 * np.pi)
+    return _blocks(w, unit, cross, cross, -rho * cross).reshape(count * d, count * d)
+
+
+def _traces(w: Array, rho: Array, inverse: Array) -> tuple[Array, ...]:
+    """What the four functions of (9) are multiplied with in tr(K^+ K_k): contractions of the inverse, N x N each."""
+    count, d = w.shape
+    blocks = inverse.reshape(count, d, count, d)
+    first = np.einsum("ia,iajb->ijb", w, blocks)  # w_i' G_ij
+    second = np.einsum("iajb,jb->ija", blocks, w)  # G_ij w_j
+    ab = np.einsum("ijb,jb->ij", first, w)  # a' G b, a = w_i, b = w_j
+    aa = np.einsum("ijb,ib->ij", first, w)
+    bb = np.einsum("ija,ja->ij", second, w)
+    ba = np.einsum("iajb,ja,ib->ij", blocks, w, w, optimize=True)
+    whole = np.einsum("iaja->ij", blocks)
+    mixed = (aa - rho * ab) + (bb - rho * ab)  # a' G P_b a + (P_a b)' G b
+    bent = ba - rho * aa - rho * bb + rho**2 * ab  # (P_a b)' G (P_b a)
+    turned = whole - aa - bb + rho * ab  # tr(P_a P_b G')
+    return ab, mixed, bent, turned
+
+
+def _ridge_target(w: Array, inverse: Array, harmonics: Harmonics, k: int, b: Array) -> float:
+    along = w @ b
+    value, slope = (gegenbauer_slopes(along, harmonics.dimension, k, order)[k] for order in (0, 1))
+    root = math.sqrt(harmonics.multiplicities[k])
+    across = b - along[:, None] * w
+    v = root * ((harmonics.radial[k] * value)[:, None] * w + (harmonics.coefficients[k] * slope)[:, None] * across)
+    return float(v.ravel() @ inverse @ v.ravel())
+
+
+RANDOM_KERNELS: dict[str, Callable[[Array, Array], Array]] = {
+    "relu": lambda w, rho: relu_kernel(rho),
+    "abs": lambda w, rho: 2 * (relu_kernel(rho) + relu_kernel(-rho)),  # |u| = relu(u) + relu(-u)
+}
+TANGENT_KERNELS: dict[str, Callable[[Array, Array], Array]] = {"relu": relu_tangent_kernel}
+"""Gram matrices that need no series."""

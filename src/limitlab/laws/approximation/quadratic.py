@@ -1,0 +1,357 @@
+"""Quadratic targets: what random features, tangent features and a trained network of N neurons leave unexplained.
+
+Setting.  x standard Gaussian in R^d, target b_0 + <x, B x>, a model with a free intercept; risks are divided by Var = 2 |B|_F^2.
+          T = Tr(B)^2 / (d |B|_F^2) in [0, 1], psi = N/d.
+Limit.    d -> infinity at fixed psi and a fixed spectrum of B (docs/theory/approximation.md, section 7).
+Result.   random features, s = x^2, w ~ N(0, Gamma):  1 - N <B, Gamma>^2 / (|B|^2 (Tr(Gamma)^2 + N |Gamma|^2)),              (20)
+          random features, any s, Gamma = I/d:        1 - T psi/(c + psi),                                                   (21, 22)
+          tangent features, s = x^2:                  (1 - psi)_+^2 + psi (1 - psi)_+ T, and an exact mean at every d,       (23, 24)
+          trained network, s = x^2:                   1 - (sum of the N largest squares of positive eigenvalues) / |B|^2.    (25)
+Status.   Derived (Ghorbani, Mei, Misiakiewicz and Montanari 2019 for (20), (23) and (25)); (24) is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws.approximation.exact import overlaps, pseudo_inverse, relu_kernel
+from limitlab.laws.approximation.quadratic_flow import population_flow, population_risk
+from limitlab.models.activations import Activation, hermite, moments
+from limitlab.models.data import gaussian, sphere
+from limitlab.models.quadratic_network import one_pass
+from limitlab.numerics.spectra import marchenko_pastur
+
+__all__ = ["QuadraticTarget"]
+
+Array = NDArray[np.float64]
+Model = Literal["rf", "nt", "nn"]
+
+QUADRATIC = ("square", "h2", "he2")
+"""Activations that are x^2 up to scale and intercept."""
+HERMITE_DEGREES = 80
+"""Of the covariance of smooth neurons, in the experiment; the rest stands on the diagonal."""
+
+
+# -- the limits, as functions of broadcasting arrays ---------------------------------------------------------------------
+
+
+def random_feature_risk(width: ArrayLike, eigenvalues: Array, feature_covariance: Array) -> Array:
+    """Relative risk of N random quadratic features with covariance Gamma, both matrices diagonal, eq. (20).
+
+    >>> float(random_feature_risk(4, np.arange(1, 11) / 5, np.full(10, 0.1)).round(10))
+    0.7755102041
+    """
+    n, gamma = np.asarray(width, dtype=float), feature_covariance
+    aligned = float(eigenvalues @ gamma) ** 2 / float(eigenvalues @ eigenvalues)
+    return np.asarray(1 - n * aligned / (gamma.sum() ** 2 + n * float(gamma @ gamma)))
+
+
+def activation_constant(width_ratio: ArrayLike, activation: Activation) -> Array:
+    """c of the law (21): 1/c = s_2^2 int mu_N(ds) / (s_1^2 s + nu), eq. (22), mu_N the spectrum of the neurons' overlaps.
+
+    It is 1 for x^2, tends to nu/s_2^2 for many neurons, and is infinite for an activation without a part of degree 2.
+
+    >>> activation_constant([0.5, 1.0, 2.0], Activation("relu")).round(4).tolist()
+    [3.2621, 2.5487, 1.8588]
+    """
+    psi = np.asarray(width_ratio, dtype=float)
+    first, second = hermite(activation, 2)[1:]
+    rest = moments(activation).nonlinear ** 2  # nu
+    if second == 0:
+        return np.full(psi.shape, np.inf)
+    if first == 0:
+        return np.full(psi.shape, rest / second**2)
+    resolvent = marchenko_pastur.stieltjes(-rest / first**2, psi) / first**2
+    return np.asarray(1 / (second**2 * resolvent))
+
+
+def isotropic_risk(width_ratio: ArrayLike, trace_fraction: float, activation: Activation) -> Array:
+    """Relative risk of random features of any activation and isotropic neurons, eq. (21).
+
+    >>> float(isotropic_risk(2.0, 0.923, Activation("relu")).round(10))
+    0.5216151211
+    """
+    psi = np.asarray(width_ratio, dtype=float)
+    return np.asarray(1 - trace_fraction * psi / (activation_constant(psi, activation) + psi))
+
+
+def tangent_risk(width_ratio: ArrayLike, trace_fraction: float) -> Array:
+    """Limit of the relative risk of quadratic tangent features, eq. (23).
+
+    >>> tangent_risk([0.5, 1.0], 0.8).round(12).tolist()
+    [0.45, 0.0]
+    """
+    psi = np.asarray(width_ratio, dtype=float)
+    left = np.maximum(1 - psi, 0.0)
+    return np.asarray(left**2 + psi * left * trace_fraction)
+
+
+def tangent_mean(width: ArrayLike, dimension: int, trace_fraction: float) -> Array:
+    """The mean of the same at finite d, eq. (24): E |P B P|^2 over projections P on q = (d - N)_+ random dimensions.
+
+    >>> float(tangent_mean(4, 10, 1.1**2 * 100 / 154).round(10)), float(tangent_risk(0.4, 1.1**2 * 100 / 154).round(10))
+    (0.5523809524, 0.5485714286)
+    """
+    d, q = float(dimension), np.maximum(dimension - np.asarray(width, dtype=float), 0.0)
+    pairs = q * (d - q) / (d * (d - 1) * (d + 2))
+    return np.asarray(q / d - pairs * d + pairs * trace_fraction * d)
+
+
+def network_risk(width: ArrayLike, eigenvalues: Array) -> Array:
+    """The least relative risk of a trained network, eq. (25): N neurons carry the N largest positive eigenvalues.
+
+    >>> network_risk([1, 2, 3], np.array([2.0, -1.0, 1.0])).round(12).tolist()
+    [0.333333333333, 0.166666666667, 0.166666666667]
+    """
+    positive = np.sort(np.maximum(eigenvalues, 0.0))[::-1]
+    carried = np.concatenate([[0.0], np.cumsum(positive**2)])
+    neurons = np.minimum(np.asarray(width, dtype=float), eigenvalues.size).astype(int)
+    whole = float(eigenvalues @ eigenvalues)
+    return np.asarray(np.maximum(whole - carried[neurons], 0.0) / whole)
+
+
+# -- the law ------------------------------------------------------------------------------------------------------------
+
+
+class QuadraticTarget(Law):
+    """How well do random features, tangent features and a trained network fit a quadratic function with N neurons?
+
+    Examples
+    --------
+    >>> B = tuple(0.2 * k for k in range(1, 11))
+    >>> [round(float(QuadraticTarget(model=m, width=4, eigenvalues=B).theory().relative_risk), 6) for m in ("rf", "nt", "nn")]
+    [0.77551, 0.548571, 0.236364]
+    """
+
+    status = "derived"
+    regime = "d -> infinity with N/d and the spectrum of B fixed; (24) and (25) hold at every d"
+    assumptions = ("standard Gaussian inputs", "free intercept, unlimited data", "neurons independent of B")
+    references = ("ghorbani2019limitations",)
+    observables = {
+        "relative_risk": observable("risk over the variance of the target", r"R/\mathrm{Var}f_*"),
+        "relative_risk_exact": observable(
+            "mean of the relative risk at this dimension", r"\mathbb{E}R/\mathrm{Var}f_*", rate=math.inf
+        ),
+    }
+    size_meaning = "dimension d; the spectra are stretched to it and the width in proportion"
+    default_sizes = (16, 24, 32)
+    default_seeds = 24
+
+    model: Model = parameter("rf", "model that is fitted", note="random features, tangent features or a trained network")
+    width: int = parameter(4, "number of neurons", symbol="N", least=1, scale="log", broadcasts=True)
+    eigenvalues: tuple[float, ...] = parameter(
+        (2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05),
+        "population eigenvalue of each group",
+        note="here of the target's matrix B, one for each input dimension",
+        symbol=r"\lambda_i(B)",
+    )
+    feature_covariance: tuple[float, ...] | None = parameter(
+        None,
+        "variances of the neurons' weights",
+        note="rf: one for each dimension; None for equal ones",
+        symbol=r"\Gamma",
+        least=0,
+    )
+    activation: Activation = parameter("square", "activation of the neurons", symbol=r"\sigma")
+    replicas: int = parameter(30, "runs averaged in one draw", note="rf and nt", kind="experiment", least=1)
+    step: float = parameter(
+        0.4,
+        "step size of the algorithm",
+        note="nn: times the cube of the dimension",
+        kind="experiment",
+        above=0,
+        scale="log",
+    )
+    training_time: float = parameter(
+        2.5, "step times number of samples", note="nn: for a target of largest eigenvalue 1", kind="experiment", above=0
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if not any(self.eigenvalues):
+            raise ValueError(f"eigenvalues = {self.eigenvalues!r} are not allowed: at least one must differ from 0")
+        if len(self.eigenvalues) < 2:
+            raise ValueError(
+                f"eigenvalues = {self.eigenvalues!r} are not allowed: give at least two, one for each dimension"
+            )
+        given = self.feature_covariance
+        if given is not None and (len(given) != len(self.eigenvalues) or not any(given)):
+            raise ValueError(
+                f"feature_covariance of {len(given)} numbers is not allowed: must be as many as eigenvalues "
+                f"({len(self.eigenvalues)}), at least 0 and not all 0"
+            )
+        if given is not None and self.model != "rf":
+            raise ValueError(
+                f"feature_covariance is not allowed for model = {self.model!r}: it belongs to random features, model 'rf'"
+            )
+        if self.activation.name not in QUADRATIC and self.model != "rf":
+            raise ValueError(
+                f"activation = {self.activation.name!r} is not allowed for model = {self.model!r}: use 'square', or model 'rf'"
+            )
+        if self.activation.name not in QUADRATIC and given is not None and len(set(given)) > 1:
+            raise ValueError(
+                f"feature_covariance with activation = {self.activation.name!r} is not allowed: "
+                "unequal variances are known for 'square' only; use equal ones"
+            )
+        return self
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Every model; unequal variances of the neurons, eigenvalues of both signs, an activation with all degrees."""
+        B = (1.0, 0.9, 0.8, 0.3, 0.25, 0.2, -0.2, -0.4)
+        return [
+            cls(model="rf", width=6, eigenvalues=B, feature_covariance=(0.9, 0.7, 0.5, 0.4, 0.3, 0.3, 0.2, 0.1)),
+            cls(model="nt", width=3, eigenvalues=B),
+            cls(model="nn", width=3, eigenvalues=(1.0, 0.9, 0.8, 0.3, 0.25, 0.2, -0.2, -0.85)),
+            cls(model="rf", width=12, eigenvalues=(1.0, 0.9, 0.8, 0.5, 0.5, 0.4, 0.2, -0.1), activation="relu"),
+        ]
+
+    def observed(self) -> tuple[str, ...]:
+        """Only the mean risk of tangent features is known at every dimension, and is what the experiment has on average."""
+        return ("relative_risk", "relative_risk_exact") if self.model == "nt" else ("relative_risk",)
+
+    def spectrum(self) -> Array:
+        """The eigenvalues of B."""
+        return np.asarray(self.eigenvalues, dtype=float)
+
+    def target_variance(self) -> float:
+        """2 |B|_F^2, by which the risks are divided.
+
+        >>> round(QuadraticTarget(eigenvalues=(1.0, 2.0)).target_variance(), 12)
+        10.0
+        """
+        return 2 * float(self.spectrum() @ self.spectrum())
+
+    def trace_fraction(self) -> float:
+        """T = Tr(B)^2 / (d |B|^2): how much of the target isotropic neurons can see.
+
+        >>> QuadraticTarget(eigenvalues=(1.0, 1.0, 1.0)).trace_fraction()
+        1.0
+        """
+        B = self.spectrum()
+        return float(B.sum() ** 2 / (B.size * (B @ B)))
+
+    def activation_constant(self) -> float:
+        """c of the law of random features (21), at this width.
+
+        >>> round(QuadraticTarget(activation="relu", width=20).activation_constant(), 4)
+        1.8588
+        """
+        return float(activation_constant(self.width / len(self.eigenvalues), self.activation))
+
+    def predicted(self, width: Array) -> Values:
+        """The limit, over a grid of widths; for tangent features and trained networks also the value at this dimension."""
+        B, d = self.spectrum(), len(self.eigenvalues)
+        if self.model == "nt":
+            return dict(
+                relative_risk=tangent_risk(width / d, self.trace_fraction()),
+                relative_risk_exact=tangent_mean(width, d, self.trace_fraction()),
+            )
+        if self.model == "nn":
+            least = network_risk(width, B)
+            return dict(relative_risk=least, relative_risk_exact=least)
+        if self.activation.name in QUADRATIC:
+            gamma = np.asarray(self.feature_covariance or (1.0,) * d, dtype=float)
+            return dict(relative_risk=random_feature_risk(width, B, gamma))
+        return dict(relative_risk=isotropic_risk(width / d, self.trace_fraction(), self.activation), accuracy=1e-11)
+
+    def flow(self, weights: ArrayLike, intercept: float, times: ArrayLike, constant: float = 0.0) -> Array:
+        """Risk of the quadratic network along gradient flow of the population risk, not divided by the variance, eq. (26).
+
+        Parameters
+        ----------
+        weights
+            Neurons at the start, d x N, one per column, in the basis in which B is diagonal.
+        intercept
+            c at the start.
+        times
+            Increasing times of at least 0.
+        constant
+            b_0 of the target.
+
+        Examples
+        --------
+        >>> law = QuadraticTarget(model="nn", eigenvalues=(3.0, 2.0), width=1)
+        >>> law.flow([[1.0], [0.1]], 0.0, [0.0, 10.0], constant=-5.0).round(6).tolist()
+        [16.9803, 8.0]
+        """
+        return population_flow(self.spectrum(), np.asarray(weights, dtype=float), intercept, times, constant)
+
+    # -- the experiment ------------------------------------------------------------------------------------------------
+
+    def realised(self, size: int) -> Self:
+        """The law in dimension `size`: every eigenvalue as often as its share, the width in proportion."""
+        groups = len(self.eigenvalues)
+        place = (np.arange(size) * groups) // size
+
+        def stretched(values: tuple[float, ...]) -> tuple[float, ...]:
+            return tuple(np.asarray(values)[place].tolist())
+
+        return self.replace(
+            eigenvalues=stretched(self.eigenvalues),
+            feature_covariance=None if self.feature_covariance is None else stretched(self.feature_covariance),
+            width=max(1, round(self.width * size / groups)),
+        )
+
+    def measured(self, draw: Draw) -> Values:
+        """Neurons are drawn and the best fit is exact given them; a network is trained by one pass of SGD."""
+        law = self.realised(draw.size)
+        if law.model == "nn":
+            return dict(relative_risk=law.trained(draw.rng))
+        once = law.tangent_projection if law.model == "nt" else law.random_projection
+        risk = float(np.mean([once(draw.rng) for _ in range(self.replicas)]))
+        return dict(relative_risk=risk, relative_risk_exact=risk) if law.model == "nt" else dict(relative_risk=risk)
+
+    def random_projection(self, rng: np.random.Generator) -> float:
+        """1 - V' U^+ V / Var for one draw of neurons: U their covariance, V that with the target (eq. 27)."""
+        B, d, count = self.spectrum(), len(self.eigenvalues), self.width
+        if self.activation.name in QUADRATIC:
+            variances = np.asarray(self.feature_covariance or (1.0,) * d, dtype=float)
+            w = gaussian(rng, count, d, eigenvalues=variances / variances.sum())
+            covariance, second = 2 * (w @ w.T) ** 2, math.sqrt(2)
+        else:
+            w = sphere(rng, count, d)
+            covariance, second = neuron_covariance(overlaps(w), self.activation), float(hermite(self.activation, 2)[2])
+        v = math.sqrt(2) * second * (w**2 @ B)
+        return float(1 - v @ pseudo_inverse(covariance) @ v / self.target_variance())
+
+    def tangent_projection(self, rng: np.random.Generator) -> float:
+        """|P B P|^2 / |B|^2 for one draw of neurons, P the projection orthogonal to all of them (eq. 28)."""
+        B, d = self.spectrum(), len(self.eigenvalues)
+        if self.width >= d:
+            return 0.0
+        free = np.linalg.qr(rng.standard_normal((d, d)))[0][:, self.width :]
+        return float(((free.T * B @ free) ** 2).sum() / (B @ B))
+
+    def trained(self, rng: np.random.Generator) -> float:
+        """Relative population risk after one pass of SGD on the target scaled to a largest eigenvalue of 1."""
+        d, step = len(self.eigenvalues), self.step / len(self.eigenvalues) ** 3
+        B = self.spectrum() / np.abs(self.spectrum()).max()
+        start = rng.standard_normal((self.width, d)) * math.sqrt(0.5 / d)
+        balanced = -float((start**2).sum())  # the intercept at which the mean residual is 0, for the centred target
+        steps = round(self.training_time / step)
+        w, c = one_pass(rng, B, start, balanced, -float(B.sum()), step=step, steps=steps, intercept_pace=d)
+        if not np.isfinite(w).all():
+            raise FloatingPointError(f"SGD diverges at step = {self.step:g}: use a smaller step or a larger size")
+        return population_risk(B, w.T, c, -float(B.sum())) / (2 * float(B @ B))
+
+
+def neuron_covariance(rho: Array, activation: Activation) -> Array:
+    """Cov(s(<w, x>), s(<w', x>)) of Gaussian inputs and unit vectors of overlap rho; closed for ReLU, else a Hermite series.
+
+    >>> rho = np.array([[1.0, 0.2], [0.2, 1.0]])
+    >>> bool(np.allclose(neuron_covariance(rho, Activation("h3")), rho**3))
+    True
+    """
+    if activation.name == "relu":
+        return relu_kernel(rho) - 1 / (2 * np.pi)
+    squares = hermite(activation, HERMITE_DEGREES)[1:] ** 2
+    total = moments(activation).linear ** 2 + moments(activation).nonlinear ** 2
+    series = np.polynomial.polynomial.polyval(rho, np.concatenate([[0.0], squares]))
+    return np.asarray(series + max(total - squares.sum(), 0.0) * np.eye(len(rho)))

@@ -1,0 +1,53 @@
+"""A two-layer ReLU network trained on fresh Gaussian inputs: f(x) = sum_i a_i relu(<w_i, x>) + c, by Adam with a decaying step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+FIRST, SECOND, SMALL = 0.9, 0.999, 1e-8  # Adam's averages and the guard of its division
+
+
+def trained_relu_risk(
+    rng: np.random.Generator,
+    target: Callable[[Array], Array],
+    dimension: int,
+    width: int,
+    *,
+    steps: int = 3000,
+    batch: int = 500,
+    step: float = 0.03,
+    test: int = 20_000,
+) -> float:
+    """Mean squared error on new inputs after one pass of Adam over `steps` fresh batches; the intercept is free.
+
+    Both layers are trained, from neurons of norm 1 and outer weights +-1/sqrt(width); the step falls to zero along half a cosine.
+
+    Examples
+    --------
+    >>> risk = trained_relu_risk(np.random.default_rng(0), lambda x: np.abs(x[:, 0]) - 0.8, 3, 4, steps=300)
+    >>> bool(risk < 0.05)
+    True
+    """
+    w = rng.standard_normal((width, dimension)) / np.sqrt(dimension)
+    a = np.where(np.arange(width) % 2 == 0, 1.0, -1.0) / np.sqrt(width)
+    state = [w, a, np.zeros(1)]
+    first, second = [np.zeros_like(part) for part in state], [np.zeros_like(part) for part in state]
+    for k in range(steps):
+        x = rng.standard_normal((batch, dimension))
+        scores = x @ state[0].T
+        active = np.maximum(scores, 0.0)
+        residual = active @ state[1] + state[2] - target(x)
+        back = residual[:, None] * (scores > 0) * state[1]
+        slopes = [back.T @ x / batch, active.T @ residual / batch, np.atleast_1d(residual.mean())]
+        now = step * (1 + np.cos(np.pi * k / steps)) / 2
+        for part, slope, m, v in zip(state, slopes, first, second, strict=True):
+            m += (1 - FIRST) * (slope - m)
+            v += (1 - SECOND) * (slope**2 - v)
+            part -= now * (m / (1 - FIRST ** (k + 1))) / (np.sqrt(v / (1 - SECOND ** (k + 1))) + SMALL)
+    x = rng.standard_normal((test, dimension))
+    return float(np.mean((np.maximum(x @ state[0].T, 0.0) @ state[1] + state[2] - target(x)) ** 2))

@@ -1,0 +1,194 @@
+"""Functions on the sphere: Gegenbauer polynomials, harmonic dimensions, averages over one coordinate, Funk and Hecke's formula.
+
+Notation.  x is uniform on the sphere of radius sqrt(d) in R^d, w and w' are unit vectors, t = <w, x>/sqrt(d), which has density
+           proportional to (1 - t^2)^((d-3)/2) on [-1, 1]. Q_k is the Gegenbauer polynomial of degree k with Q_k(1) = 1, B_k the number of
+           spherical harmonics of degree k. Equation numbers are those of docs/theory/approximation.md.
+
+              E[Q_k(t) Q_l(t)] = delta_kl / B_k,       E_x[Q_k(<w, x>/sqrt d) Q_k(<w', x>/sqrt d)] = Q_k(<w, w'>) / B_k.
+
+B_k grows like d^k/k!, so that sums of small coefficients times B_k lose their digits in the normalisation Q_k(1) = 1. Averages are
+therefore taken with the orthonormal q_k = sqrt(B_k) Q_k, whose values where the density lives are of order 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+ORDER = 32
+"""Gauss-Legendre nodes per panel of `coordinate_rule`."""
+REACH, PANEL, PHASE = 15.0, 1.0, 10.0
+"""End of the rule and width of its panels, in units of 1/sqrt(d), and the largest phase k * width that a panel resolves."""
+
+
+# -- spherical harmonics ----------------------------------------------------------------------------------------------
+
+
+def log_harmonic_dimension(dimension: int, degree: int) -> float:
+    """log B(d, k), from whole numbers of any size: exact to rounding (eq. 2).
+
+    >>> round(math.exp(log_harmonic_dimension(10, 3)), 9)
+    210.0
+    """
+    return math.log(_harmonic_dimension(dimension, degree))
+
+
+def harmonic_dimension(dimension: int, degree: int) -> float:
+    """B(d, k), the number of independent harmonic polynomials of degree k in d variables; inf beyond the largest float.
+
+    >>> [harmonic_dimension(10, k) for k in (0, 1, 2, 3)]
+    [1.0, 10.0, 54.0, 210.0]
+    """
+    whole = _harmonic_dimension(dimension, degree)
+    return float(whole) if whole.bit_length() < 1024 else math.inf
+
+
+def _harmonic_dimension(dimension: int, degree: int) -> int:
+    d, k = checked_dimension(dimension), checked_degree(degree)
+    return 1 if k == 0 else (2 * k + d - 2) * math.comb(k + d - 3, k - 1) // k
+
+
+def gegenbauer_values(t: ArrayLike, dimension: int, degree: int) -> Array:
+    """Q_0(t), ..., Q_degree(t), stacked along a first axis, by the three-term recurrence (eq. 1).
+
+    >>> gegenbauer_values([0.0, 1.0], 3, 2)
+    array([[ 1. ,  1. ],
+           [ 0. ,  1. ],
+           [-0.5,  1. ]])
+    """
+    d, top = checked_dimension(dimension), checked_degree(degree)
+    points = np.asarray(t, dtype=float)
+    table = np.empty((top + 1, *points.shape))
+    table[0] = 1.0
+    if top >= 1:
+        table[1] = points
+    for k in range(1, top):
+        table[k + 1] = ((2 * k + d - 2) * points * table[k] - k * table[k - 1]) / (k + d - 2)
+    return table
+
+
+def gegenbauer_slopes(t: ArrayLike, dimension: int, degree: int, order: int = 1) -> Array:
+    """Derivatives of Q_0, ..., Q_degree, of any order: Q_k' in dimension d is k (k+d-2)/(d-1) Q_{k-1} in dimension d + 2.
+
+    >>> gegenbauer_slopes(1.0, 10, 3).round(12)                       # k (k + d - 2) / (d - 1) at t = 1
+    array([0.        , 1.        , 2.22222222, 3.66666667])
+    """
+    d, top = checked_dimension(dimension), checked_degree(degree)
+    if order == 0:
+        return gegenbauer_values(t, d, top)
+    table = np.zeros((top + 1, *np.shape(t)))
+    if top >= 1:
+        k = np.arange(1, top + 1).reshape(-1, *(1,) * np.ndim(t))
+        table[1:] = k * (k + d - 2) / (d - 1) * gegenbauer_slopes(t, d + 2, top - 1, order - 1)
+    return table
+
+
+def orthonormal_values(t: ArrayLike, dimension: int, degree: int) -> Array:
+    """q_k = sqrt(B_k) Q_k for k up to `degree`, by the recurrence t q_k = b_{k+1} q_{k+1} + b_k q_{k-1} (eq. 3).
+
+    >>> float(orthonormal_values(1.0, 10, 3)[3].round(9)) == round(210**0.5, 9)
+    True
+    """
+    d, top = checked_dimension(dimension), checked_degree(degree)
+    points = np.asarray(t, dtype=float)
+    table = np.empty((top + 1, *points.shape))
+    table[0] = 1.0
+    k = np.arange(1, top + 1)
+    beside = np.concatenate([[0.0], np.sqrt(k * (k + d - 3) / ((2 * k + d - 2) * (2 * k + d - 4)))])
+    for j in range(top):
+        below = beside[j] * table[j - 1] if j else 0.0
+        table[j + 1] = (points * table[j] - below) / beside[j + 1]
+    return table
+
+
+# -- averages over the sphere -----------------------------------------------------------------------------------------
+
+
+def coordinate_rule(dimension: int, kinks: Sequence[float] = (), degree: int = 0, order: int = ORDER) -> tuple[Array, Array]:
+    """Nodes u and weights for averages of functions of u = sqrt(d) t, the coordinate of x along a unit vector.
+
+    Gauss-Legendre panels in the angle phi, u = sqrt(d) sin(phi), in which the density cos(phi)^(d-2) is smooth up to the poles;
+    every kink is an edge, and the panels are short enough for polynomials up to `degree`.
+
+    Parameters
+    ----------
+    dimension
+        d, at least 3.
+    kinks
+        Values of u where the functions to be averaged, or their derivatives, jump.
+    degree
+        Largest degree of the polynomials in t that the functions are multiplied with.
+    order
+        Nodes per panel.
+
+    Examples
+    --------
+    >>> u, w = coordinate_rule(7, kinks=(0.0,))
+    >>> bool(abs(w @ u**4 - 3 * 7 / 9) < 1e-13), bool(abs(w @ np.maximum(u, 0) ** 2 - 0.5) < 1e-14)
+    (True, True)
+    """
+    d = checked_dimension(dimension)
+    root = math.sqrt(d)
+    end = min(math.pi / 2, REACH / root)
+    inside = [math.asin(kink / root) for kink in kinks if abs(kink) < root]
+    corners = np.unique([-end, *(phi for phi in inside if abs(phi) < end), end])
+    width = min(PANEL / root, PHASE / max(degree, 1))
+    pieces = [np.linspace(a, b, math.ceil((b - a) / width) + 1) for a, b in pairwise(corners)]
+    edges = np.unique(np.concatenate(pieces))
+    points, shares = np.polynomial.legendre.leggauss(order)
+    steps = np.diff(edges)[:, None] / 2
+    phi = (edges[:-1, None] + steps * (points + 1)).ravel()
+    weights = (steps * shares).ravel() * np.cos(phi) ** (d - 2)
+    return root * np.sin(phi), weights / weights.sum()
+
+
+def orthonormal_coefficients(
+    f: Callable[[Array], Any], dimension: int, degree: int, kinks: Sequence[float] = ()
+) -> tuple[Array, float]:
+    """E[f(sqrt(d) t) q_k(t)] for k up to `degree`, and E[f(sqrt(d) t)^2]; Parseval: the squares add up to the latter.
+
+    They are the norms of the projections of the ridge function f(<b, x>), |b| = 1, on the polynomials of each degree (eq. 4).
+
+    >>> found, energy = orthonormal_coefficients(np.square, 5, 4)
+    >>> bool(abs(found @ found - energy) < 1e-12), (found.round(6) + 0.0).tolist()
+    (True, [1.0, 0.0, 1.069045, 0.0, 0.0])
+    """
+    u, weights = coordinate_rule(dimension, kinks, degree)
+    values = np.asarray(f(u), dtype=float)
+    if not np.isfinite(values).all():
+        raise ValueError(f"the function is not finite on the sphere of radius sqrt({dimension}): choose another one")
+    table = orthonormal_values(u / math.sqrt(dimension), dimension, degree)
+    return table @ (weights * values), float(weights @ values**2)
+
+
+def funk_hecke(f: Callable[[Array], Any], dimension: int, degree: int, kinks: Sequence[float] = ()) -> Array:
+    """Eigenvalues of the kernel f(<w, x>) on harmonics of degree 0, ..., `degree`: lambda_k = E[f(sqrt(d) t) Q_k(t)] (eq. 4).
+
+    E_x[Q_k(<x, y>/d) f(<w, x>)] = lambda_k Q_k(<w, y>/sqrt(d)) for every unit vector w and every y on the sphere.
+
+    >>> (funk_hecke(lambda u: u, 9, 2).round(12) + 0.0).tolist()               # linear functions: 1/sqrt(d)
+    [0.0, 0.333333333333, 0.0]
+    """
+    coefficients, _ = orthonormal_coefficients(f, dimension, degree, kinks)
+    return coefficients * np.exp([-log_harmonic_dimension(dimension, k) / 2 for k in range(degree + 1)])
+
+
+def checked_dimension(dimension: int) -> int:
+    """A dimension of at least 3: below it the sphere has no Gegenbauer polynomials of this form."""
+    if isinstance(dimension, bool) or int(dimension) != dimension or dimension < 3:
+        raise ValueError(f"dimension = {dimension!r} is not allowed: must be a whole number of at least 3")
+    return int(dimension)
+
+
+def checked_degree(degree: int) -> int:
+    """A degree of at least 0."""
+    if isinstance(degree, bool) or int(degree) != degree or degree < 0:
+        raise ValueError(f"degree = {degree!r} is not allowed: must be a whole number of at least 0")
+    return int(degree)
