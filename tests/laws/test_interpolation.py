@@ -63,3 +63,18 @@ def test_edges() -> None:
 
 def test_contract() -> None:
     check_law(InterpolationTransition(times=(0.0, 1.0, 2.0), solver_steps=100), sizes=[15, 30, 60], seeds=16)
+
+
+def test_the_experiment_keeps_its_second_layer():
+    """A second layer of zero stays there: nothing is fitted."""
+    law = InterpolationTransition(second_layer=0.0, noise=0.7, times=(0.0, 1.0, 4.0))
+    np.testing.assert_allclose(law.simulate(20, 0).train_error, 0.49, rtol=1e-12)
+
+
+def test_wide_networks_approach_the_limit_system():
+    """Constant and linear part of the kernel drop out as m grows: the gap falls nearly like 1/m."""
+    law = InterpolationTransition(samples_per_weight=0.5, kernel=(0, 0.5, 0.5), times=2.0)
+    limit = float(law.theory().train_error)
+    gaps = [limit - float(law.finite_width(m, solver_steps=160).theory().train_error) for m in (20, 80)]
+    assert gaps[1] > 0
+    assert 2.2 < gaps[0] / gaps[1] < 5
