@@ -43,7 +43,7 @@ class Interpolating(Law):
     extras = {"mean_square": observable("mean square of the output on test images", r"\overline{f^2}")}
     size_meaning = "number of neurons N of every hidden layer"
     default_sizes = (150, 300, 600)
-    default_seeds = 120
+    default_seeds = 180
 
     images: Images = parameter("digits", "images of digits", note="digits or mnist")
     samples: int = parameter(60, "number of samples", note="training images", symbol="n", least=2, most=1000)
@@ -98,7 +98,7 @@ class WidthDoubleDescent(Interpolating):
     @classmethod
     def check_points(cls) -> list[Self]:
         """Wrong labels, two and three layers, both sets of images."""
-        return [cls(samples=40, flips=0.1), cls(images="mnist", samples=20, components=15, flips=0.2, layers=3, data_seed=1)]
+        return [cls(samples=20, components=30, flips=0.1), cls(images="mnist", samples=15, components=30, flips=0.2, layers=3, data_seed=1)]
 
     def flipped(self) -> float:
         """The share of wrong labels."""
@@ -140,7 +140,7 @@ class RandomLabels(Interpolating):
     @classmethod
     def check_points(cls) -> list[Self]:
         """Both sets of images."""
-        return [cls(samples=40), cls(images="mnist", samples=30, components=15, data_seed=1)]
+        return [cls(samples=15, components=30), cls(images="mnist", samples=20, components=30, data_seed=1)]
 
     def predicted(self) -> Values:
         """Averaged over labels and starts: nothing correlates with the right labels."""
