@@ -25,7 +25,7 @@ X = waves(4, 3)
 
 
 def network(outputs=2, width=15):
-    net = Network(Dense(1.1, 0.3), Nonlinear("tanh"), Dense(0.9, 0.2), Nonlinear("relu"), Dense(1.2, 0.1, outputs))
+    net = Network(Dense(1.1, 0.3), Nonlinear("tanh"), Dense(1.2, 0.1, outputs))
     return net, net.start(np.random.default_rng(0), (3,), width)
 
 

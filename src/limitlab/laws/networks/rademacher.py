@@ -95,7 +95,7 @@ def rademacher_two_layer(
     --------
     >>> found = rademacher_two_layer([[1.0, 0.0], [0.0, 1.0]], l1_norm=2.0)
     >>> found.exact, round(found.bound, 6)
-    (True, 4.0)
+    (True, 2.828427)
     """
     inputs, s = _table(X), Activation(activation)
     n, d = inputs.shape
