@@ -60,7 +60,9 @@ def test_a_step_of_descent_follows_the_kernel():
     nets = DeepNetworks.start(np.random.default_rng(1), 2, (3, 10, 10, 1), Activation("tanh"), 1.3, 0.4)
     y, before, kernel = np.cos(np.arange(4.0)), nets.outputs(X)[..., 0], nets.tangent_kernel(X)
     nets.descend(X, y, 1e-7)
-    np.testing.assert_allclose((nets.outputs(X)[..., 0] - before) / 1e-7, -((kernel @ (before - y)[..., None])[..., 0]) / 4, atol=1e-4)
+    np.testing.assert_allclose(
+        (nets.outputs(X)[..., 0] - before) / 1e-7, -((kernel @ (before - y)[..., None])[..., 0]) / 4, atol=1e-4
+    )
     mirrored = nets.with_mirror_images()
     np.testing.assert_allclose(mirrored.outputs(X)[2:], -nets.outputs(X), atol=1e-14)
     np.testing.assert_allclose(mirrored.tangent_kernel(X)[2:], nets.tangent_kernel(X), atol=1e-12)
@@ -87,7 +89,8 @@ def test_wide_networks_have_the_tangent_kernel_of_the_limit(kind):
         net, shape = Network(Convolution(3, 1.2, 0.3), Nonlinear("erf"), GlobalAverage(), Dense(1, 0.1, 1)), (4, 2)
     inputs = waves(2, int(np.prod(shape)), 0.3).reshape(2, *shape)
     draws = [
-        empirical_ntk(net.apply, net.start(np.random.default_rng(seed), shape, 200), inputs, method="columns") for seed in range(8)
+        empirical_ntk(net.apply, net.start(np.random.default_rng(seed), shape, 200), inputs, method="columns")
+        for seed in range(8)
     ]
     mean, error = np.mean(draws, axis=0), np.std(draws, axis=0, ddof=1) / np.sqrt(len(draws))
     limit = net.ntk(inputs)
@@ -137,7 +140,9 @@ def test_kernel_ridge_takes_the_bare_function():
 
     X, y = waves(6, 4), np.arange(6.0)
     model = KernelRidge(alpha=0.1, kernel=ntk, kernel_params={"layers": 2}).fit(X, y)
-    np.testing.assert_allclose(model.predict(X), KernelRidge(alpha=0.1, kernel=NetworkKernel(layers=2)).fit(X, y).predict(X), atol=1e-9)
+    np.testing.assert_allclose(
+        model.predict(X), KernelRidge(alpha=0.1, kernel=NetworkKernel(layers=2)).fit(X, y).predict(X), atol=1e-9
+    )
 
 
 def test_support_vectors_and_gaussian_processes(images):
@@ -146,7 +151,9 @@ def test_support_vectors_and_gaussian_processes(images):
 
     X, y, tests, right = images
     assert np.mean(SVC(kernel=ntk, C=1000.0).fit(X[:300], y[:300]).predict(tests) == right) > 0.9
-    process = GaussianProcessRegressor(NetworkKernel("nngp", bias_std=0.1), alpha=1e-6).fit(X[:100], 1.0 - 2.0 * (y[:100] % 2))
+    process = GaussianProcessRegressor(NetworkKernel("nngp", bias_std=0.1), alpha=1e-6).fit(
+        X[:100], 1.0 - 2.0 * (y[:100] % 2)
+    )
     mean, spread = process.predict(tests, return_std=True)
     sigma = nngp(X[:100], bias_std=0.1) + 1e-6 * np.eye(100)
     cross = nngp(tests, X[:100], bias_std=0.1)

@@ -18,7 +18,9 @@ Array = NDArray[np.float64]
 ACTIVATIONS = ("softplus", "gelu", "sigmoid")
 
 
-def trained(seed: int, n: int, d: int, width: int, scale: float, name: str, antisymmetric: bool) -> tuple[LazyCertificate, Flow, Array]:
+def trained(
+    seed: int, n: int, d: int, width: int, scale: float, name: str, antisymmetric: bool
+) -> tuple[LazyCertificate, Flow, Array]:
     """One network: its certificate, its flow, and the times at which it was seen."""
     X, y = lazy_data(seed, n, d)
     weights = unit_rows(np.random.default_rng([seed, width]), 1, width, d, antisymmetric)
@@ -76,11 +78,19 @@ def certificate_holds(quick: bool) -> Outcome:
     return Outcome(
         (
             at_least("networks on which every inequality was tested", count, 50),
-            *(at_most(f"largest share of the bound on {what} that was used up", largest(values), 1.0) for what, values in shares.items()),
+            *(
+                at_most(f"largest share of the bound on {what} that was used up", largest(values), 1.0)
+                for what, values in shares.items()
+            ),
             above("networks for which the assumption of the theorem holds", certified, 0),
             near("exponent in alpha of the distance, antisymmetric start", distance, -1.0, 0.1),
             near("exponent in alpha of the deviation, antisymmetric start", deviation, -2.0, 0.2),
-            near("exponent in the width of the output's distance from the linearised network's", log_slope(sizes, gaps).value, -1.0, 0.25),
+            near(
+                "exponent in the width of the output's distance from the linearised network's",
+                log_slope(sizes, gaps).value,
+                -1.0,
+                0.25,
+            ),
             below("relative change of s_min over the widths", float(np.ptp(lows) / np.mean(lows)), 0.1),
         ),
         {"networks": count, "with a certificate": certified},
@@ -91,4 +101,6 @@ def certificate_holds(quick: bool) -> Outcome:
 def _mean_gap(n: int, d: int, width: int, draws: int) -> tuple[float, float]:
     """Mean distance of the outputs from those of the linearised network at the end, and mean s_min."""
     runs = [trained(seed, n, d, width, 2.0, "softplus", True) for seed in range(draws)]
-    return float(np.mean([flow.output_gap.max() for _, flow, _ in runs])), float(np.mean([one.sigma_min for one, _, _ in runs]))
+    return float(np.mean([flow.output_gap.max() for _, flow, _ in runs])), float(
+        np.mean([one.sigma_min for one, _, _ in runs])
+    )

@@ -34,7 +34,9 @@ def linear_class(quick: bool) -> Outcome:
 
     in_n = log_slope(sizes, [value(n, base[1]) for n in sizes]).value
     in_d = log_slope((10, 40, 160), [value(base[0], d) for d in (10, 40, 160)]).value
-    cases = [(n, d, rademacher_linear(rng.standard_normal((n, d)), 2.0, draws)) for n, d in ((100, 20), (200, 80), (400, 160))]
+    cases = [
+        (n, d, rademacher_linear(rng.standard_normal((n, d)), 2.0, draws)) for n, d in ((100, 20), (200, 80), (400, 160))
+    ]
     constants = [found.value / (2.0 * math.sqrt(d / n)) for n, d, found in cases]
     over = [found.value / found.bound for _, _, found in cases]
     points = UniformConvergence.check_points()
@@ -80,14 +82,18 @@ def two_layer_class(quick: bool) -> Outcome:
         X, signs = rng.standard_normal((60, 2)), 1 - 2.0 * rng.integers(0, 2, 60)
         reached.append(ascended(X, signs, Activation("relu"), 20, np.random.default_rng(k)) / switching_supremum(X, signs))
     constant = value(400, 20) / math.sqrt(20 / 400)
-    measured: dict[str, Number] = {f"complexity at width {width}": found for width, found in zip(widths, by_width, strict=True)}
+    measured: dict[str, Number] = {
+        f"complexity at width {width}": found for width, found in zip(widths, by_width, strict=True)
+    }
     return Outcome(
         (
             near("exponent in n of the complexity", in_n, -0.5, 0.1),
             near("exponent in d of the complexity", in_d, 0.5, 0.15),
             near("complexity over gamma sqrt(d/n) at n = 400, d = 20", constant, 0.77, 0.12),
             below("growth of the complexity from width 1 to width 16", by_width[-1] / by_width[0] - 1, 0.02),
-            below("largest ratio of the complexity to its bound", largest(found.value / found.bound for found in bounds), 1.0),
+            below(
+                "largest ratio of the complexity to its bound", largest(found.value / found.bound for found in bounds), 1.0
+            ),
             above("smallest share of the exact supremum that ascent reaches in the plane", smallest(reached), 0.98),
             below("largest share of the exact supremum that ascent reaches in the plane", largest(reached), 1.0 + 1e-9),
         ),

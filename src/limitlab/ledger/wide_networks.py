@@ -82,7 +82,9 @@ def gaussian_process(quick: bool) -> Outcome:
     return Outcome(
         (
             *(agrees(f"covariance and Gaussianity at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-            near("exponent in the width of the excess kurtosis of the outputs", log_slope(widths, kurtosis).value, -1.0, 0.2),
+            near(
+                "exponent in the width of the excess kurtosis of the outputs", log_slope(widths, kurtosis).value, -1.0, 0.2
+            ),
             above(f"excess kurtosis at width {widths[0]}, far from Gaussian", kurtosis[0], 0.5),
         ),
         {f"excess kurtosis at width {widths[-1]}": kurtosis[-1]},
@@ -139,7 +141,8 @@ def kernel_errors(widths: tuple[int, ...], draws: int, layers: int, activation: 
     for width in widths:
         rng = np.random.default_rng([width, layers])
         nets = [
-            DeepNetworks.start(rng, 1, (3, *(width,) * (layers - 1), 1), Activation(activation), 1.0, 0.3) for _ in range(draws)
+            DeepNetworks.start(rng, 1, (3, *(width,) * (layers - 1), 1), Activation(activation), 1.0, 0.3)
+            for _ in range(draws)
         ]
         gaps = [np.linalg.norm(net.tangent_kernel(POINTS)[0] - limit) / np.linalg.norm(limit) for net in nets]
         found.append(float(np.sqrt(np.mean(np.square(gaps)))))
@@ -225,12 +228,20 @@ def kernel_flow(quick: bool) -> Outcome:
     widths, draws = ((32, 128, 512), 8) if quick else ((32, 128, 512, 1024), 20)
     gaps = [network_gap(width, draws) for width in widths]
     points = KernelGradientFlow.check_points()[: 1 if quick else 2]
-    comparisons = [compare(point, seeds=25 if quick else 80, progress=False, resolution=0.15 if quick else 0.1) for point in points]
+    comparisons = [
+        compare(point, seeds=25 if quick else 80, progress=False, resolution=0.15 if quick else 0.1) for point in points
+    ]
     return Outcome(
         (
             below("largest distance of the linearised network's flow, integrated, from the closed form", gap, 1e-7),
-            below("exponent in the width of a network's distance from its kernel's flow", log_slope(widths, gaps).value, -0.4),
-            equal("comparisons of trained networks with the limit that agree", sum(one.passed for one in comparisons), len(points)),
+            below(
+                "exponent in the width of a network's distance from its kernel's flow", log_slope(widths, gaps).value, -0.4
+            ),
+            equal(
+                "comparisons of trained networks with the limit that agree",
+                sum(one.passed for one in comparisons),
+                len(points),
+            ),
         ),
         {f"distance at width {width}": value for width, value in zip(widths, gaps, strict=True)},
     )

@@ -92,7 +92,9 @@ def components_of(images: str, components: int) -> tuple[Array, Array]:
     if not 1 <= components <= int((values > 1e-9 * values[-1]).sum()):
         raise ValueError(f"components = {components!r} is not allowed: must be between 1 and the rank of the images")
     chosen = slice(None, -components - 1, -1)
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))])  # the library's choice of sign must not matter
+    signs = np.sign(
+        vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))]
+    )  # the library's choice of sign must not matter
     found = centred @ (vectors * signs / np.sqrt(np.maximum(values, 1e-300)))[:, chosen]
     found.setflags(write=False)
     return found, digit

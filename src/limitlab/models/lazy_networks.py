@@ -64,7 +64,9 @@ class LazyNetworks:
 
     def kernel(self, weights: Array | None = None) -> Array:
         """J J' of every network, shape (networks, n, n)."""
-        slopes = self.activation.derivative(self.X @ (self.weights if weights is None else weights).swapaxes(-1, -2)) * self.outer
+        slopes = (
+            self.activation.derivative(self.X @ (self.weights if weights is None else weights).swapaxes(-1, -2)) * self.outer
+        )
         return np.asarray((slopes @ slopes.swapaxes(-1, -2)) * (self.X @ self.X.T))
 
     def pull_back(self, weights: Array, residual: Array) -> Array:

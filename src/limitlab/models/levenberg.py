@@ -125,7 +125,13 @@ class Fit:
 
 
 def levenberg_marquardt(
-    network: TanhNetwork, theta: Array, X: Array, y: Array, loss: Loss = "square", goal: float = GOAL, iterations: int = ITERATIONS
+    network: TanhNetwork,
+    theta: Array,
+    X: Array,
+    y: Array,
+    loss: Loss = "square",
+    goal: float = GOAL,
+    iterations: int = ITERATIONS,
 ) -> Fit:
     """Train from a start until the mean loss is below a goal, or for so many iterations.
 
@@ -186,6 +192,8 @@ def _solved(gram: Array, shift: float, right: Array) -> Array | None:
     matrix = gram.copy()
     matrix.flat[:: len(matrix) + 1] += shift
     try:
-        return np.asarray(cho_solve(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False), right, check_finite=False))
+        return np.asarray(
+            cho_solve(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False), right, check_finite=False)
+        )
     except LinAlgError:
         return None

@@ -121,7 +121,9 @@ def own_duals(activation: Activation, q: Array) -> Duals:
     else:
         squares = (lambda x: np.square(activation(x)), lambda x: np.square(_slope_of(activation, flat)(x)))
         kinks = activation.kinks
-        found = Duals(*(np.atleast_1d(expectation(square, std=np.sqrt(flat), kinks=kinks, tolerance=1e-11)) for square in squares))
+        found = Duals(
+            *(np.atleast_1d(expectation(square, std=np.sqrt(flat), kinks=kinks, tolerance=1e-11)) for square in squares)
+        )
     return Duals(*(part.reshape(np.shape(q)) for part in found))
 
 
@@ -306,9 +308,7 @@ def _quadrature(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals
             "use one of those, a smooth activation, or fewer inputs"
         )
     slope = _slope_of(activation, distinct[:, :2])
-    found = np.array(
-        [[_pair(activation, *triple), _pair(slope, *triple, activation.kinks)] for triple in distinct]
-    )
+    found = np.array([[_pair(activation, *triple), _pair(slope, *triple, activation.kinks)] for triple in distinct])
     shape = np.broadcast_shapes(q1.shape, q2.shape, c.shape)
     return Duals(*(found[place.ravel(), part].reshape(shape) for part in range(2)))
 

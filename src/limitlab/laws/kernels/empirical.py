@@ -28,7 +28,14 @@ LARGEST_JACOBIAN = 30_000_000
 
 
 def empirical_ntk(
-    f: Function | Any, parameters: Any, X: Any, Y: Any = None, *, full: bool = False, method: Method = "auto", batch: int | None = None
+    f: Function | Any,
+    parameters: Any,
+    X: Any,
+    Y: Any = None,
+    *,
+    full: bool = False,
+    method: Method = "auto",
+    batch: int | None = None,
 ) -> Array:
     """The tangent kernel of a finite network between all inputs of X and of Y (or of X).
 

@@ -147,7 +147,12 @@ def kernel_gradient_flow(
 
 def _warn_if_impossible(found: Spectrum, away: Array, times: Array, ridge: float) -> None:
     null = found.values <= ZERO * max(float(found.values[-1]), np.finfo(float).tiny)
-    if ridge == 0 and np.isinf(times).any() and null.any() and np.abs(away[null]).max() > 1e-8 * max(np.abs(away).max(), 1e-300):
+    if (
+        ridge == 0
+        and np.isinf(times).any()
+        and null.any()
+        and np.abs(away[null]).max() > 1e-8 * max(np.abs(away).max(), 1e-300)
+    ):
         warnings.warn(
             "the kernel matrix is singular and the labels do not fit it (equal inputs with different labels, say): "
             "the flow ends at the nearest fit, not at an interpolant",
@@ -258,7 +263,17 @@ class KernelGradientFlow(Law):
         """Two layers and three, two activations, steps that are not small, biases, labels above 1."""
         return [
             cls(bias_std=0.3, weight_std=1.2, label_size=1.5, step=0.6, times=(1.2, 6.0, 18.0), networks=60),
-            cls(layers=3, activation="tanh", bias_std=0.4, weight_std=1.3, samples=5, label_size=1.5, step=0.8, times=(0.8, 4.0, 12.0), networks=60),
+            cls(
+                layers=3,
+                activation="tanh",
+                bias_std=0.4,
+                weight_std=1.3,
+                samples=5,
+                label_size=1.5,
+                step=0.8,
+                times=(0.8, 4.0, 12.0),
+                networks=60,
+            ),
         ]
 
     def data(self) -> tuple[Array, Array, Array]:

@@ -133,7 +133,16 @@ def lazy_certificate(
     return LazyCertificate(
         *map(
             float,
-            (low, high, lipschitz, delta, 4 * lipschitz * delta / low**2, low**2 / (2 * len(labels)), 2 * delta / low, deviation),
+            (
+                low,
+                high,
+                lipschitz,
+                delta,
+                4 * lipschitz * delta / low**2,
+                low**2 / (2 * len(labels)),
+                2 * delta / low,
+                deviation,
+            ),
         )
     )
 
@@ -146,7 +155,9 @@ def with_derivatives(activation: Any) -> Activation:
     """
     s = Activation(activation)
     if s.kinks:
-        raise ValueError(f"activation = {activation!r} is not allowed: it needs a bounded second derivative, and it has kinks")
+        raise ValueError(
+            f"activation = {activation!r} is not allowed: it needs a bounded second derivative, and it has kinks"
+        )
     first = _known(s.derivative) or difference(s)
     second = _known(s.second_derivative) or difference(first)
     if s.name in NAMES:
@@ -208,13 +219,19 @@ class LazyTraining(Law):
     )
     references = ("chizat2019lazy", "bartlett2021deep")
     observables = {
-        "smallest_singular_value": observable("smallest singular value of the Jacobian at the start", r"s_{\min}", scalar=True),
-        "largest_singular_value": observable("largest singular value of the Jacobian at the start", r"s_{\max}", scalar=True),
+        "smallest_singular_value": observable(
+            "smallest singular value of the Jacobian at the start", r"s_{\min}", scalar=True
+        ),
+        "largest_singular_value": observable(
+            "largest singular value of the Jacobian at the start", r"s_{\max}", scalar=True
+        ),
         **shared("train_error"),
         "squared_distance": observable("squared distance of the weights from the start", r"|\theta_t-\theta_0|^2"),
     }
     extras = {
-        "certified_ratio": observable("4 L Delta / s_min^2, below 1 where the certificate holds", r"4L\Delta/s_{\min}^2", scalar=True),
+        "certified_ratio": observable(
+            "4 L Delta / s_min^2, below 1 where the certificate holds", r"4L\Delta/s_{\min}^2", scalar=True
+        ),
         "distance_bound": observable("certified distance from the start", r"2\Delta/s_{\min}", scalar=True),
         "deviation_bound": observable("certified distance from the linearised network", "", scalar=True),
         "squared_deviation": observable("squared distance from the linearised network", r"|\theta_t-\bar\theta_t|^2"),
@@ -228,7 +245,9 @@ class LazyTraining(Law):
     samples: int = parameter(6, "number of samples", note="in fixed places", symbol="n", least=1)
     dimension: int = parameter(12, "dimension", note="of the inputs", symbol="d", least=3)
     label_size: float = parameter(1.0, "largest label", symbol="y", above=0)
-    antisymmetric: bool = parameter(False, "whether every neuron has a partner of opposite sign, so that the output starts at 0")
+    antisymmetric: bool = parameter(
+        False, "whether every neuron has a partner of opposite sign, so that the output starts at 0"
+    )
     times: float | tuple[float, ...] = parameter(
         (0.0, 1.0, 4.0), "time", note="of the gradient flow", symbol="t", kind="coordinate", least=0, scale="log"
     )
@@ -244,7 +263,15 @@ class LazyTraining(Law):
         """Both starts, two activations, scales and labels that are not 1."""
         return [
             cls(scale=1.4, label_size=3.0, times=(0.0, 0.6, 2.4), networks=30),
-            cls(scale=2.5, label_size=2.0, activation="gelu", samples=5, dimension=10, antisymmetric=True, times=(0.05, 0.2, 0.8)),
+            cls(
+                scale=2.5,
+                label_size=2.0,
+                activation="gelu",
+                samples=5,
+                dimension=10,
+                antisymmetric=True,
+                times=(0.05, 0.2, 0.8),
+            ),
         ]
 
     def data(self) -> tuple[Array, Array]:
@@ -266,7 +293,9 @@ class LazyTraining(Law):
         y, n = self.data()[1], self.samples
         covariance, kernel = self.limits()
         values, vectors = np.linalg.eigh(kernel)
-        energy = (vectors.T @ y) ** 2 + np.einsum("ik,ij,jk->k", vectors, covariance, vectors)  # E of squared residuals at the start
+        energy = (vectors.T @ y) ** 2 + np.einsum(
+            "ik,ij,jk->k", vectors, covariance, vectors
+        )  # E of squared residuals at the start
         left = np.exp(-values * times[:, None] / n)
         return dict(
             smallest_singular_value=np.sqrt(values[0]),

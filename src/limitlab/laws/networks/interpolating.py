@@ -66,7 +66,9 @@ class Interpolating(Law):
         theta = ntk(points[:, :], points[:n], self.layers, "tanh", 1.0, 1.0)
         sigma = nngp(points, None, self.layers, "tanh", 1.0, 1.0) - 1.0  # the last bias starts at 0
         gains = np.linalg.solve(theta[:n], theta[n:].T).T
-        start = np.diagonal(sigma)[n:] - 2 * (gains * sigma[n:, :n]).sum(axis=1) + ((gains @ sigma[:n, :n]) * gains).sum(axis=1)
+        start = (
+            np.diagonal(sigma)[n:] - 2 * (gains * sigma[n:, :n]).sum(axis=1) + ((gains @ sigma[:n, :n]) * gains).sum(axis=1)
+        )
         return gains, np.maximum(start, 0.0)
 
     def trained(self, draw: Draw, labels: Array) -> Values:
@@ -98,7 +100,10 @@ class WidthDoubleDescent(Interpolating):
     @classmethod
     def check_points(cls) -> list[Self]:
         """Wrong labels, two and three layers, both sets of images."""
-        return [cls(samples=20, components=30, flips=0.1), cls(images="mnist", samples=15, components=30, flips=0.2, layers=3, data_seed=1)]
+        return [
+            cls(samples=20, components=30, flips=0.1),
+            cls(images="mnist", samples=15, components=30, flips=0.2, layers=3, data_seed=1),
+        ]
 
     def flipped(self) -> float:
         """The share of wrong labels."""

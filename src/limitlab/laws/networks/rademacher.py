@@ -74,7 +74,14 @@ def rademacher_linear(X: ArrayLike, radius: float, draws: int = 4000, seed: int 
 
 
 def rademacher_two_layer(
-    X: ArrayLike, l1_norm: float, activation: Any = "relu", *, width: int = 1, draws: int = 24, starts: int = 40, seed: int = 0
+    X: ArrayLike,
+    l1_norm: float,
+    activation: Any = "relu",
+    *,
+    width: int = 1,
+    draws: int = 24,
+    starts: int = 40,
+    seed: int = 0,
 ) -> Rademacher:
     """Rademacher complexity of the networks sum_j a_j s(<w_j, x>) with |a|_1 <= l1_norm and unit w_j, on the rows of X.
 
@@ -106,7 +113,9 @@ def rademacher_two_layer(
     patterns = all_signs(n) if n <= 8 else 1 - 2.0 * rng.integers(0, 2, (draws, n))
     # a sign pattern's own random numbers do not depend on the width: more neurons only add starts
     tops = [
-        switching_supremum(inputs, signs) if exact else ascended(inputs, signs, s, starts * width, np.random.default_rng([seed, k]))
+        switching_supremum(inputs, signs)
+        if exact
+        else ascended(inputs, signs, s, starts * width, np.random.default_rng([seed, k]))
         for k, signs in enumerate(patterns)
     ]
     suprema = l1_norm / n * np.array(tops)
@@ -200,5 +209,7 @@ def random_signs(n: int, draws: int, seed: int) -> Array:
 def _table(X: ArrayLike) -> Array:
     inputs = np.asarray(X, dtype=float)
     if inputs.ndim != 2 or not len(inputs) or not np.isfinite(inputs).all():
-        raise ValueError(f"X of shape {inputs.shape} is not allowed: must be a table of finite numbers with at least one row")
+        raise ValueError(
+            f"X of shape {inputs.shape} is not allowed: must be a table of finite numbers with at least one row"
+        )
     return inputs

@@ -27,8 +27,14 @@ def kernel_convergence(quick: bool = True) -> Figure:
         simulation_points(left, widths, errors, bars, index, f"{layers} layers of {name}")
         theory_line(left, widths, errors[0] * np.sqrt(widths[0] / np.array(widths)), index, linestyle=":", linewidth=1.2)
     finish(
-        left, "width $m$", r"$|K-\Theta|/|\Theta|$, root mean square", "one network (dotted: $m^{-1/2}$)", xscale="log", yscale="log"
+        left,
+        "width $m$",
+        r"$|K-\Theta|/|\Theta|$, root mean square",
+        "one network (dotted: $m^{-1/2}$)",
+        xscale="log",
+        yscale="log",
     )
+    readable_ticks(left)
     law = WideNetwork.check_points()[0]
     sizes, seeds = ([8, 16, 32, 64], 60) if quick else ([8, 16, 32, 64, 128], 300)
     names = ("characteristic", "output_covariance", "tangent_pair")
@@ -56,7 +62,9 @@ def kernel_drift(quick: bool = True) -> Figure:
     x = np.array(widths, dtype=float)
     theory_line(axes, x, spreads[0] * (x / x[0]) ** -0.5, 1, "$m^{-1/2}$", linestyle=":")
     theory_line(axes, x, changes[0] * x[0] / x, 0, "$m^{-1}$", linestyle=":")
-    finish(axes, "width $m$", "relative change of the tangent kernel", xscale="log", yscale="log")
+    finish(axes, "width $m$", "relative change of the tangent kernel", xscale="log", yscale="log", ylim=(2e-5, 0.4))
+    axes.legend(loc="lower left", fontsize=11, frameon=False)
+    readable_ticks(axes)
     return figure
 
 
@@ -114,7 +122,14 @@ def lazy_bounds(quick: bool = True) -> Figure:
                 right.plot(np.array(ratio)[held], np.array(used)[held], "o", color=COLOURS[index], markersize=6)
     right.axhline(1.0, color="0.3", linewidth=1.2)
     right.axvline(1.0, color="0.3", linewidth=1.2, linestyle="--")
-    finish(right, r"$4L\Delta/s_{\min}^2$ (filled: certified)", "measured / bound", "every inequality", xscale="log", yscale="log")
+    finish(
+        right,
+        r"$4L\Delta/s_{\min}^2$ (filled: certified)",
+        "measured / bound",
+        "every inequality",
+        xscale="log",
+        yscale="log",
+    )
     return figure
 
 

@@ -13,7 +13,7 @@ from limitlab.laws.networks.interpolating import WidthDoubleDescent
 from limitlab.laws.networks.rademacher import rademacher_linear, rademacher_two_layer
 from limitlab.laws.networks.uniform_convergence import UniformConvergence
 from limitlab.laws.regression.ridge import Ridge
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
 
 
 def uniform_deviation(quick: bool = True) -> Figure:
@@ -32,20 +32,47 @@ def uniform_deviation(quick: bool = True) -> Figure:
         simulation_points(left, few, means, np.array(spread) / math.sqrt(seeds), index)
     ridge = Ridge(ridge=0.1, noise=0.5).evaluate(ratio=1 / inverse)
     theory_line(left, inverse, np.asarray(ridge["test_error"] - ridge["train_error"]), 2, "ridge: test minus train error")
-    finish(left, "samples per dimension $n/d$", "difference of risks", r"$|\theta|\leq 1$ (points: $d=60$)", xscale="log", yscale="log")
+    finish(
+        left,
+        "samples per dimension $n/d$",
+        "difference of risks",
+        r"$|\theta|\leq 1$ (points: $d=60$)",
+        xscale="log",
+        yscale="log",
+    )
     n = np.array([50, 100, 200, 400, 800] if quick else [50, 100, 200, 400, 800, 1600])
     rng = np.random.default_rng(0)
     for index, d in enumerate((10, 40)):
         tables = [rng.standard_normal((count, d)) for count in n]
         linear = [rademacher_linear(X, 1.0, 500) for X in tables]
-        simulation_points(right, n, [found.value for found in linear], [found.standard_error for found in linear], index, f"linear, $d={d}$")
+        simulation_points(
+            right,
+            n,
+            [found.value for found in linear],
+            [found.standard_error for found in linear],
+            index,
+            f"linear, $d={d}$",
+        )
         theory_line(right, n, np.sqrt(d / n), index, linestyle="-", linewidth=1.2)
         nets = [rademacher_two_layer(X, 1.0, draws=8 if quick else 40, starts=8) for X in tables]
         simulation_points(
-            right, n, [found.value for found in nets], [found.standard_error for found in nets], index + 2, f"two layers, $d={d}$"
+            right,
+            n,
+            [found.value for found in nets],
+            [found.standard_error for found in nets],
+            index + 2,
+            f"two layers, $d={d}$",
         )
         theory_line(right, n, 0.77 * np.sqrt(d / n), index + 2, linestyle=":", linewidth=1.2)
-    finish(right, "samples $n$", "Rademacher complexity", r"lines: $\sqrt{d/n}$, dotted $0.77\sqrt{d/n}$", xscale="log", yscale="log")
+    finish(
+        right,
+        "samples $n$",
+        "Rademacher complexity",
+        r"lines: $\sqrt{d/n}$, dotted $0.77\sqrt{d/n}$",
+        xscale="log",
+        yscale="log",
+    )
+    readable_ticks(right)
     return figure
 
 
@@ -53,7 +80,10 @@ def double_descent(quick: bool = True) -> Figure:
     """Test and train error of two-layer networks on images against the width, with wrong labels."""
     figure, (left, right) = new_figure(columns=2)
     if quick:
-        sets = (("digits", 120, 10, (2, 4, 6, 8, 9, 10, 11, 13, 16, 24, 40, 80)), ("mnist", 120, 10, (2, 4, 6, 8, 9, 10, 11, 13, 16, 24, 40, 80)))
+        sets = (
+            ("digits", 120, 10, (2, 4, 6, 8, 9, 10, 11, 13, 16, 24, 40, 80)),
+            ("mnist", 120, 10, (2, 4, 6, 8, 9, 10, 11, 13, 16, 24, 40, 80)),
+        )
         seeds = 5
     else:
         widths = (3, 7, 10, 14, 18, 20, 22, 23, 24, 25, 26, 28, 31, 35, 50, 75, 100, 200)
@@ -63,19 +93,34 @@ def double_descent(quick: bool = True) -> Figure:
         ratio = found.parameters_over_samples.values
         for axes, name in ((left, "test_loss"), (right, "train_loss")):
             runs = np.maximum(found[name].values, 1e-16)
-            middle = runs.mean(axis=1)
-            bars = runs.std(axis=1, ddof=1) / math.sqrt(seeds) if axes is left else None
+            low, middle, high = np.quantile(runs, [0.25, 0.5, 0.75], axis=1)
+            bars = np.stack([middle - low, high - middle]) if axes is left else None
             simulation_points(axes, ratio, middle, bars, index, f"{images}, $n={samples}$")
             axes.plot(ratio, middle, color=COLOURS[index], linewidth=0.8, alpha=0.6)
         ends = [
-            float(WidthDoubleDescent(images=images, samples=samples, components=components, flips=0.1, data_seed=seed).theory().excess_risk)
+            float(
+                WidthDoubleDescent(images=images, samples=samples, components=components, flips=0.1, data_seed=seed)
+                .theory()
+                .excess_risk
+            )
             for seed in range(seeds)
         ]
         left.axhline(float(np.mean(ends)), color=COLOURS[index], linestyle="--", linewidth=1.2)
     for axes in (left, right):
         axes.axvline(1.0, color="0.3", linewidth=1.0, linestyle=":")
-    finish(left, "parameters per sample $p/n$", "test error (squared)", r"10 % wrong labels (dashed: $N\to\infty$)", xscale="log", yscale="log")
-    finish(right, "parameters per sample $p/n$", "train error", xscale="log", yscale="log")
+    finish(
+        left,
+        "parameters per sample $p/n$",
+        "test error (squared)",
+        r"median and quartiles (dashed: $N\to\infty$)",
+        xscale="log",
+        yscale="log",
+    )
+    finish(right, "parameters per sample $p/n$", "train error", "10 % wrong labels", xscale="log", yscale="log")
+    readable_ticks(left)
+    for axes in (left, right):
+        axes.set_xticks([0.25, 0.5, 1, 2, 4, 8], ["1/4", "1/2", "1", "2", "4", "8"])
+        axes.set_xticks([], minor=True)
     return figure
 
 
