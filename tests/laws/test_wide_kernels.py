@@ -220,16 +220,15 @@ def test_filter_average_is_the_sum_over_offsets(padding):
     np.testing.assert_allclose(layer._average(table, (3, 4)), slow.reshape(table.shape), atol=1e-14)
 
 
+BRANCH = Serial(Dense(), Nonlinear("sin"), Dense(1.3))
 NETWORKS = {
-    "dense": (Network(Dense(1.2, 0.3), Nonlinear("relu"), Dense(0.8, 0.1), Nonlinear("erf"), Dense(1.1, 0.2, 8)), (3,)),
-    "residual": (Network(Dense(), Residual(Nonlinear("relu"), Dense(1.4, 0.2)), Nonlinear("tanh"), Dense(1, 0.1, 8)), (3,)),
-    "parallel": (Network(Dense(), Nonlinear("relu"), Parallel(Dense(0.6), Serial(Dense(), Nonlinear("sin"), Dense(1.3))), Dense(outputs=8)), (3,)),
-    "convolution": (Network(Convolution(3, 1.2, 0.3), Nonlinear("relu"), Convolution(3), Nonlinear("erf"), GlobalAverage(), Dense(1, 0.1, 8)), (5, 2)),
+    "dense": ((3,), Dense(1.2, 0.3), Nonlinear("relu"), Dense(0.8, 0.1), Nonlinear("erf"), Dense(1.1, 0.2, 8)),
+    "residual": ((3,), Dense(), Residual(Nonlinear("relu"), Dense(1.4, 0.2)), Nonlinear("tanh"), Dense(1, 0.1, 8)),
+    "parallel": ((3,), Dense(), Nonlinear("relu"), Parallel(Dense(0.6), BRANCH), Dense(outputs=8)),
+    "convolution": ((5, 2), Convolution(3, 1.2, 0.3), Nonlinear("relu"), Convolution(3), Nonlinear("erf"), GlobalAverage(), Dense(1, 0.1, 8)),
     "image": (
-        Network(
-            Convolution(3, padding="zero"), Nonlinear("relu"), AveragePool(2), Convolution(3), Nonlinear("relu"), Flatten(), Dense(outputs=8)
-        ),
-        (4, 4, 1),
+        (4, 4, 1), Convolution(3, padding="zero"), Nonlinear("relu"), AveragePool(2), Convolution(3), Nonlinear("relu"), Flatten(),
+        Dense(outputs=8),
     ),
 }  # fmt: skip
 
@@ -237,7 +236,8 @@ NETWORKS = {
 @pytest.mark.parametrize("name", NETWORKS)
 def test_outputs_of_wide_networks_have_the_covariance(name):
     """Every layer at finite width against its map of kernels, over random networks; the bias is of order 1/width."""
-    network, shape = NETWORKS[name]
+    shape, *layers = NETWORKS[name]
+    network = Network(*layers)
     X = waves(2, int(np.prod(shape)), 0.3).reshape(2, *shape)
     limit, draws = network.nngp(X), []
     for seed in range(300):

@@ -1,4 +1,4 @@
-"""Claims about wide networks: random features (J9), Gaussian outputs (J10), the tangent kernel (J11), its drift (J12), kernel flow (J14)."""
+"""Claims about wide networks: random features (J9), Gaussian outputs (J10), tangent kernel (J11), drift (J12), kernel flow (J14)."""
 
 from __future__ import annotations
 

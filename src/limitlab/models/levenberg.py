@@ -1,12 +1,13 @@
 """Networks trained to interpolation by the Levenberg-Marquardt method: full batch, double precision, few parameters.
 
 First-order methods do not reach interpolation near its threshold. With J the Jacobian and r the residuals a step is
-(J'J + mu)^-1 J'r = J'(JJ' + mu)^-1 r, whichever system is smaller; the damping mu falls by 3 after a success and rises by 4 after a failure.
+(J'J + mu)^-1 J'r = J'(JJ' + mu)^-1 r, whichever system is smaller; mu is divided by 3 after a success and multiplied by 4 after a failure.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -42,7 +43,7 @@ class TanhNetwork:
     @property
     def shapes(self) -> list[tuple[int, int]]:
         """Inputs and outputs of every layer."""
-        return list(zip(self.widths[:-1], self.widths[1:], strict=True))
+        return list(pairwise(self.widths))
 
     @property
     def parameters(self) -> int:
@@ -74,7 +75,7 @@ class TanhNetwork:
         return signal
 
     def backward(self, theta: Array, X: Array) -> tuple[Array, list[tuple[Array, Array]]]:
-        """f, and for every layer what goes in, (rows, inputs), and the derivatives of f by what comes out, (rows, outputs of f, outputs)."""
+        """f, and for every layer what goes in, (rows, inputs), and the derivatives of f by what comes out, (rows, f, outputs)."""
         layers, signals, signal = self.layers(theta), [], X
         for number, (weights, biases) in enumerate(layers):
             signal = np.tanh(signal) if number else signal

@@ -8,6 +8,7 @@ with independent N(0, 1) entries of W and B at the start, all of them trained. A
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -55,7 +56,7 @@ class DeepNetworks:
         bias_std: float,
     ) -> Self:
         """Networks with standard Gaussian parameters; `widths` goes from the input's dimension to the number of outputs."""
-        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs = list(pairwise(widths))
         weights = [rng.standard_normal((networks, inputs, outputs)) for inputs, outputs in pairs]
         biases = [rng.standard_normal((networks, 1, outputs)) for _, outputs in pairs]
         return cls(weights, biases, activation, weight_std, bias_std)

@@ -1,9 +1,9 @@
 """Tangent kernel and linearisation of any finite network: a JAX function of (parameters, inputs), or a PyTorch module.
 
-    K_ab(x, x') = sum over parameters of (d f_a(x)/d theta)(d f_b(x')/d theta), without a prefactor (docs/theory/tangent_kernels.md, eq. 15).
+    K_ab(x, x') = sum over parameters of (d f_a(x)/d theta)(d f_b(x')/d theta), no prefactor (docs/theory/tangent_kernels.md, eq. 15).
 
-Two ways to it. With Jacobians, one array of parameters at a time, in blocks of inputs; or column by column, a product with J' and then one
-with J, which needs no memory beyond the network's own. Large networks take the second.
+Two ways to it. With Jacobians, one array of parameters at a time, in blocks of inputs; or column by column, a product with J' and
+then one with J, which needs no memory beyond the network's own. Large networks take the second.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ class LazyTraining(Law):
     }
     size_meaning = "width m, an even number"
     default_sizes = (40, 80, 160)
-    default_seeds = 40
+    default_seeds = 30
 
     scale: float = parameter(1.0, "scale of the output", symbol=r"\alpha", above=0, scale="log")
     activation: Activation = parameter("softplus", "activation of the neurons", symbol=r"\sigma")
@@ -249,7 +249,7 @@ class LazyTraining(Law):
         False, "whether every neuron has a partner of opposite sign, so that the output starts at 0"
     )
     times: float | tuple[float, ...] = parameter(
-        (0.0, 1.0, 4.0), "time", note="of the gradient flow", symbol="t", kind="coordinate", least=0, scale="log"
+        (0.0, 1.0, 4.0), "times", note="of the gradient flow", symbol="t", kind="coordinate", least=0, scale="log"
     )
     networks: int = parameter(20, "networks trained in one draw", kind="experiment", least=1)
 

@@ -88,7 +88,7 @@ class WideNetwork(Law):
             characteristic=np.exp(-sigma.sum() / 8),
             tangent_own=theta[0, 0],
             tangent_pair=theta[0, 1],
-            accuracy=1e-9 if self.activation.name not in ("relu", "erf") else 1e-13,
+            accuracy=5e-10 if self.activation.name not in ("relu", "erf") else 1e-13,
         )
 
     def measured(self, draw: Draw) -> Values:

@@ -25,7 +25,7 @@ def diagonal_sums(tables: Array, before: int, side: int, after: int, half: int, 
     Positions are (before, side, after), in this order. One side at a time, a square filter costs two passes instead of its area. In a row
     the places (q, after) are neighbours, so that a shift of q is a shift of the row by `after`.
     """
-    pairs, positions, _ = tables.shape
+    pairs = tables.shape[0]
     length = side * after
     out = np.zeros_like(tables)
     for pair in range(pairs):

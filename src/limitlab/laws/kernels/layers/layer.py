@@ -1,7 +1,7 @@
 """What a layer is, and the kernels that layers map.
 
 A signal has positions (the pixels of an image; one position for a plain vector). Between positions p of an input x and q of an input y,
-`nngp` is the covariance of the signals at the start and `ntk` the tangent kernel, both per channel (docs/theory/tangent_kernels.md, section 3).
+`nngp` is the covariance of the signals at the start and `ntk` the tangent kernel, per channel (docs/theory/tangent_kernels.md, section 3).
 """
 
 from __future__ import annotations

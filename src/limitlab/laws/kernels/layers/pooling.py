@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,8 +25,7 @@ class Flatten:
 
     def kernels(self, inputs: Kernels) -> Kernels:
         """The mean of the diagonals."""
-        parts = [_kept(np.trace(part, axis1=-2, axis2=-1) / part.shape[-1]) for part in (*inputs.covariances, inputs.ntk)]
-        return Kernels(*parts, ())
+        return _one_position(inputs, lambda part: np.trace(part, axis1=-2, axis2=-1) / part.shape[-1])
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
         """There are no parameters."""
@@ -47,7 +47,7 @@ class GlobalAverage:
 
     def kernels(self, inputs: Kernels) -> Kernels:
         """The mean of all entries."""
-        return Kernels(*(_kept(part.mean(axis=(-2, -1))) for part in (*inputs.covariances, inputs.ntk)), ())
+        return _one_position(inputs, lambda part: part.mean(axis=(-2, -1)))
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
         """There are no parameters."""
@@ -104,5 +104,6 @@ class AveragePool:
         return x.reshape(len(x), *split, x.shape[-1]).mean(axis=windows)
 
 
-def _kept(table: Array) -> Array:
-    return table[..., None, None]
+def _one_position(inputs: Kernels, mean: Callable[[Array], Array]) -> Kernels:
+    first, second, nngp, ntk = (mean(part)[..., None, None] for part in (*inputs.covariances, inputs.ntk))
+    return Kernels(first, second, nngp, ntk, ())
