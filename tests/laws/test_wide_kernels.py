@@ -225,7 +225,9 @@ NETWORKS = {
     "dense": ((3,), Dense(1.2, 0.3), Nonlinear("relu"), Dense(0.8, 0.1), Nonlinear("erf"), Dense(1.1, 0.2, 8)),
     "residual": ((3,), Dense(), Residual(Nonlinear("relu"), Dense(1.4, 0.2)), Nonlinear("tanh"), Dense(1, 0.1, 8)),
     "parallel": ((3,), Dense(), Nonlinear("relu"), Parallel(Dense(0.6), BRANCH), Dense(outputs=8)),
-    "convolution": ((5, 2), Convolution(3, 1.2, 0.3), Nonlinear("relu"), Convolution(3), Nonlinear("erf"), GlobalAverage(), Dense(1, 0.1, 8)),
+    "convolution": (
+        (5, 2), Convolution(3, 1.2, 0.3), Nonlinear("relu"), Convolution(3), Nonlinear("erf"), GlobalAverage(), Dense(1, 0.1, 8),
+    ),
     "image": (
         (4, 4, 1), Convolution(3, padding="zero"), Nonlinear("relu"), AveragePool(2), Convolution(3), Nonlinear("relu"), Flatten(),
         Dense(outputs=8),

@@ -26,6 +26,7 @@ from limitlab.numerics.gaussian import expectation, hermite_rule, hermite_values
 __all__ = ["dual"]
 
 Array = NDArray[Any]
+Kinks = tuple[float, ...]
 
 SNAP = 4 * np.finfo(float).eps
 """A correlation this close to 1 or -1 is taken to be it: its angle would be rounding (1e-8), and first order in the result."""
@@ -308,20 +309,24 @@ def _quadrature(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals
             "use one of those, a smooth activation, or fewer inputs"
         )
     slope = _slope_of(activation, distinct[:, :2])
-    found = np.array([[_pair(activation, *triple), _pair(slope, *triple, activation.kinks)] for triple in distinct])
+    kinks = activation.kinks
+    pairs = [[_pair(f, float(a), float(b), float(cov), kinks) for f in (activation, slope)] for a, b, cov in distinct]
+    found = np.array(pairs)
     shape = np.broadcast_shapes(q1.shape, q2.shape, c.shape)
     return Duals(*(found[place.ravel(), part].reshape(shape) for part in range(2)))
 
 
-def _pair(function: Callable[[Any], Any], q1: float, q2: float, c: float, kinks: Any = None) -> float:
+def _pair(function: Callable[[Any], Any], q1: float, q2: float, c: float, kinks: Kinks) -> float:
     root1, root2 = math.sqrt(q1), math.sqrt(q2)
     rho = float(correlation(np.array(root1), np.array(root2), np.array(c)))
-    places = getattr(function, "kinks", kinks) or ()
-    sides = tuple(tuple(kink / root for kink in places) if root > 0 else () for root in (root1, root2))
-    if root1 * root2 == 0 and any(kink == 0 for kink in places):  # a Gaussian of variance 0 sits on the kink
-        ends = [_both_sides(function, root) for root in (root1, root2)]
-        return ends[0] * ends[1]
-    return float(pair_expectation(lambda x, y: function(root1 * x) * function(root2 * y), rho, kinks=sides, tolerance=1e-10))
+    if root1 * root2 == 0 and 0 in kinks:  # a Gaussian of variance 0 sits on the kink
+        return _both_sides(function, root1) * _both_sides(function, root2)
+
+    def product(x: Array, y: Array) -> Any:
+        return function(root1 * x) * function(root2 * y)
+
+    first, second = (tuple(kink / root for kink in kinks) if root > 0 else () for root in (root1, root2))
+    return float(pair_expectation(product, rho, kinks=(first, second), tolerance=1e-10))
 
 
 def _both_sides(function: Callable[[Any], Any], root: float) -> float:

@@ -13,6 +13,7 @@ from limitlab.laws.networks.interpolating import WidthDoubleDescent
 from limitlab.laws.networks.rademacher import rademacher_linear, rademacher_two_layer
 from limitlab.laws.networks.uniform_convergence import UniformConvergence
 from limitlab.laws.regression.ridge import Ridge
+from limitlab.models.image_tasks import Images
 from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
 
 
@@ -79,17 +80,12 @@ def uniform_deviation(quick: bool = True) -> Figure:
 def double_descent(quick: bool = True) -> Figure:
     """Test and train error of two-layer networks on images against the width, with wrong labels."""
     figure, (left, right) = new_figure(columns=2)
-    if quick:
-        sets = (
-            ("digits", 120, 10, (2, 4, 6, 8, 9, 10, 11, 13, 16, 24, 40, 80)),
-            ("mnist", 120, 10, (2, 4, 6, 8, 9, 10, 11, 13, 16, 24, 40, 80)),
-        )
-        seeds = 5
-    else:
-        widths = (3, 7, 10, 14, 18, 20, 22, 23, 24, 25, 26, 28, 31, 35, 50, 75, 100, 200)
-        sets, seeds = (("digits", 300, 10, widths), ("mnist", 300, 10, widths)), 8
-    for index, (images, samples, components, widths) in enumerate(sets):
-        found = width_double_descent(widths, samples, 0.1, seeds=seeds, images=images, components=components)  # type: ignore[arg-type]
+    samples, seeds, components = (120, 5, 10) if quick else (300, 8, 10)
+    narrow: tuple[int, ...] = (2, 4, 6, 8, 9, 10, 11, 13, 16, 24, 40, 80)
+    widths = narrow if quick else (3, 7, 10, 14, 18, 20, 22, 23, 24, 25, 26, 28, 31, 35, 50, 75, 100, 200)
+    sets: tuple[Images, ...] = ("digits", "mnist")
+    for index, images in enumerate(sets):
+        found = width_double_descent(widths, samples, 0.1, seeds=seeds, images=images, components=components)
         ratio = found.parameters_over_samples.values
         for axes, name in ((left, "test_loss"), (right, "train_loss")):
             runs = np.maximum(found[name].values, 1e-16)
