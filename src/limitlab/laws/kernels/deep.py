@@ -176,9 +176,9 @@ class _Blocks:
         """One block of rows, and its mirror image."""
         end = min(start + ROWS, len(self.X))
         stop = end if self.same else len(self.Y)
-        gram = (self.X[start:end] * self.X.dtype.type(self.scale)) @ self.Y[:stop].T
-        gram += self.out.dtype.type(self.bias)
-        found = self.relu(gram, start, end, stop) if self.activation.name == "relu" else self.general(gram, start, end, stop)
+        products = self.X[start:end] @ self.Y[:stop].T
+        chosen = self.relu if self.activation.name == "relu" else self.general
+        found = chosen(products, start, end, stop)
         if self.same:
             own = np.tril(found[:, start:end], -1)
             found[:, start:end] = own + own.T + np.diag(self.diagonal(start, end).astype(found.dtype))
@@ -188,18 +188,12 @@ class _Blocks:
     def relu(self, gram: Array, start: int, end: int, stop: int) -> Array:
         from limitlab.laws.kernels.fused import relu_pass
 
-        tangent = gram.copy() if self.tangent else np.empty((0, 0), dtype=gram.dtype)
+        tangent = np.empty_like(gram) if self.tangent else np.empty((0, 0), dtype=gram.dtype)
         (roots1, roots2), (inverse1, inverse2) = self.roots, self.inverses
+        rows, columns = slice(start, end), slice(None, stop)
         relu_pass(
-            gram,
-            tangent,
-            roots1[:, start:end],
-            roots2[:, :stop],
-            inverse1[:, start:end],
-            inverse2[:, :stop],
-            self.weight,
-            self.bias,
-        )
+            gram, tangent, roots1[:, rows], roots2[:, columns], inverse1[:, rows], inverse2[:, columns], self.scale, self.weight, self.bias
+        )  # fmt: skip
         return tangent if self.tangent else gram
 
     def general(self, gram: Array, start: int, end: int, stop: int) -> Array:
@@ -207,7 +201,7 @@ class _Blocks:
         step = max(1, ENTRIES // max(stop, 1))
         for low in range(start, end, step):
             high = min(low + step, end)
-            part = gram[low - start : high - start].astype(float)
+            part = gram[low - start : high - start].astype(float) * self.scale + self.bias
             slope_product = part.copy()
             for q1, q2 in zip(self.rows, self.columns, strict=True):
                 value, slope = dual_matrix(self.activation, q1[low:high], q2[:stop], part)

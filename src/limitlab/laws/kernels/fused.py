@@ -66,26 +66,41 @@ def relu_duals(value: Array, slope: Array, roots1: Array, roots2: Array) -> None
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)  # type: ignore[untyped-decorator]
 def relu_pass(
-    gram: Array, tangent: Array, roots1: Array, roots2: Array, inverse1: Array, inverse2: Array, weight: float, bias: float
+    gram: Array,
+    tangent: Array,
+    roots1: Array,
+    roots2: Array,
+    inverse1: Array,
+    inverse2: Array,
+    scale: float,
+    weight: float,
+    bias: float,
 ) -> None:
-    """Turn a Gram matrix into the NNGP kernel, and `tangent` (the same matrix, or an empty one) into the tangent kernel.
+    """Turn inner products of inputs into the NNGP kernel, and write the tangent kernel into `tangent`.
 
     Parameters
     ----------
     gram
-        Kernel of the first layer; overwritten by that of the last.
+        Inner products; overwritten by the kernel of the last layer.
     tangent
-        A copy of it, overwritten by the tangent kernel; of shape (0, 0) where only `gram` is wanted.
+        Room for the tangent kernel; of shape (0, 0) where only `gram` is wanted.
     roots1, roots2
         Square roots of the variances of rows and of columns in every layer, shape (layers, rows).
     inverse1, inverse2
         Their inverses, 0 where a variance is.
+    scale
+        Factor of the inner products in the first layer.
     weight, bias
         Variances of weights and of biases.
     """
     rows, columns = gram.shape
     both = tangent.shape[0] > 0
     for i in range(rows):
+        for j in range(columns):
+            gram[i, j] = gram[i, j] * scale + bias
+        if both:
+            for j in range(columns):
+                tangent[i, j] = gram[i, j]
         for layer in range(roots1.shape[0]):
             root, inverse = roots1[layer, i], inverse1[layer, i]
             for j in range(columns):
