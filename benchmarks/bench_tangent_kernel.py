@@ -1,7 +1,7 @@
 """The tangent kernel of 1,000 images by one fused pass, against the recursion in plain NumPy and the package `neural-tangents`.
 
-Run `python benchmarks/bench_tangent_kernel.py`. n = 1000, d = 784, three weight matrices of relu, double precision, one thread for everybody;
-values must agree to 1e-9 (off the diagonal, where the plain recursion loses half of its digits to the angle 0).
+Run `python benchmarks/bench_tangent_kernel.py`. n = 1000, d = 784, three weight matrices of relu, double precision, one core for
+everybody; values must agree to 1e-9 (off the diagonal, where the plain recursion loses half of its digits to the angle 0).
 
 `python benchmarks/bench_tangent_kernel.py --peer` also builds an environment for `neural-tangents` with pip in a temporary folder (it needs
 an old JAX) and measures it there, interleaved with ours; where it cannot be installed, it says so.

@@ -175,7 +175,7 @@ def drift(quick: bool) -> Outcome:
             near("exponent in the width of the kernel's fluctuation at the start", scattered, -0.5, 0.15),
             below(f"relative change at width {widths[-1]}", changes[-1], 0.05),
         ),
-        {f"relative change at width {width}": change for width, change in zip(widths, changes, strict=True)},
+        {f"relative change of two layers at width {width}": change for width, change in zip(widths, changes, strict=True)},
         note="Steeper than the exponent -1/2 of the usual proof; that exponent belongs to the kernel at the start.",
     )
 
