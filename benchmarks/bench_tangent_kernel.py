@@ -128,7 +128,8 @@ def large(rows: int = 20_000, columns: int = 784) -> None:
     K = ntk(X, dtype=np.float32)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(
-        f"n = {rows}, float32: {time.perf_counter() - start:.1f} s, peak memory {peak / 1e9:.2f} GB, of which the result {K.nbytes / 1e9:.2f} GB"
+        f"n = {rows}, float32: {time.perf_counter() - start:.1f} s, peak memory {peak / 1e9:.2f} GB, "
+        f"of which the result {K.nbytes / 1e9:.2f} GB"
     )
 
 
