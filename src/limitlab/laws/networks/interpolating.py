@@ -64,7 +64,7 @@ class Interpolating(Law):
         """k K^-1 from training to test images, and the variance over starts at the test images (eq. 2)."""
         task = self.task()
         n, points = self.samples, np.vstack([task.X, task.X_test])
-        theta = ntk(points[:, :], points[:n], self.layers, "tanh", 1.0, 1.0)
+        theta = ntk(points, points[:n], self.layers, "tanh", 1.0, 1.0)
         sigma = nngp(points, None, self.layers, "tanh", 1.0, 1.0) - 1.0  # the last bias starts at 0
         gains = np.linalg.solve(theta[:n], theta[n:].T).T
         start = (
