@@ -190,10 +190,11 @@ class _Blocks:
 
         tangent = np.empty_like(gram) if self.tangent else np.empty((0, 0), dtype=gram.dtype)
         (roots1, roots2), (inverse1, inverse2) = self.roots, self.inverses
-        rows, columns = slice(start, end), slice(None, stop)
+        # contiguous copies: only then does the compiler know that neighbours in a row can be computed together
+        sides = ((roots1, slice(start, end)), (roots2, slice(stop)), (inverse1, slice(start, end)), (inverse2, slice(stop)))
         relu_pass(
-            gram, tangent, roots1[:, rows], roots2[:, columns], inverse1[:, rows], inverse2[:, columns], self.scale, self.weight, self.bias
-        )  # fmt: skip
+            gram, tangent, *(np.ascontiguousarray(part[:, cut]) for part, cut in sides), self.scale, self.weight, self.bias
+        )
         return tangent if self.tangent else gram
 
     def general(self, gram: Array, start: int, end: int, stop: int) -> Array:
