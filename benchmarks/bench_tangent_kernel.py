@@ -1,0 +1,148 @@
+"""The tangent kernel of 1,000 images by one fused pass, against the recursion in plain NumPy and the package `neural-tangents`.
+
+Run `python benchmarks/bench_tangent_kernel.py`. n = 1000, d = 784, three weight matrices of relu, double precision, one core for
+everybody; values must agree to 1e-9 (off the diagonal, where the plain recursion loses half of its digits to the angle 0).
+
+`python benchmarks/bench_tangent_kernel.py --peer` also builds an environment for `neural-tangents` with pip in a temporary folder (it needs
+an old JAX) and measures it there, interleaved with ours; where it cannot be installed, it says so.
+`python benchmarks/bench_tangent_kernel.py --large` computes n = 20,000 in single precision and prints time and peak memory.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from limitlab.laws import ntk
+from timing import best, print_ratios
+
+ROWS, COLUMNS, REPEATS = 1000, 784, 7
+FLOORS = (1.7, 2.5)
+PEER = ("neural-tangents==0.6.5", "jax==0.4.30", "jaxlib==0.4.30", "numpy<2", "scipy<1.14")
+PEER_PROGRAM = """
+import json, sys, time
+import jax
+jax.config.update("jax_enable_x64", True)
+import numpy as np
+from neural_tangents import stax
+X = np.load(sys.argv[1])
+_, _, kernel = stax.serial(stax.Dense(1), stax.Relu(), stax.Dense(1), stax.Relu(), stax.Dense(1))
+run = jax.jit(lambda x: kernel(x, None, "ntk"))
+run(X).block_until_ready()
+seconds = []
+for _ in range(int(sys.argv[3])):
+    start = time.perf_counter()
+    found = run(X).block_until_ready()
+    seconds.append(time.perf_counter() - start)
+np.save(sys.argv[2], np.asarray(found))
+print(json.dumps(min(seconds)))
+"""
+
+
+def table() -> np.ndarray:
+    """Inputs of the size of MNIST."""
+    return np.random.default_rng(0).standard_normal((ROWS, COLUMNS))
+
+
+def recursion(X: np.ndarray, layers: int = 3) -> np.ndarray:
+    """The textbook: whole matrices, layer by layer."""
+    sigma = X @ X.T / X.shape[1]
+    theta = sigma.copy()
+    for _ in range(layers - 1):
+        root = np.sqrt(np.diag(sigma))
+        scale = np.outer(root, root)
+        cosine = np.clip(sigma / scale, -1, 1)
+        angle = np.arccos(cosine)
+        sigma = scale * (np.sin(angle) + (np.pi - angle) * cosine) / (2 * np.pi)
+        theta = theta * (np.pi - angle) / (2 * np.pi) + sigma
+    return theta
+
+
+def off_diagonal_gap(found: np.ndarray, expected: np.ndarray) -> float:
+    """Largest difference off the diagonal, relative to the largest entry."""
+    gap = np.abs(found - expected)
+    np.fill_diagonal(gap, 0.0)
+    return float(gap.max() / np.abs(expected).max())
+
+
+def ratios() -> dict[str, float]:
+    """How many times faster the fused pass is; fails if the numbers differ by more than 1e-9."""
+    X = table()
+    ntk(X[:10])  # compilation is not part of the comparison
+    (seconds, others), (found, expected) = best(REPEATS, lambda: ntk(X), lambda: recursion(X))
+    gap = off_diagonal_gap(found, expected)
+    if not gap < 1e-9:
+        raise AssertionError(f"the kernels differ by {gap:.2g}, more than 1e-9")
+    print(f"n = {ROWS}, d = {COLUMNS}: fused {seconds:.4f} s, plain NumPy {others:.4f} s, largest difference {gap:.1e}")
+    return {f"the recursion in plain NumPy (n = {ROWS}, d = {COLUMNS}, 3 layers of relu)": others / seconds}
+
+
+def peer_ratio() -> dict[str, float]:
+    """The same against `neural-tangents`, jitted, in an environment of its own with the same number of threads."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        subprocess.run([sys.executable, "-m", "venv", str(home / "env")], check=True)
+        python = str(home / "env" / "bin" / "python")
+        done = subprocess.run(
+            [python, "-m", "pip", "install", "--quiet", *PEER], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            print("neural-tangents cannot be installed here:", done.stderr.strip().splitlines()[-1:])
+            return {}
+        X = table()
+        np.save(home / "X.npy", X)
+        flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"XLA_FLAGS": flags}
+        ours, theirs = [], []
+        for _ in range(3):  # interleaved, so that a busy machine is busy for both
+            (seconds,), (found,) = best(REPEATS, lambda: ntk(X))
+            ours.append(seconds)
+            command = [python, "-c", PEER_PROGRAM, str(home / "X.npy"), str(home / "K.npy"), str(REPEATS)]
+            run = subprocess.run(command, capture_output=True, text=True, env=env, check=False)  # on the same core as ours
+            if run.returncode:
+                print("neural-tangents does not run here:", run.stderr.strip().splitlines()[-1:])
+                return {}
+            theirs.append(float(json.loads(run.stdout)))
+        gap = off_diagonal_gap(found, np.load(home / "K.npy"))
+        if not gap < 1e-9:
+            raise AssertionError(f"the kernels differ by {gap:.2g}, more than 1e-9")
+        print(f"fused {min(ours):.4f} s, neural-tangents jitted {min(theirs):.4f} s, largest difference {gap:.1e}")
+        return {"neural-tangents 0.6.5, jitted": min(theirs) / min(ours)}
+
+
+def large(rows: int = 20_000, columns: int = 784) -> None:
+    """A kernel of 400 million entries in single precision: time, and peak memory over the result's own."""
+    X = np.random.default_rng(0).standard_normal((rows, columns)).astype(np.float32)
+    start = time.perf_counter()
+    K = ntk(X, dtype=np.float32)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(
+        f"n = {rows}, float32: {time.perf_counter() - start:.1f} s, peak memory {peak / 1e9:.2f} GB, "
+        f"of which the result {K.nbytes / 1e9:.2f} GB"
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    if "--large" in sys.argv:
+        large()
+        return
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {0})  # one core for everybody, programs that are started here included
+    print(f"load of the machine: {os.getloadavg()[0]:.2f}")
+    print_ratios({**ratios(), **(peer_ratio() if "--peer" in sys.argv else {})}, *FLOORS)
+
+
+if __name__ == "__main__":
+    main()

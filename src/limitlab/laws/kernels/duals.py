@@ -1,0 +1,337 @@
+"""The dual of an activation: E s(u) s(v) and E s'(u) s'(v) for a centred Gaussian pair (u, v).
+
+All that the kernels of infinitely wide networks need to know of an activation s (docs/theory/tangent_kernels.md, eqs. 3-5). With
+variances q1, q2 and covariance c = rho sqrt(q1 q2) there are three ways to them:
+
+    closed forms     relu, abs, erf, sin, cos, identity, square;
+    Hermite series   sum_k a_k(q1) a_k(q2) rho^k,  a_k(q) = E[s(sqrt(q) z) h_k(z)], for any smooth s; its length is chosen by the
+                     weight sum_k a_k^2 = E s^2 that it leaves out;
+    quadrature       split at the kinks of s, pair by pair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.errors import ConvergenceError
+from limitlab.models.activations import Activation
+from limitlab.numerics.differences import difference
+from limitlab.numerics.gaussian import expectation, hermite_rule, hermite_values, pair_expectation
+
+__all__ = ["dual"]
+
+Array = NDArray[Any]
+Kinks = tuple[float, ...]
+
+SNAP = 4 * np.finfo(float).eps
+"""A correlation this close to 1 or -1 is taken to be it: its angle would be rounding (1e-8), and first order in the result."""
+
+DEGREES = (40, 80, 160, 250)
+"""Lengths of the Hermite series that are tried; a rule of 2.5 times as many nodes goes with each."""
+
+LEFT_OUT = 1e-13
+"""Share of E s^2 (and of E s'^2) that a series may leave out."""
+
+TOLERATED = 1e-9
+"""What the series may leave out of a pair (less the smaller its correlation); otherwise it is averaged by quadrature."""
+
+RELIABLE = 1e-5
+"""With more left out of the longest series, its coefficients are off by more than 1e-9 (measured for tanh)."""
+
+MOST_PAIRS = 3000
+"""Pairs that are left to quadrature; it takes milliseconds for each of them."""
+
+
+class Duals(NamedTuple):
+    """E s(u) s(v) and E s'(u) s'(v)."""
+
+    value: Array
+    slope: Array
+
+
+def dual(activation: Any, q1: ArrayLike, q2: ArrayLike, c: ArrayLike) -> Duals:
+    """E s(u) s(v) and E s'(u) s'(v) for a centred Gaussian pair of variances q1, q2 and covariance c; arguments broadcast.
+
+    Parameters
+    ----------
+    activation
+        s: a name, a function of arrays, or an `Activation`. A function without a derivative has its second dual by Gaussian
+        integration by parts, which needs variances above 0.
+    q1, q2
+        Variances, at least 0. Where one of them is 0, the slope of a kinked s is taken to be the mean of its two sides.
+    c
+        Covariance, at most sqrt(q1 q2) in absolute value.
+
+    Returns
+    -------
+    Duals
+        The pair (value, slope), arrays of the common shape.
+
+    Examples
+    --------
+    >>> value, slope = dual("relu", 1.0, 2.0, 0.7)
+    >>> round(float(value), 12), round(float(slope), 12)
+    (0.428260811631, 0.33241134758)
+    >>> dual("tanh", 1.0, 1.0, [0.0, 0.5]).value.round(9).tolist()
+    [0.0, 0.186324413]
+    """
+    first, second, covariance = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in (q1, q2, c)))
+    _checked_variances(first, second, covariance)
+    shape = first.shape
+    found = _rows(Activation(activation))(first.reshape(-1, 1), second.reshape(-1, 1), covariance.reshape(-1, 1))
+    return Duals(*(part.reshape(shape)[()] for part in found))
+
+
+def dual_matrix(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals:
+    """The duals of all pairs of a row and a column: q1 of length n, q2 of length m, c of shape (n, m).
+
+    >>> dual_matrix(Activation("square"), np.ones(1), np.array([1.0, 2.0]), np.array([[0.5, 0.0]])).value.tolist()
+    [[1.5, 2.0]]
+    """
+    if activation.name == "relu":
+        return _relu_matrix(np.sqrt(q1), np.sqrt(q2), c)
+    return _rows(activation)(q1[:, None], q2[None, :], c)
+
+
+def _relu_matrix(roots1: Array, roots2: Array, c: Array) -> Duals:
+    """The closed form, compiled: one layer of the fused pass with a tangent kernel of 2 and no biases."""
+    from limitlab.laws.kernels.fused import relu_duals
+
+    value = np.array(c, dtype=float, order="C")
+    slope = np.empty_like(value)
+    relu_duals(value, slope, roots1, roots2)
+    return Duals(value, slope)
+
+
+def own_duals(activation: Activation, q: Array) -> Duals:
+    """The duals of a Gaussian with itself, E s(u)^2 and E s'(u)^2, without a correlation that rounding keeps from 1.
+
+    >>> own_duals(Activation("relu"), np.array([3.0])).value.tolist()
+    [1.5]
+    """
+    if activation.name == "relu":
+        return Duals(np.asarray(q / 2), np.full(np.shape(q), 0.5))
+    flat = np.ravel(q)
+    if activation.name in CLOSED:
+        found = CLOSED[activation.name](flat, flat, flat)
+    else:
+        squares = (lambda x: np.square(activation(x)), lambda x: np.square(_slope_of(activation, flat)(x)))
+        kinks = activation.kinks
+        found = Duals(
+            *(np.atleast_1d(expectation(square, std=np.sqrt(flat), kinks=kinks, tolerance=1e-11)) for square in squares)
+        )
+    return Duals(*(part.reshape(np.shape(q)) for part in found))
+
+
+def _slope_of(activation: Activation, variances: Array) -> Callable[[Any], Any]:
+    """The derivative of an activation; differences of order 8 where none is known."""
+    try:
+        activation.derivative(np.zeros(1))
+    except ValueError:
+        if not (variances > 0).all():
+            raise
+        return difference(activation)
+    return activation.derivative
+
+
+def correlation(root1: Array, root2: Array, c: Array) -> Array:
+    """c / (root1 root2) within [-1, 1], 0 where a variance is; within rounding of 1 or -1 it is taken to be that."""
+    scale = root1 * root2
+    rho = np.divide(c, scale, out=np.zeros(np.broadcast_shapes(scale.shape, c.shape)), where=scale > 0)
+    return np.where(np.abs(rho) >= 1 - SNAP, np.sign(rho), rho)
+
+
+def _checked_variances(q1: Array, q2: Array, c: Array) -> None:
+    for name, values in (("q1", q1), ("q2", q2)):
+        if not (np.isfinite(values).all() and (values >= 0).all()):
+            raise ValueError(
+                f"{name} = {values.min(initial=math.inf):g} is not allowed: must be a finite number, at least 0"
+            )
+    over = np.abs(c) > np.sqrt(q1 * q2) * (1 + 1e-9)
+    if over.any() or np.isnan(c).any():
+        worst = c[over][0] if over.any() else math.nan
+        raise ValueError(f"c = {worst:g} is not allowed: must be a covariance, at most sqrt(q1 q2) in absolute value")
+
+
+# -- closed forms ---------------------------------------------------------------------------------------------------------
+
+Rule = Callable[[Array, Array, Array], Duals]
+
+
+def _relu(q1: Array, q2: Array, c: Array) -> Duals:
+    root1, root2 = np.sqrt(q1), np.sqrt(q2)
+    rho = correlation(root1, root2, c)
+    share = 0.5 + np.arcsin(rho) / np.pi  # (pi - angle) / pi
+    sine = np.sqrt((1 - rho) * (1 + rho))
+    return Duals(root1 * root2 * (sine / np.pi + share * rho) / 2, share / 2)
+
+
+def _abs(q1: Array, q2: Array, c: Array) -> Duals:
+    root1, root2 = np.sqrt(q1), np.sqrt(q2)
+    rho = correlation(root1, root2, c)
+    arc = 2 / np.pi * np.arcsin(rho)
+    return Duals(root1 * root2 * (2 / np.pi * np.sqrt((1 - rho) * (1 + rho)) + rho * arc), arc)
+
+
+def _erf(q1: Array, q2: Array, c: Array) -> Duals:
+    product = (1 + 2 * q1) * (1 + 2 * q2)
+    return Duals(2 / np.pi * np.arcsin(2 * c / np.sqrt(product)), 4 / np.pi / np.sqrt(product - 4 * c**2))
+
+
+def _sin(q1: Array, q2: Array, c: Array) -> Duals:
+    same, opposite = np.exp(c - (q1 + q2) / 2), np.exp(-c - (q1 + q2) / 2)
+    return Duals((same - opposite) / 2, (same + opposite) / 2)
+
+
+def _cos(q1: Array, q2: Array, c: Array) -> Duals:
+    value, slope = _sin(q1, q2, c)
+    return Duals(slope, value)
+
+
+def _identity(q1: Array, q2: Array, c: Array) -> Duals:
+    shape = np.broadcast_shapes(q1.shape, q2.shape, c.shape)
+    return Duals(np.broadcast_to(c, shape).copy(), np.ones(shape))
+
+
+def _square(q1: Array, q2: Array, c: Array) -> Duals:
+    return Duals(q1 * q2 + 2 * c**2, 4 * c * np.ones_like(q1 * q2))
+
+
+CLOSED: dict[str, Rule] = {
+    "relu": _relu, "abs": _abs, "erf": _erf, "sin": _sin, "cos": _cos, "identity": _identity, "square": _square,
+}  # fmt: skip
+"""Activations whose duals are elementary functions (docs/theory/tangent_kernels.md, eq. 4)."""
+
+
+def _rows(activation: Activation) -> Rule:
+    """The way to an activation's duals."""
+    closed = CLOSED.get(activation.name)
+    if closed is not None:
+        return closed
+    if activation.kinks:
+        return lambda q1, q2, c: _quadrature(activation, q1, q2, c)
+    return lambda q1, q2, c: _series(activation, q1, q2, c)
+
+
+# -- Hermite series -------------------------------------------------------------------------------------------------------
+
+
+def _series(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals:
+    """The series in rho, by Horner's rule; the coefficients are those of the distinct variances only."""
+    levels, place = np.unique(np.concatenate([q1.ravel(), q2.ravel()]), return_inverse=True)
+    at1, at2 = place[: q1.size].reshape(q1.shape), place[q1.size :].reshape(q2.shape)
+    values, slopes, left_out = coefficients(activation, levels)
+    rho = correlation(np.sqrt(q1), np.sqrt(q2), c)
+    # a variance of 0 has rho = 0, and only the first term is left: the mean of the slope
+    found = Duals(_horner(values, at1, at2, rho), _horner(slopes, at1, at2, rho))
+    # with much left out, the rule for the coefficients themselves is too short
+    doubtful = (left_out * np.abs(rho) ** len(slopes) > TOLERATED) | (left_out > RELIABLE)
+    if doubtful.any():
+        _correct(activation, found, doubtful, *np.broadcast_arrays(q1, q2, c))
+    return found
+
+
+def _correct(activation: Activation, found: Duals, doubtful: Array, q1: Array, q2: Array, c: Array) -> None:
+    """Replace the pairs for which the series is too short by averages over them, in place."""
+    if int(doubtful.sum()) > MOST_PAIRS:
+        raise ConvergenceError(
+            f"activation {activation.name!r} is too steep for inputs of variance {q1.max():.3g}: its Hermite series is too short for "
+            f"{int(doubtful.sum())} pairs; scale the inputs down or use an activation with a closed form",
+            estimate=found,
+        )
+    better = _quadrature(activation, q1[doubtful], q2[doubtful], c[doubtful])
+    found.value[doubtful], found.slope[doubtful] = better
+
+
+def _horner(table: Array, at1: Array, at2: Array, rho: Array) -> Array:
+    total = table[-1][at1] * table[-1][at2] + np.zeros_like(rho)
+    for row in table[-2::-1]:
+        total *= rho
+        total += row[at1] * row[at2]
+    return total
+
+
+def coefficients(activation: Activation, variances: Array) -> tuple[Array, Array, float]:
+    """Hermite coefficients of s(sqrt(q) z) and s'(sqrt(q) z), shape (degree, variances), and the share that they leave out.
+
+    The shortest of the series that leaves out at most 1e-13 of E s^2 and E s'^2, or the longest.
+
+    >>> values, slopes, left_out = coefficients(Activation("cube"), np.array([1.0]))
+    >>> (values[:5, 0].round(9) + 0.0).tolist(), left_out < 1e-13
+    ([0.0, 3.0, 0.0, 2.449489743, 0.0], True)
+    """
+    roots = np.sqrt(variances)
+    for degree in DEGREES:
+        nodes, weights = hermite_rule(round(2.5 * degree))
+        nodes, weights = nodes[weights > 0], weights[weights > 0]
+        basis = hermite_values(nodes, degree) * weights
+        points = nodes[:, None] * roots
+        function = np.asarray(activation(points), dtype=float)
+        values = basis @ function
+        slopes, square = _slopes(activation, basis, points, values, roots, weights)
+        whole = np.stack([weights @ function**2, square])
+        kept = np.stack([(values**2).sum(axis=0), (slopes**2).sum(axis=0)])
+        left_out = float(np.max((whole - kept) / np.where(whole > 0, whole, 1.0), initial=0.0))
+        if left_out <= LEFT_OUT:
+            break
+    return values, slopes, max(left_out, 0.0)
+
+
+def _slopes(
+    activation: Activation, basis: Array, points: Array, values: Array, roots: Array, weights: Array
+) -> tuple[Array, Array]:
+    """Coefficients and mean square of the derivative; without one, by parts: E s'(u) h_k = sqrt(k+1) a_{k+1} / sqrt(q)."""
+    try:
+        slope = np.asarray(activation.derivative(points), dtype=float)
+    except ValueError:
+        if not (roots > 0).all():
+            raise
+        found = np.sqrt(np.arange(1, len(values)))[:, None] * values[1:] / roots
+        return found, (found**2).sum(axis=0)
+    return basis @ slope, weights @ slope**2
+
+
+# -- quadrature -----------------------------------------------------------------------------------------------------------
+
+
+def _quadrature(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals:
+    """Averages over each pair, split at the kinks; equal pairs are averaged once."""
+    triples = np.stack([part.ravel() for part in np.broadcast_arrays(q1, q2, c)], axis=1)
+    distinct, place = np.unique(triples, axis=0, return_inverse=True)
+    if len(distinct) > MOST_PAIRS:
+        raise ValueError(
+            f"{len(distinct)} pairs are too many for quadrature: activations with kinks have fast kernels only for relu and abs; "
+            "use one of those, a smooth activation, or fewer inputs"
+        )
+    slope = _slope_of(activation, distinct[:, :2])
+    kinks = activation.kinks
+    pairs = [[_pair(f, float(a), float(b), float(cov), kinks) for f in (activation, slope)] for a, b, cov in distinct]
+    found = np.array(pairs)
+    shape = np.broadcast_shapes(q1.shape, q2.shape, c.shape)
+    return Duals(*(found[place.ravel(), part].reshape(shape) for part in range(2)))
+
+
+def _pair(function: Callable[[Any], Any], q1: float, q2: float, c: float, kinks: Kinks) -> float:
+    root1, root2 = math.sqrt(q1), math.sqrt(q2)
+    rho = float(correlation(np.array(root1), np.array(root2), np.array(c)))
+    if root1 * root2 == 0 and 0 in kinks:  # a Gaussian of variance 0 sits on the kink
+        return _both_sides(function, root1) * _both_sides(function, root2)
+
+    def product(x: Array, y: Array) -> Any:
+        return function(root1 * x) * function(root2 * y)
+
+    first, second = (tuple(kink / root for kink in kinks) if root > 0 else () for root in (root1, root2))
+    return float(pair_expectation(product, rho, kinks=(first, second), tolerance=1e-10))
+
+
+def _both_sides(function: Callable[[Any], Any], root: float) -> float:
+    """E f(root z), where f(0) is the mean of its two sides if root is 0."""
+    if root == 0:
+        tiny = np.finfo(float).tiny
+        return float(np.mean(np.asarray(function(np.array([-tiny, tiny])))))
+    return float(expectation(function, std=root))

@@ -1,0 +1,184 @@
+"""Tangent kernel and linearisation of any finite network: a JAX function of (parameters, inputs), or a PyTorch module.
+
+    K_ab(x, x') = sum over parameters of (d f_a(x)/d theta)(d f_b(x')/d theta), no prefactor (docs/theory/tangent_kernels.md, eq. 15).
+
+Two ways to it. With Jacobians, one array of parameters at a time, in blocks of inputs; or column by column, a product with J' and
+then one with J, which needs no memory beyond the network's own. Large networks take the second.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.models.autodiff import double_precision_jax
+
+__all__ = ["empirical_ntk", "linearize"]
+
+Array = NDArray[Any]
+Function = Callable[[Any, Any], Any]
+Method = Literal["auto", "jacobian", "columns"]
+
+LARGEST_JACOBIAN = 30_000_000
+"""Entries of a Jacobian (inputs x outputs x parameters of one array) beyond which columns are used."""
+
+
+def empirical_ntk(
+    f: Function | Any,
+    parameters: Any,
+    X: Any,
+    Y: Any = None,
+    *,
+    full: bool = False,
+    method: Method = "auto",
+    batch: int | None = None,
+) -> Array:
+    """The tangent kernel of a finite network between all inputs of X and of Y (or of X).
+
+    Parameters
+    ----------
+    f
+        A function of (parameters, inputs) written with JAX, whose result has one row per input, and one or more columns or none; or a
+        `torch.nn.Module` (then `parameters` is None and the module's own are used).
+    parameters
+        Its parameters: arrays in lists, tuples and dictionaries.
+    X, Y
+        Inputs, along the first axis.
+    full
+        Whether to return all pairs of outputs, shape (n, outputs, m, outputs); otherwise their trace over the number of outputs, (n, m).
+    method
+        "jacobian" (fast), "columns" (little memory), or "auto".
+    batch
+        Inputs whose derivatives are in memory at a time (default: all).
+
+    Examples
+    --------
+    >>> from limitlab.laws import fully_connected, ntk
+    >>> net, X = fully_connected(2, "relu"), np.eye(3)
+    >>> K = empirical_ntk(net.apply, net.start(np.random.default_rng(0), (3,), 20_000), X)
+    >>> bool(np.abs(K - ntk(X, layers=2)).max() < 0.02)
+    True
+    """
+    if _is_module(f):
+        blocks = _torch_kernel(f, X, X if Y is None else Y)
+    else:
+        blocks = _jax_kernel(f, parameters, X, X if Y is None else Y, method, batch)
+    return blocks if full else np.trace(blocks, axis1=1, axis2=3) / blocks.shape[1]
+
+
+def linearize(f: Function, parameters: Any) -> Function:
+    """The network linearised in its parameters: (theta, x) -> f(theta_0, x) + J(x) (theta - theta_0).
+
+    Parameters
+    ----------
+    f
+        A function of (parameters, inputs) written with JAX.
+    parameters
+        theta_0.
+
+    Examples
+    --------
+    >>> straight = linearize(lambda theta, x: theta**2 * x, 3.0)
+    >>> float(straight(4.0, 1.0))
+    15.0
+    """
+    jax = double_precision_jax()
+    start = jax.tree_util.tree_map(jax.numpy.asarray, parameters)
+
+    def straight(theta: Any, x: Any) -> Any:
+        moved = jax.tree_util.tree_map(lambda a, b: jax.numpy.asarray(a, dtype=b.dtype) - b, theta, start)
+        value, change = jax.jvp(lambda at: f(at, x), (start,), (moved,))
+        return value + change
+
+    return straight
+
+
+# -- JAX ------------------------------------------------------------------------------------------------------------------
+
+
+def _jax_kernel(f: Function, parameters: Any, X: Any, Y: Any, method: Method, batch: int | None) -> Array:
+    jax = double_precision_jax()
+    np_ = jax.numpy
+    theta = jax.tree_util.tree_map(np_.asarray, parameters)
+    first, second = np_.asarray(X), np_.asarray(Y)
+
+    def outputs(at: Any, x: Any) -> Any:
+        found = f(at, x)
+        return found.reshape(len(x), -1)
+
+    count = int(jax.eval_shape(outputs, theta, first).shape[1])
+    leaves = jax.tree_util.tree_leaves(theta)
+    size = batch or max(len(first), len(second))
+    if method not in ("auto", "jacobian", "columns"):
+        raise ValueError(f"method = {method!r} is not allowed: must be 'auto', 'jacobian' or 'columns'")
+    largest = size * count * max((leaf.size for leaf in leaves), default=0)
+    if method == "columns" or (method == "auto" and largest > LARGEST_JACOBIAN):
+        return _columns(jax, outputs, theta, first, second, count)
+    total = np.zeros((len(first), count, len(second), count))
+    for a in range(0, len(first), size):
+        for b in range(0, len(second), size):
+            total[a : a + size, :, b : b + size] = _jacobians(jax, outputs, theta, first[a : a + size], second[b : b + size])
+    return total
+
+
+def _jacobians(jax: Any, outputs: Function, theta: Any, X: Any, Y: Any) -> Array:
+    """The sum over arrays of parameters of J J', with the Jacobian of one array in memory at a time."""
+    leaves, structure = jax.tree_util.tree_flatten(theta)
+    total: Any = 0.0
+    for place in range(len(leaves)):
+
+        def single(leaf: Any, x: Any, place: int = place) -> Any:
+            parts = [*leaves[:place], leaf, *leaves[place + 1 :]]
+            return outputs(jax.tree_util.tree_unflatten(structure, parts), x[None])[0]
+
+        table = jax.vmap(jax.jacrev(single), (None, 0))
+        first = table(leaves[place], X)
+        first = first.reshape(*first.shape[:2], -1)
+        second = first if Y is X else table(leaves[place], Y).reshape(len(Y), first.shape[1], -1)
+        total = total + np.asarray(jax.numpy.einsum("iap,jbp->iajb", first, second))
+    return np.asarray(total)
+
+
+def _columns(jax: Any, outputs: Function, theta: Any, X: Any, Y: Any, count: int) -> Array:
+    """J_X (J_Y' e) for all unit vectors e."""
+
+    @jax.jit  # type: ignore[untyped-decorator]
+    def column(unit: Any) -> Any:
+        _, back = jax.vjp(lambda at: outputs(at, Y), theta)
+        return jax.jvp(lambda at: outputs(at, X), (theta,), (back(unit)[0],))[1]
+
+    units = np.eye(len(Y) * count).reshape(-1, len(Y), count)
+    found = np.stack([np.asarray(column(jax.numpy.asarray(unit))) for unit in units], axis=-1)
+    return found.reshape(len(X), count, len(Y), count)
+
+
+# -- PyTorch, where it is installed -----------------------------------------------------------------------------------------
+
+
+def _is_module(f: Any) -> bool:
+    return any(kind.__module__.startswith("torch.") and kind.__name__ == "Module" for kind in type(f).__mro__)
+
+
+def _torch_kernel(module: Any, X: Any, Y: Any) -> Array:
+    """The same sum for a `torch.nn.Module`, one array of parameters at a time."""
+    torch = importlib.import_module("torch")
+    names = dict(module.named_parameters())
+    fixed = {name: value.detach() for name, value in (*names.items(), *module.named_buffers())}
+    tables = [torch.as_tensor(table, dtype=next(iter(fixed.values())).dtype) for table in (X, Y)]
+
+    def jacobian(name: str, x: Any) -> Any:
+        def single(value: Any, row: Any) -> Any:
+            return torch.func.functional_call(module, {**fixed, name: value}, (row[None],)).reshape(-1)
+
+        found = torch.func.vmap(torch.func.jacrev(single), (None, 0))(fixed[name], x)
+        return found.reshape(*found.shape[:2], -1)
+
+    total: Any = 0.0
+    for name in names:
+        first, second = (jacobian(name, table) for table in tables)
+        total = total + torch.einsum("iap,jbp->iajb", first, second)
+    return np.asarray(total.detach().cpu().numpy(), dtype=float)

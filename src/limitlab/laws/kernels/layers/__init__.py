@@ -1,0 +1,1 @@
+"""Networks from parts: each layer maps a pair of kernels (infinite width) and a table of signals (finite width)."""

@@ -1,0 +1,145 @@
+"""A network of layers: its kernels between tables of inputs, in blocks, and the same network at finite width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limitlab.laws.kernels.layers.branches import Serial
+from limitlab.laws.kernels.layers.dense import Dense
+from limitlab.laws.kernels.layers.layer import Array, Kernels, Layer, Parameters, input_kernels
+from limitlab.laws.kernels.layers.nonlinear import Nonlinear
+
+__all__ = ["Network", "fully_connected"]
+
+
+class KernelPair(NamedTuple):
+    """NNGP and tangent kernel."""
+
+    nngp: Array
+    ntk: Array
+
+
+class Network:
+    """A network made of layers, infinitely wide (`nngp`, `ntk`, `kernels`) or of finite width (`start`, `apply`).
+
+    Parameters
+    ----------
+    layers
+        Layers in the order in which they act: `Dense`, `Convolution`, `Nonlinear`, `Residual`, `Parallel`, `Serial`, `AveragePool`,
+        `GlobalAverage`, `Flatten`, or any object with their three methods.
+
+    Notes
+    -----
+    Inputs are tables (inputs, channels), lines (inputs, positions, channels) or images (inputs, height, width, channels). The
+    network must end with one position: flatten or average before the last `Dense`.
+
+    Examples
+    --------
+    >>> net = Network(Dense(bias_std=0.3), Nonlinear("relu"), Dense(bias_std=0.3))
+    >>> X = np.array([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0]])
+    >>> net.ntk(X).round(6).tolist() == net.ntk(X, batch=1).round(6).tolist()
+    True
+
+    The same network with 100 neurons per layer:
+
+    >>> parameters = net.start(np.random.default_rng(0), X.shape[1:], width=100)
+    >>> net.apply(parameters, X).shape
+    (2, 100)
+    """
+
+    def __init__(self, *layers: Layer):
+        self.layers = Serial(*layers)
+
+    def kernels(self, X: ArrayLike, Y: ArrayLike | None = None, batch: int | None = None) -> KernelPair:
+        """NNGP and tangent kernel between all inputs of X and of Y (or of X).
+
+        Parameters
+        ----------
+        X, Y
+            Inputs.
+        batch
+            Inputs of each table that are compared at a time: less memory, the same numbers. None: as many as make temporary arrays
+            of a few million entries.
+        """
+        first = checked_inputs("X", X)
+        second = first if Y is None else checked_inputs("Y", Y)
+        if first.shape[1:] != second.shape[1:]:
+            raise ValueError(f"Y has inputs of shape {second.shape[1:]} and X of {first.shape[1:]}: both must have the same")
+        size = _batch(batch, first.shape)
+        nngp, ntk = (np.empty((len(first), len(second))) for _ in range(2))
+        for rows in _blocks(len(first), size):
+            for columns in _blocks(len(second), size):
+                if Y is None and columns.start > rows.start:
+                    continue  # the upper half is the mirror image
+                found = self._block(first[rows], second[columns])
+                nngp[rows, columns], ntk[rows, columns] = found.nngp[..., 0, 0], found.ntk[..., 0, 0]
+                if Y is None and columns.start < rows.start:
+                    nngp[columns, rows], ntk[columns, rows] = nngp[rows, columns].T, ntk[rows, columns].T
+        return KernelPair(nngp, ntk)
+
+    def _block(self, X: Array, Y: Array) -> Kernels:
+        found = self.layers.kernels(input_kernels(X, Y))
+        if found.nngp.shape[-1] != 1:
+            raise ValueError(
+                f"the network ends with {found.nngp.shape[-1]} positions: add Flatten or GlobalAverage before its end"
+            )
+        return found
+
+    def nngp(self, X: ArrayLike, Y: ArrayLike | None = None, batch: int | None = None) -> Array:
+        """Covariance of the outputs at the start; arguments as in `kernels`."""
+        return self.kernels(X, Y, batch).nngp
+
+    def ntk(self, X: ArrayLike, Y: ArrayLike | None = None, batch: int | None = None) -> Array:
+        """The tangent kernel; arguments as in `kernels`."""
+        return self.kernels(X, Y, batch).ntk
+
+    def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> Parameters:
+        """Parameters at the start of a network of finite width for inputs of this shape."""
+        return self.layers.start(rng, shape, width)[0]
+
+    def apply(self, parameters: Parameters, x: Any) -> Any:
+        """The outputs of the network of finite width (NumPy or JAX arrays)."""
+        return self.layers.apply(parameters, x)
+
+
+def fully_connected(
+    layers: int = 3, activation: Any = "relu", weight_std: float = 1.0, bias_std: float = 0.0, outputs: int | None = 1
+) -> Network:
+    """The network whose kernels are `limitlab.laws.nngp` and `ntk`, as layers.
+
+    >>> from limitlab.laws import ntk
+    >>> X = np.eye(3)
+    >>> bool(np.allclose(fully_connected(4, "erf").ntk(X), ntk(X, layers=4, activation="erf"), rtol=1e-12))
+    True
+    """
+    parts: list[Layer] = [Dense(weight_std, bias_std)]
+    for _ in range(layers - 1):
+        parts += [Nonlinear(activation), Dense(weight_std, bias_std)]
+    return Network(*parts[:-1], Dense(weight_std, bias_std, outputs))
+
+
+def checked_inputs(name: str, given: ArrayLike) -> Array:
+    """Inputs with at least an axis for themselves and one for channels, all finite."""
+    inputs = np.asarray(given, dtype=float)
+    if inputs.ndim < 2 or 0 in inputs.shape:
+        raise ValueError(f"{name} of shape {inputs.shape} is not allowed: must be (inputs, ..., channels), none of them 0")
+    if not np.isfinite(inputs).all():
+        raise ValueError(f"{name} is not allowed: input {int(np.argwhere(~np.isfinite(inputs))[0, 0])} is not finite")
+    return inputs
+
+
+def _batch(batch: int | None, shape: tuple[int, ...]) -> int:
+    positions = int(np.prod(shape[1:-1], dtype=int))
+    if batch is None:
+        return max(1, int(np.sqrt(2_000_000) / positions))
+    if batch < 1:
+        raise ValueError(f"batch = {batch!r} is not allowed: must be a whole number of at least 1")
+    return int(batch)
+
+
+def _blocks(length: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, length)) for start in range(0, length, size))

@@ -1,0 +1,332 @@
+"""Lazy training: a certificate that a two-layer network stays near its linearisation, and what a wide one does.
+
+Setting.  f(x) = (alpha/sqrt(m)) sum_j b_j s(<w_j, x>), b_j = +-1 fixed (half of each), w_j uniform unit vectors, only the w_j trained, by
+          gradient flow on |y - f|^2/(2n). s_min and s_max are the extreme singular values of the Jacobian at the start, Delta = |y - f_0|,
+          and L = alpha m^(-1/2) sup|s''| max|x_i| |X|_op bounds the Lipschitz constant of the Jacobian everywhere.
+Result.   docs/theory/lazy_training.md, equations (1)-(5): if 4 L Delta < s_min^2 then for all t
+
+              |y - f_t|^2 <= |y - f_0|^2 exp(-s_min^2 t/(2n)),      |theta_t - theta_0| <= 2 Delta/s_min,
+              |theta_t - thetabar_t| <= min(3 Delta/s_min, 28 L s_max^2 Delta^2/s_min^5).
+
+Limit.    m -> infinity at fixed data: the flow is that of the kernel K = alpha^2 E[s'(<w,x>) s'(<w,x'>)] <x,x'>.
+Status.   Theorem (Chizat, Oyallon and Bach 2019; Bartlett, Montanari and Rakhlin 2021, theorems 5.1 and 5.4); the constants are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.models.activations import NAMES, Activation
+from limitlab.models.lazy_networks import LazyNetworks, half_signs, unit_rows
+from limitlab.models.wide_networks import waves
+from limitlab.numerics.differences import difference
+from limitlab.numerics.unit_vectors import pair_averages, single_averages
+
+__all__ = ["LazyCertificate", "LazyTraining", "lazy_certificate"]
+
+Array = NDArray[Any]
+
+REACH = 20.0  # where the largest curvature of an activation is looked for
+RANK = 1e-10  # of s_max: a smaller s_min is 0
+
+
+@dataclass(frozen=True)
+class LazyCertificate:
+    """What can be said of a network before it is trained.
+
+    Attributes
+    ----------
+    sigma_min, sigma_max
+        Extreme singular values of the Jacobian at the start.
+    lipschitz
+        Bound on the Lipschitz constant of the Jacobian, everywhere.
+    residual
+        |y - f_0|.
+    ratio
+        4 L Delta / s_min^2: the certificate holds if it is below 1.
+    rate
+        The squared residual falls at least like exp(-rate t).
+    distance_bound, deviation_bound
+        Bounds on the distance from the start and from the linearised network, at all times.
+    """
+
+    sigma_min: float
+    sigma_max: float
+    lipschitz: float
+    residual: float
+    ratio: float
+    rate: float
+    distance_bound: float
+    deviation_bound: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the assumption of the theorem is fulfilled."""
+        return self.ratio < 1
+
+    @property
+    def linear_distance_bound(self) -> float:
+        """Bound on the distance of the linearised network from the start; needs no assumption."""
+        return self.residual / self.sigma_min
+
+    @property
+    def sharper_deviation_bound(self) -> float:
+        """The deviation bound before its terms were joined: min(3 Delta/s, (8 + 20 s_max^2/s^2) L Delta^2/s^3), s = s_min."""
+        s = self.sigma_min
+        second = (8 + 20 * (self.sigma_max / s) ** 2) * self.lipschitz * self.residual**2 / s**3
+        return min(3 * self.residual / s, second)
+
+
+def lazy_certificate(
+    X: ArrayLike, y: ArrayLike, W0: ArrayLike, scale: float, activation: Any, signs: ArrayLike | None = None
+) -> LazyCertificate:
+    """The certificate of a network at its start (eqs. 1-4).
+
+    Parameters
+    ----------
+    X, y
+        Training inputs (rows) and labels.
+    W0
+        First layer at the start, one neuron per row.
+    scale
+        alpha.
+    activation
+        s, with a bounded second derivative; derivatives that are not known are taken numerically.
+    signs
+        b_j; default: +1 for the first half of the neurons, -1 for the second.
+
+    Examples
+    --------
+    >>> X, W = 1.5 * waves(4, 5), waves(4000, 5, 3.0)
+    >>> W /= np.linalg.norm(W, axis=1, keepdims=True)
+    >>> found = lazy_certificate(X, np.cos(1.1 * np.arange(4)), W, 20.0, lambda u: np.tanh(u + 0.5))
+    >>> found.holds, round(found.ratio, 4), round(found.distance_bound, 4)
+    (True, 0.29, 0.3922)
+    """
+    inputs, labels, weights = (np.asarray(part, dtype=float) for part in (X, y, W0))
+    if inputs.ndim != 2 or labels.shape != (len(inputs),) or weights.ndim != 2 or weights.shape[1] != inputs.shape[1]:
+        raise ValueError(
+            f"X, y and W0 of shapes {inputs.shape}, {labels.shape}, {weights.shape} are not allowed: must be (n, d), (n,), (m, d)"
+        )
+    if not scale > 0:
+        raise ValueError(f"scale = {scale!r} is not allowed: must be above 0")
+    m, s = len(weights), with_derivatives(activation)
+    outer = half_signs(m) if signs is None else np.asarray(signs, dtype=float)
+    net = LazyNetworks(inputs, labels, weights, scale, s, outer)
+    values = np.linalg.eigvalsh(net.kernel())
+    low, high = np.sqrt(np.maximum(values[[0, -1]], 0.0))
+    if not low > RANK * high:
+        raise ValueError(
+            f"the Jacobian is rank deficient (singular values from {low:.2g} to {high:.2g}): fewer parameters than samples, or equal inputs"
+        )
+    lipschitz = scale / np.sqrt(m) * largest_curvature(s) * np.abs(outer).max()
+    lipschitz *= np.linalg.norm(inputs, axis=1).max() * np.linalg.norm(inputs, 2)
+    delta = float(np.linalg.norm(labels - net.outputs()))
+    deviation = min(3 * delta / low, 28 * lipschitz * high**2 * delta**2 / low**5)
+    return LazyCertificate(
+        *map(
+            float,
+            (
+                low,
+                high,
+                lipschitz,
+                delta,
+                4 * lipschitz * delta / low**2,
+                low**2 / (2 * len(labels)),
+                2 * delta / low,
+                deviation,
+            ),
+        )
+    )
+
+
+def with_derivatives(activation: Any) -> Activation:
+    """The activation with two derivatives; those that are not given are taken by finite differences of order 8.
+
+    >>> round(float(with_derivatives(lambda u: np.tanh(u + 0.5)).derivative(-0.5)), 10)
+    1.0
+    """
+    s = Activation(activation)
+    if s.kinks:
+        raise ValueError(
+            f"activation = {activation!r} is not allowed: it needs a bounded second derivative, and it has kinks"
+        )
+    first = _known(s.derivative) or difference(s)
+    second = _known(s.second_derivative) or difference(first)
+    if s.name in NAMES:
+        return s
+    return Activation(s.__call__, derivative=first, second_derivative=second, kinks=())
+
+
+def _known(slope: Any) -> Any:
+    """A derivative, if the activation has it."""
+    try:
+        slope(0.0)
+    except ValueError:
+        return None
+    return slope
+
+
+@lru_cache(maxsize=256)
+def largest_curvature(activation: Activation) -> float:
+    """sup |s''| over the line: the largest value on a fine grid, refined.
+
+    >>> round(largest_curvature(Activation("tanh")) / (4 / (3 * 3**0.5)), 12), largest_curvature(Activation("sin"))
+    (1.0, 1.0)
+    """
+    from scipy.optimize import minimize_scalar
+
+    def curvature(u: Any) -> Any:
+        return np.abs(activation.second_derivative(u)) + 0.0 * np.asarray(u)
+
+    grid = np.linspace(-REACH, REACH, 8001)
+    values = curvature(grid)
+    far = float(curvature(np.array([-10 * REACH, -3 * REACH, 3 * REACH, 10 * REACH])).max())
+    if not far <= 1.001 * values.max():
+        raise ValueError(f"activation = {activation.name!r} is not allowed: it needs a bounded second derivative")
+    top = float(grid[values.argmax()])
+    width = grid[1] - grid[0]
+    options = dict(bounds=(top - width, top + width), method="bounded", options={"xatol": 1e-10})
+    refined = minimize_scalar(lambda u: -float(curvature(u)), **options)
+    return max(float(values.max()), float(-refined.fun))
+
+
+# -- the law --------------------------------------------------------------------------------------------------------------
+
+
+class LazyTraining(Law):
+    """How fast does a wide two-layer network fit its data, how far do its weights travel, and is it certified to stay lazy?
+
+    Examples
+    --------
+    >>> law = LazyTraining(scale=2.0, times=(0.0, 1.0, 3.0))
+    >>> law.theory().train_error.values.round(4).tolist()
+    [1.6224, 0.0241, 0.0008]
+    """
+
+    status = "theorem"
+    regime = "width -> infinity at fixed data and times"
+    assumptions = (
+        "an activation with a bounded second derivative that is neither even nor odd about 0",
+        "second-layer weights +1 and -1 in equal numbers, not trained; gradient flow",
+    )
+    references = ("chizat2019lazy", "bartlett2021deep")
+    observables = {
+        "smallest_singular_value": observable(
+            "smallest singular value of the Jacobian at the start", r"s_{\min}", scalar=True
+        ),
+        "largest_singular_value": observable(
+            "largest singular value of the Jacobian at the start", r"s_{\max}", scalar=True
+        ),
+        **shared("train_error"),
+        "squared_distance": observable("squared distance of the weights from the start", r"|\theta_t-\theta_0|^2"),
+    }
+    extras = {
+        "certified_ratio": observable(
+            "4 L Delta / s_min^2, below 1 where the certificate holds", r"4L\Delta/s_{\min}^2", scalar=True
+        ),
+        "distance_bound": observable("certified distance from the start", r"2\Delta/s_{\min}", scalar=True),
+        "deviation_bound": observable("certified distance from the linearised network", "", scalar=True),
+        "squared_deviation": observable("squared distance from the linearised network", r"|\theta_t-\bar\theta_t|^2"),
+    }
+    size_meaning = "width m, an even number"
+    default_sizes = (40, 80, 160)
+    default_seeds = 30
+
+    scale: float = parameter(1.0, "scale of the output", symbol=r"\alpha", above=0, scale="log")
+    activation: Activation = parameter("softplus", "activation of the neurons", symbol=r"\sigma")
+    samples: int = parameter(6, "number of samples", note="in fixed places", symbol="n", least=1)
+    dimension: int = parameter(12, "dimension", note="of the inputs", symbol="d", least=3)
+    label_size: float = parameter(1.0, "largest label", symbol="y", above=0)
+    antisymmetric: bool = parameter(
+        False, "whether every neuron has a partner of opposite sign, so that the output starts at 0"
+    )
+    times: float | tuple[float, ...] = parameter(
+        (0.0, 1.0, 4.0), "times", note="of the gradient flow", symbol="t", kind="coordinate", least=0, scale="log"
+    )
+    networks: int = parameter(20, "networks trained in one draw", kind="experiment", least=1)
+
+    @model_validator(mode="after")
+    def _curved(self) -> Self:
+        largest_curvature(with_derivatives(self.activation))
+        return self
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Both starts, two activations, scales and labels that are not 1."""
+        return [
+            cls(scale=1.4, label_size=3.0, times=(0.0, 0.6, 2.4), networks=30),
+            cls(
+                scale=2.5,
+                label_size=2.0,
+                activation="gelu",
+                samples=5,
+                dimension=10,
+                antisymmetric=True,
+                times=(0.05, 0.2, 0.8),
+            ),
+        ]
+
+    def data(self) -> tuple[Array, Array]:
+        """Inputs with entries of variance 1, and labels: fixed waves."""
+        return np.sqrt(2) * waves(self.samples, self.dimension), self.label_size * np.cos(1.1 * np.arange(self.samples))
+
+    def limits(self, radial: int = 20) -> tuple[Array, Array]:
+        """Covariance of the outputs at the start and tangent kernel, at infinite width (eqs. 6-7)."""
+        X, _ = self.data()
+        s = with_derivatives(self.activation)
+        kernel = self.scale**2 * pair_averages(s.derivative, X, radial) * (X @ X.T)
+        if self.antisymmetric:
+            return np.zeros_like(kernel), kernel
+        mean = single_averages(s, X, radial)
+        return self.scale**2 * (pair_averages(s, X, radial) - np.outer(mean, mean)), kernel
+
+    def predicted(self, times: Array) -> Values:
+        """Kernel gradient flow from a Gaussian start, averaged."""
+        y, n = self.data()[1], self.samples
+        covariance, kernel = self.limits()
+        values, vectors = np.linalg.eigh(kernel)
+        energy = (vectors.T @ y) ** 2 + np.einsum(
+            "ik,ij,jk->k", vectors, covariance, vectors
+        )  # E of squared residuals at the start
+        left = np.exp(-values * times[:, None] / n)
+        return dict(
+            smallest_singular_value=np.sqrt(values[0]),
+            largest_singular_value=np.sqrt(values[-1]),
+            train_error=(left**2 * energy).sum(axis=1) / n,
+            squared_distance=((1 - left) ** 2 / values * energy).sum(axis=1),
+            accuracy=1e-10,
+        )
+
+    def measured(self, draw: Draw, times: Array) -> Values:
+        """Networks trained by gradient flow, each with its certificate."""
+        nets = self.start(draw)
+        flow = nets.flow(times)
+        values = np.linalg.eigvalsh(nets.kernel())
+        certificates = [self.certificate(weights) for weights in nets.weights]
+        return dict(
+            smallest_singular_value=np.sqrt(values[:, 0]).mean(),
+            largest_singular_value=np.sqrt(values[:, -1]).mean(),
+            train_error=flow.train_error.mean(axis=0),
+            squared_distance=flow.squared_distance.mean(axis=0),
+            squared_deviation=flow.squared_deviation.mean(axis=0),
+            certified_ratio=np.mean([one.ratio for one in certificates]),
+            distance_bound=np.mean([one.distance_bound for one in certificates]),
+            deviation_bound=np.mean([one.deviation_bound for one in certificates]),
+        )
+
+    def start(self, draw: Draw) -> LazyNetworks:
+        """The networks of a draw, before they are trained."""
+        weights = unit_rows(draw.rng, self.networks, draw.size, self.dimension, self.antisymmetric)
+        return LazyNetworks(*self.data(), weights, self.scale, with_derivatives(self.activation))
+
+    def certificate(self, weights: Array) -> LazyCertificate:
+        """The certificate of one network on the law's data."""
+        return lazy_certificate(*self.data(), weights, self.scale, self.activation)

@@ -1,0 +1,61 @@
+"""Kernels of wide networks as kernel objects of scikit-learn: for `KernelRidge`, `SVC`, `GaussianProcessRegressor`, `Forecast`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Kernel
+
+from limitlab.laws.kernels.deep import nngp, ntk
+
+__all__ = ["NetworkKernel"]
+
+Array = NDArray[Any]
+
+
+class NetworkKernel(Kernel):  # type: ignore[misc]
+    """NNGP or tangent kernel of a fully connected network, usable wherever scikit-learn takes a kernel.
+
+    Parameters
+    ----------
+    kind
+        "ntk" or "nngp".
+    layers, activation, weight_std, bias_std
+        As in `limitlab.laws.ntk`.
+
+    Examples
+    --------
+    >>> from sklearn.kernel_ridge import KernelRidge
+    >>> X, y = np.eye(4), np.array([1.0, 2.0, 3.0, 4.0])
+    >>> KernelRidge(alpha=1e-9, kernel=NetworkKernel(layers=2)).fit(X, y).predict(X).round(4).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+
+    def __init__(
+        self,
+        kind: Literal["ntk", "nngp"] = "ntk",
+        layers: int = 3,
+        activation: Any = "relu",
+        weight_std: float = 1.0,
+        bias_std: float = 0.0,
+    ):
+        self.kind, self.layers, self.activation = kind, layers, activation
+        self.weight_std, self.bias_std = weight_std, bias_std
+
+    def __call__(self, X: Array, Y: Array | None = None, eval_gradient: bool = False) -> Any:
+        """The kernel between the rows of two tables; it has no parameters that scikit-learn tunes."""
+        if self.kind not in ("ntk", "nngp"):
+            raise ValueError(f"kind = {self.kind!r} is not allowed: must be 'ntk' or 'nngp'")
+        compare = ntk if self.kind == "ntk" else nngp
+        found = compare(X, Y, self.layers, self.activation, self.weight_std, self.bias_std)
+        return (found, np.empty((len(X), len(X), 0))) if eval_gradient else found
+
+    def diag(self, X: Array) -> Array:
+        """The kernel of every row with itself."""
+        return np.array([self(row[None])[0, 0] for row in np.asarray(X)])
+
+    def is_stationary(self) -> bool:
+        """Whether the kernel depends on differences only: it does not."""
+        return False

@@ -1,0 +1,1 @@
+"""Uniform convergence and real networks."""

@@ -1,0 +1,106 @@
+"""Double descent in width on real images: networks trained to interpolation over a sweep of widths.
+
+With n training images (n times the outputs residuals) and p parameters, the test error of networks trained to the end has a peak near p = n
+and falls again beyond it; the train loss drops by ten orders of magnitude there (docs/theory/interpolating_networks.md, section 3).
+An observation, not a theorem: `WidthDoubleDescent` is the law of where the second descent ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.models.image_tasks import Images, Labels, Task, image_task
+from limitlab.models.levenberg import ITERATIONS, Loss, TanhNetwork, levenberg_marquardt
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["width_double_descent"]
+
+Array = NDArray[Any]
+
+
+def width_double_descent(
+    widths: Sequence[int],
+    samples: int = 300,
+    flips: float = 0.1,
+    depth: int = 2,
+    loss: Loss = "square",
+    seeds: int | Sequence[int] = 5,
+    *,
+    images: Images = "digits",
+    labels: Labels = "parity",
+    components: int = 10,
+    iterations: int = ITERATIONS,
+) -> xr.Dataset:
+    """Train networks of many widths to interpolation (Levenberg-Marquardt, double precision) and measure them.
+
+    Parameters
+    ----------
+    widths
+        Neurons N of every hidden layer. Two layers of one output have p = N (d + 2) + 1 parameters.
+    samples, flips
+        Training images, and the share of them with a wrong label.
+    depth
+        Number of weight matrices, at least 2.
+    loss
+        "square", or "squared_hinge": mean max(0, 1 - y f)^2, in which only unsatisfied margins count.
+    seeds
+        How many splits and starts, or their seeds.
+    images, labels, components
+        As in `limitlab.models.image_tasks.image_task`: "digits" or "mnist", "parity" or "classes", principal components kept.
+    iterations
+        Most iterations of a training.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over `width` and `seed`: `train_loss` and `test_loss` (mean loss, on right labels), `test_classification_error`, `unsatisfied`
+        (residuals that are not 0); over `width`: `parameters_over_samples` (per residual).
+
+    Examples
+    --------
+    >>> found = width_double_descent([2, 30], samples=60, seeds=2)
+    >>> found.train_loss.sizes, bool((found.train_loss.sel(width=30) < 1e-10).all())
+    (Frozen({'width': 2, 'seed': 2}), True)
+    """
+    import xarray as xr
+
+    if not len(widths) or min(widths) < 1:
+        raise ValueError(f"widths = {list(widths)!r} are not allowed: must be whole numbers of at least 1")
+    if depth < 2:
+        raise ValueError(f"depth = {depth!r} is not allowed: must be a whole number of at least 2 (weight matrices)")
+    if loss not in ("square", "squared_hinge"):
+        raise ValueError(f"loss = {loss!r} is not allowed: must be 'square' or 'squared_hinge'")
+    numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    found: dict[str, list[list[float]]] = {}
+    networks = [TanhNetwork((components, *(int(width),) * (depth - 1), 1 if labels == "parity" else 10)) for width in widths]
+    tasks = [image_task(images, samples, flips, components, seed, labels) for seed in numbers]
+    for network in networks:
+        runs = [
+            _trained(network, task, loss, np.random.default_rng([seed, network.widths[1]]), iterations)
+            for seed, task in zip(numbers, tasks, strict=True)
+        ]
+        for name in runs[0]:
+            found.setdefault(name, []).append([run[name] for run in runs])
+    residuals = tasks[0].y.size
+    data: dict[str, Any] = {name: (("width", "seed"), np.array(table)) for name, table in found.items()}
+    data["parameters_over_samples"] = ("width", np.array([network.parameters / residuals for network in networks]))
+    return xr.Dataset(data, {"width": list(map(int, widths)), "seed": numbers})
+
+
+def _trained(network: TanhNetwork, task: Task, loss: Loss, rng: np.random.Generator, iterations: int) -> dict[str, float]:
+    fit = levenberg_marquardt(network, network.start(rng), task.X, task.y, loss, iterations=iterations)
+    f = network.outputs(fit.theta, task.X_test)
+    gap = task.y_test - f if loss == "square" else np.maximum(0.0, 1 - task.y_test * f)
+    wrong = f * task.y_test <= 0 if f.shape[1] == 1 else f.argmax(axis=1) != task.y_test.argmax(axis=1)
+    return dict(
+        train_loss=fit.loss,
+        test_loss=float(np.mean(gap**2)),
+        test_classification_error=float(np.mean(wrong)),
+        unsatisfied=float(fit.unsatisfied),
+    )

@@ -1,0 +1,169 @@
+"""Networks on images trained until they interpolate: where the descent after the interpolation threshold ends.
+
+Setting.  f = a tanh(W x/sqrt(d) + b)/sqrt(N) + c (deeper with more `layers`) on whitened principal components of images, labels +-1 for
+          even and odd digits, a share of them wrong. All p parameters are trained by Levenberg-Marquardt until |y - f|^2/n < 1e-12.
+Limit.    N -> infinity (the size) at fixed data. All steps lie in the row space of the Jacobian, which no longer moves: training ends at
+          the interpolant nearest to the start, kernel regression with the tangent kernel.
+Result.   docs/theory/interpolating_networks.md, equations (1)-(4). With A = (-k K^-1, 1), f(x) is Gaussian over starts with mean k K^-1 y
+          and variance A Sigma A'. Over random labels besides, E f^2 = |k K^-1|^2 + A Sigma A', and every second label is predicted wrongly.
+Status.   Theorem for the limit (Jacot et al. 2018; Lee et al. 2019); the peak at p = n is an observation (Belkin et al. 2019;
+          Spigler et al. 2019).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.kernels.deep import nngp, ntk
+from limitlab.models.image_tasks import Images, Task, image_task
+from limitlab.models.levenberg import TanhNetwork, levenberg_marquardt
+
+__all__ = ["RandomLabels", "WidthDoubleDescent"]
+
+Array = NDArray[Any]
+
+TESTS = 400  # images on which the error is measured
+
+
+class Interpolating(Law):
+    """What the two laws share: images, networks, kernels."""
+
+    status = "theorem"
+    regime = "width -> infinity at fixed data, far beyond the interpolation threshold p = n"
+    assumptions = (
+        "two or more layers of tanh with Gaussian start, all parameters trained to interpolation",
+        "every step in the row space of the Jacobian (Levenberg-Marquardt, gradient descent)",
+    )
+    references = ("belkin2019reconciling", "spigler2019jamming", "zhang2017understanding", "jacot2018neural")
+    observables = shared("train_error", "excess_risk", "classification_error")
+    extras = {"mean_square": observable("mean square of the output on test images", r"\overline{f^2}")}
+    size_meaning = "number of neurons N of every hidden layer"
+    default_sizes = (150, 300, 600)
+    default_seeds = 150
+
+    images: Images = parameter("digits", "images of digits", note="digits or mnist")
+    samples: int = parameter(60, "number of samples", note="training images", symbol="n", least=2, most=1000)
+    components: int = parameter(10, "principal components kept of the images", symbol="d", least=1, most=60)
+    layers: int = parameter(2, "number of weight matrices", symbol="L", least=2, most=20)
+    data_seed: int = parameter(0, "seed of the fixed data set", least=0)
+
+    def task(self) -> Task:
+        """The data."""
+        return image_task(self.images, self.samples, self.flipped(), self.components, self.data_seed, tests=TESTS)
+
+    def flipped(self) -> float:
+        """The share of wrong labels."""
+        return 0.0
+
+    def regression(self) -> tuple[Array, Array]:
+        """k K^-1 from training to test images, and the variance over starts at the test images (eq. 2)."""
+        task = self.task()
+        n, points = self.samples, np.vstack([task.X, task.X_test])
+        theta = ntk(points, points[:n], self.layers, "tanh", 1.0, 1.0)
+        sigma = nngp(points, None, self.layers, "tanh", 1.0, 1.0) - 1.0  # the last bias starts at 0
+        gains = np.linalg.solve(theta[:n], theta[n:].T).T
+        start = (
+            np.diagonal(sigma)[n:] - 2 * (gains * sigma[n:, :n]).sum(axis=1) + ((gains @ sigma[:n, :n]) * gains).sum(axis=1)
+        )
+        return gains, np.maximum(start, 0.0)
+
+    def trained(self, draw: Draw, labels: Array) -> Values:
+        """One network, trained from a random start on these labels, against the right test labels."""
+        task = self.task()
+        network = TanhNetwork((self.components, *(draw.size,) * (self.layers - 1), 1))
+        fit = levenberg_marquardt(network, network.start(draw.rng), task.X, labels)
+        f = network.outputs(fit.theta, task.X_test)
+        return dict(
+            train_error=fit.loss,
+            excess_risk=np.mean((f - task.y_test) ** 2),
+            classification_error=np.mean(f * task.y_test < 0),
+            mean_square=np.mean(f**2),
+        )
+
+
+class WidthDoubleDescent(Interpolating):
+    """Where does the second descent of the test error end as a network on images gets wider and wider?
+
+    Examples
+    --------
+    >>> found = WidthDoubleDescent(flips=0.1).theory()
+    >>> round(float(found.excess_risk), 4), round(float(found.classification_error), 4)
+    (0.5409, 0.1688)
+    """
+
+    flips: float = parameter(0.1, "share of training labels that are flipped", symbol=r"\phi", least=0, most=1)
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Wrong labels, two and three layers, both sets of images."""
+        return [
+            cls(samples=20, components=30, flips=0.1),
+            cls(images="mnist", samples=15, components=30, flips=0.2, layers=3, data_seed=1),
+        ]
+
+    def flipped(self) -> float:
+        """The share of wrong labels."""
+        return self.flips
+
+    def predicted(self) -> Values:
+        """Gaussian over starts, with the labels as they are."""
+        from scipy.special import ndtr
+
+        gains, variance = self.regression()
+        task = self.task()
+        mean, right = gains @ task.y[:, 0], task.y_test[:, 0]
+        margin = right * mean / np.sqrt(np.maximum(variance, np.finfo(float).tiny))
+        return dict(
+            train_error=0.0,
+            excess_risk=np.mean((mean - right) ** 2 + variance),
+            classification_error=np.mean(ndtr(-margin)),
+            accuracy=5e-10,
+        )
+
+    def measured(self, draw: Draw) -> Values:
+        """One network."""
+        return self.trained(draw, self.task().y)
+
+
+class RandomLabels(Interpolating):
+    """What does a very wide network do with labels that mean nothing?
+
+    Examples
+    --------
+    >>> found = RandomLabels().theory()
+    >>> float(found.train_error), float(found.classification_error), round(float(found.excess_risk), 3)
+    (0.0, 0.5, 1.709)
+    """
+
+    observables = {**shared("train_error", "excess_risk"), **shared("classification_error", rate=math.inf)}
+    default_seeds = 300
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Both sets of images."""
+        return [cls(samples=15, components=30), cls(images="mnist", samples=20, components=30, data_seed=1)]
+
+    def predicted(self) -> Values:
+        """Averaged over labels and starts: nothing correlates with the right labels."""
+        gains, variance = self.regression()
+        return dict(
+            train_error=0.0,
+            excess_risk=1 + np.mean((gains**2).sum(axis=1) + variance),
+            classification_error=0.5,
+            accuracy=5e-10,
+        )
+
+    def measured(self, draw: Draw) -> Values:
+        """One network on labels drawn by tossing coins.
+
+        With labels and last layer times -1 the same training gives -f, a draw of the same probability: the squared error is the
+        mean of both.
+        """
+        labels = 1.0 - 2.0 * draw.rng.integers(0, 2, (self.samples, 1))
+        found = self.trained(draw, labels)
+        return {**found, "excess_risk": 1 + found["mean_square"]}

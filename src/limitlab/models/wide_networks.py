@@ -1,0 +1,128 @@
+"""Fully connected networks of finite width, many side by side: outputs, tangent kernels layer by layer, gradient descent.
+
+    h^1 = w x W^0 / sqrt(d) + b B^0,   h^(k+1) = w s(h^k) W^k / sqrt(m) + b B^k,   f = h^L,
+
+with independent N(0, 1) entries of W and B at the start, all of them trained. All arrays have a first axis for the networks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.models.activations import Activation
+
+Array = NDArray[Any]
+
+
+@dataclass
+class DeepNetworks:
+    """Several networks of one architecture; training changes them in place.
+
+    Attributes
+    ----------
+    weights, biases
+        One array per layer: shapes (networks, inputs, outputs) and (networks, 1, outputs).
+    activation
+        s.
+    weight_std, bias_std
+        w and b.
+
+    Examples
+    --------
+    >>> nets = DeepNetworks.start(np.random.default_rng(0), 5, (3, 8, 8, 1), Activation("tanh"), 1.0, 0.1)
+    >>> nets.outputs(np.eye(3)).shape, nets.tangent_kernel(np.eye(3)).shape
+    ((5, 3, 1), (5, 3, 3))
+    """
+
+    weights: list[Array]
+    biases: list[Array]
+    activation: Activation
+    weight_std: float
+    bias_std: float
+
+    @classmethod
+    def start(
+        cls,
+        rng: np.random.Generator,
+        networks: int,
+        widths: tuple[int, ...],
+        activation: Activation,
+        weight_std: float,
+        bias_std: float,
+    ) -> Self:
+        """Networks with standard Gaussian parameters; `widths` goes from the input's dimension to the number of outputs."""
+        pairs = list(pairwise(widths))
+        weights = [rng.standard_normal((networks, inputs, outputs)) for inputs, outputs in pairs]
+        biases = [rng.standard_normal((networks, 1, outputs)) for _, outputs in pairs]
+        return cls(weights, biases, activation, weight_std, bias_std)
+
+    def with_mirror_images(self) -> DeepNetworks:
+        """The networks and their mirror images (last layer times -1): as likely, with the same kernels and the opposite outputs."""
+        weights = [np.concatenate([part, part]) for part in self.weights[:-1]]
+        biases = [np.concatenate([part, part]) for part in self.biases[:-1]]
+        weights.append(np.concatenate([self.weights[-1], -self.weights[-1]]))
+        biases.append(np.concatenate([self.biases[-1], -self.biases[-1]]))
+        return DeepNetworks(weights, biases, self.activation, self.weight_std, self.bias_std)
+
+    def signals(self, X: Array) -> tuple[list[Array], list[Array]]:
+        """What goes into every layer, per square root of its size, and what comes out: s(h^k)/sqrt(m) and h^(k+1)."""
+        signal = np.broadcast_to(X / np.sqrt(X.shape[-1]), (len(self.weights[0]), *X.shape))
+        ins, outs = [], []
+        for weights, biases in zip(self.weights, self.biases, strict=True):
+            ins.append(signal)
+            outs.append(self.weight_std * (signal @ weights) + self.bias_std * biases)
+            signal = self.activation(outs[-1]) / np.sqrt(weights.shape[-1])
+        return ins, outs
+
+    def outputs(self, X: Array) -> Array:
+        """f at the rows of X, shape (networks, rows, outputs)."""
+        return self.signals(X)[1][-1]
+
+    def last_hidden(self, X: Array) -> Array:
+        """What goes into the last layer: its covariance decides the outputs over draws of the last layer."""
+        return self.signals(X)[0][-1]
+
+    def backward(self, outs: list[Array], slopes: Array) -> list[Array]:
+        """Derivatives of sum(slopes x f) with respect to what comes out of every layer."""
+        found = [slopes]
+        for weights, out in zip(self.weights[:0:-1], outs[-2::-1], strict=True):
+            back = self.weight_std / np.sqrt(weights.shape[1]) * (found[0] @ weights.swapaxes(1, 2))
+            found.insert(0, back * self.activation.derivative(out))
+        return found
+
+    def tangent_kernel(self, X: Array, output: int = 0) -> Array:
+        """The sum over parameters of products of derivatives of one output, shape (networks, rows, rows).
+
+        By layers: (Gram matrix of what goes in) x (Gram matrix of what comes back), so that no derivative is stored for itself.
+        """
+        ins, outs = self.signals(X)
+        slopes = np.zeros_like(outs[-1])
+        slopes[..., output] = 1.0
+        total = np.zeros((len(self.weights[0]), len(X), len(X)))
+        for signal, back in zip(ins, self.backward(outs, slopes), strict=True):
+            forward = self.weight_std**2 * (signal @ signal.swapaxes(1, 2)) + self.bias_std**2
+            total += forward * (back @ back.swapaxes(1, 2))
+        return total
+
+    def descend(self, X: Array, y: Array, step: float) -> None:
+        """One step of gradient descent on |y - f|^2 / (2n), in place."""
+        ins, outs = self.signals(X)
+        slopes = (outs[-1] - y[:, None]) / len(X)
+        for layer, back in enumerate(self.backward(outs, slopes)):
+            self.weights[layer] -= step * self.weight_std * (ins[layer].swapaxes(1, 2) @ back)
+            self.biases[layer] -= step * self.bias_std * back.sum(axis=1, keepdims=True)
+
+
+def waves(rows: int, columns: int, shift: float = 0.0) -> Array:
+    """A fixed table of numbers between -1 and 1 without symmetries: sin(1 + 1.7 i + 2.3 a + 0.5 i a + shift).
+
+    >>> waves(1, 2).round(6).tolist()
+    [[0.841471, -0.157746]]
+    """
+    i, a = np.arange(rows)[:, None], np.arange(columns)
+    return np.sin(1 + 1.7 * i + 2.3 * a + 0.5 * i * a + shift)

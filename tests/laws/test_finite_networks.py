@@ -1,0 +1,168 @@
+"""Finite networks: empirical tangent kernels, linearisation, backpropagation by hand, kernels in scikit-learn and Forecast."""
+
+import numpy as np
+import pytest
+
+from limitlab import Forecast
+from limitlab.laws import (
+    Convolution,
+    Dense,
+    GlobalAverage,
+    Network,
+    NetworkKernel,
+    Nonlinear,
+    empirical_ntk,
+    fully_connected,
+    linearize,
+    nngp,
+    ntk,
+)
+from limitlab.models.activations import Activation
+from limitlab.models.datasets import digits
+from limitlab.models.wide_networks import DeepNetworks, waves
+
+X = waves(4, 3)
+
+
+def network(outputs=2, width=15):
+    net = Network(Dense(1.1, 0.3), Nonlinear("tanh"), Dense(1.2, 0.1, outputs))
+    return net, net.start(np.random.default_rng(0), (3,), width)
+
+
+def test_three_ways_to_the_same_kernel():
+    net, parameters = network()
+    Y = waves(3, 3, 1.0)
+    ways = [
+        empirical_ntk(net.apply, parameters, X, Y, full=True, method="jacobian"),
+        empirical_ntk(net.apply, parameters, X, Y, full=True, method="columns"),
+        empirical_ntk(net.apply, parameters, X, Y, full=True, batch=2),
+    ]
+    assert ways[0].shape == (4, 2, 3, 2)
+    for other in ways[1:]:
+        np.testing.assert_allclose(other, ways[0], atol=1e-12)
+    np.testing.assert_allclose(empirical_ntk(net.apply, parameters, X, Y), np.einsum("iaja->ij", ways[0]) / 2, atol=1e-12)
+    with pytest.raises(ValueError, match="method = 'fast' is not allowed"):
+        empirical_ntk(net.apply, parameters, X, method="fast")
+
+
+def test_layerwise_products_are_the_kernel_of_all_derivatives():
+    """Backpropagation by hand against automatic differentiation."""
+    nets = DeepNetworks.start(np.random.default_rng(1), 2, (3, 10, 10, 1), Activation("tanh"), 1.3, 0.4)
+    net = fully_connected(3, "tanh", 1.3, 0.4)
+    for k in range(2):
+        parts = [[w[k], b[k, 0]] for w, b in zip(nets.weights, nets.biases, strict=True)]
+        parameters = [parts[0], (), parts[1], (), parts[2]]
+        np.testing.assert_allclose(nets.outputs(X)[k], net.apply(parameters, X), atol=1e-12)
+        np.testing.assert_allclose(nets.tangent_kernel(X)[k], empirical_ntk(net.apply, parameters, X), atol=1e-11)
+
+
+def test_a_step_of_descent_follows_the_kernel():
+    nets = DeepNetworks.start(np.random.default_rng(1), 2, (3, 10, 10, 1), Activation("tanh"), 1.3, 0.4)
+    y, before, kernel = np.cos(np.arange(4.0)), nets.outputs(X)[..., 0], nets.tangent_kernel(X)
+    nets.descend(X, y, 1e-7)
+    np.testing.assert_allclose(
+        (nets.outputs(X)[..., 0] - before) / 1e-7, -((kernel @ (before - y)[..., None])[..., 0]) / 4, atol=1e-4
+    )
+    mirrored = nets.with_mirror_images()
+    np.testing.assert_allclose(mirrored.outputs(X)[2:], -nets.outputs(X), atol=1e-14)
+    np.testing.assert_allclose(mirrored.tangent_kernel(X)[2:], nets.tangent_kernel(X), atol=1e-12)
+
+
+def test_linearisation_touches_at_the_start_and_has_the_same_kernel():
+    net, parameters = network(outputs=1)
+    straight = linearize(net.apply, parameters)
+    np.testing.assert_allclose(straight(parameters, X), net.apply(parameters, X), atol=1e-13)
+    moved = [[part + 0.1 for part in layer] if len(layer) else () for layer in parameters]
+    far = [[part + 0.2 for part in layer] if len(layer) else () for layer in parameters]
+    start = np.asarray(net.apply(parameters, X))
+    np.testing.assert_allclose(straight(far, X) - start, 2 * (straight(moved, X) - start), atol=1e-10)
+    np.testing.assert_allclose(empirical_ntk(straight, moved, X), empirical_ntk(net.apply, parameters, X), atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["residual", "convolutional"])
+def test_wide_networks_have_the_tangent_kernel_of_the_limit(kind):
+    from limitlab.laws import Residual
+
+    if kind == "residual":
+        net, shape = Network(Dense(), Residual(Nonlinear("erf"), Dense(1.4, 0.2)), Nonlinear("erf"), Dense(1, 0.1, 1)), (3,)
+    else:
+        net, shape = Network(Convolution(3, 1.2, 0.3), Nonlinear("erf"), GlobalAverage(), Dense(1, 0.1, 1)), (4, 2)
+    inputs = waves(2, int(np.prod(shape)), 0.3).reshape(2, *shape)
+    draws = [
+        empirical_ntk(net.apply, net.start(np.random.default_rng(seed), shape, 200), inputs, method="columns")
+        for seed in range(8)
+    ]
+    mean, error = np.mean(draws, axis=0), np.std(draws, axis=0, ddof=1) / np.sqrt(len(draws))
+    limit = net.ntk(inputs)
+    assert (np.abs(mean - limit) < 5 * error + 0.02 * np.abs(limit)).all()
+    assert (error < 0.1 * np.abs(limit).max()).all()
+
+
+def test_pytorch_modules():
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Sequential(torch.nn.Linear(3, 7), torch.nn.Tanh(), torch.nn.Linear(7, 2)).double()
+    K = empirical_ntk(module, None, X, full=True)
+    rows = []
+    for x in X:
+        for k in range(2):
+            module.zero_grad()
+            module(torch.as_tensor(x)[None])[0, k].backward()
+            rows.append(np.concatenate([p.grad.numpy().ravel() for p in module.parameters()]))
+    J = np.array(rows)
+    np.testing.assert_allclose(K.reshape(8, 8), J @ J.T, atol=1e-10)
+
+
+# -- scikit-learn and Forecast ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def images():
+    inputs, labels = digits()
+    inputs = inputs / 16.0
+    order = np.random.default_rng(0).permutation(len(inputs))
+    return inputs[order[:500]], labels[order[:500]], inputs[order[500:900]], labels[order[500:900]]
+
+
+def test_kernel_ridge_on_digits(images):
+    from sklearn.kernel_ridge import KernelRidge
+
+    X, y, tests, right = images
+    model = KernelRidge(alpha=1e-3, kernel=NetworkKernel(layers=3)).fit(X, np.eye(10)[y])
+    accuracy = np.mean(model.predict(tests).argmax(axis=1) == right)
+    assert accuracy > 0.95
+    plain = KernelRidge(alpha=1e-3, kernel="precomputed").fit(ntk(X), np.eye(10)[y]).predict(ntk(tests, X))
+    np.testing.assert_allclose(model.predict(tests), plain, atol=1e-7)
+
+
+def test_kernel_ridge_takes_the_bare_function():
+    """scikit-learn calls a bare function on one pair of rows at a time."""
+    from sklearn.kernel_ridge import KernelRidge
+
+    X, y = waves(6, 4), np.arange(6.0)
+    model = KernelRidge(alpha=0.1, kernel=ntk, kernel_params={"layers": 2}).fit(X, y)
+    np.testing.assert_allclose(
+        model.predict(X), KernelRidge(alpha=0.1, kernel=NetworkKernel(layers=2)).fit(X, y).predict(X), atol=1e-9
+    )
+
+
+def test_support_vectors_and_gaussian_processes(images):
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.svm import SVC
+
+    X, y, tests, right = images
+    assert np.mean(SVC(kernel=ntk, C=1000.0).fit(X[:300], y[:300]).predict(tests) == right) > 0.9
+    process = GaussianProcessRegressor(NetworkKernel("nngp", bias_std=0.1), alpha=1e-6).fit(
+        X[:100], 1.0 - 2.0 * (y[:100] % 2)
+    )
+    mean, spread = process.predict(tests, return_std=True)
+    sigma = nngp(X[:100], bias_std=0.1) + 1e-6 * np.eye(100)
+    cross = nngp(tests, X[:100], bias_std=0.1)
+    np.testing.assert_allclose(mean, cross @ np.linalg.solve(sigma, 1.0 - 2.0 * (y[:100] % 2)), atol=1e-6)
+    assert (spread > 0).all()
+
+
+def test_forecast_takes_the_kernel(images):
+    X, y, _, _ = images
+    forecast = Forecast(kernel=ntk).fit(X, 1.0 - 2.0 * (y % 2))
+    found = forecast.predict_error(n=[100, 200], ridge=[1e-3]).test_error.squeeze()
+    assert 0 < float(found[1]) < float(found[0]) < 1.5
