@@ -240,7 +240,7 @@ class LazyTraining(Law):
     default_sizes = (40, 80, 160)
     default_seeds = 30
 
-    scale: float = parameter(1.0, "scale of the output", symbol=r"\alpha", above=0, scale="log")
+    scale: float = parameter(1.0, "factor of the network's output", symbol=r"\alpha", above=0, scale="log")
     activation: Activation = parameter("softplus", "activation of the neurons", symbol=r"\sigma")
     samples: int = parameter(6, "number of samples", note="in fixed places", symbol="n", least=1)
     dimension: int = parameter(12, "dimension", note="of the inputs", symbol="d", least=3)
