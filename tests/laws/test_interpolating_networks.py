@@ -12,6 +12,7 @@ from limitlab.models.levenberg import TanhNetwork, levenberg_marquardt
 def test_jacobian_by_differences_and_by_products(widths):
     network, rng = TanhNetwork(widths), np.random.default_rng(0)
     theta, X = network.start(rng), rng.standard_normal((6, 3))
+    assert not theta[-widths[-1] :].any()  # the last bias starts at 0
     J, eps = network.jacobian(theta, X), 1e-6
     columns = [
         (network.outputs(theta + eps * e, X) - network.outputs(theta - eps * e, X)).ravel() / (2 * eps)
