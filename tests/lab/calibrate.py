@@ -41,8 +41,6 @@ FAULTY = {  # law: the observable that is predicted 5 % too large at the first c
     "EquiangularTokens": "overlap",
     "SampleCovariance": "second_moment",
     "MaxMargin": "classification_error",
-    "CircleMeanField": "cos1",
-    "XorDynamics": "residual",
 }
 
 
