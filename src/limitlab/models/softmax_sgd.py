@@ -109,46 +109,48 @@ class Block(NamedTuple):
     alignment: float
 
 
-def block_measurement(samples: Array, weights: Array, special: Array, vector: Array, count: int) -> Block:
+def block_measurement(samples: Array, weights: Array, special: Array, fresh: Array, vector: Array, count: int) -> Block:
     """Measure one block (1/M) sum_l w_l Y_l Y_l^T.
 
-    The edge is the largest eigenvalue of the block in the complement of the `special` directions (rows: means and weights), on which
-    the samples are pure noise that the weights do not know. An eigenvalue counts as outside when it exceeds this edge by more than the
-    distance over which the noise's first eigenvalues are spread.
+    The edge is the largest eigenvalue of the same block of pure noise: of samples whose components along the `special` directions (p rows:
+    means and weights) are replaced by `fresh` noise (M, p). An eigenvalue of the block counts as outside when it exceeds this edge by
+    more than twice the distance over which the noise's first four eigenvalues are spread.
 
     >>> rng = np.random.default_rng(0)
     >>> samples = rng.standard_normal((4000, 30)) * 0.1
     >>> samples[:, 0] += 1
-    >>> found = block_measurement(samples, np.ones(4000), np.eye(1, 30), np.eye(30)[0], 1)
+    >>> fresh = rng.standard_normal((4000, 1)) * 0.1
+    >>> found = block_measurement(samples, np.ones(4000), np.eye(1, 30), fresh, np.eye(30)[0], 1)
     >>> found.outliers, bool(found.alignment > 0.99)
     (1, True)
     """
     rows, size = samples.shape
-    basis = np.linalg.qr(special.T)[0]
-    beside = min(BESIDE, size - basis.shape[1])
-    wanted = min(count + 3, size)
+    basis, wanted = np.linalg.qr(special.T)[0], min(count + 3, size)
     if size <= FORMED:
         from scipy.linalg import eigh
 
-        block = (samples * (weights / rows)[:, None]).T @ samples
+        scaled = samples * (weights / rows)[:, None]
+        block = scaled.T @ samples
         values, vectors = eigh(block, subset_by_index=(size - wanted, size - 1))
-        cross = basis @ (basis.T @ block)
-        noise = block - cross - cross.T + cross @ basis @ basis.T
-        edges = eigh(noise, subset_by_index=(size - beside, size - 1), eigvals_only=True)[::-1]
         pairs = Eigenpairs(values[::-1], vectors[:, ::-1])
+        beside = basis @ (fresh.T @ scaled)  # the new components with the old ones
+        beside -= beside @ basis @ basis.T
+        cross = basis @ (basis.T @ block)
+        noise = block - cross - cross.T + cross @ basis @ basis.T + beside + beside.T
+        noise += basis @ ((fresh.T * (weights / rows)) @ fresh) @ basis.T
+        edges = eigh(noise, subset_by_index=(size - BESIDE, size - 1), eigvals_only=True)[::-1]
     else:
         pairs = block_eigenpairs(samples, weights, wanted)
-        edges = block_eigenpairs(samples, weights, beside, without=basis).values
+        renewed = samples + (fresh - samples @ basis) @ basis.T
+        edges = block_eigenpairs(renewed, weights, BESIDE).values
     edge = float(edges[0])
-    outside = int(np.sum(pairs.values > edge + (edge - float(edges[-1]))))
+    outside = int(np.sum(pairs.values > edge + 2 * (edge - float(edges[-1]))))
     aligned = float(np.linalg.norm(pairs.vectors[:, :count].T @ vector) / np.linalg.norm(vector))
     return Block(pairs.values, edge, outside, aligned)
 
 
-def block_eigenpairs(
-    samples: Array, weights: Array, count: int, without: Array | None = None, tolerance: float = 1e-4
-) -> Eigenpairs:
-    """The top of a block (1/M) sum_l w_l Y_l Y_l^T from products with vectors, in single precision; `without` some directions (columns).
+def block_eigenpairs(samples: Array, weights: Array, count: int, tolerance: float = 1e-4) -> Eigenpairs:
+    """The top of a block (1/M) sum_l w_l Y_l Y_l^T from products with vectors, in single precision.
 
     >>> samples = np.random.default_rng(0).standard_normal((300, 100))
     >>> found = block_eigenpairs(samples, np.ones(300), 2)
@@ -159,11 +161,7 @@ def block_eigenpairs(
     rows = samples.astype(np.float32, copy=False)
     scaled = (weights / len(weights)).astype(np.float32)
 
-    def outside(v: Array) -> Array:
-        return v if without is None else v - without @ (without.T @ v)
-
     def product(v: Array) -> Array:
-        image = rows.T @ (scaled * (rows @ outside(v).astype(np.float32)))
-        return outside(image.astype(np.float64))
+        return np.asarray(rows.T @ (scaled * (rows @ v.astype(np.float32))), dtype=np.float64)
 
     return top_eigenpairs(product, rows.shape[1], count, tolerance)

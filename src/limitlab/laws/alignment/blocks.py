@@ -25,6 +25,8 @@ __all__ = ["block_spectrum"]
 Array = NDArray[np.float64]
 Matrix = Literal["hessian", "gradient"]
 
+RAREST = 1e-6
+"""Larger weights than all but this share of samples are left out: they would move the edge only in runs with millions of test samples."""
 FINEST = 0.05
 """Step of the grid in the logit difference: the weights vary on a scale of 1."""
 
@@ -205,9 +207,10 @@ def block_law(
     own, other = both
     weights = np.concatenate([weight(matrix, own.difference, True), weight(matrix, other.difference, False)])
     shares = np.concatenate([own.shares, other.shares])
-    bulk = WeightedBulk(weights, shares / shares.sum(), 1 / test_ratio, 1 / snr)
-    alone = outliers(bulk, np.concatenate([own.alone, other.alone], axis=2))
-    mixed = outliers(bulk, np.concatenate([own.mixed, other.mixed], axis=2)) if classes > 2 else []
+    met = often_enough(weights, shares)
+    bulk = WeightedBulk(weights[met], shares[met] / shares.sum(), 1 / test_ratio, 1 / snr)
+    alone = outliers(bulk, np.concatenate([own.alone, other.alone], axis=2)[..., met])
+    mixed = outliers(bulk, np.concatenate([own.mixed, other.mixed], axis=2)[..., met]) if classes > 2 else []
     copies: list[tuple[float, Outlier | None]] = [(one.value, one) for one in alone]
     copies += [(one.value, None) for one in mixed for _ in range(classes - 2)]  # orthogonal to x^c
     copies.sort(key=lambda pair: -pair[0])
@@ -217,6 +220,18 @@ def block_law(
             square += one.mass * float(one.direction @ x) ** 2
     edge, values = bulk.edge(), tuple(value for value, _ in copies)
     return BlockLaw(edge, values, max((edge, *values)), math.sqrt(square))
+
+
+def often_enough(weights: Array, shares: Array) -> NDArray[np.bool_]:
+    """Which weights stay when the largest ones, of total probability `RAREST`, are left out.
+
+    >>> often_enough(np.array([0.1, 0.9, 0.5]), np.array([0.5, 1e-9, 0.5])).tolist()
+    [True, False, True]
+    """
+    order = np.argsort(-weights, kind="stable")
+    kept = np.empty(weights.shape, dtype=bool)
+    kept[order] = np.cumsum(shares[order]) > RAREST
+    return kept
 
 
 def noiseless_law(classes: int, state: Array, matrix: Matrix) -> BlockLaw:
