@@ -91,7 +91,7 @@ class XorAlignment(Law):
     size_meaning = "dimension N of the inputs"
     finite_size_rate = 1.0
     default_sizes = (50, 100, 200)
-    default_seeds = 60
+    default_seeds = 80
 
     width: int = parameter(6, "number of neurons", symbol="K", least=1)
     regularizer: float = parameter(
@@ -136,16 +136,17 @@ class XorAlignment(Law):
         from limitlab.models.xor_blocks import alignment, draw_xor, first_layer_block, sample_weights, second_layer_block
 
         size, rng = draw.size, draw.rng
-        v, w = self.train(size, rng)
+        v, w, classes = self.train(size, rng)
         samples, labels = draw_xor(rng, size, 1 / size, draw.count("test_ratio"))
         h, hessian, gradient = sample_weights(samples, labels, v, w)
         second, second_g = second_layer_block(h, hessian), second_layer_block(h, gradient)
         first = [first_layer_block(samples, h, hessian, i) for i in range(self.width)]
         first_g = [first_layer_block(samples, h, gradient, i) for i in range(self.width)]
         n = self.captured
+        shares = 1 / (n * np.bincount(classes)[classes])  # every cluster counts the same, however many neurons it has
         return dict(
-            first_layer_hessian=np.mean([pairs.values.mean() for pairs in first]),
-            first_layer_gradient=np.mean([pairs.values.mean() for pairs in first_g]),
+            first_layer_hessian=shares @ [pairs.values.mean() for pairs in first],
+            first_layer_gradient=shares @ [pairs.values.mean() for pairs in first_g],
             second_layer_hessian=second.values[:n].mean(),
             second_layer_gradient=second_g.values[:n].mean(),
             second_layer_outliers=float(np.sum(second.values > OUTSIDE * second.values[0])),
@@ -153,34 +154,34 @@ class XorAlignment(Law):
             second_layer_alignment=alignment(v, second, n),
         )
 
-    def train(self, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Second layer (K,) and first layer (K, N) after a long time."""
+    def train(self, size: int, rng: np.random.Generator) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Second layer (K,) and first layer (K, N) after a long time, and the cluster of every neuron."""
         from limitlab.models.xor_blocks import weights_in_space
         from limitlab.models.xor_chain import random_start, xor_path
 
         if size < self.width + 3:
             raise ValueError(f"size = {size} is not allowed: must be at least width + 3 = {self.width + 3}")
         v, a, b, gram = random_start(rng, self.width, size)
-        v, a, b = announce(rng, v, a, b, self.captured, size)
+        v, a, b, classes = announce(rng, v, a, b, self.captured, size)
         time = 8 / (CRITICAL - self.regularizer)
         counts = np.array([round(time * size / self.step)])
         xor_path(rng, v, a, b, gram, 1 / size, self.regularizer, self.step / size, size, counts)
-        return v, weights_in_space(a, b, gram, size)
+        return v, weights_in_space(a, b, gram, size), classes
 
 
 def announce(
     rng: np.random.Generator, v: Array, a: Array, b: Array, captured: int, dimension: int
-) -> tuple[Array, Array, Array]:
-    """A start whose signs send the neurons to a random set of `captured` clusters, each to at least one; weights and overlaps are given
-    sizes between 1/2 and 3/2 of the typical ones, so that none of them hesitates.
+) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+    """A start whose signs send the neurons to a random set of `captured` clusters, each to at least one, and where they go (0 to 3: mu, -mu,
+    nu, -nu). Weights and overlaps have sizes between 1/2 and 3/2 of the typical ones, so that none of them hesitates.
 
-    >>> v, a, b = announce(np.random.default_rng(0), np.ones(4), np.ones(4), np.ones(4), 1, 100)
-    >>> len(set(zip(np.sign(v), np.sign(np.where(v > 0, a, b)))))
-    1
+    >>> v, a, b, classes = announce(np.random.default_rng(0), np.ones(4), np.ones(4), np.ones(4), 1, 100)
+    >>> len(set(zip(np.sign(v), np.sign(np.where(v > 0, a, b))))), len(set(classes.tolist()))
+    (1, 1)
     """
     chosen = rng.permutation(4)[:captured]
     classes = np.concatenate([chosen, rng.choice(chosen, size=v.size - captured)])
     sizes = 0.5 + rng.random((2, v.size))
     second = np.where(classes < 2, 1.0, -1.0) * sizes[0]
     overlap = np.where(classes % 2 == 0, 1.0, -1.0) * sizes[1] / math.sqrt(dimension)
-    return second, np.where(classes < 2, overlap, a), np.where(classes < 2, b, overlap)
+    return second, np.where(classes < 2, overlap, a), np.where(classes < 2, b, overlap), classes
