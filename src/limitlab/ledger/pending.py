@@ -4,7 +4,6 @@ from limitlab.ledger.claims import Claim
 
 _GENERALISATION = "Uniform convergence and real networks"
 _KERNELS = "Kernels and lazy training"
-_ONLINE = "Online SGD"
 _MEAN_FIELD = "Mean field"
 _APPROXIMATION = "Approximation"
 
@@ -39,16 +38,6 @@ CLAIMS: tuple[Claim, ...] = (
         "In the lazy regime the train error decays exponentially and the weights stay within explicit bounds.",
     ),
     Claim("J14", _KERNELS, "Gradient flow of the linearised network is kernel gradient flow."),
-    Claim(
-        "J22",
-        _ONLINE,
-        "In a Gaussian mixture SGD lives in the outlier eigenspaces of Hessian and gradient matrix, given enough test samples.",
-    ),
-    Claim(
-        "J23",
-        _ONLINE,
-        "In the XOR mixture the same alignment holds layer by layer; rank-deficient runs show fewer outliers.",
-    ),
     Claim(
         "M1",
         _MEAN_FIELD,
