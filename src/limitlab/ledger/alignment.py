@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,15 +17,27 @@ Array = NDArray[np.float64]
 AREA = "Online SGD"
 
 
-def late_blocks(law: MixtureAlignment, size: int, seed: int) -> tuple[float, float, dict[str, float]]:
-    """One run at several times against theory: largest gap of an alignment, largest relative gap of a top eigenvalue, and the numbers."""
-    theory, run = law.theory(), law.simulate(size, seed)
+def one_run(law: MixtureAlignment, size: int, seed: int, blocks: int) -> tuple[float, float, dict[str, float]]:
+    """One run, with alignments and top eigenvalues averaged over the first blocks, against theory at every time: the largest gap of
+    an alignment, the largest relative gap of a top eigenvalue, and the numbers at the last time."""
+    from limitlab.models.softmax_sgd import block_eigenpairs, draw_mixture, weights_of
+
+    k, draw, times = law.classes, law.draw(size, seed), np.atleast_1d(np.asarray(law.times, dtype=float))
+    theory, runs = law.theory(), law.train(draw, times)
+    shares, spread = np.full(k, 1 / k), law.snr**-0.5
+    samples, labels = draw_mixture(draw.rng, np.eye(k, size), shares, spread, draw.count("test_ratio"), single=True)
     gaps, tops, measured = [], [], dict[str, float]()
     for name in MATRICES:
-        gaps.append(float(np.abs(run[f"{name}_alignment"] - theory[f"{name}_alignment"]).max()))
-        tops.append(float(np.abs(run[f"top_{name}_eigenvalue"] / theory[f"top_{name}_eigenvalue"] - 1).max()))
-        last = f"{name} alignment at t = {law.times[-1] if isinstance(law.times, tuple) else law.times:g}, M/d = {law.test_ratio:g}"
-        measured[last], measured[f"{last} (theory)"] = (float(found[f"{name}_alignment"][-1]) for found in (run, theory))
+        rows = []
+        for x in runs:
+            pairs = [block_eigenpairs(samples, weights_of(name, samples, labels, x, c), k) for c in range(blocks)]
+            rho = [np.linalg.norm(one.vectors.T @ x[c]) / np.linalg.norm(x[c]) for c, one in enumerate(pairs)]
+            rows.append([np.mean(rho), np.mean([one.values[0] for one in pairs])])
+        found = np.array(rows)
+        gaps.append(float(np.abs(found[:, 0] - theory[f"{name}_alignment"].values).max()))
+        tops.append(float(np.abs(found[:, 1] / theory[f"top_{name}_eigenvalue"].values - 1).max()))
+        last = f"{name} alignment at t = {times[-1]:g}, M = {law.test_ratio:g} d"
+        measured |= {last: float(found[-1, 0]), f"{last} (theory)": float(theory[f"{name}_alignment"].values[-1])}
     return largest(gaps), largest(tops), measured
 
 
@@ -42,11 +52,11 @@ def mixture_alignment(quick: bool) -> Outcome:
     """Ten classes against the prediction at two test ratios; the number of outliers; the limit of many test samples and small noise."""
     size, times = (300, (10.0, 20.0)) if quick else (1000, (10.0, 20.0, 50.0))
     allowed, allowed_top = (0.05, 0.1) if quick else (0.02, 0.03)
-    law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, step=1.0, times=times, whitened=quick)
+    law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, step=1.0, times=times)
     measured: dict[str, Number] = {}
     gaps, tops = [], []
-    for ratio in (10.0,) if quick else (10.0, 100.0):
-        gap, top, numbers = late_blocks(law.replace(test_ratio=ratio), size, 1)
+    for ratio, blocks in ((10.0, 4),) if quick else ((10.0, 10), (100.0, 1)):
+        gap, top, numbers = one_run(law.replace(test_ratio=ratio), size, 1, blocks)
         gaps.append(gap)
         tops.append(top)
         measured |= numbers
@@ -57,10 +67,11 @@ def mixture_alignment(quick: bool) -> Outcome:
     sharp = clean.simulate(150, 0)
     end = clean.fixed_point()
     needed = {name: few.required_test_ratio(20.0, name) for name in MATRICES}
-    many = few.replace(test_ratio=4 * needed["gradient"], classes=3, snr=20.0, times=(5.0,))
+    many = MixtureAlignment(classes=3, snr=20.0, regularizer=0.05, times=(5.0,))
     enough = many.required_test_ratio(5.0, "gradient")
     seen = [int(many.replace(test_ratio=f * enough).simulate(300, 3).gradient_outliers[0]) for f in (0.25, 6.0)]
-    comparison = compare(MixtureAlignment, seeds=24 if quick else 100, **effort(quick))
+    point = MixtureAlignment.check_points()[0] if quick else MixtureAlignment
+    comparison = compare(point, seeds=40 if quick else 120, **effort(quick, 30.0))
     noisy = [MixtureAlignment(classes=4, snr=snr, regularizer=0.05).fixed_point().span_alignment for snr in (200.0, 2000.0)]
     rates = [snr * (1 - rho) / clean.misalignment_constant() for snr, rho in zip((200.0, 2000.0), noisy, strict=True)]
     measured |= {

@@ -72,17 +72,19 @@ def sgd_path(
 
 
 def draw_mixture(
-    rng: np.random.Generator, means: Array, shares: Array, spread: float, count: int
+    rng: np.random.Generator, means: Array, shares: Array, spread: float, count: int, single: bool = False
 ) -> tuple[Array, NDArray[np.int64]]:
-    """Samples (count, d) and their labels.
+    """Samples (count, d) and their labels; in `single` precision where half the memory matters.
 
     >>> samples, labels = draw_mixture(np.random.default_rng(0), np.eye(2, 5), np.ones(2) / 2, 0.0, 4)
     >>> bool(np.all(samples.argmax(axis=1) == labels))
     True
     """
     labels = rng.choice(len(shares), size=count, p=shares)
-    samples = spread * rng.standard_normal((count, means.shape[1]))
-    samples += means[labels]
+    samples = rng.standard_normal((count, means.shape[1]), dtype=np.float32 if single else np.float64)
+    samples *= spread
+    for c, mean in enumerate(means.astype(samples.dtype)):
+        samples[labels == c] += mean
     return samples, labels
 
 
@@ -93,7 +95,7 @@ def weights_of(matrix: Literal["hessian", "gradient"], samples: Array, labels: N
     >>> weights_of("gradient", samples, labels, np.zeros((2, 4)), 0).tolist()
     [0.25, 0.25]
     """
-    logits = samples @ x.T
+    logits = samples @ x.T.astype(samples.dtype)
     power = np.exp(logits - logits.max(axis=1, keepdims=True))
     pi = power[:, c] / power.sum(axis=1)
     return np.asarray(pi * (1 - pi) if matrix == "hessian" else ((labels == c) - pi) ** 2)

@@ -241,7 +241,7 @@ class MixtureAlignment(Law):
 
     def measured(self, draw: Draw, times: Array) -> Values:
         """One run of SGD with full vectors, and the blocks of class 0 on fresh test samples."""
-        from limitlab.models.softmax_sgd import block_measurement, draw_mixture, sgd_path, weights_of
+        from limitlab.models.softmax_sgd import block_measurement, draw_mixture, weights_of
 
         k, d = self.classes, draw.size
         if math.isinf(self.snr) or math.isinf(self.test_ratio):
@@ -249,12 +249,7 @@ class MixtureAlignment(Law):
         if d < 3 * k:
             raise ValueError(f"size = {d} is not allowed: must be at least 3 classes = {3 * k}")
         means, shares, spread = np.eye(k, d), np.full(k, 1 / k), self.snr**-0.5
-        start = draw.rng.standard_normal((k, d)) / math.sqrt(d)
-        if self.whitened:
-            start[:, :k] = 0.0
-            start = np.linalg.qr(start.T)[0].T.copy()
-        counts = np.floor(times.ravel() * d / self.step + draw.rng.random()).astype(np.int64)  # right on average
-        runs = sgd_path(draw.rng, start, means, shares, spread, self.regularizer, self.step / d, counts)
+        runs = self.train(draw, times)
         samples, labels = draw_mixture(draw.rng, means, shares, spread, draw.count("test_ratio"))
         fresh = spread * draw.rng.standard_normal((len(labels), 2 * k))
         found: dict[str, list[float]] = {name: [] for name in type(self).outputs()}
@@ -269,6 +264,19 @@ class MixtureAlignment(Law):
                 found[f"{matrix}_edge"].append(block.edge)
                 found[f"{matrix}_outliers"].append(block.outliers)
         return {name: np.array(values) for name, values in found.items()}
+
+    def train(self, draw: Draw, times: Array) -> Array:
+        """Weights (times, k, d) of one run; the means are the first k axes."""
+        from limitlab.models.softmax_sgd import sgd_path
+
+        k, d, delta = self.classes, draw.size, self.step / draw.size
+        start = draw.rng.standard_normal((k, d)) / math.sqrt(d)
+        if self.whitened:
+            start[:, :k] = 0.0
+            start = np.linalg.qr(start.T)[0].T.copy()
+        counts = np.floor(times.ravel() / delta + draw.rng.random()).astype(np.int64)  # right on average
+        mixture = (np.eye(k, d), np.full(k, 1 / k), self.snr**-0.5)
+        return np.asarray(sgd_path(draw.rng, start, *mixture, self.regularizer, delta, counts))
 
 
 def statistics(x: Array, classes: int) -> dict[str, float]:
