@@ -55,7 +55,7 @@ def mixture_alignment(quick: bool) -> Outcome:
     law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, step=1.0, times=times)
     measured: dict[str, Number] = {}
     gaps, tops = [], []
-    for ratio, blocks in ((10.0, 4),) if quick else ((10.0, 10), (100.0, 1)):
+    for ratio, blocks in ((10.0, 2),) if quick else ((10.0, 6), (100.0, 2)):
         gap, top, numbers = one_run(law.replace(test_ratio=ratio), size, 1, blocks)
         gaps.append(gap)
         tops.append(top)
