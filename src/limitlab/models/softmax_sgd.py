@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 FORMED = 450
 """Up to this dimension forming a block and solving it is quicker than products with vectors."""
+CACHED = 250_000
+"""Numbers in single precision that stay in a processor's cache."""
 BESIDE = 4
 """Eigenvalues of the noise's block whose distance tells how far apart eigenvalues at the edge lie."""
 
@@ -163,7 +165,13 @@ def block_eigenpairs(samples: Array, weights: Array, count: int, tolerance: floa
     rows = samples.astype(np.float32, copy=False)
     scaled = (weights / len(weights)).astype(np.float32)
 
+    length = max(1, CACHED // rows.shape[1])
+
     def product(v: Array) -> Array:
-        return np.asarray(rows.T @ (scaled * (rows @ v.astype(np.float32))), dtype=np.float64)
+        direction, image = v.astype(np.float32), np.zeros(v.size, dtype=np.float32)
+        for start in range(0, len(rows), length):  # each piece is read from memory once for both of its products
+            piece = rows[start : start + length]
+            image += (scaled[start : start + length] * (piece @ direction)) @ piece
+        return image.astype(np.float64)
 
     return top_eigenpairs(product, rows.shape[1], count, tolerance)
