@@ -1,6 +1,7 @@
 """Top eigenpairs of one 1000 x 1000 block of a test Hessian: products with vectors against forming the block and a full eigh.
 
-Run `python benchmarks/bench_alignment.py`. Ten classes, d = 1000, 10^4 test samples, 13 eigenpairs, the weights of a trained softmax regression.
+Run `python benchmarks/bench_alignment.py`. Ten classes, d = 1000, 10^4 test samples, 13 eigenpairs, the weights of a
+trained softmax regression.
 """
 
 from __future__ import annotations

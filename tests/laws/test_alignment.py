@@ -61,9 +61,7 @@ def test_fixed_point(entry):
 def test_flow(entry):
     want, tolerance = entry["outputs"], entry["tolerance"]
     found = law_of(entry["inputs"], times=tuple(entry["inputs"]["t"]), quasi_points=16).theory()
-    for name, key in dict(
-        spread="q", common_spread="r", overlap_own="x_c_dot_mu_c", span_alignment="rho_span"
-    ).items():
+    for name, key in dict(spread="q", common_spread="r", overlap_own="x_c_dot_mu_c", span_alignment="rho_span").items():
         np.testing.assert_allclose(found[name], want[key], rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(found.overlap_own - found.overlap_other, want["D"], rtol=tolerance)
 

@@ -1,9 +1,9 @@
-"""The spectrum of one's own network: outliers of Hessian and gradients' second moment, layer by layer, and the weights' alignment with them.
+"""The spectrum of one's own network: outliers of Hessian and gradients' second moment by layer, and the weights' alignment with them.
 
-For every array of parameters w (a "block") the Hessian E[d^2 L / dw^2] and the second moment E[dL/dw dL/dw^T] of the gradients over the data
-are known only through their products with vectors, two passes of automatic differentiation over batches of the data. The top eigenpairs come
-from restarted Lanczos, the density from stochastic Lanczos quadrature; no matrix is ever formed, and memory is a few dozen vectors
-of the block's size plus one batch (docs/theory/alignment.md says what to expect in two models).
+For every array of parameters w (a "block") the Hessian E[d^2 L / dw^2] and the second moment E[dL/dw dL/dw^T] of the gradients are
+known only through their products with vectors, two passes of automatic differentiation over batches of the data. The top
+eigenpairs come from restarted Lanczos, the density from stochastic Lanczos quadrature; no matrix is ever formed, and memory is a few
+dozen vectors of the block's size plus one batch (docs/theory/alignment.md says what to expect in two models).
 """
 
 from __future__ import annotations
@@ -226,7 +226,11 @@ def spectrum_along(
     times = list(range(len(reports))) if labels is None else list(labels)
     return xr.Dataset(
         {
-            "alignment": (dims, table(lambda one: one.alignment()), {"long_name": "alignment of the weights with the top of the block"}),
+            "alignment": (
+                dims,
+                table(lambda one: one.alignment()),
+                {"long_name": "alignment of the weights with the top of the block"},
+            ),
             "largest_eigenvalue": (dims, table(lambda one: float(one.values[0])), {"long_name": "largest eigenvalue"}),
             "outliers": (dims, table(lambda one: one.outliers()), {"long_name": "eigenvalues before the widest gap"}),
         },
@@ -242,7 +246,9 @@ def _batches(data: Any, batch: int) -> Iterator[tuple[Any, ...]]:
     arrays = data if isinstance(data, (tuple, list)) else (data,)
     lengths = {len(array) for array in arrays}
     if len(lengths) != 1 or 0 in lengths:
-        raise ValueError(f"data with {sorted(lengths)} samples is not allowed: all arrays must have the same length, at least 1")
+        raise ValueError(
+            f"data with {sorted(lengths)} samples is not allowed: all arrays must have the same length, at least 1"
+        )
     if batch < 1:
         raise ValueError(f"batch = {batch} is not allowed: must be at least 1")
     (length,) = lengths
@@ -251,7 +257,13 @@ def _batches(data: Any, batch: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _product(
-    jax: Any, loss: Callable[..., Any], arrays: list[Any], tree: Any, place: int, parts: list[tuple[Any, ...]], matrix: Matrix
+    jax: Any,
+    loss: Callable[..., Any],
+    arrays: list[Any],
+    tree: Any,
+    place: int,
+    parts: list[tuple[Any, ...]],
+    matrix: Matrix,
 ) -> Callable[[Array], Array]:
     """v -> A v for the block at `place`, averaged over all samples."""
     samples = sum(len(part[0]) for part in parts)

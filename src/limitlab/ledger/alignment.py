@@ -1,4 +1,4 @@
-"""Claims on spectral alignment: outliers of Hessian and gradient blocks along SGD, for a Gaussian mixture (J22) and the XOR mixture (J23)."""
+"""Claims on spectral alignment: outliers of Hessian and gradient blocks along SGD, Gaussian mixture (J22) and XOR mixture (J23)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ def mixture_alignment(quick: bool) -> Outcome:
             above("alignment with the Hessian's outliers at small noise", float(sharp.hessian_alignment[0]), 0.97),
             above("alignment with the gradient's outliers at small noise", float(sharp.gradient_alignment[0]), 0.97),
             below("overlap with the mean of another class at small noise", float(sharp.overlap_other[0]), 0.0),
-            below("distance of the margin from its fixed point", abs(float(sharp.overlap_own[0]) / end.overlap_own - 1), 0.1),
+            below(
+                "distance of the margin from its fixed point", abs(float(sharp.overlap_own[0]) / end.overlap_own - 1), 0.1
+            ),
             below("snr (1 - rho) over c beta k / 4, distance from 1 at snr = 2000", abs(rates[1] - 1), 0.05),
             agrees("theory and simulation at the check points:", comparison),
         ),

@@ -1,8 +1,8 @@
 """Softmax regression on a Gaussian mixture: online SGD with full vectors, and the blocks of its test matrices.
 
 A sample of class a is Y = mu_a + spread * N(0, I); the loss is -<x^a, Y> + log sum_c exp <x^c, Y>; a step is
-x <- x - delta (grad L + penalty x). A block of a test matrix is (1/M) sum_l w_l Y_l Y_l^T; only the weights w change with x, so that the samples
-are drawn once, and the block is never formed when it is large.
+x <- x - delta (grad L + penalty x). A block of a test matrix is (1/M) sum_l w_l Y_l Y_l^T; only the weights w change with x, so that the
+samples are drawn once, and the block is never formed when it is large.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def draw_mixture(
     True
     """
     labels = rng.choice(len(shares), size=count, p=shares)
-    samples = rng.standard_normal((count, means.shape[1]), dtype=np.float32 if single else np.float64)
+    samples: Any = rng.standard_normal((count, means.shape[1]), dtype=np.float32 if single else np.float64)
     samples *= spread
     for c, mean in enumerate(means.astype(samples.dtype)):
         samples[labels == c] += mean

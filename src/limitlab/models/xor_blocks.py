@@ -2,7 +2,8 @@
 
 With h = W Y, g = relu(h), f = <v, g> and e = y - sigma(f) the blocks are means over test samples,
 
-    H_WiWi = E[sigma'(f) v_i^2 1{h_i > 0} Y Y^T],   G_WiWi = E[e^2 v_i^2 1{h_i > 0} Y Y^T],   H_vv = E[sigma'(f) g g^T],   G_vv = E[e^2 g g^T].
+    H_WiWi = E[sigma'(f) v_i^2 1{h_i > 0} Y Y^T],   G_WiWi = E[e^2 v_i^2 1{h_i > 0} Y Y^T],
+    H_vv = E[sigma'(f) g g^T],                      G_vv = E[e^2 g g^T].
 
 The Hessian is the one that exists almost everywhere: the kink of the ReLU adds nothing to it.
 """

@@ -1,7 +1,7 @@
 """Eigenvalues of large symmetric matrices from products with vectors only: the top of the spectrum, and its density.
 
-`top_eigenpairs` is ARPACK's restarted Lanczos (through SciPy) with a fixed start, so that it repeats. `spectral_measure` is stochastic Lanczos
-quadrature: for a random unit vector v, some steps of Lanczos give the Gauss rule of v^T f(A) v, whose mean over v is tr f(A) / n.
+`top_eigenpairs` is ARPACK's restarted Lanczos (through SciPy) with a fixed start, so that it repeats. `spectral_measure` is stochastic
+Lanczos quadrature: for a random unit vector v, some steps of Lanczos give the Gauss rule of v^T f(A) v, whose mean over v is tr f(A) / n.
 """
 
 from __future__ import annotations

@@ -66,12 +66,18 @@ class MixtureAlignment(Law):
     references = ("benarous2024high", "benarous2022high")
     observables = {
         "overlap_own": observable("overlap of a weight vector with the mean of its class", r"\langle x^c,\mu_c\rangle"),
-        "overlap_other": observable("overlap of a weight vector with the mean of another class", r"\langle x^c,\mu_b\rangle"),
+        "overlap_other": observable(
+            "overlap of a weight vector with the mean of another class", r"\langle x^c,\mu_b\rangle"
+        ),
         "spread": observable("squared length of the weights outside the means, differences between classes", "q"),
         "common_spread": observable("squared length of the weights outside the means, common to all classes", "r"),
         "span_alignment": observable("alignment of a weight vector with the span of the means", r"\rho"),
-        "hessian_alignment": observable("alignment of a weight vector with the top k of its Hessian block", r"\rho(x,E_k(H))"),
-        "gradient_alignment": observable("alignment of a weight vector with the top k of its gradient block", r"\rho(x,E_k(G))"),
+        "hessian_alignment": observable(
+            "alignment of a weight vector with the top k of its Hessian block", r"\rho(x,E_k(H))"
+        ),
+        "gradient_alignment": observable(
+            "alignment of a weight vector with the top k of its gradient block", r"\rho(x,E_k(G))"
+        ),
         "top_hessian_eigenvalue": observable("largest eigenvalue of a Hessian block", r"\lambda_1(H)"),
         "top_gradient_eigenvalue": observable("largest eigenvalue of a gradient block", r"\lambda_1(G)"),
         "hessian_edge": observable("right edge of the bulk of a Hessian block", r"z_*(H)", rate=2 / 3),
@@ -101,9 +107,7 @@ class MixtureAlignment(Law):
     times: float | tuple[float, ...] = parameter(
         (10.0, 20.0), "times", note="step times samples over the dimension", symbol="t", kind="coordinate", above=0
     )
-    quasi_points: int = parameter(
-        512, "quasi-random points of an average", kind="solver", least=16, finer=2, scale="log"
-    )
+    quasi_points: int = parameter(512, "quasi-random points of an average", kind="solver", least=16, finer=2, scale="log")
     tolerance: float = parameter(
         1e-10, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
     )
@@ -227,7 +231,9 @@ class MixtureAlignment(Law):
 
     def _needs_penalty(self) -> None:
         if self.regularizer == 0:
-            raise ValueError("regularizer = 0 is not allowed here: without a penalty the margin grows like log t; choose one above 0")
+            raise ValueError(
+                "regularizer = 0 is not allowed here: without a penalty the margin grows like log t; choose one above 0"
+            )
 
     def caveat(self) -> str:
         """Fewer test samples than dimensions: the bulk swallows most outliers."""

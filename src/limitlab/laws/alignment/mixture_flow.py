@@ -91,7 +91,9 @@ def rest(classes: int, snr: float, regularizer: float, step: float) -> tuple[flo
 
     found = root(imbalance, [start, math.sqrt(regularizer * step / snr)], tol=1e-13)
     if np.max(np.abs(found.fun)) > 1e-8:
-        raise FloatingPointError(f"no point of rest found at snr = {snr:g}, regularizer = {regularizer:g}: please report this")
+        raise FloatingPointError(
+            f"no point of rest found at snr = {snr:g}, regularizer = {regularizer:g}: please report this"
+        )
     return float(found.x[0]), float(found.x[1]) ** 2
 
 
@@ -182,7 +184,9 @@ def _checked_mixture(gram: ArrayLike, probabilities: ArrayLike) -> tuple[Array, 
     if shares.ndim != 1 or shares.size < 2 or not np.all(shares > 0) or abs(shares.sum() - 1) > 1e-9:
         raise ValueError(f"probabilities = {shares.tolist()} is not allowed: must be at least 2 positive numbers of sum 1")
     if means.shape != (shares.size, shares.size) or not np.allclose(means, means.T):
-        raise ValueError(f"gram of shape {means.shape} is not allowed: must be a symmetric matrix with a row per probability")
+        raise ValueError(
+            f"gram of shape {means.shape} is not allowed: must be a symmetric matrix with a row per probability"
+        )
     least = float(np.linalg.eigvalsh(means)[0])
     if not least > 1e-9 * float(np.abs(means).max()):
         raise ValueError(

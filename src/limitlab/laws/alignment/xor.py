@@ -1,7 +1,7 @@
 """The outliers of a ReLU network's test Hessian count the clusters that it found (docs/theory/alignment.md, XOR mixture).
 
-Setting.  The XOR mixture and network of `limitlab.laws.sgd.xor`; blocks of each layer of Hessian and gradients' second moment on test samples.
-          The signs of the start send neurons to `captured` of the four clusters.
+Setting.  The XOR mixture and network of `limitlab.laws.sgd.xor`; blocks of each layer of Hessian and gradients' second moment on
+          test samples. The signs of the start send neurons to `captured` of the four clusters.
 Limit.    N -> infinity with noise variance 1/lambda = N^-2 (any lambda far above N), then long times: the fixed point of these classes.
 Result.   Equations (14) and (15): e = 4 alpha on captured clusters, 1/2 on the others; one second-layer outlier per captured cluster,
           two per neuron in the first layer.
@@ -80,12 +80,18 @@ class XorAlignment(Law):
     )
     references = ("benarous2024high", "benarous2022high")
     observables = {
-        "first_layer_hessian": observable("mean of the two outliers of a neuron's Hessian block over its squared weight", "H_{WW}"),
-        "first_layer_gradient": observable("mean of the two outliers of a neuron's gradient block over its squared weight", "G_{WW}"),
+        "first_layer_hessian": observable(
+            "mean of the two outliers of a neuron's Hessian block over its squared weight", "H_{WW}"
+        ),
+        "first_layer_gradient": observable(
+            "mean of the two outliers of a neuron's gradient block over its squared weight", "G_{WW}"
+        ),
         "second_layer_hessian": observable("mean outlier of the second layer's Hessian block", "H_{vv}"),
         "second_layer_gradient": observable("mean outlier of the second layer's gradient block", "G_{vv}"),
         "second_layer_outliers": observable("outliers of the second layer's Hessian block"),
-        "first_layer_alignment": observable("alignment of a neuron's weights with its two outliers", r"\rho(W_i,E_2)", rate=(1, 2)),
+        "first_layer_alignment": observable(
+            "alignment of a neuron's weights with its two outliers", r"\rho(W_i,E_2)", rate=(1, 2)
+        ),
         "second_layer_alignment": observable("alignment of the second layer with its outliers", r"\rho(v,E)", rate=(1, 2)),
     }
     size_meaning = "dimension N of the inputs"
@@ -172,8 +178,8 @@ class XorAlignment(Law):
 def announce(
     rng: np.random.Generator, v: Array, a: Array, b: Array, captured: int, dimension: int
 ) -> tuple[Array, Array, Array, NDArray[np.int64]]:
-    """A start whose signs send the neurons to a random set of `captured` clusters, each to at least one, and where they go (0 to 3: mu, -mu,
-    nu, -nu). Weights and overlaps have sizes between 1/2 and 3/2 of the typical ones, so that none of them hesitates.
+    """A start whose signs send the neurons to a random set of `captured` clusters, each to at least one, and where they go (0 to 3: mu,
+    -mu, nu, -nu). Weights and overlaps have sizes between 1/2 and 3/2 of the typical ones, so that none of them hesitates.
 
     >>> v, a, b, classes = announce(np.random.default_rng(0), np.ones(4), np.ones(4), np.ones(4), 1, 100)
     >>> len(set(zip(np.sign(v), np.sign(np.where(v > 0, a, b))))), len(set(classes.tolist()))

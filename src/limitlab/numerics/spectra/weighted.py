@@ -4,8 +4,8 @@ With gam = d / M and weights w that do not depend on z, the Stieltjes transform 
 
     z(m) = -1/m + (1/lambda) E[ w / (1 + w gam m / lambda) ],        m in (-lambda / (gam w_max), 0),                (weighted bulk)
 
-which decreases and then increases as m falls from 0: the right edge is its minimum. A direction in which the weights do depend on the sample
-(or in which it has a mean) adds a block A(m) = E[ s s^T w / (1 + w gam m / lambda) ], s the sample's components there; an eigenvalue
+which decreases and then increases as m falls from 0: the right edge is its minimum. A direction in which the weights do depend on the
+sample (or in which it has a mean) adds a block A(m) = E[ s s^T w / (1 + w gam m / lambda) ], s the sample's components there; an eigenvalue
 leaves the bulk where det(A(m) - z(m)) = 0 with m between the edge's and 0.
 """
 
@@ -103,7 +103,9 @@ def outliers(bulk: WeightedBulk, block: Array) -> list[Outlier]:
     m_edge, edge = bulk.edge_transform(), bulk.edge()
     if math.isinf(m_edge):
         values, vectors = np.linalg.eigh(matrix(0.0))
-        return [Outlier(float(v), u, 1.0) for v, u in zip(values[::-1], vectors.T[::-1], strict=True) if v > edge * (1 + 1e-9)]
+        return [
+            Outlier(float(v), u, 1.0) for v, u in zip(values[::-1], vectors.T[::-1], strict=True) if v > edge * (1 + 1e-9)
+        ]
     ends = np.linalg.eigvalsh(matrix(m_edge))
     found = []
     for i in np.flatnonzero(ends > edge * (1 + 1e-12))[::-1]:

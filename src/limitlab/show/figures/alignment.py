@@ -18,7 +18,7 @@ def alignment_mixture(quick: bool = True) -> Figure:
     size, runs = (200, 3) if quick else (500, 4)
     times, few = tuple(np.linspace(1.0, 60.0, 16 if quick else 30)), (5.0, 10.0, 20.0, 35.0, 50.0)
     law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, step=1.0)
-    for axes, matrix in zip(panels, MATRICES, strict=False):
+    for axes in panels[:2]:
         theory_line(axes, times, law.replace(times=times, quasi_points=16).theory().span_alignment, 3, "span of the means")
     for index, ratio in enumerate((10.0, 30.0, 100.0)):
         theory = law.replace(times=times, test_ratio=ratio, quasi_points=128).theory()
@@ -101,7 +101,9 @@ def alignment_xor(quick: bool = True) -> Figure:
         means = [float(batch.first_layer_gradient.mean()) for batch in batches]
         errors = [float(batch.first_layer_gradient.std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
         simulation_points(panels[2], tried, means, errors, index)
-    finish(panels[2], r"penalty $\alpha$", r"mean outlier of $G_{W_iW_i}/v_i^2$", "first layer, eq. (15); chain at $N = 100$")
+    finish(
+        panels[2], r"penalty $\alpha$", r"mean outlier of $G_{W_iW_i}/v_i^2$", "first layer, eq. (15); chain at $N = 100$"
+    )
     return figure
 
 
