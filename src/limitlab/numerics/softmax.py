@@ -50,7 +50,7 @@ def softmax_moments(count: int, shift: float, spread: float, step: float = 0.2) 
 
     Examples
     --------
-    >>> softmax_moments(4, 0.0, 1.3).inside
+    >>> round(softmax_moments(4, 0.0, 1.3).inside, 12)
     0.25
     >>> found = softmax_moments(3, 1.0, 0.0)
     >>> round(found.inside - 1 / (1 + 2 * math.exp(-1)), 12) + 0.0
@@ -63,7 +63,7 @@ def softmax_moments(count: int, shift: float, spread: float, step: float = 0.2) 
     power = none ** (count - 2)
     inside = step * float(np.sum(one_in * power * none))
     return SoftmaxMoments(
-        round(inside, 15),
+        inside,
         step * float(np.sum(two_in * power * none)),
         (1 - inside) / (count - 1),
         step * float(np.sum(two * power * none_in)),

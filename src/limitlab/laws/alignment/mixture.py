@@ -172,9 +172,9 @@ class MixtureAlignment(Law):
     def outliers(self, time: float, matrix: str = "hessian") -> tuple[float, ...]:
         """Positions of the outliers of a block at a time, largest first.
 
-        >>> law = MixtureAlignment(classes=3, snr=20.0, regularizer=0.05)
+        >>> law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01)
         >>> len(law.outliers(5.0)), len(law.outliers(5.0, "gradient"))
-        (3, 1)
+        (10, 1)
         """
         return self.blocks(self.state(time), checked_matrix(matrix))[0].outliers
 
