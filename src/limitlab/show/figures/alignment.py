@@ -107,8 +107,60 @@ def alignment_xor(quick: bool = True) -> Figure:
     return figure
 
 
+def alignment_layers(quick: bool = True) -> Figure:
+    """Both layers of an XOR network align with their outliers, and where the eigenvectors of a mixture's block point."""
+    from limitlab.models.softmax_sgd import block_eigenpairs, draw_mixture, weights_of
+    from limitlab.models.xor_blocks import (
+        alignment,
+        draw_xor,
+        first_layer_block,
+        sample_weights,
+        second_layer_block,
+        weights_in_space,
+    )
+    from limitlab.models.xor_chain import random_start, xor_path
+
+    figure, (left, right) = new_figure(columns=2)
+    size, width, times = (300, 8, np.linspace(5.0, 100.0, 8)) if quick else (1000, 20, np.linspace(5.0, 150.0, 16))
+    rng = np.random.default_rng(4)
+    v, a, b, gram = random_start(rng, width, size)
+    first_size = np.abs(v)
+    samples, labels = draw_xor(rng, size, 10**-0.5, 20 * size)
+    second, first = [], []
+    for wait in np.diff(times, prepend=0.0):
+        xor_path(rng, v, a, b, gram, 10**-0.5, 0.05, 1 / size, size, np.array([round(wait * size)]))
+        w = weights_in_space(a, b, gram, size)
+        h, hessian, _ = sample_weights(samples, labels, v, w)
+        second.append(alignment(v, second_layer_block(h, hessian), 4))
+        first.append([alignment(w[i], first_layer_block(samples, h, hessian, i), 2) for i in range(width)])
+    for i, track in enumerate(np.array(first).T):
+        small = first_size[i] < 0.3
+        left.plot(times, track, color=COLOURS[4 if small else 5], linewidth=1, label=None)
+    left.plot([], [], color=COLOURS[5], label=r"$\rho(W_i,E_2)$")
+    left.plot([], [], color=COLOURS[4], label=r"the same, $|v_i(0)| < 0.3$")
+    left.plot(times, second, "o-", color=COLOURS[0], label=r"$\rho(v,E_4)$")
+    finish(left, "time $t$", "alignment", f"XOR, $N = {size}$, $K = {width}$, $\\lambda = 10$, $M = 20\\,N$", ylim=(0, 1.03))
+    law = MixtureAlignment(times=(20.0,))
+    draw = law.draw(size, 1)
+    x = law.train(draw, np.array([20.0]))[0]
+    points, classes = draw_mixture(draw.rng, np.eye(10, size), np.full(10, 0.1), law.snr**-0.5, 50 * size, single=True)
+    vectors = block_eigenpairs(points, weights_of("hessian", points, classes, x, 0), 14).vectors
+    image = right.imshow(np.abs(vectors[:30].T), aspect="auto", cmap="viridis", vmin=0, vmax=1)
+    right.grid(False)
+    figure.colorbar(image, ax=right).set_label("size of the component")
+    finish(
+        right,
+        "axis (the first ten are the means)",
+        "eigenvector",
+        "$H_{00}$ of ten classes, $t = 20$, $M = 50\\,d$",
+        legend=False,
+    )
+    return figure
+
+
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "alignment-mixture": alignment_mixture,
     "alignment-spectra": alignment_spectra,
     "alignment-xor": alignment_xor,
+    "alignment-layers": alignment_layers,
 }
