@@ -71,7 +71,7 @@ def mixture_alignment(quick: bool) -> Outcome:
     enough = many.required_test_ratio(5.0, "gradient")
     seen = [int(many.replace(test_ratio=f * enough).simulate(300, 3).gradient_outliers[0]) for f in (0.25, 6.0)]
     point = MixtureAlignment.check_points()[0] if quick else MixtureAlignment
-    comparison = compare(point, seeds=40 if quick else 120, **effort(quick, 30.0))
+    comparison = compare(point, seeds=40 if quick else 300, **effort(quick, 30.0))
     noisy = [MixtureAlignment(classes=4, snr=snr, regularizer=0.05).fixed_point().span_alignment for snr in (200.0, 2000.0)]
     rates = [snr * (1 - rho) / clean.misalignment_constant() for snr, rho in zip((200.0, 2000.0), noisy, strict=True)]
     measured |= {
