@@ -52,7 +52,7 @@ def test_both_sides_share_their_labels():
 @pytest.mark.parametrize("activation", ["relu", "erf"])
 def test_agrees(activation):
     law = GaussianEquivalence(activation=activation, **SMALL)
-    assert ll.compare(law, sizes=[25, 50, 100], seeds=16).verdict == "agree"
+    assert ll.compare(law, sizes=[25, 50, 100], seeds=16, resolution=0.1).verdict == "agree"
 
 
 def test_outside_the_proportional_regime():

@@ -11,7 +11,7 @@ from limitlab.laws.regression import random_features
 @pytest.mark.parametrize("activation", ["relu", "tanh", "erf"])
 def test_agrees_with_the_limit(activation):
     law = RandomFeaturesRidge(activation=activation, width_ratio=0.8, sample_ratio=2.0, ridge=1e-2)
-    assert ll.compare(law, sizes=[25, 50, 100], seeds=12).verdict == "agree"
+    assert ll.compare(law, sizes=[25, 50, 100], seeds=12, resolution=0.1).verdict == "agree"
 
 
 @pytest.mark.slow
@@ -27,14 +27,14 @@ def test_agrees_with_the_limit_at_large_sizes(activation, width, samples):
 def test_no_ridge_and_ridge_on_both_sides(ridge):
     for width in (0.5, 5.0):
         law = RandomFeaturesRidge(activation="tanh", width_ratio=width, sample_ratio=2.0, ridge=ridge)
-        assert ll.compare(law, sizes=[25, 50, 100], seeds=12).verdict == "agree"
+        assert ll.compare(law, sizes=[25, 50, 100], seeds=12, resolution=0.1).verdict == "agree"
 
 
 def test_other_parts_of_the_target():
     law = RandomFeaturesRidge(
         activation="relu", width_ratio=1.5, sample_ratio=2.0, ridge=0.01, nonlinear_signal=1.0, constant=0.7, noise=0.2
     )
-    assert ll.compare(law, sizes=[25, 50, 100], seeds=12).verdict == "agree"
+    assert ll.compare(law, sizes=[25, 50, 100], seeds=12, resolution=0.1).verdict == "agree"
 
 
 def test_constant_is_not_learned_by_odd_neurons():

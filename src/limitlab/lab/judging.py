@@ -118,8 +118,10 @@ def entries_of(law: Law, data: xr.Dataset, name: str, draws: int) -> list[Entry]
     if not finite.any():
         return []
     scale = float(np.abs(theory[:, finite]).max()) or _overall_scale(data)
-    error = statistics.steadied(error, FLOOR * scale)[:, finite]
     gaps = mean[:, finite] - theory[:, finite]
+    # a number that every draw gives exactly, such as a start, is not a coincidence of few draws
+    exact = (error[:, finite] <= FLOOR * scale).all(axis=0) & (np.abs(gaps) <= 10 * FLOOR * scale).all(axis=0)
+    error = np.where(exact, FLOOR * scale, statistics.steadied(error, FLOOR * scale)[:, finite])
     fits = [statistics.extrapolate(sizes, gaps, error, draws, rate) for rate in law.rates(name)]
     fit, between = fits[0], np.abs(fits[1].intercept - fits[0].intercept) / 2  # an exponent known only within bounds
     tests = [

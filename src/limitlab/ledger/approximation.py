@@ -16,7 +16,7 @@ from limitlab.laws.approximation.staircase import Staircase
 from limitlab.laws.approximation.step import degree_two_step, step_strength
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Criterion, Number, above, agrees, below, near
-from limitlab.ledger.measures import SIGMAS, largest, log_slope, sigmas, standard_error
+from limitlab.ledger.measures import SIGMAS, effort, largest, log_slope, sigmas, standard_error
 from limitlab.models.data import sphere
 from limitlab.models.quadratic_network import one_pass
 from limitlab.models.relu_network import trained_relu_risk
@@ -70,7 +70,10 @@ def staircase(quick: bool) -> Outcome:
     worst = largest(np.abs(law.theory().unexplained.values - law.lower_bound()).max() for law in between)
     criteria += [
         below("law half way between steps at d = 10^5: largest distance from learned (0) or not (1)", worst, 0.1),
-        *(agrees(f"law of {law.model} at d = 8, 12, 16", compare(law)) for law in Staircase.check_points()[:2]),
+        *(
+            agrees(f"law of {law.model} at d = 8, 12, 16", compare(law, **effort(quick)))
+            for law in Staircase.check_points()[:2]
+        ),
     ]
     step = [
         unexplained_exact(sphere(np.random.default_rng(seed), 24, 24), 2, "relu", "nt", highest_degree=None)[0]
@@ -184,7 +187,9 @@ def quadratic_targets(quick: bool) -> Outcome:
     points = QuadraticTarget.check_points()
     names = ("random features, unequal variances", "tangent features", "trained network", "random ReLU features")
     criteria: list[Criterion] = [
-        agrees(f"{name}, d = 16, 24, 32", compare(law)) for name, law in zip(names, points, strict=True) if name != names[2]
+        agrees(f"{name}, d = 16, 24, 32", compare(law, **effort(quick)))
+        for name, law in zip(names, points, strict=True)
+        if name != names[2]
     ]
     dimension, widths = (150, (30, 75, 150, 300)) if quick else (450, (45, 90, 225, 450, 900, 2000, 4500))
     B = exponential_spectrum(dimension)
@@ -265,7 +270,9 @@ def quadratic_sgd(quick: bool) -> Outcome:
                 near(f"{case}: relative risk in the end", end, best, 0.015),
             ]
             measured[f"{case}: relative risk at the start"] = float(np.mean([flow[0] for _, flow in runs])) / variance
-    criteria.append(agrees("network trained by SGD, d = 16, 24, 32", compare(QuadraticTarget.check_points()[2])))
+    criteria.append(
+        agrees("network trained by SGD, d = 16, 24, 32", compare(QuadraticTarget.check_points()[2], **effort(quick)))
+    )
     return Outcome(tuple(criteria), measured, note="Negative eigenvalues stay unexplained: the outer weights are positive.")
 
 

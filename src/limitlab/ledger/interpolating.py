@@ -10,7 +10,7 @@ from limitlab.laws.networks.double_descent import width_double_descent
 from limitlab.laws.networks.interpolating import RandomLabels, WidthDoubleDescent
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Number, above, agrees, below, between
-from limitlab.ledger.measures import largest
+from limitlab.ledger.measures import effort, largest
 
 _AREA = "Uniform convergence and real networks"
 
@@ -35,7 +35,7 @@ def peak(quick: bool) -> Outcome:
     beyond = found.train_loss.values[
         ratio > (1.25 if quick else 1.03)
     ]  # close to the threshold a few starts of small networks get stuck
-    comparison = compare(WidthDoubleDescent.check_points()[0], seeds=80 if quick else 300, resolution=0.15, progress=False)
+    comparison = compare(WidthDoubleDescent.check_points()[0], seeds=120 if quick else 300, **effort(quick))
     return Outcome(
         (
             between("p/n at the peak of the test error (median over seeds)", float(ratio[top]), 0.8, 1.2),
@@ -84,7 +84,7 @@ def fits_noise(quick: bool) -> Outcome:
     wrong = (0.0, 0.1, 0.2, 0.5)
     runs = [width_double_descent([width], samples, share, seeds=seeds).isel(width=0) for share in wrong]
     errors = [float(run.test_classification_error.mean()) for run in runs]
-    comparison = compare(RandomLabels.check_points()[0], seeds=150 if quick else 500, resolution=0.15, progress=False)
+    comparison = compare(RandomLabels.check_points()[0], seeds=150 if quick else 500, **effort(quick))
     measured: dict[str, Number] = {
         f"wrong on clean images with {share:.0%} wrong labels": error for share, error in zip(wrong, errors, strict=True)
     }

@@ -17,7 +17,7 @@ from limitlab.laws.meanfield.particles import MeanFieldParticles
 from limitlab.laws.meanfield.two_gaussians import TwoGaussians
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import above, agrees, below, equal, near, near_relative
-from limitlab.ledger.measures import largest, log_slope, smallest, words
+from limitlab.ledger.measures import effort, largest, log_slope, smallest, words
 
 AREA = "Mean field"
 Array = NDArray[np.float64]
@@ -50,7 +50,9 @@ def particles_follow_the_equation(quick: bool) -> Outcome:
         below("half time of the risk at the largest N", halves[1], 2.0),
     ]
     if not quick:
-        criteria.append(agrees("limit, fluctuation and bias of the risk", compare(law.replace(times=(0.2, 0.4)))))
+        criteria.append(
+            agrees("limit, fluctuation and bias of the risk", compare(law.replace(times=(0.2, 0.4)), **effort(quick)))
+        )
     return Outcome(tuple(criteria), {f"rms gap at N = {n}": float(gap) for n, gap in zip(sizes, rms, strict=True)})
 
 
@@ -167,8 +169,8 @@ def free_energy_falls(quick: bool) -> Outcome:
             below(
                 "largest distance of the last state from the Boltzmann fixed point", largest(one.rest for one in falls), 1e-7
             ),
-            agrees("linear neurons, closed form", compare(linear, sizes, draws)),
-            agrees("erf neurons, finite volumes", compare(law, seeds=draws)),
+            agrees("linear neurons, closed form", compare(linear, sizes, draws, **effort(quick))),
+            agrees("erf neurons, finite volumes", compare(law, seeds=draws, **effort(quick))),
         ),
         note="The noise is sqrt(2/beta) dW: with dW/sqrt(beta), as one source has it, the temperature is halved.",
     )
@@ -219,7 +221,7 @@ def lazy_slopes(quick: bool) -> Outcome:
         criteria.append(equal(f"{name} start: slope predicted from the symmetry", law.lazy_limit().slope, slope))
     points = OutputScale.check_points()[: 2 if quick else 3]
     for law in points:
-        found = compare(law, seeds=80 if quick else None, resolution=0.2)
+        found = compare(law, seeds=160 if quick else None, **effort(quick))
         criteria.append(agrees(f"{law.initialisation} start at alpha = {law.scale:g}", found))
     return Outcome(tuple(criteria))
 
@@ -254,7 +256,7 @@ def residuals_follow_the_kernel(quick: bool) -> Outcome:
             below("largest distance of d|u|^2/dt over <u, H u> from -2", largest(abs(ratio + 2) for ratio in ratios), 1e-4),
             agrees(
                 "risk of networks and of u' = -H u",
-                compare(OutputScale.check_points()[0], observables=["risk"], seeds=60 if quick else None),
+                compare(OutputScale.check_points()[0], observables=["risk"], seeds=60 if quick else None, **effort(quick)),
             ),
         ),
         {"times and networks": len(ratios)},

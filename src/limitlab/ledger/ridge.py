@@ -11,7 +11,7 @@ from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.ridge import Ridge, exact_ridgeless
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Number, above, below, equal, near, true
-from limitlab.ledger.measures import SIGMAS, largest, log_slope, slope, smallest
+from limitlab.ledger.measures import SIGMAS, effort, largest, log_slope, slope, smallest
 from limitlab.models.designs import draw_design
 from limitlab.numerics.equivalents import effective_ridge, resolvent_ridge
 
@@ -42,7 +42,7 @@ def double_descent(quick: bool) -> Outcome:
     measured: dict[str, Number] = {}
     agreed, laws = 0, double_descent_laws(RATIOS[1::3] if quick else RATIOS)
     for law in laws:
-        comparison = compare(law, sizes, seeds, observables=["bias", "variance", "train_error"], resolution=0.2)
+        comparison = compare(law, sizes, seeds, observables=["bias", "variance", "train_error"], **effort(quick))
         agreed += comparison.passed
         if len(law.eigenvalues) == 1:
             for row in comparison.rows[:2]:

@@ -11,7 +11,7 @@ from limitlab.laws.networks.rademacher import ascended, rademacher_linear, radem
 from limitlab.laws.networks.uniform_convergence import UniformConvergence
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Number, above, agrees, below, near
-from limitlab.ledger.measures import largest, log_slope, smallest
+from limitlab.ledger.measures import effort, largest, log_slope, smallest
 from limitlab.models.activations import Activation
 
 _AREA = "Uniform convergence and real networks"
@@ -40,7 +40,7 @@ def linear_class(quick: bool) -> Outcome:
     constants = [found.value / (2.0 * math.sqrt(d / n)) for n, d, found in cases]
     over = [found.value / found.bound for _, _, found in cases]
     points = UniformConvergence.check_points()
-    comparisons = [compare(point, seeds=100 if quick else 400, resolution=0.15, progress=False) for point in points]
+    comparisons = [compare(point, seeds=200 if quick else 400, **effort(quick)) for point in points]
     ratios = np.geomspace(1e-4, 1e-2, 5)
     small = [float(UniformConvergence(ratio=ratio, signal=0.5).theory().sup_empirical_minus_population) for ratio in ratios]
     return Outcome(

@@ -14,7 +14,7 @@ from limitlab.laws.kernels.lazy import LazyTraining
 from limitlab.laws.kernels.wide_network import WideNetwork
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Number, above, agrees, below, equal, near
-from limitlab.ledger.measures import SIGMAS, largest, log_slope
+from limitlab.ledger.measures import SIGMAS, effort, largest, log_slope
 from limitlab.models.activations import Activation
 from limitlab.models.data import sphere
 from limitlab.models.lazy_networks import LazyNetworks, unit_rows
@@ -76,7 +76,7 @@ def gaussian_process(quick: bool) -> Outcome:
     """Comparison of covariance and characteristic function; the excess kurtosis of the outputs falls as 1/width."""
     names = ["output_variance", "output_covariance", "characteristic"]
     points = WideNetwork.check_points()[: 1 if quick else 2]
-    comparisons = [compare(point, seeds=None if quick else 150, observables=names, progress=False) for point in points]
+    comparisons = [compare(point, seeds=None if quick else 150, observables=names, **effort(quick)) for point in points]
     widths, draws = ((4, 8, 16, 32), 20_000) if quick else ((4, 8, 16, 32, 64), 100_000)
     kurtosis = [excess_kurtosis(width, draws) for width in widths]
     return Outcome(
@@ -124,7 +124,7 @@ def tangent_kernel(quick: bool) -> Outcome:
         slopes[f"{layers} layers of {name}"] = log_slope(widths, errors).value
         measured[f"relative error at width {widths[-1]}, {layers} layers of {name}"] = errors[-1]
     point = WideNetwork.check_points()[1]
-    comparison = compare(point, observables=["tangent_own", "tangent_pair"], progress=False)
+    comparison = compare(point, observables=["tangent_own", "tangent_pair"], **effort(quick))
     return Outcome(
         (
             *(near(f"exponent in the width of the error, {what}", value, -0.5, 0.1) for what, value in slopes.items()),
@@ -228,9 +228,7 @@ def kernel_flow(quick: bool) -> Outcome:
     widths, draws = ((32, 128, 512), 8) if quick else ((32, 128, 512, 1024), 20)
     gaps = [network_gap(width, draws) for width in widths]
     points = KernelGradientFlow.check_points()[: 1 if quick else 2]
-    comparisons = [
-        compare(point, seeds=25 if quick else 80, progress=False, resolution=0.15 if quick else 0.1) for point in points
-    ]
+    comparisons = [compare(point, seeds=40 if quick else 80, **effort(quick)) for point in points]
     return Outcome(
         (
             below("largest distance of the linearised network's flow, integrated, from the closed form", gap, 1e-7),

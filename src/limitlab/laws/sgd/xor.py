@@ -72,6 +72,29 @@ def class_strength(regularizer: float) -> float:
     return math.log((1 - 4 * regularizer) / (4 * regularizer)) if regularizer < CRITICAL else 0.0
 
 
+class Curvature(NamedTuple):
+    """Outliers of the second-derivative blocks of a network that captured all four classes, as the noise vanishes: per squared
+    second-layer weight in the first layer (two of them), per class in the second (four). None where nothing is captured."""
+
+    H_WW: float | None
+    G_WW: float | None
+    H_vv: float | None
+    G_vv: float | None
+
+
+def curvature(regularizer: float) -> Curvature:
+    """alpha (1 - 4 alpha) and 4 alpha^2, in the second layer times S* (docs/theory/alignment.md, eq. 14).
+
+    >>> [round(value, 9) for value in curvature(0.05)]
+    [0.04, 0.01, 0.055451774, 0.013862944]
+    """
+    if regularizer >= CRITICAL:
+        return Curvature(None, None, None, None)
+    hessian, gradient = regularizer * (1 - 4 * regularizer), 4 * regularizer**2
+    strength = class_strength(regularizer) if regularizer > 0 else 0.0  # alpha log(alpha) vanishes
+    return Curvature(hessian, gradient, hessian * strength, gradient * strength)
+
+
 class Component(NamedTuple):
     """A connected set of fixed points: the classes that hold neurons, who holds them if that is fixed, and its stability."""
 
@@ -187,6 +210,10 @@ class XorMixture(Law):
     def class_strength(self) -> float:
         """S*, the margin at which a captured class ends."""
         return class_strength(self.regularizer)
+
+    def curvature(self) -> Curvature:
+        """Outliers of the Hessian and gradient blocks of both layers, where all four classes are captured."""
+        return curvature(self.regularizer)
 
     def fixed_components(self) -> int:
         """Number of connected components of the fixed points; from the critical penalty on, one: the zero network."""

@@ -1,0 +1,51 @@
+"""
+SGD moves into the outliers of the Hessian
+==========================================
+
+Train softmax regression on a mixture of Gaussians by online SGD, and look at the Hessian on test data: a few eigenvalues stand apart from
+the bulk, and the weights move into their eigenspaces. How clearly one sees this depends on the number of test samples per dimension.
+"""
+
+import numpy as np
+
+import limitlab as ll
+from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+
+# %%
+# Four classes in high dimension, ten test samples per dimension. The law predicts the trajectory of SGD and, at every time, the edge of the
+# bulk, the outliers, and the alignment of a weight vector with the top eigenvectors of its own block.
+
+times = (1.0, 2.0, 4.0, 7.0, 10.0, 15.0)
+law = ll.laws.MixtureAlignment(classes=4, snr=20.0, regularizer=0.05, times=times, test_ratio=10.0)
+theory = law.theory()
+print(theory.hessian_outliers.values, theory.gradient_outliers.values)
+
+# %%
+# Some runs in dimension 150.
+
+runs = law.simulate_batch(150, range(5))
+figure, (axes,) = new_figure()
+for index, (name, label) in enumerate((("hessian_alignment", "Hessian"), ("gradient_alignment", "gradients"))):
+    theory_line(axes, times, theory[name], index, f"{label}, limit")
+    found = runs[name].values
+    simulation_points(axes, times, found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(5), index, f"{label}, $d = 150$")
+finish(axes, "time $t$", "alignment with the top four")
+
+# %%
+# How many test samples per dimension show all four outliers of each matrix?
+
+for matrix in ("hessian", "gradient"):
+    print(matrix, round(law.required_test_ratio(10.0, matrix), 2))
+
+# %%
+# The same instrument for a network of one's own: `limitlab.applied.spectrum`.
+
+
+def loss(params, x, y):
+    """Mean squared error of a linear model."""
+    return ((x @ params["w"] - y) ** 2).mean()
+
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((300, 20)) * np.linspace(3, 0.5, 20)
+print(ll.applied.spectrum(loss, {"w": np.ones(20)}, (X, X[:, 0]), count=3))

@@ -1,0 +1,307 @@
+"""Along SGD on a Gaussian mixture, where are the outliers of the test Hessian, and do the weights lie in them? (docs/theory/alignment.md)
+
+Setting.  k orthonormal means, equal classes, noise N(0, I / lambda); softmax regression by online SGD with step c / d and penalty beta;
+          blocks H_cc and G_cc of Hessian and gradients' second moment on M fresh test samples.
+Limit.    d -> infinity with M / d fixed (`test_ratio`); time (c / d) * steps.
+Result.   Flow (3) of margin and spreads; edge (6), outliers (7) and alignment (8) of the blocks at every time.
+Status.   Derived, checked against runs with full vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws.alignment.blocks import BlockLaw, Matrix, block_law, checked_matrix, class_weights, noiseless_law, parts
+from limitlab.laws.alignment.blocks import span_alignment as alignment_with_means
+from limitlab.laws.alignment.mixture_flow import rest, symmetric_flow, symmetric_rates
+
+__all__ = ["MixtureAlignment"]
+
+Array = NDArray[np.float64]
+
+MATRICES: tuple[Matrix, Matrix] = ("hessian", "gradient")
+SCRAMBLES = (0, 1, 2)  # independent sets of quasi-random points, whose spread is the error of their mean
+NUMBERS = ("overlap_own", "overlap_other", "spread", "common_spread", "span_alignment")
+
+
+class RestPoint(NamedTuple):
+    """Where the flow ends: margin D, overlaps, spread, alignment with the span of the means, mean probability of the right class;
+    at snr = inf also the outliers of the blocks (along their own mean, along every other one)."""
+
+    margin: float
+    overlap_own: float
+    overlap_other: float
+    spread: float
+    span_alignment: float
+    mean_probability: float
+    hessian_outliers: tuple[float, float] | None
+    gradient_outliers: tuple[float, float] | None
+
+
+class MixtureAlignment(Law):
+    """Along SGD on a mixture of Gaussians, how many outliers has the test Hessian, and how aligned are the weights with them?
+
+    Examples
+    --------
+    >>> law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, times=(20.0,), test_ratio=10.0)
+    >>> found = law.theory()
+    >>> round(float(found.hessian_alignment[0]), 2), int(found.hessian_outliers[0]), int(found.gradient_outliers[0])
+    (0.79, 10, 1)
+    >>> round(law.fixed_point().margin, 6)
+    2.892519
+    """
+
+    status = "derived"
+    regime = "d -> infinity with step c / d and test samples in proportion to d, at fixed times"
+    assumptions = (
+        "orthonormal means, equal classes, isotropic Gaussian noise",
+        "one fresh sample per step; test samples independent of the training",
+        "start N(0, I / d), or orthonormal and orthogonal to the means",
+    )
+    references = ("benarous2024high", "benarous2022high")
+    observables = {
+        "overlap_own": observable("overlap of a weight vector with the mean of its class", r"\langle x^c,\mu_c\rangle"),
+        "overlap_other": observable(
+            "overlap of a weight vector with the mean of another class", r"\langle x^c,\mu_b\rangle"
+        ),
+        "spread": observable("squared length of the weights outside the means, differences between classes", "q"),
+        "common_spread": observable("squared length of the weights outside the means, common to all classes", "r"),
+        "span_alignment": observable("alignment of a weight vector with the span of the means", r"\rho"),
+        "hessian_alignment": observable(
+            "alignment of a weight vector with the top k of its Hessian block", r"\rho(x,E_k(H))"
+        ),
+        "gradient_alignment": observable(
+            "alignment of a weight vector with the top k of its gradient block", r"\rho(x,E_k(G))"
+        ),
+        "top_hessian_eigenvalue": observable("largest eigenvalue of a Hessian block", r"\lambda_1(H)"),
+        "top_gradient_eigenvalue": observable("largest eigenvalue of a gradient block", r"\lambda_1(G)"),
+        "hessian_edge": observable("right edge of the bulk of a Hessian block", r"z_*(H)", rate=2 / 3),
+        "gradient_edge": observable("right edge of the bulk of a gradient block", r"z_*(G)", rate=2 / 3),
+        "hessian_outliers": observable("outliers of a Hessian block"),
+        "gradient_outliers": observable("outliers of a gradient block"),
+    }
+    size_meaning = "dimension d"
+    default_sizes = (60, 120, 240)
+    default_seeds = 80
+
+    classes: int = parameter(10, "number of classes", symbol="k", least=2, most=64)
+    snr: float = parameter(
+        10.0,
+        "signal-to-noise ratio",
+        note="inverse variance of the noise",
+        symbol=r"\lambda",
+        above=0,
+        scale="log",
+        infinite=True,
+    )
+    regularizer: float = parameter(0.01, "penalty on the squared norm of the weights", symbol=r"\beta", least=0)
+    step: float = parameter(1.0, "step size of the algorithm", note="times the dimension", symbol=r"c_\delta", above=0)
+    test_ratio: float = parameter(
+        10.0, "test samples per dimension", symbol="M/d", above=0, scale="log", infinite=True, count="size * value"
+    )
+    times: float | tuple[float, ...] = parameter(
+        (10.0, 20.0), "times", note="step times samples over the dimension", symbol="t", kind="coordinate", above=0
+    )
+    quasi_points: int = parameter(512, "quasi-random points of an average", kind="solver", least=16, finer=2, scale="log")
+    tolerance: float = parameter(
+        1e-10, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
+    )
+
+    whitened: bool = parameter(
+        True,
+        "whether the start is orthonormalised",
+        note="orthogonal to the means with Gram matrix 1, the limit of N(0, I / d) without its fluctuations",
+        kind="experiment",
+    )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A step that is not 1, early and late, few test samples and many: some outliers in the bulk, and none."""
+        return [
+            cls(classes=3, snr=25.0, regularizer=0.08, step=1.4, test_ratio=10.0, times=(2.0, 5.0)),
+            cls(classes=6, snr=30.0, regularizer=0.05, step=0.7, test_ratio=5.0, times=(3.0, 6.0)),
+        ]
+
+    # -- the limit ------------------------------------------------------------------------------------------------------
+
+    def predicted(self, times: Array) -> Values:
+        """The flow, and the spectrum of both blocks at each of its states."""
+        path = symmetric_flow(self.classes, self.snr, self.regularizer, self.step, times, self.tolerance)
+        k, (margin, spread, common) = self.classes, path.states.T
+        found: dict[str, Array] = dict(
+            overlap_own=margin * (k - 1) / k,
+            overlap_other=-margin / k,
+            spread=spread,
+            common_spread=common,
+            span_alignment=np.array([alignment_with_means(k, *state) for state in path.states]),
+        )
+        flow_error = path.relative_error
+        accuracy = {name: flow_error * max(float(np.abs(found[name]).max()), 1e-300) for name in NUMBERS}
+        for matrix in MATRICES:
+            laws = [self.blocks(state, matrix) for state in path.states]  # (times, scrambles)
+            for name, values in {
+                f"{matrix}_alignment": [[law.alignment for law in row] for row in laws],
+                f"top_{matrix}_eigenvalue": [[law.top for law in row] for row in laws],
+                f"{matrix}_edge": [[law.edge for law in row] for row in laws],
+            }.items():
+                table = np.array(values)
+                found[name] = table.mean(axis=1)
+                spread_of_sets = float(np.ptp(table, axis=1).max())
+                accuracy[name] = spread_of_sets + (10 * flow_error + 1e-12) * float(table.max())
+            counts = np.array([[len(law.outliers) for law in row] for row in laws])
+            found[f"{matrix}_outliers"] = np.median(counts, axis=1)
+            accuracy[f"{matrix}_outliers"] = float(np.ptp(counts, axis=1).max())
+        return {**found, "accuracy": accuracy}
+
+    def blocks(self, state: Array, matrix: Matrix) -> list[BlockLaw]:
+        """A block's law at a state (D, q, r), for every set of quasi-random points."""
+        if math.isinf(self.snr):
+            return [noiseless_law(self.classes, state, matrix)]
+        margin, spread, _ = map(float, state)
+        shared = (self.classes, self.snr, margin, max(spread, 0.0), self.quasi_points)
+        return [
+            block_law(self.classes, self.snr, self.test_ratio, state, matrix, parts(*shared, scramble))
+            for scramble in SCRAMBLES
+        ]
+
+    def outliers(self, time: float, matrix: str = "hessian") -> tuple[float, ...]:
+        """Positions of the outliers of a block at a time, largest first.
+
+        >>> law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01)
+        >>> len(law.outliers(5.0)), len(law.outliers(5.0, "gradient"))
+        (10, 1)
+        """
+        return self.blocks(self.state(time), checked_matrix(matrix))[0].outliers
+
+    def state(self, time: float) -> Array:
+        """Margin, spread and common spread at a time."""
+        path = symmetric_flow(self.classes, self.snr, self.regularizer, self.step, [time], self.tolerance)
+        return np.asarray(path.states[0])
+
+    def required_test_ratio(self, time: float, matrix: str = "hessian") -> float:
+        """Test samples per dimension from which all k outliers of a block are seen at a time; inf if some never are.
+
+        >>> law = MixtureAlignment(classes=3, snr=20.0, regularizer=0.05)
+        >>> law.required_test_ratio(5.0, "hessian") < law.required_test_ratio(5.0, "gradient")
+        True
+        """
+        from scipy.optimize import bisect
+
+        chosen, state = checked_matrix(matrix), self.state(time)
+        if math.isinf(self.snr):
+            return 0.0
+        both = parts(self.classes, self.snr, float(state[0]), float(state[1]), self.quasi_points, 0)
+
+        def missing(log_ratio: float) -> float:
+            law = block_law(self.classes, self.snr, math.exp(log_ratio), state, chosen, both)
+            return -0.5 if len(law.outliers) >= self.classes else 0.5
+
+        low, high = math.log(1e-3), math.log(1e7)
+        if missing(high) > 0:
+            return math.inf
+        return math.exp(float(bisect(missing, low, high, xtol=1e-6))) if missing(low) > 0 else math.exp(low)
+
+    def fixed_point(self) -> RestPoint:
+        """Where the flow ends.
+
+        >>> point = MixtureAlignment(classes=10, snr=float("inf"), regularizer=0.01).fixed_point()
+        >>> [round(value, 7) for value in point.hessian_outliers]
+        [0.0202434, 0.0030342]
+        """
+        self._needs_penalty()
+        k = self.classes
+        margin, spread = rest(k, self.snr, self.regularizer, self.step)
+        rates = symmetric_rates(k, self.snr, margin, spread)
+        own: list[tuple[float, float] | None] = [None, None]
+        if math.isinf(self.snr):
+            pairs = [class_weights(k, margin, matrix) for matrix in MATRICES]
+            own = [(inside / k, outside / k) for inside, outside in pairs]
+        alignment = alignment_with_means(k, margin, spread, 0.0)
+        return RestPoint(margin, margin * (k - 1) / k, -margin / k, spread, alignment, rates.probability, *own)
+
+    def misalignment_constant(self) -> float:
+        """Limit of snr (1 - span_alignment) at the fixed point as snr grows: c beta k / 4, eq. (12)."""
+        self._needs_penalty()
+        return self.step * self.regularizer * self.classes / 4
+
+    def _needs_penalty(self) -> None:
+        if self.regularizer == 0:
+            raise ValueError(
+                "regularizer = 0 is not allowed here: without a penalty the margin grows like log t; choose one above 0"
+            )
+
+    def caveat(self) -> str:
+        """Fewer test samples than dimensions: the bulk swallows most outliers."""
+        return (
+            "test_ratio below 1: the bulk swallows outliers; required_test_ratio says how many samples show them"
+            if self.test_ratio < 1
+            else ""
+        )
+
+    # -- the experiment -------------------------------------------------------------------------------------------------
+
+    def measured(self, draw: Draw, times: Array) -> Values:
+        """One run of SGD with full vectors, and the blocks of class 0 on fresh test samples."""
+        from limitlab.models.softmax_sgd import block_measurement, draw_mixture, weights_of
+
+        k, d = self.classes, draw.size
+        if math.isinf(self.snr) or math.isinf(self.test_ratio):
+            raise ValueError("snr and test_ratio = inf are not allowed in a simulation: choose finite values")
+        if d < 3 * k:
+            raise ValueError(f"size = {d} is not allowed: must be at least 3 classes = {3 * k}")
+        means, shares, spread = np.eye(k, d), np.full(k, 1 / k), self.snr**-0.5
+        runs = self.train(draw, times)
+        samples, labels = draw_mixture(draw.rng, means, shares, spread, draw.count("test_ratio"))
+        fresh = spread * draw.rng.standard_normal((len(labels), 2 * k))
+        found: dict[str, list[float]] = {name: [] for name in type(self).outputs()}
+        for x in runs:
+            for name, value in statistics(x, k).items():
+                found[name].append(value)
+            for matrix in MATRICES:
+                weights = weights_of(matrix, samples, labels, x, 0)
+                block = block_measurement(samples, weights, np.vstack([means, x]), fresh, x[0], k)
+                found[f"{matrix}_alignment"].append(block.alignment)
+                found[f"top_{matrix}_eigenvalue"].append(block.values[0])
+                found[f"{matrix}_edge"].append(block.edge)
+                found[f"{matrix}_outliers"].append(block.outliers)
+        return {name: np.array(values) for name, values in found.items()}
+
+    def train(self, draw: Draw, times: Array) -> Array:
+        """Weights (times, k, d) of one run; the means are the first k axes."""
+        from limitlab.models.softmax_sgd import sgd_path
+
+        k, d, delta = self.classes, draw.size, self.step / draw.size
+        start = draw.rng.standard_normal((k, d)) / math.sqrt(d)
+        if self.whitened:
+            start[:, :k] = 0.0
+            start = np.linalg.qr(start.T)[0].T.copy()
+        counts = np.floor(times.ravel() / delta + draw.rng.random()).astype(np.int64)  # right on average
+        mixture = (np.eye(k, d), np.full(k, 1 / k), self.snr**-0.5)
+        return np.asarray(sgd_path(draw.rng, start, *mixture, self.regularizer, delta, counts))
+
+
+def statistics(x: Array, classes: int) -> dict[str, float]:
+    """Overlaps, spreads and span alignment of weights x (k, d) when the means are the first k axes.
+
+    >>> found = statistics(np.eye(2, 5), 2)
+    >>> found["overlap_own"], found["overlap_other"], found["span_alignment"]
+    (1.0, 0.0, 1.0)
+    """
+    k = classes
+    inside, outside = x[:, :k], x[:, k:]
+    gram = outside @ outside.T
+    common = float(gram.sum()) / k
+    own = float(np.trace(inside)) / k
+    aligned = np.linalg.norm(inside, axis=1) / np.linalg.norm(x, axis=1)
+    return dict(
+        overlap_own=own,
+        overlap_other=(float(inside.sum()) / k - own) / (k - 1),
+        spread=(float(np.trace(gram)) - common) / (k - 1),
+        common_spread=common,
+        span_alignment=float(aligned.mean()),
+    )

@@ -1,0 +1,193 @@
+"""The outliers of a ReLU network's test Hessian count the clusters that it found (docs/theory/alignment.md, XOR mixture).
+
+Setting.  The XOR mixture and network of `limitlab.laws.sgd.xor`; blocks of each layer of Hessian and gradients' second moment on
+          test samples. The signs of the start send neurons to `captured` of the four clusters.
+Limit.    N -> infinity with noise variance 1/lambda = N^-2 (any lambda far above N), then long times: the fixed point of these classes.
+Result.   Equations (14) and (15): e = 4 alpha on captured clusters, 1/2 on the others; one second-layer outlier per captured cluster,
+          two per neuron in the first layer.
+Status.   Derived, checked against the chain.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+from pydantic_core import PydanticCustomError
+
+from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws.sgd.xor import CRITICAL, class_strength
+
+__all__ = ["XorAlignment"]
+
+Array = NDArray[np.float64]
+
+OUTSIDE = 0.25
+"""A second-layer eigenvalue counts as outside when it exceeds this share of the largest one: the others vanish in the limit."""
+
+
+def other_direction(first: float, second: float) -> tuple[float, float]:
+    """Hessian and gradient outlier of a neuron along the pair of clusters that it does not serve, from their errors |e|, eq. (15).
+
+    The neuron's overlap there slides at zero: it fires on shares p and 1 - p of the two clusters such that their pushes cancel,
+    p e_1 = (1 - p) e_2.
+
+    >>> [round(value, 9) for value in other_direction(0.2, 0.2)]  # alpha = 0.05: alpha (1 - 4 alpha), 4 alpha^2
+    [0.04, 0.01]
+    """
+    fires = second / (first + second)
+    hessian = fires * first * (1 - first) + (1 - fires) * second * (1 - second)
+    gradient = fires * first**2 + (1 - fires) * second**2
+    return hessian / 4, gradient / 4
+
+
+def first_layer(regularizer: float, captured: int) -> tuple[float, float]:
+    """Mean of a neuron's two outliers per squared second-layer weight, Hessian and gradient, over random sets of captured clusters.
+
+    >>> [round(value, 9) for value in first_layer(0.05, 4)]
+    [0.04, 0.01]
+    """
+    error = 4 * regularizer
+    own = np.array([error * (1 - error), error**2]) / 4
+    other, sets = np.zeros(2), math.comb(3, captured - 1)
+    for count in range(3):  # captured ones among the two clusters of the other pair; the rest is in the neuron's own
+        rest = captured - 1 - count
+        ways = math.comb(2, count) * math.comb(1, rest) if rest >= 0 else 0
+        errors = [error if i < count else 0.5 for i in range(2)]
+        other += ways / sets * np.array(other_direction(*errors))
+    hessian, gradient = (own + other) / 2
+    return float(hessian), float(gradient)
+
+
+class XorAlignment(Law):
+    """How many outliers have the layers of a ReLU network that found some of the four clusters of the XOR problem?
+
+    Examples
+    --------
+    >>> law = XorAlignment(width=6, regularizer=0.05, captured=3)
+    >>> float(law.theory().second_layer_outliers), round(float(law.theory().second_layer_hessian), 6)
+    (3.0, 0.055452)
+    """
+
+    status = "derived"
+    regime = "N -> infinity with noise variance N^-2, then long times"
+    assumptions = (
+        "one fresh sample per step, step c / N on both layers and on the penalty",
+        "a start whose signs announce the captured clusters, second-layer weights of order 1",
+    )
+    references = ("benarous2024high", "benarous2022high")
+    observables = {
+        "first_layer_hessian": observable(
+            "mean of the two outliers of a neuron's Hessian block over its squared weight", "H_{WW}"
+        ),
+        "first_layer_gradient": observable(
+            "mean of the two outliers of a neuron's gradient block over its squared weight", "G_{WW}"
+        ),
+        "second_layer_hessian": observable("mean outlier of the second layer's Hessian block", "H_{vv}"),
+        "second_layer_gradient": observable("mean outlier of the second layer's gradient block", "G_{vv}"),
+        "second_layer_outliers": observable("outliers of the second layer's Hessian block"),
+        "first_layer_alignment": observable(
+            "alignment of a neuron's weights with its two outliers", r"\rho(W_i,E_2)", rate=(1, 2)
+        ),
+        "second_layer_alignment": observable("alignment of the second layer with its outliers", r"\rho(v,E)", rate=(1, 2)),
+    }
+    size_meaning = "dimension N of the inputs"
+    finite_size_rate = 1.0
+    default_sizes = (50, 100, 200)
+    default_seeds = 80
+
+    width: int = parameter(6, "number of neurons", symbol="K", least=1)
+    regularizer: float = parameter(
+        0.05, "penalty on the squared norm of the weights", symbol=r"\alpha", above=0, below=CRITICAL
+    )
+    step: float = parameter(1.0, "step size of the algorithm", note="times the dimension", symbol=r"c_\delta", above=0)
+    captured: int = parameter(4, "number of clusters that the start announces", symbol="n", least=1, most=4)
+    test_ratio: float = parameter(
+        10.0, "test samples per dimension", symbol="M/d", above=0, scale="log", kind="experiment", count="size * value"
+    )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """A step that is not 1; all clusters, and three of them: the pairs of a neuron and of the others differ."""
+        return [cls(width=6, regularizer=0.05, step=0.7, captured=4), cls(width=5, regularizer=0.07, step=1.3, captured=3)]
+
+    @model_validator(mode="after")
+    def _enough_neurons(self) -> Self:
+        if self.captured > self.width:
+            raise PydanticCustomError(
+                "parameter",
+                f"captured = {self.captured} is not allowed: at most one cluster per neuron, width = {self.width}",  # type: ignore[arg-type]
+            )
+        return self
+
+    def predicted(self) -> Values:
+        """Equations (14) and (15)."""
+        hessian, gradient = first_layer(self.regularizer, self.captured)
+        error, strength = 4 * self.regularizer, class_strength(self.regularizer)
+        return dict(
+            first_layer_hessian=hessian,
+            first_layer_gradient=gradient,
+            second_layer_hessian=error * (1 - error) / 4 * strength,
+            second_layer_gradient=error**2 / 4 * strength,
+            second_layer_outliers=float(self.captured),
+            first_layer_alignment=1.0,
+            second_layer_alignment=1.0,
+        )
+
+    def measured(self, draw: Draw) -> Values:
+        """A network trained by the exact chain from a start that announces `captured` clusters, and its blocks on test samples."""
+        from limitlab.models.xor_blocks import alignment, draw_xor, first_layer_block, sample_weights, second_layer_block
+
+        size, rng = draw.size, draw.rng
+        v, w, classes = self.train(size, rng)
+        samples, labels = draw_xor(rng, size, 1 / size, draw.count("test_ratio"))
+        h, hessian, gradient = sample_weights(samples, labels, v, w)
+        second, second_g = second_layer_block(h, hessian), second_layer_block(h, gradient)
+        first = [first_layer_block(samples, h, hessian, i) for i in range(self.width)]
+        first_g = [first_layer_block(samples, h, gradient, i) for i in range(self.width)]
+        n = self.captured
+        shares = 1 / (n * np.bincount(classes)[classes])  # every cluster counts the same, however many neurons it has
+        return dict(
+            first_layer_hessian=shares @ [pairs.values.mean() for pairs in first],
+            first_layer_gradient=shares @ [pairs.values.mean() for pairs in first_g],
+            second_layer_hessian=second.values[:n].mean(),
+            second_layer_gradient=second_g.values[:n].mean(),
+            second_layer_outliers=float(np.sum(second.values > OUTSIDE * second.values[0])),
+            first_layer_alignment=np.mean([alignment(w[i], first[i], 2) for i in range(self.width)]),
+            second_layer_alignment=alignment(v, second, n),
+        )
+
+    def train(self, size: int, rng: np.random.Generator) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Second layer (K,) and first layer (K, N) after a long time, and the cluster of every neuron."""
+        from limitlab.models.xor_blocks import weights_in_space
+        from limitlab.models.xor_chain import random_start, xor_path
+
+        if size < self.width + 3:
+            raise ValueError(f"size = {size} is not allowed: must be at least width + 3 = {self.width + 3}")
+        v, a, b, gram = random_start(rng, self.width, size)
+        v, a, b, classes = announce(rng, v, a, b, self.captured, size)
+        time = 8 / (CRITICAL - self.regularizer)
+        counts = np.array([round(time * size / self.step)])
+        xor_path(rng, v, a, b, gram, 1 / size, self.regularizer, self.step / size, size, counts)
+        return v, weights_in_space(a, b, gram, size), classes
+
+
+def announce(
+    rng: np.random.Generator, v: Array, a: Array, b: Array, captured: int, dimension: int
+) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+    """A start whose signs send the neurons to a random set of `captured` clusters, each to at least one, and where they go (0 to 3: mu,
+    -mu, nu, -nu). Weights and overlaps have sizes between 1/2 and 3/2 of the typical ones, so that none of them hesitates.
+
+    >>> v, a, b, classes = announce(np.random.default_rng(0), np.ones(4), np.ones(4), np.ones(4), 1, 100)
+    >>> len(set(zip(np.sign(v), np.sign(np.where(v > 0, a, b))))), len(set(classes.tolist()))
+    (1, 1)
+    """
+    chosen = rng.permutation(4)[:captured]
+    classes = np.concatenate([chosen, rng.choice(chosen, size=v.size - captured)])
+    sizes = 0.5 + rng.random((2, v.size))
+    second = np.where(classes < 2, 1.0, -1.0) * sizes[0]
+    overlap = np.where(classes % 2 == 0, 1.0, -1.0) * sizes[1] / math.sqrt(dimension)
+    return second, np.where(classes < 2, overlap, a), np.where(classes < 2, b, overlap), classes

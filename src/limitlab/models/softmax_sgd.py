@@ -1,0 +1,177 @@
+"""Softmax regression on a Gaussian mixture: online SGD with full vectors, and the blocks of its test matrices.
+
+A sample of class a is Y = mu_a + spread * N(0, I); the loss is -<x^a, Y> + log sum_c exp <x^c, Y>; a step is
+x <- x - delta (grad L + penalty x). A block of a test matrix is (1/M) sum_l w_l Y_l Y_l^T; only the weights w change with x, so that the
+samples are drawn once, and the block is never formed when it is large.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.numerics.lanczos import Eigenpairs, top_eigenpairs
+
+Array = NDArray[np.float64]
+
+FORMED = 450
+"""Up to this dimension forming a block and solving it is quicker than products with vectors."""
+CACHED = 250_000
+"""Numbers in single precision that stay in a processor's cache."""
+BESIDE = 4
+"""Eigenvalues of the noise's block whose distance tells how far apart eigenvalues at the edge lie."""
+
+
+@numba.njit(cache=True, nogil=True)
+def sgd_path(
+    rng: Any,
+    start: Array,
+    means: Array,
+    shares: Array,
+    spread: float,
+    penalty: float,
+    delta: float,
+    counts: NDArray[np.int64],
+) -> Array:
+    """Weights (times, k, d) after the given numbers of steps.
+
+    >>> rng, means = np.random.default_rng(0), np.eye(3, 20)
+    >>> path = sgd_path(rng, np.zeros((3, 20)), means, np.ones(3) / 3, 0.2, 0.01, 0.05, np.array([0, 400]))
+    >>> path.shape, bool(path[1, 0, 0] > path[1, 0, 1])
+    ((2, 3, 20), True)
+    """
+    classes, size = start.shape
+    x, y = start.copy(), np.empty(size)
+    path, logits, done = np.empty((counts.size, classes, size)), np.empty(classes), 0
+    keep = 1 - delta * penalty
+    for i in range(counts.size):
+        while done < counts[i]:
+            u, label = rng.random(), 0
+            while label < classes - 1 and u > shares[label]:
+                u -= shares[label]
+                label += 1
+            for j in range(size):
+                y[j] = means[label, j] + spread * rng.standard_normal()
+            top = -np.inf
+            for c in range(classes):
+                logits[c] = np.dot(x[c], y)
+                top = max(top, logits[c])
+            total = 0.0
+            for c in range(classes):
+                logits[c] = math.exp(logits[c] - top)
+                total += logits[c]
+            for c in range(classes):
+                push = delta * ((1.0 if c == label else 0.0) - logits[c] / total)
+                for j in range(size):
+                    x[c, j] = keep * x[c, j] + push * y[j]
+            done += 1
+        path[i] = x
+    return path
+
+
+def draw_mixture(
+    rng: np.random.Generator, means: Array, shares: Array, spread: float, count: int, single: bool = False
+) -> tuple[Array, NDArray[np.int64]]:
+    """Samples (count, d) and their labels; in `single` precision where half the memory matters.
+
+    >>> samples, labels = draw_mixture(np.random.default_rng(0), np.eye(2, 5), np.ones(2) / 2, 0.0, 4)
+    >>> bool(np.all(samples.argmax(axis=1) == labels))
+    True
+    """
+    labels = rng.choice(len(shares), size=count, p=shares)
+    samples: Any = rng.standard_normal((count, means.shape[1]), dtype=np.float32 if single else np.float64)
+    samples *= spread
+    for c, mean in enumerate(means.astype(samples.dtype)):
+        samples[labels == c] += mean
+    return samples, labels
+
+
+def weights_of(matrix: Literal["hessian", "gradient"], samples: Array, labels: NDArray[np.int64], x: Array, c: int) -> Array:
+    """Weights w of the block cc: pi_c (1 - pi_c) for the Hessian, (y_c - pi_c)^2 for the gradients' second moment.
+
+    >>> samples, labels = np.eye(2, 4), np.array([0, 1])
+    >>> weights_of("gradient", samples, labels, np.zeros((2, 4)), 0).tolist()
+    [0.25, 0.25]
+    """
+    logits = samples @ x.T.astype(samples.dtype)
+    power = np.exp(logits - logits.max(axis=1, keepdims=True))
+    pi = power[:, c] / power.sum(axis=1)
+    return np.asarray(pi * (1 - pi) if matrix == "hessian" else ((labels == c) - pi) ** 2)
+
+
+class Block(NamedTuple):
+    """What a block shows: its largest eigenvalues, the edge of its noise, how many lie outside, and the alignment of a vector with the
+    space of the first `count` of them."""
+
+    values: Array
+    edge: float
+    outliers: int
+    alignment: float
+
+
+def block_measurement(samples: Array, weights: Array, special: Array, fresh: Array, vector: Array, count: int) -> Block:
+    """Measure one block (1/M) sum_l w_l Y_l Y_l^T.
+
+    The edge is the largest eigenvalue of the same block of pure noise: of samples whose components along the `special` directions (p rows:
+    means and weights) are replaced by `fresh` noise (M, p). An eigenvalue of the block counts as outside when it exceeds this edge by
+    more than twice the distance over which the noise's first four eigenvalues are spread.
+
+    >>> rng = np.random.default_rng(0)
+    >>> samples = rng.standard_normal((4000, 30)) * 0.1
+    >>> samples[:, 0] += 1
+    >>> fresh = rng.standard_normal((4000, 1)) * 0.1
+    >>> found = block_measurement(samples, np.ones(4000), np.eye(1, 30), fresh, np.eye(30)[0], 1)
+    >>> found.outliers, bool(found.alignment > 0.99)
+    (1, True)
+    """
+    rows, size = samples.shape
+    basis, wanted = np.linalg.qr(special.T)[0], min(count + 3, size)
+    if size <= FORMED:
+        from scipy.linalg import eigh
+
+        scaled = samples * (weights / rows)[:, None]
+        block = scaled.T @ samples
+        values, vectors = eigh(block, subset_by_index=(size - wanted, size - 1))
+        pairs = Eigenpairs(values[::-1], vectors[:, ::-1])
+        beside = basis @ (fresh.T @ scaled)  # the new components with the old ones
+        beside -= beside @ basis @ basis.T
+        cross = basis @ (basis.T @ block)
+        noise = block - cross - cross.T + cross @ basis @ basis.T + beside + beside.T
+        noise += basis @ ((fresh.T * (weights / rows)) @ fresh) @ basis.T
+        edges = eigh(noise, subset_by_index=(size - BESIDE, size - 1), eigvals_only=True)[::-1]
+    else:
+        pairs = block_eigenpairs(samples, weights, wanted)
+        renewed = samples + (fresh - samples @ basis) @ basis.T
+        edges = block_eigenpairs(renewed, weights, BESIDE).values
+    edge = float(edges[0])
+    outside = int(np.sum(pairs.values > edge + 2 * (edge - float(edges[-1]))))
+    aligned = float(np.linalg.norm(pairs.vectors[:, :count].T @ vector) / np.linalg.norm(vector))
+    return Block(pairs.values, edge, outside, aligned)
+
+
+def block_eigenpairs(samples: Array, weights: Array, count: int, tolerance: float = 1e-4) -> Eigenpairs:
+    """The top of a block (1/M) sum_l w_l Y_l Y_l^T from products with vectors, in single precision.
+
+    >>> samples = np.random.default_rng(0).standard_normal((300, 100))
+    >>> found = block_eigenpairs(samples, np.ones(300), 2)
+    >>> exact = np.linalg.eigvalsh(samples.T @ samples / 300)[::-1][:2]
+    >>> bool(np.all(np.abs(found.values / exact - 1) < 1e-3))
+    True
+    """
+    rows = samples.astype(np.float32, copy=False)
+    scaled = (weights / len(weights)).astype(np.float32)
+
+    length = max(1, CACHED // rows.shape[1])
+
+    def product(v: Array) -> Array:
+        direction, image = v.astype(np.float32), np.zeros(v.size, dtype=np.float32)
+        for start in range(0, len(rows), length):  # each piece is read from memory once for both of its products
+            piece = rows[start : start + length]
+            image += (scaled[start : start + length] * (piece @ direction)) @ piece
+        return image.astype(np.float64)
+
+    return top_eigenpairs(product, rows.shape[1], count, tolerance)

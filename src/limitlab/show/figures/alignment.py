@@ -1,0 +1,166 @@
+"""Figures of spectral alignment: blocks along SGD on a Gaussian mixture and on the XOR mixture (claims J22, J23)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
+from limitlab.laws.alignment.xor import XorAlignment, announce
+from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+
+
+def alignment_mixture(quick: bool = True) -> Figure:
+    """Alignment of SGD with the tops of Hessian and gradient blocks over time, for ten classes and several test ratios."""
+    figure, panels = new_figure(columns=3, width=5.0)
+    size, runs = (200, 3) if quick else (500, 4)
+    times, few = tuple(np.linspace(1.0, 60.0, 16 if quick else 30)), (5.0, 10.0, 20.0, 35.0, 50.0)
+    law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, step=1.0)
+    for axes in panels[:2]:
+        theory_line(axes, times, law.replace(times=times, quasi_points=16).theory().span_alignment, 3, "span of the means")
+    for index, ratio in enumerate((10.0, 30.0, 100.0)):
+        theory = law.replace(times=times, test_ratio=ratio, quasi_points=128).theory()
+        batch = None if ratio > 50 and quick else law.replace(times=few, test_ratio=ratio).simulate_batch(size, range(runs))
+        for axes, matrix in zip(panels, MATRICES, strict=False):
+            theory_line(axes, times, theory[f"{matrix}_alignment"], index, f"$M = {ratio:g}\\,d$")
+            if batch is not None:
+                found = batch[f"{matrix}_alignment"].values
+                simulation_points(axes, few, found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(runs), index)
+    finish(panels[0], "time $t$", r"$\rho(x^c,E_{10}(H_{cc}))$", f"Hessian blocks ($d = {size}$)", ylim=(0, 1.02))
+    finish(panels[1], "time $t$", r"$\rho(x^c,E_{10}(G_{cc}))$", "gradient blocks", ylim=(0, 1.02))
+    needed = np.linspace(2.0, 60.0, 12 if quick else 30)
+    coarse = law.replace(quasi_points=128)
+    for index, matrix in enumerate(MATRICES):
+        theory_line(panels[2], needed, [coarse.required_test_ratio(float(t), matrix) for t in needed], index, matrix)
+    panels[2].axhline(10.0, color="grey", linestyle=":")
+    finish(panels[2], "time $t$", "test samples per dimension", "needed to see all ten outliers", yscale="log")
+    return figure
+
+
+def alignment_spectra(quick: bool = True) -> Figure:
+    """Eigenvalues of one Hessian and one gradient block of ten classes, with the predicted edge and outliers."""
+    from limitlab.models.softmax_sgd import draw_mixture, weights_of
+
+    figure, panels = new_figure(columns=2, rows=2)
+    size, time = (300, 20.0) if quick else (1000, 20.0)
+    for row, ratio in enumerate((10.0, 30.0)):
+        law = MixtureAlignment(times=(time,), test_ratio=ratio)
+        draw = law.draw(size, 0)
+        x = law.train(draw, np.array([time]))[0]
+        samples, labels = draw_mixture(draw.rng, np.eye(10, size), np.full(10, 0.1), law.snr**-0.5, draw.count("test_ratio"))
+        for column, matrix in enumerate(MATRICES):
+            axes = panels[2 * row + column]
+            weights = weights_of(matrix, samples, labels, x, 0)
+            values = np.linalg.eigvalsh(samples.T @ (samples * weights[:, None]) / len(samples))
+            predicted = law.blocks(law.state(time), matrix)[0]
+            axes.hist(values, bins=80, color=COLOURS[5], alpha=0.6, label=f"one run, $d = {size}$")
+            axes.axvline(predicted.edge, color=COLOURS[6], linestyle="--", label="predicted edge")
+            for number, value in enumerate(sorted(set(np.round(predicted.outliers, 7)))):
+                axes.axvline(value, color=COLOURS[1], linewidth=1.2, label=None if number else "predicted outliers")
+            symbol = "H" if matrix == "hessian" else "G"
+            count = f"{len(predicted.outliers)} outlier{'s' if len(predicted.outliers) > 1 else ''}"
+            finish(axes, "eigenvalue", "count", f"${symbol}_{{cc}}$, $t = 20$, $M = {ratio:g}\\,d$: {count}", ylim=(0, 18))
+    return figure
+
+
+def alignment_xor(quick: bool = True) -> Figure:
+    """Second-layer outliers of XOR networks that found 1 to 4 clusters, and both layers' outliers against the penalty."""
+    from limitlab.models.xor_blocks import draw_xor, sample_weights, second_layer_block, weights_in_space
+    from limitlab.models.xor_chain import random_start, xor_path
+
+    figure, panels = new_figure(columns=3, width=5.0)
+    size, width, snr = (200, 8, 100.0) if quick else (1000, 20, 100.0)
+    times = np.linspace(0.0, 80.0, 9)
+    for captured in (1, 2, 3, 4):
+        rng = np.random.default_rng(captured)
+        v, a, b, gram = random_start(rng, width, size)
+        v, a, b, _ = announce(rng, v, a, b, captured, size)
+        samples, labels = draw_xor(rng, width + 2, snr**-0.5, 20 * size)
+        rows = []
+        for wait in np.diff(times, prepend=0.0):
+            xor_path(rng, v, a, b, gram, snr**-0.5, 0.05, 1 / size, size, np.array([round(wait * size)]))
+            h, hessian, _ = sample_weights(samples, labels, v, weights_in_space(a, b, gram, width + 2))
+            rows.append(second_layer_block(h, hessian).values[:5])
+        found = np.array(rows)
+        if captured in (2, 4):
+            axes = panels[0] if captured == 4 else panels[1]
+            for index in range(5):
+                axes.plot(times, found[:, index], "o-", color=COLOURS[index], markersize=4, label=f"eigenvalue {index + 1}")
+            limit = float(XorAlignment().theory().second_layer_hessian)
+            axes.axhline(limit, color=COLOURS[6], linestyle="--", label="limit at small noise")
+            title = f"start that announces {captured} clusters ($N = {size}$, $\\lambda = {snr:g}$)"
+            finish(axes, "time $t$", "eigenvalues of $H_{vv}$", title, ylim=(-0.004, 0.12))
+    penalties, tried = np.linspace(0.005, 0.12, 60), (0.02, 0.05, 0.08, 0.11)
+    for index, captured in enumerate((4, 3, 2)):
+        law = XorAlignment(captured=captured)
+        curve = [float(law.replace(regularizer=float(p)).theory().first_layer_gradient) for p in penalties]
+        theory_line(panels[2], penalties, curve, index, f"{captured} clusters")
+        batches = [law.replace(regularizer=p).simulate_batch(100, range(10 if quick else 40)) for p in tried]
+        means = [float(batch.first_layer_gradient.mean()) for batch in batches]
+        errors = [float(batch.first_layer_gradient.std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
+        simulation_points(panels[2], tried, means, errors, index)
+    finish(
+        panels[2], r"penalty $\alpha$", r"mean outlier of $G_{W_iW_i}/v_i^2$", "first layer, eq. (15); chain at $N = 100$"
+    )
+    return figure
+
+
+def alignment_layers(quick: bool = True) -> Figure:
+    """Both layers of an XOR network align with their outliers, and where the eigenvectors of a mixture's block point."""
+    from limitlab.models.softmax_sgd import block_eigenpairs, draw_mixture, weights_of
+    from limitlab.models.xor_blocks import (
+        alignment,
+        draw_xor,
+        first_layer_block,
+        sample_weights,
+        second_layer_block,
+        weights_in_space,
+    )
+    from limitlab.models.xor_chain import random_start, xor_path
+
+    figure, (left, right) = new_figure(columns=2)
+    size, width, times = (300, 8, np.linspace(5.0, 100.0, 8)) if quick else (1000, 20, np.linspace(5.0, 150.0, 16))
+    rng = np.random.default_rng(4)
+    v, a, b, gram = random_start(rng, width, size)
+    first_size = np.abs(v)
+    samples, labels = draw_xor(rng, size, 10**-0.5, 20 * size)
+    second, first = [], []
+    for wait in np.diff(times, prepend=0.0):
+        xor_path(rng, v, a, b, gram, 10**-0.5, 0.05, 1 / size, size, np.array([round(wait * size)]))
+        w = weights_in_space(a, b, gram, size)
+        h, hessian, _ = sample_weights(samples, labels, v, w)
+        second.append(alignment(v, second_layer_block(h, hessian), 4))
+        first.append([alignment(w[i], first_layer_block(samples, h, hessian, i), 2) for i in range(width)])
+    for i, track in enumerate(np.array(first).T):
+        small = first_size[i] < 0.3
+        left.plot(times, track, color=COLOURS[4 if small else 5], linewidth=1, label=None)
+    left.plot([], [], color=COLOURS[5], label=r"$\rho(W_i,E_2)$")
+    left.plot([], [], color=COLOURS[4], label=r"the same, $|v_i(0)| < 0.3$")
+    left.plot(times, second, "o-", color=COLOURS[0], label=r"$\rho(v,E_4)$")
+    finish(left, "time $t$", "alignment", f"XOR, $N = {size}$, $K = {width}$, $\\lambda = 10$, $M = 20\\,N$", ylim=(0, 1.03))
+    law = MixtureAlignment(times=(20.0,))
+    draw = law.draw(size, 1)
+    x = law.train(draw, np.array([20.0]))[0]
+    points, classes = draw_mixture(draw.rng, np.eye(10, size), np.full(10, 0.1), law.snr**-0.5, 50 * size, single=True)
+    vectors = block_eigenpairs(points, weights_of("hessian", points, classes, x, 0), 14).vectors
+    image = right.imshow(np.abs(vectors[:30].T), aspect="auto", cmap="viridis", vmin=0, vmax=1)
+    right.grid(False)
+    figure.colorbar(image, ax=right).set_label("size of the component")
+    finish(
+        right,
+        "axis (the first ten are the means)",
+        "eigenvector",
+        "$H_{00}$ of ten classes, $t = 20$, $M = 50\\,d$",
+        legend=False,
+    )
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "alignment-mixture": alignment_mixture,
+    "alignment-spectra": alignment_spectra,
+    "alignment-xor": alignment_xor,
+    "alignment-layers": alignment_layers,
+}
