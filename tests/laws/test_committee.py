@@ -189,10 +189,9 @@ def test_a_vector_loss_of_the_user_is_differentiated() -> None:
 
 @pytest.mark.parametrize("width", [2, 3])
 def test_committees_follow_the_law(width: int) -> None:
-    result = compare(committee(width=width, step=0.5 * width), (100, 200, 400), 100)
-    assert result.verdict != "disagree", str(
-        result
-    )  # the correlation of neurons passes through zero: no scale of its own there
+    result = compare(committee(width=width, step=0.5 * width), (100, 200, 400), 160)
+    assert result.verdict != "disagree", str(result)
+    # not "agree": the correlation of two neurons passes through zero and has no scale of its own there
     assert result.widest_budget < 0.1
 
 
