@@ -72,9 +72,9 @@ def softmax_moments(count: int, shift: float, spread: float, step: float = 0.2) 
 
 def _transforms(tau: Array, spread: float, step: float) -> tuple[Array, Array, Array]:
     """a_0, a_1, a_2 at the points tau."""
-    if spread == 0:
-        nodes, weights = np.zeros(1), np.ones(1)
-    else:
+    nodes: Array = np.zeros(1)
+    weights: Array = np.ones(1)
+    if spread > 0:
         fine = min(step, step / spread) * 1.5
         nodes = fine * np.arange(-math.ceil(REACH / fine), math.ceil(REACH / fine) + 1)
         weights = np.exp(-(nodes**2) / 2)
