@@ -76,7 +76,7 @@ def _transforms(tau: Array, spread: float, step: float) -> tuple[Array, Array, A
     weights: Array = np.ones(1)
     if spread > 0:
         fine = min(step, step / spread) * 1.5
-        nodes = fine * np.arange(-math.ceil(REACH / fine), math.ceil(REACH / fine) + 1)
+        nodes = np.asarray(fine * np.arange(-math.ceil(REACH / fine), math.ceil(REACH / fine) + 1), dtype=np.float64)
         weights = np.exp(-(nodes**2) / 2)
         weights /= weights.sum()
     logarithm = tau[:, None] + spread * nodes
