@@ -38,7 +38,7 @@ POINTS = (-0.1, -1.0, 0.5 + 0.5j)
 )
 def double_descent(quick: bool) -> Outcome:
     """Theory against simulation over gamma, with and without correlated features; then the resolvent itself."""
-    sizes, seeds = ((40, 80, 160), 20) if quick else ((80, 160, 320), 40)
+    sizes, seeds = ((40, 80, 160), 60) if quick else ((80, 160, 320), 40)
     measured: dict[str, Number] = {}
     agreed, laws = 0, double_descent_laws(RATIOS[1::3] if quick else RATIOS)
     for law in laws:
