@@ -61,8 +61,8 @@ class PartTask:
         return Section(**json.loads(str(cell.values["section"])))
 
 
-QUICK, FULL = 10.0, 120.0
-"""Seconds per law that its comparisons may spend on adding draws."""
+EFFORT: dict[bool, dict[str, Any]] = {True: dict(budget=5.0, resolution=0.1), False: dict(budget=300.0, resolution=0.05)}
+"""Of a quick and of a full report: seconds per law for adding draws, and the smallest gap worth noticing."""
 
 
 def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
@@ -70,6 +70,6 @@ def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
     from limitlab.lab.compare import compare
 
     try:
-        return compare(law, budget=QUICK if quick else FULL, progress=False)
+        return compare(law, progress=False, **EFFORT[quick])
     except Exception as error:  # shown in the law's section
         return error

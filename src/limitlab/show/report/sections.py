@@ -112,7 +112,7 @@ def law_section(law: type[Law], comparison: Comparison | BaseException) -> Secti
     if isinstance(comparison, BaseException):
         return Section(f"law-{slug(name)}", name, body + problem(comparison), failed=True, group=LAWS)
     for i, part in enumerate(comparison.parts or (comparison,), 1):
-        body += comparison_body(part, f"check point {i}")
+        body += comparison_body(part, f"check point {i}", drawn=i == 1)
     return Section(
         f"law-{slug(name)}",
         name,
@@ -138,8 +138,8 @@ def parameters_table(law: type[Law]) -> str:
     return table(rows, raw=("parameter", "symbol", "default", "allowed", "meaning"), cards=True)
 
 
-def comparison_body(comparison: Comparison, where: str = "its check point") -> str:
-    """The verdict, the error budget and the figure of a comparison."""
+def comparison_body(comparison: Comparison, where: str = "its check point", drawn: bool = True) -> str:
+    """The verdict, the error budget and, of the first check point, the figure of a comparison."""
     law = comparison.law
     sizes = ", ".join(str(int(size)) for size in comparison.dataset["size"].values)
     rows = [
@@ -166,7 +166,7 @@ def comparison_body(comparison: Comparison, where: str = "its check point") -> s
         f'<p class="soft">{escape(given) or "defaults"}</p>'
         f"<p>Theory and simulation: {badge(comparison.verdict)} {escape(comparison.explanation)} "
         f'<span class="soft">Sizes {sizes} ({escape(law.size_meaning)}); gaps are extrapolated to infinite size.</span></p>'
-        + picture(comparison.plot(), caption)
+        + (picture(comparison.plot(), caption) if drawn else "")
         + table(rows, raw=("verdict",), cards=True)
     )
 
