@@ -146,3 +146,14 @@ def test_networks_of_smooth_neurons_follow_the_equations_of_their_width() -> Non
     assert np.all(
         np.abs(runs.second_layer.mean("seed").values - theory.second_layer.values / np.sqrt(10)) < 0.02 + 5 * error
     )
+
+
+def test_one_neuron_in_random_equations_follows_the_two_time_equations_of_the_same_width() -> None:
+    """At equal width there is nothing to extrapolate: the sampled equations in 40 + m dimensions against those of infinitely many."""
+    law = AdiabaticGrowth(
+        samples_per_weight=0.3, noise=0.8, kernel=(0.0, 0.4, 0.6), times=(0.5, 1.5), start_second_layer=0.8
+    )
+    runs, limit = law.simulate_batch(16, range(40)), law.replace(experiment_model="two-time").simulate(16, 0)
+    for name, scale in (("second_layer", float(limit.second_layer[-1])), ("train_error", 0.64)):
+        error = runs[name].std("seed", ddof=1) / np.sqrt(40)
+        assert np.all(np.abs(runs[name].mean("seed") - limit[name]) < 5 * error + 0.05 * scale), name

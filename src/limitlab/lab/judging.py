@@ -117,7 +117,7 @@ def entries_of(law: Law, data: xr.Dataset, name: str, draws: int) -> list[Entry]
     finite = np.isfinite(theory).all(axis=0)
     if not finite.any():
         return []
-    scale = float(np.abs(theory[:, finite]).max()) or _overall_scale(data)
+    scale = max(float(np.abs(theory[:, finite]).max()), law.natural_scale(name)) or _overall_scale(data)
     gaps = mean[:, finite] - theory[:, finite]
     # a number that every draw gives exactly, such as a start, is not a coincidence of few draws
     exact = (error[:, finite] <= FLOOR * scale).all(axis=0) & (np.abs(gaps) <= 10 * FLOOR * scale).all(axis=0)

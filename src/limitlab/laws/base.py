@@ -104,6 +104,10 @@ class Law(BaseModel):
         """The observables at these parameters: all that the law declares, unless some belong to one of its models only."""
         return tuple(type(self).observables)
 
+    def natural_scale(self, observable: str) -> float:
+        """The scale on which an observable that may be small by itself is judged, such as tau^2 for a late train error; 0: its own."""
+        return 0.0
+
     def caveat(self) -> str:
         """What is said beside every prediction and verdict of the law."""
         return ""
