@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limitlab.laws.regression.finite_population import learning_curve
+from limitlab.laws.regression.finite_population_flow import flow_curve
 from limitlab.numerics.equivalents import ridge_equivalent
 from references import reference
 
@@ -144,3 +145,20 @@ def test_broadcasting():
 def test_refusals(changes, words):
     with pytest.raises(ValueError, match=words):
         learning_curve(**{**dict(samples=10, ridge=0.1, eigenvalues=S, energies=C, population=40), **changes})
+
+
+def test_gradient_flow_on_most_of_a_small_population():
+    """120 of 200 points, targets averaged in closed form: terms that count how few points are left decide a third of the error."""
+    total, n, times = 200, 120, np.array([3.0, 30.0, 300.0])
+    s, c = np.arange(1, total + 1) ** -1.3, np.arange(1, total + 1) ** -1.1 / 4
+    rng, errors = np.random.default_rng(7), []
+    for _ in range(40):
+        modes = np.linalg.qr(rng.standard_normal((total, total)))[0] * np.sqrt(total)
+        gram, targets = modes * s @ modes.T, modes * np.sqrt(c)  # the first n points are a random subset
+        rates, vectors = np.linalg.eigh(gram[:n, :n] / n)
+        seen = vectors.T @ targets[:n] / n
+        fits = [gram[n:, :n] @ (vectors * (-np.expm1(-t * rates) / rates)) @ seen for t in times]
+        errors.append([np.sum((targets[n:] - fit) ** 2) / (total - n) for fit in fits])
+    found, error = flow_curve(n, times, s, c, population=total).test_error, np.std(errors, axis=0, ddof=1) / np.sqrt(40)
+    assert np.all(np.abs(np.mean(errors, axis=0) - found) < 5 * error + 0.005 * found), np.mean(errors, axis=0) / found
+    assert np.all(5 * error < 0.03 * found)
