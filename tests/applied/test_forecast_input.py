@@ -205,4 +205,131 @@ def test_bad_files(tmp_path):
     refused("never read", lambda: read_table(tmp_path / "object.npz", "b"))
     refused("no column 'prize': known names: a, b", lambda: read_table(tmp_path / "text.csv", "prize"))
     refused("no such file", lambda: read_table(tmp_path / "absent.csv", "b"))
-    assert read_table(tmp_path / "text.csv", "b", classify=True).y.tolist() == ["cat", "dog", "cat", "dog"]
+    (tmp_path / "labels.csv").write_text("a,b\n" + "".join(f"{i * i},{'cat' if i % 2 else 'dog'}\n" for i in range(20)))
+    assert read_table(tmp_path / "labels.csv", "b", classify=True).y.tolist() == ["dog", "cat"] * 10
+    (tmp_path / "twelve.csv").write_text("a,b\n" + "".join(f"{i * i},{i**3}\n" for i in range(12)))
+    refused("12 different rows .* too few to say anything", lambda: read_table(tmp_path / "twelve.csv", "b"))
+
+
+# -- files as they are ------------------------------------------------------------------------------------------------------
+
+
+def written(path, text):
+    path.write_text(text)
+    return path
+
+
+def test_a_spreadsheet_from_a_country_with_decimal_commas(tmp_path):
+    rng = np.random.default_rng(3)
+    size, share = rng.uniform(20, 200, 50), rng.uniform(0, 100, 50)
+    price = 3000 * size
+    german = [f"{value:,.2f} €".replace(",", "_").replace(".", ",").replace("_", ".") for value in price]
+    rows = [f"{a:.1f};{b:.1f} %;{c}".replace(".", ",", 1) for a, b, c in zip(size, share, german, strict=True)]
+    file = written(tmp_path / "t.csv", "size;heated;price\n" + "\n".join(rows) + "\n")
+    table = read_table(file, "price")
+    assert table.names == ["size", "heated"]
+    assert abs(table.scale / price.std() - 1) < 1e-4
+    assert abs(np.corrcoef(table.X[:, 0], table.y)[0, 1]) > 0.999
+    assert "heated: text read as numbers" in " | ".join(table.notes)
+
+
+def test_the_same_table_in_every_dialect(tmp_path):
+    data = frame()[["size", "rooms", "price"]]
+    first = None
+    for i, (separator, decimal) in enumerate([(",", "."), (";", "."), (";", ","), ("\t", ","), ("|", ".")]):
+        data.to_csv(tmp_path / f"{i}.csv", sep=separator, decimal=decimal, index=False, encoding="utf-8-sig")
+        table = read_table(tmp_path / f"{i}.csv", "price")
+        first = first if first is not None else table
+        np.testing.assert_allclose(table.X, first.X, rtol=1e-12)
+        np.testing.assert_allclose(table.y, first.y, rtol=1e-12)
+
+
+def test_dates_come_before_categories(tmp_path):
+    rng = np.random.default_rng(4)
+    days = rng.integers(0, 900, 2000)
+    dates = (pd.Timestamp("2021-03-05") + pd.to_timedelta(days, unit="D")).strftime("%d.%m.%Y")
+    pd.DataFrame({"sold": dates, "y": days + rng.standard_normal(2000)}).to_csv(tmp_path / "t.csv", index=False)
+    table = read_table(tmp_path / "t.csv", "y")
+    assert table.names == ["sold"]
+    assert abs(np.corrcoef(table.X[:, 0], days)[0, 1]) > 0.9999
+
+
+def test_row_numbers_are_dropped_and_years_are_not(tmp_path):
+    rng, n = np.random.default_rng(5), 60
+    data = pd.DataFrame(
+        {
+            "Unnamed": np.arange(n),
+            "customer_id": rng.permutation(10_000)[:n],
+            "year": 1960 + np.arange(n),
+            "rooms": rng.integers(1, 5, n),
+            "y": rng.standard_normal(n),
+        }
+    )
+    data.to_csv(tmp_path / "t.csv", index=False)
+    table = read_table(tmp_path / "t.csv", "y")
+    assert table.names == ["year", "rooms"]
+    assert "dropped Unnamed, customer_id: whole numbers that only tell rows apart" in table.notes
+
+
+def test_a_second_target_cannot_become_an_input(tmp_path):
+    text = "x,y,y\n" + "".join(f"{i},{i * i},{i * i}\n" for i in range(30))
+    refused("more than one column called 'y'", lambda: read_table(written(tmp_path / "t.csv", text), "y"))
+
+
+def test_lists_records_and_complex_numbers(tmp_path):
+    pytest.importorskip("pyarrow")
+    n = 30
+    data = pd.DataFrame({"x": np.arange(n) ** 2.0, "tags": [[i, i] for i in range(n)], "y": np.arange(n) ** 3.0})
+    data.to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet", "y")
+    assert table.names == ["x"]
+    assert any("dropped tags: lists or records" in note for note in table.notes)
+    refused("tags holds lists or records", lambda: read_table(tmp_path / "t.parquet", "tags"))
+    np.savez(tmp_path / "t.npz", z=np.full(n, 1 + 2j), y=np.arange(n))
+    refused("'z' holds complex numbers", lambda: read_table(tmp_path / "t.npz", "y"))
+
+
+def test_infinite_targets_in_plain_words(tmp_path):
+    text = "x,y\n" + "".join(f"{i},{'inf' if i == 7 else i * i}\n" for i in range(30))
+    refused("y is infinite in 1 rows, first in row 7", lambda: read_table(written(tmp_path / "t.csv", text), "y"))
+
+
+def test_a_hundred_thousand_columns(tmp_path):
+    rng = np.random.default_rng(6)
+    table = rng.standard_normal((25, 100_000)).astype(np.float32)
+    np.savez(tmp_path / "wide.npz", inputs=table, y=table[:, 0].copy())
+    assert read_table(tmp_path / "wide.npz", "y").X.shape == (25, 100_000)
+
+
+def test_text_with_many_levels_is_quick_and_small(tmp_path):
+    import tracemalloc
+
+    rng, n = np.random.default_rng(7), 40_000
+    words = [f"level {i} " + "x" * 50 for i in rng.integers(0, n // 2, n)]
+    pd.DataFrame({"text": words, "y": rng.standard_normal(n)}).to_csv(tmp_path / "t.csv", index=False)
+    tracemalloc.start()
+    table = read_table(tmp_path / "t.csv", "y")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(table.names) == 31
+    assert peak < 40 * (tmp_path / "t.csv").stat().st_size
+
+
+def test_a_decompression_bomb_is_refused_before_it_unpacks(tmp_path, monkeypatch):
+    from limitlab.applied.forecast import files
+
+    np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((3000, 1000)), y=np.arange(3000.0))
+    monkeypatch.setattr(files, "available_memory", lambda: 4e7)
+    assert (tmp_path / "bomb.npz").stat().st_size < 1e5
+    refused("would unpack to about", lambda: read_table(tmp_path / "bomb.npz", "y"))
+
+
+def test_a_binary_file_is_not_a_table(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"\x00\x01\x02" * 100)
+    refused("not a text file", lambda: read_table(tmp_path / "t.csv", "y"))
+
+
+def test_old_encodings_are_read(tmp_path):
+    text = "Größe,y\n" + "".join(f"{i * i},{i}\n" for i in range(30))
+    (tmp_path / "t.csv").write_bytes(text.encode("latin-1"))
+    assert read_table(tmp_path / "t.csv", "y").names == ["Größe"]

@@ -1,18 +1,16 @@
-"""From a file to numbers: CSV, Parquet and NPZ, prepared the way a careful analyst would, with notes of what was done.
-
-Nothing is ever unpickled: a file is data, not a program.
+"""From a table to numbers, prepared the way a careful analyst would, with notes of what was done.
 
 - rows without a target are dropped, and so are rows that repeat another one entirely;
-- numbers: missing values become the median, with a further column that says where; columns are standardised;
+- numbers: missing values become the median, with a further column that says where; columns are standardised; text that holds
+  numbers in people's notation (currencies, per cent, decimal commas) is read as numbers;
 - dates become days; text and categories become one column of 0 and 1 per level (missing is a level; rare levels are merged);
-- columns that never change, and text that is different in nearly every row (names, identifiers), are dropped;
+- columns that never change, row numbers and other identifiers, and columns of lists or records are dropped;
 - all inputs are divided by the root of their number, so that a typical row has norm 1 and ridges mean the same everywhere.
 """
 
 from __future__ import annotations
 
-import warnings
-import zipfile
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,17 +18,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.applied.forecast.files import load_frame
+from limitlab.applied.forecast.texts import days_of, numbers_of
 from limitlab.errors import did_you_mean
 from limitlab.laws.draws import checked_seed
 
 Array = NDArray[Any]
 
-FORMATS = (".csv", ".tsv", ".parquet", ".pq", ".npz")
 MOST_LEVELS = 30
 """Levels of a category that get a column of their own; the others share one."""
 
 IDENTIFIER = 0.9
 """Text with more distinct values than this share of the rows identifies rows instead of describing them."""
+
+NAMES_OF_ROWS = re.compile(
+    r"(?:^|[^a-z])(?:id|ids|uid|uuid|key|index|nr|row|rownum|row_?number|serial|record)$", re.IGNORECASE
+)
+"""Names of columns whose whole numbers, all different, tell rows apart."""
+
+CLOCKS = re.compile(r"year|month|week|day|date|time|hour|age", re.IGNORECASE)
+"""Names of columns that may count upwards and still mean something."""
+
+FEWEST = 20
+"""Rows below which nothing can be said about a learning curve."""
 
 UNIT = "target standardised"
 
@@ -85,10 +95,7 @@ def read_table(path: str | Path, target: str, classify: bool = False, most_rows:
         raise ValueError(f"{file.name} has a header but no rows: there is nothing to fit")
     notes: list[str] = []
     frame = clean_rows(frame, target, notes)
-    if len(frame) < 2:
-        raise ValueError(
-            f"{file.name} has {len(frame)} different rows with a value of {target!r}: a forecast needs at least 2"
-        )
+    _require_rows(file, frame, target, 2)
     if most_rows is not None and len(frame) > most_rows:
         rows = np.sort(rng.permutation(len(frame))[:most_rows])
         notes.append(f"kept {most_rows} of {len(frame)} rows at random")
@@ -99,6 +106,7 @@ def read_table(path: str | Path, target: str, classify: bool = False, most_rows:
         raise ValueError(
             f"{file.name} has no usable column besides {target!r}: give columns that vary and describe the rows"
         )
+    _require_rows(file, frame, target, FEWEST)
     mean, spread = X.mean(axis=0), X.std(axis=0)
     X = (X - mean) / spread / np.sqrt(X.shape[1])
     notes.append(
@@ -107,70 +115,50 @@ def read_table(path: str | Path, target: str, classify: bool = False, most_rows:
     return Table(X, y, names, notes, scale)
 
 
-def load_frame(file: Path, target: str) -> Any:
-    """A file as a table with named columns; one line where that is impossible."""
-    if file.suffix.lower() not in FORMATS:
-        raise ValueError(f"cannot read '{file}': the name must end in {', '.join(FORMATS)} (pickles are never read)")
-    if not file.exists():
-        raise ValueError(f"cannot read '{file}': there is no such file")
-    if file.stat().st_size == 0:
-        raise ValueError(f"cannot read '{file}': the file is empty")
-    if file.suffix.lower() == ".npz":
-        return _from_npz(file, target)
-    import pandas as pd
-
-    try:
-        if file.suffix.lower() in (".parquet", ".pq"):
-            return pd.read_parquet(file)
-        return pd.read_csv(file, sep="\t" if file.suffix.lower() == ".tsv" else ",")
-    except ImportError:
+def _require_rows(file: Path, frame: Any, target: str, least: int) -> None:
+    if len(frame) < least:
         raise ValueError(
-            f"cannot read '{file}': Parquet needs pyarrow; install it with pip install 'limitlab[forecast]', or save as CSV"
-        ) from None
-    except (ValueError, OSError) as error:
-        raise ValueError(f"cannot read '{file}': {str(error).splitlines()[0]}") from None
-
-
-def _from_npz(file: Path, target: str) -> Any:
-    import pandas as pd
-
-    if not zipfile.is_zipfile(file):
-        raise ValueError(f"cannot read '{file}': it is damaged, or was not written by numpy.savez")
-    try:
-        with np.load(file, allow_pickle=False) as arrays:
-            loaded = {name: arrays[name] for name in arrays.files}
-    except Exception as error:
-        raise ValueError(f"cannot read '{file}': {str(error).splitlines()[0]} (pickled objects are never read)") from None
-    if target not in loaded:
-        raise ValueError(f"{file.name} has no array {target!r}: {did_you_mean(target, loaded)}")
-    if loaded[target].ndim != 1:
-        raise ValueError(f"the array {target!r} has shape {loaded[target].shape}: a target must be one-dimensional")
-    rows = len(loaded[target])
-    parts: dict[str, Array] = {}
-    for name, array in loaded.items():
-        if array.ndim == 0 or len(array) != rows:
-            continue
-        flat = array.reshape(rows, -1)
-        labels = [name] if array.ndim == 1 else [f"{name}[{i}]" for i in range(flat.shape[1])]
-        parts |= {label: flat[:, i] for i, label in enumerate(labels)}
-    return pd.DataFrame(parts)
+            f"{file.name} has {len(frame)} different rows with a value of {target!r}: too few to say anything about a learning "
+            f"curve; give at least {FEWEST}"
+        )
 
 
 def clean_rows(frame: Any, target: str, notes: list[str]) -> Any:
-    """Drop rows without a target and rows that repeat another one."""
+    """Drop columns of lists and records, rows without a target, and rows that repeat another one."""
+    nested = [
+        name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if kind == object and _nested(frame[name])
+    ]
+    if target in nested:
+        raise ValueError(f"{target} holds lists or records: a target must hold numbers or labels")
+    if nested:
+        notes.append(f"dropped {_listed([str(name) for name in nested])}: lists or records; give their entries as columns")
+        frame = frame.drop(columns=nested)
     missing = int(frame[target].isna().sum())
     if missing == len(frame):
         raise ValueError(f"every value of {target!r} is missing: there is nothing to learn")
     if missing:
         notes.append(f"dropped {missing} rows without {target}")
         frame = frame[frame[target].notna()]
-    repeated = frame.duplicated()
+    repeated = _repeated(frame)
     if repeated.any():
         notes.append(
             f"dropped {int(repeated.sum())} rows that repeat another row entirely (they would be tested on their own copy)"
         )
         frame = frame[~repeated]
     return frame
+
+
+def _repeated(frame: Any) -> Any:
+    """Which rows repeat an earlier one entirely. Numbers are compared in one step; only rows with equal ones are looked at further."""
+    numeric = [at for at, kind in enumerate(frame.dtypes) if isinstance(kind, np.dtype) and kind.kind in "fiu"]
+    if not numeric:
+        return frame.duplicated().to_numpy()
+    block = np.ascontiguousarray(frame.iloc[:, numeric].to_numpy(dtype=float) + 0.0)  # -0.0 becomes 0.0
+    _, group, count = np.unique(np.array([hash(row.tobytes()) for row in block]), return_inverse=True, return_counts=True)
+    suspects = np.flatnonzero(count[group] > 1)
+    repeated = np.zeros(len(frame), dtype=bool)
+    repeated[suspects] = frame.iloc[suspects].duplicated().to_numpy() if suspects.size else False
+    return repeated
 
 
 def _target(values: Any, name: str, classify: bool, notes: list[str]) -> tuple[Array, float]:
@@ -188,9 +176,18 @@ def _target(values: Any, name: str, classify: bool, notes: list[str]) -> tuple[A
         notes.append(f"{name}: {classes} classes, one target of 0 and 1 for each")
         return labels, 1.0
     numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float)
-    if not np.isfinite(numbers).all():
-        first = values[~np.isfinite(numbers)].iloc[0]
-        raise ValueError(f"{name} holds text, such as {str(first)!r}: use --classify for labels, or give numbers")
+    endless = np.isinf(numbers)
+    if endless.any():
+        raise ValueError(
+            f"{name} is infinite in {int(endless.sum())} rows, first in row {int(np.argmax(endless))}: remove these rows"
+        )
+    if np.isnan(numbers).any():
+        read = numbers_of([str(value) for value in values])
+        if read is None or np.isnan(read).any():
+            first = values[np.isnan(numbers)].iloc[0] if read is None else values[np.isnan(read)].iloc[0]
+            raise ValueError(f"{name} holds text, such as {str(first)!r}: use --classify for labels, or give numbers")
+        notes.append(f"{name}: text read as numbers, such as {str(values.iloc[0])!r} as {read[0]:g}")
+        numbers = read
     spread = float(numbers.std())
     if spread == 0:
         raise ValueError(f"{name} is constant (every value is {numbers[0]:g}): there is nothing to learn")
@@ -202,23 +199,65 @@ def _target(values: Any, name: str, classify: bool, notes: list[str]) -> tuple[A
 
 def columns(frame: Any, notes: list[str]) -> tuple[Array, list[str]]:
     """Every usable column as numbers, unscaled, and the names of what came out."""
+    plain = _plain_numbers(frame)
     found: dict[str, Array] = {}
-    constant, identifiers = [], []
+    constant, identifiers, rows = [], [], []
     for name in frame.columns:
-        values, label = frame[name], str(name)
-        if values.nunique(dropna=False) < 2:
+        label = str(name)
+        if label in plain:
+            values = plain[label]
+            if not np.ptp(values) > 0:
+                constant.append(label)
+            elif _counts_rows(values, label):
+                rows.append(label)
+            else:
+                found[label] = values
+            continue
+        column = frame[name]
+        if column.nunique(dropna=False) < 2:
             constant.append(label)
             continue
-        made, kind = _column(values, label, notes)
+        made, kind = _column(column, label, notes)
         if kind == "identifier":
             identifiers.append(label)
-        found |= {key: column for key, column in made.items() if np.ptp(column) > 0}
+        found |= {key: value for key, value in made.items() if np.ptp(value) > 0}
     if constant:
         notes.append(f"dropped {_listed(constant)}: the same value in every row")
+    if rows:
+        notes.append(f"dropped {_listed(rows)}: whole numbers that only tell rows apart")
     if identifiers:
         notes.append(f"dropped {_listed(identifiers)}: text that is different in nearly every row")
     table = np.column_stack(list(found.values())) if found else np.empty((len(frame), 0))
     return table.astype(float), list(found)
+
+
+def _plain_numbers(frame: Any) -> dict[str, Array]:
+    """The columns that are finite numbers already, found in one step: files may have 100,000 of them."""
+    import pandas as pd
+
+    numeric = [
+        position
+        for position, kind in enumerate(frame.dtypes)
+        if isinstance(kind, np.dtype) and kind.kind in "fiu" and not pd.api.types.is_bool_dtype(kind)
+    ]
+    block = frame.iloc[:, numeric].to_numpy(dtype=float) if numeric else np.empty((len(frame), 0))
+    whole = np.isfinite(block).all(axis=0)
+    return {str(frame.columns[at]): block[:, i] for i, at in enumerate(numeric) if whole[i]}
+
+
+def _counts_rows(values: Array, label: str) -> bool:
+    """Whether whole numbers only tell rows apart: all different under such a name, or one more in every row."""
+    if (values != np.round(values)).any() or CLOCKS.search(label):
+        return False
+    if (np.diff(values) == 1).all():
+        return True
+    return bool(NAMES_OF_ROWS.search(label)) and np.unique(values).size == values.size
+
+
+def _nested(values: Any) -> bool:
+    """Whether a column of objects holds lists, records or arrays."""
+    first = next((value for value in values if value is not None), None)
+    return isinstance(first, (list, tuple, dict, set, np.ndarray))
 
 
 def _column(values: Any, label: str, notes: list[str]) -> tuple[dict[str, Array], str]:
@@ -229,23 +268,25 @@ def _column(values: Any, label: str, notes: list[str]) -> tuple[dict[str, Array]
     if pd.api.types.is_datetime64_any_dtype(values):
         notes.append(f"{label}: dates, as days")
         days = (values - values.min()).dt.total_seconds() / 86400
-        return _filled(days, label, notes), "number"
+        return _filled(days.to_numpy(dtype=float), label, notes), "number"
     if pd.api.types.is_numeric_dtype(values):
-        return _filled(values, label, notes), "number"
-    distinct = values.nunique()
-    if distinct > IDENTIFIER * len(values):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pandas says when it cannot guess a format; so do we, by what comes next
-            dates = pd.to_datetime(values, errors="coerce")
-        if dates.notna().mean() > IDENTIFIER:
-            return _column(dates, label, notes)
+        if pd.api.types.is_complex_dtype(values):
+            raise ValueError(f"{label} holds complex numbers: give real and imaginary parts as two columns")
+        return _filled(values.to_numpy(dtype=float, na_value=np.nan), label, notes), "number"
+    codes, levels = pd.factorize(values.astype(object))
+    texts = [str(level).strip() for level in levels]
+    for read, words in ((numbers_of, "text read as numbers"), (days_of, "dates, as days")):
+        found = read(texts)
+        if found is not None:
+            notes.append(f"{label}: {words}, such as {texts[0]!r} as {found[0]:g}")
+            return _filled(np.where(codes >= 0, found[codes], np.nan), label, notes), "number"
+    if len(texts) > IDENTIFIER * len(values):
         return {}, "identifier"
-    return _levels(values.astype(object), label, notes), "category"
+    return _levels(codes, texts, label, notes), "category"
 
 
-def _filled(values: Any, label: str, notes: list[str]) -> dict[str, Array]:
+def _filled(numbers: Array, label: str, notes: list[str]) -> dict[str, Array]:
     """Numbers with the median in place of missing ones, and a column that marks them."""
-    numbers = values.to_numpy(dtype=float, na_value=np.nan)
     absent = ~np.isfinite(numbers)
     if not absent.any():
         return {label: numbers}
@@ -259,20 +300,20 @@ def _filled(values: Any, label: str, notes: list[str]) -> dict[str, Array]:
     return {label: np.where(absent, middle, numbers), f"{label} (missing)": absent.astype(float)}
 
 
-def _levels(values: Any, label: str, notes: list[str]) -> dict[str, Array]:
-    """One column per level of a category."""
-    text = values.where(values.notna(), "(missing)").astype(str)
-    counted = text.value_counts()
-    common = list(counted.index[:MOST_LEVELS]) if len(counted) > MOST_LEVELS else list(counted.index)
-    merged = len(counted) - len(common)
+def _levels(codes: Array, texts: list[str], label: str, notes: list[str]) -> dict[str, Array]:
+    """One column per level of a category; `codes` says which level a row has, -1 that it is missing."""
+    lost = int((codes < 0).sum())
+    counted = np.bincount(np.where(codes < 0, len(texts), codes), minlength=len(texts) + 1)
+    names = [*texts, "(missing)"]
+    present = [int(code) for code in np.argsort(-counted, kind="stable") if counted[code]]
+    common, merged = present[:MOST_LEVELS], len(present) - len(present[:MOST_LEVELS])
     rest = f", the {merged} rarest in one column" if merged else ""
-    lost = int(values.isna().sum())
     missing = f", {lost} missing as a level of their own" if lost else ""
-    notes.append(f"{label}: category with {len(counted)} levels{rest}{missing}, one column each")
-    array = text.to_numpy()
-    found = {f"{label}={level}": (array == level).astype(float) for level in common}
+    notes.append(f"{label}: category with {len(present)} levels{rest}{missing}, one column each")
+    place = np.where(codes < 0, len(texts), codes)
+    found = {f"{label}={names[code][:80]}": (place == code).astype(float) for code in common}
     if merged:
-        found[f"{label}=(other)"] = (~np.isin(array, common)).astype(float)
+        found[f"{label}=(other)"] = (~np.isin(place, common)).astype(float)
     return found
 
 

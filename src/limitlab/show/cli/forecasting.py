@@ -196,11 +196,20 @@ def curve_rows(curve: xr.Dataset, best: xr.Dataset | None, checks: xr.Dataset | 
             row["ridge"] = short(curve["ridge"][i])
         if checks is not None:
             found = real.get(at)
-            row["real_fits"] = f"{short(found[0])} ± {found[1]:.1g}" if found else ""
+            row["real_fits"] = real_fits(*found[:2]) if found else ""
             if "classification_error" in checks:
                 row["wrong_labels"] = f"{found[2]:.1%}" if found else ""
         rows.append(row)
     return rows
+
+
+def real_fits(mean: float, error: float) -> str:
+    """A measured error; one fit alone has no error bar.
+
+    >>> real_fits(0.5, 0.01), real_fits(0.5, float("inf"))
+    ('0.5 ± 0.01', '0.5 (one fit)')
+    """
+    return f"{short(mean)} ± {error:.1g}" if error < float("inf") else f"{short(mean)} (one fit)"
 
 
 def short(value: Any) -> str:
