@@ -241,7 +241,7 @@ def _plain_numbers(frame: Any) -> dict[str, Array]:
         if isinstance(kind, np.dtype) and kind.kind in "fiu" and not pd.api.types.is_bool_dtype(kind)
     ]
     block = frame.iloc[:, numeric].to_numpy(dtype=float) if numeric else np.empty((len(frame), 0))
-    whole = np.isfinite(block).all(axis=0)
+    whole = np.asarray(np.isfinite(block).all(axis=0))
     return {str(frame.columns[at]): block[:, i] for i, at in enumerate(numeric) if whole[i]}
 
 
