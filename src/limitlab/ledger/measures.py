@@ -15,9 +15,9 @@ SIGMAS = 5.0
 """Standard errors within which a measured mean has to agree with its law."""
 
 
-def effort(quick: bool, seconds: float = 60.0) -> dict[str, Any]:
+def effort(quick: bool, seconds: float = 600.0) -> dict[str, Any]:
     """How hard a comparison of a check tries: a tenth of an observable's scale with the draws it is given, or a twentieth with as many
-    more as `seconds` allow.
+    more as `seconds` allow (they end with the verdict: long enough that a busy machine comes to the same one).
 
     >>> effort(True)
     {'resolution': 0.1, 'budget': 0.0, 'progress': False}

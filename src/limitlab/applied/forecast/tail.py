@@ -9,8 +9,8 @@ curve of independent draws,
 
 are known for every kappa that the N points can reach, kappa >= kappa_0, without any model. A fit to n > N points with
 ridge lambda needs them at the root of kappa (1 - df1(kappa)/n) = lambda. Below kappa_0 (small ridge, many more points) they
-are continued as power laws with the slopes they have above it, and the band widens by what the slopes might be instead. The
-curve is anchored at n = N, where leave-one-out gives the error at every ridge.
+are continued as power laws with the slopes they have above it, B down to the noise of the targets (`floor`) and not to zero.
+The curve is anchored at n = N, where leave-one-out gives the error at every ridge.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.applied.forecast.floor import noise_floor
 from limitlab.applied.forecast.spectrum import Spectrum
 from limitlab.numerics.roots import bracketed_root
 
@@ -36,6 +37,9 @@ MNIST, extrapolating 700 points threefold without ridge, errors were -27 % with 
 
 FEW_DIRECTIONS = 0.95
 """A kernel with fewer directions than this share of the points has no tail: its functions are known down to kappa = 0."""
+
+FLOOR_SHARE = 0.999
+"""The floor is kept below B where the reach of the data ends."""
 
 LARGEST_LOG = 600.0
 SLOPE_WINDOW = np.log(10.0)
@@ -95,9 +99,11 @@ class PopulationFunctions:
         self.log_kappa, self.log_ridge = np.log(lam / gap)[first:], np.log(lam)[first:]
         self.log_df1, self.log_df2 = _log(total * (1 - gap)[first:]), _log(total * (1 - 1 / slope)[first:])
         self.log_bias = _log((test / slope)[first:])
+        self.floor = min(noise_floor(spectrum), FLOOR_SHARE * float(np.exp(self.log_bias[0])))
         # under a power law df2 is a fixed share of df1, so both have one slope
         count = self._slope(self.log_df1)
-        self.slopes = {"log_df1": count, "log_df2": count, "log_bias": self._slope(self.log_bias)}
+        above = _log(np.maximum(np.exp(self.log_bias) - self.floor, 0.0))
+        self.slopes = {"log_df1": count, "log_df2": count, "log_bias": max(self._slope(above), 0.0)}
 
     def _slope(self, values: Array) -> float:
         near = self.log_kappa <= self.log_kappa[0] + SLOPE_WINDOW
@@ -107,7 +113,11 @@ class PopulationFunctions:
         """One of the functions at log kappa: as measured where the data reach, a power law below."""
         values = getattr(self, name)
         inside = np.interp(x, self.log_kappa, values)
-        return np.asarray(inside + self.slopes[name] * np.minimum(x - self.log_kappa[0], 0.0))
+        below = self.slopes[name] * np.minimum(x - self.log_kappa[0], 0.0)
+        if name != "log_bias" or not self.floor:
+            return np.asarray(inside + below)
+        share = self.floor / np.exp(values[0])  # of noise in B where the data's reach ends
+        return np.asarray(inside + np.log(share + (1 - share) * np.exp(below)))
 
     def effective(self, n: Array, lam: Array) -> tuple[Array, NDArray[np.bool_]]:
         """log kappa of n points with ridge lambda, and where kappa is 0 (no ridge, fewer directions than points)."""
