@@ -207,8 +207,8 @@ def test_top_level_name():
 def test_nystrom_states_an_error_that_holds():
     X, y = prepared("digits")
     X, y = X[:1000], y[:1000]
-    exact = Forecast("rbf").fit(X, y)
-    rough = Forecast("rbf", method="nystrom", rank=300).fit(X, y)
+    exact = Forecast("rbf", ridge=0.01).fit(X, y)
+    rough = Forecast("rbf", ridge=0.01, method="nystrom", rank=300).fit(X, y)
     n, ridge = [50, 200, 600], [1e-2, 1e-1]
     found, wanted = rough.predict_error(n, ridge), exact.predict_error(n, ridge)
     gap = float(np.abs(found.test_error / wanted.test_error - 1).max())
@@ -310,9 +310,10 @@ def test_band_shrinks_with_the_data_and_hidden_halves_are_reported():
         curve = model.learning_curve([50])
         widths.append(np.log(curve.test_error_high / curve.test_error_low).item())
     assert 2.5 < widths[0] / widths[1] < 6.5  # a factor 4 for 16 times the data
-    check = narrow.check_tail([0.1])
-    assert check.predicted.shape == (3, 1)
-    assert check.inside.all()
+    check = narrow.backtest([0.1])
+    assert check.forecast.shape == (6, 1)
+    assert abs(check.missed.item()) < 0.02
+    assert check.trust.item() == "trusted"
 
 
 def test_band_covers_the_population():

@@ -32,7 +32,7 @@ CASES = {
     "NaN": ("X contains NaN or infinity .* row 5", lambda: Forecast().fit(broken(X, np.nan), Y)),
     "infinity": ("X contains NaN or infinity", lambda: Forecast("rbf").fit(broken(X, np.inf), Y)),
     "NaN in y": ("y contains NaN", lambda: Forecast().fit(X, np.where(np.arange(40) == 3, np.nan, Y))),
-    "text target": ("y holds text, such as 'a': pass classify=True", lambda: Forecast().fit(X, ["a", "b"] * 20)),
+    "text target": ("y holds text, such as 'a': pass task='classification'", lambda: Forecast().fit(X, ["a", "b"] * 20)),
     "one class": ("one class", lambda: Forecast(classify=True).fit(X, ["a"] * 40)),
     "n = N": ("n = 40 is not allowed: must be below N = 40", lambda: Forecast().fit(X, Y).predict_error(40, 0.1)),
     "n > N": ("learning_curve extrapolates", lambda: Forecast().fit(X, Y).predict_error([10, 100], 0.1)),
@@ -59,7 +59,7 @@ CASES = {
     "no points to correct": ("needs data", lambda: Forecast.from_spectrum([1.0], [1], 5).predict_error(2, 0.1, corrected=True)),
     "negative time": ("time = -1 is not allowed", lambda: Forecast().fit(X, Y).error_over_time(10, -1.0)),
     "error of 0": ("error = 0 is not allowed", lambda: Forecast().fit(X, Y).samples_for(0)),
-    "confidence": ("confidence = 2", lambda: Forecast().fit(X, Y).learning_curve([10], confidence=2)),
+    "band": ("band = 2", lambda: Forecast().fit(X, Y).learning_curve([10], band=2)),
     "measured n": ("real fits need 1 <= n < 40", lambda: Forecast().fit(X, Y).measure([40])),
 }  # fmt: skip
 

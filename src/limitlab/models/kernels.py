@@ -21,7 +21,7 @@ from limitlab.models.activations import Activation
 Array = NDArray[Any]
 KernelFunction = Callable[[Array, Array], Array]
 
-NAMES = ("linear", "rbf", "relu-nngp", "random-features", "precomputed")
+NAMES = ("linear", "rbf", "laplace", "relu-nngp", "random-features", "precomputed")
 """Names that `make_kernel` and `Forecast` know."""
 
 BLOCK = 4_000_000
@@ -39,6 +39,16 @@ def gaussian(X: Array, Y: Array, gamma: float) -> Array:
     """
     squared = (X**2).sum(axis=1)[:, None] + (Y**2).sum(axis=1) - 2 * (X @ Y.T)
     return np.asarray(np.exp(-gamma * np.maximum(squared, 0)))
+
+
+def laplace(X: Array, Y: Array, rate: float) -> Array:
+    """The kernel exp(-rate |x - y|) between the rows of two tables.
+
+    >>> laplace(np.array([[0.0], [1.0]]), np.array([[0.0]]), 2.0).round(6).ravel().tolist()
+    [1.0, 0.135335]
+    """
+    squared = (X**2).sum(axis=1)[:, None] + (Y**2).sum(axis=1) - 2 * (X @ Y.T)
+    return np.asarray(np.exp(-rate * np.sqrt(np.maximum(squared, 0))))
 
 
 def arc_cosine(X: Array, Y: Array, depth: int = 1) -> Array:
@@ -177,12 +187,13 @@ def make_kernel(
     Parameters
     ----------
     kernel
-        "linear", "rbf", "relu-nngp" (arc-cosine), "random-features", a function `(X, Y) -> matrix`, or an object with
+        "linear", "rbf", "laplace", "relu-nngp" (arc-cosine), "random-features", a function `(X, Y) -> matrix`, or an object with
         `transform` (and, if it has to be fitted, `fit`) such as `RandomFeatures` or a transformer of scikit-learn.
     X
         The data.
     gamma
-        Of "rbf": exp(-gamma |x - y|^2). Default: one over the total variance of X.
+        Of "rbf": exp(-gamma |x - y|^2), default one over the total variance of X; of "laplace": exp(-gamma |x - y|), default one over its
+        root.
     depth
         Of "relu-nngp": hidden layers.
     width, activation, seed
@@ -204,11 +215,12 @@ def make_kernel(
         return Kernel(kernel, None, intercept)
     if kernel == "linear":
         return Kernel(_inner, _unchanged, intercept)
-    if kernel == "rbf":
+    if kernel in ("rbf", "laplace"):
         if gamma is not None and not (np.isfinite(gamma) and gamma > 0):
             raise ValueError(f"gamma = {gamma!r} is not allowed: must be above 0, or None for one over the total variance")
-        rate = default_gamma(X) if gamma is None else gamma
-        return Kernel(partial(gaussian, gamma=rate), None, intercept)
+        if kernel == "laplace":
+            return Kernel(partial(laplace, rate=np.sqrt(default_gamma(X)) if gamma is None else gamma), None, intercept)
+        return Kernel(partial(gaussian, gamma=default_gamma(X) if gamma is None else gamma), None, intercept)
     if kernel == "relu-nngp":
         if not isinstance(depth, (int, np.integer)) or depth < 1:
             raise ValueError(f"depth = {depth!r} is not allowed: must be a whole number of at least 1")

@@ -11,6 +11,7 @@
 
 from limitlab.applied.forecast.diagnostics import ForecastWarning as ForecastWarning
 from limitlab.applied.forecast.estimator import Forecast as Forecast
+from limitlab.applied.forecast.estimator import ForecastClassifier as ForecastClassifier
 from limitlab.applied.forecast.measure import compare_with_sklearn as compare_with_sklearn
 
-__all__ = ["Forecast", "ForecastWarning", "compare_with_sklearn"]
+__all__ = ["Forecast", "ForecastClassifier", "ForecastWarning", "compare_with_sklearn"]

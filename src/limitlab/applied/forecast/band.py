@@ -5,7 +5,7 @@ residuals of a ridge fit to all points with ridge kappa and h the diagonal of H 
 things can be read off the points themselves:
 
 - with the leverage of each point in its own place, mean_i (r_i / (1 - h_i))^2, which at n = N is leave-one-out exactly;
-- the spread over resampled populations, drawn from these points with replacement.
+- the spread of that mean over populations of N such points: the jackknife, std(e_i^2) / (mean(e_i^2) sqrt N).
 
 Both depend on (n, ridge) through kappa only, so they are computed on a few dozen values of kappa and interpolated.
 """
@@ -26,7 +26,6 @@ NODES = 48
 RANGE = (1e-7, 1e2)
 """Values of kappa over the mean diagonal of the kernel between which the profile is computed."""
 
-DRAWS = 200
 NEARLY_ONE = 1e-6
 """A point whose 1 - leverage is smaller than this decides its own prediction: leave-one-out says nothing there."""
 
@@ -45,7 +44,7 @@ class Profile:
     log_correction
         Logarithm of mean (r / (1 - h))^2 over mean r^2 / (1 - mean h)^2; 0 where it means nothing.
     spread
-        Standard deviation, over resampled populations, of the logarithm of mean (r / (1 - h))^2.
+        Standard deviation of the logarithm of mean (r / (1 - h))^2, by the jackknife.
     """
 
     log_kappa: Array
@@ -69,7 +68,7 @@ class Profile:
         return np.asarray(PchipInterpolator(self.log_kappa, values)(place))
 
 
-def profile(spectrum: Spectrum, rng: np.random.Generator, nodes: int = NODES, draws: int = DRAWS) -> Profile:
+def profile(spectrum: Spectrum, nodes: int = NODES) -> Profile:
     """The profile of a fitted population.
 
     Examples
@@ -77,19 +76,18 @@ def profile(spectrum: Spectrum, rng: np.random.Generator, nodes: int = NODES, dr
     >>> from limitlab.applied.forecast.spectrum import from_features
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((200, 5))
-    >>> found = profile(from_features(X, X[:, :1] + rng.standard_normal((200, 1))), rng)
+    >>> found = profile(from_features(X, X[:, :1] + rng.standard_normal((200, 1))))
     >>> bool(abs(found.correction(0.01) - 1) < 0.02), bool(0.05 < found.deviation(0.01) < 0.2)
     (True, True)
     """
     kappas = np.geomspace(*RANGE, nodes) * spectrum.mean_diagonal
     outputs = 1 if spectrum.targets is None else spectrum.targets.shape[1]
     pieces = np.array_split(kappas, max(1, -(-nodes * outputs // COLUMNS)))
-    weights = rng.multinomial(spectrum.population, np.full(spectrum.population, 1 / spectrum.population), size=draws)
-    corrections, spreads = zip(*(_piece(spectrum, piece, weights / spectrum.population) for piece in pieces), strict=True)
+    corrections, spreads = zip(*(_piece(spectrum, piece) for piece in pieces), strict=True)
     return Profile(np.log(kappas), np.concatenate(corrections), np.concatenate(spreads))
 
 
-def _piece(spectrum: Spectrum, kappas: Array, weights: Array) -> tuple[Array, Array]:
+def _piece(spectrum: Spectrum, kappas: Array) -> tuple[Array, Array]:
     squares = (spectrum.residuals(kappas) ** 2).mean(axis=2)  # (N, kappas)
     gaps = 1 - spectrum.leverages(kappas)
     alone = np.maximum(gaps, NEARLY_ONE)
@@ -98,7 +96,6 @@ def _piece(spectrum: Spectrum, kappas: Array, weights: Array) -> tuple[Array, Ar
     sensible = (gaps.min(axis=0) > NEARLY_ONE) & (plain > 0) & (mean > 0)
     correction = np.where(sensible, np.log(np.where(sensible, mean / np.where(plain > 0, plain, 1), 1)), 0.0)
     used = np.where(sensible, left_out, squares)
-    drawn = weights @ used
-    smallest = np.finfo(float).tiny
-    spread = np.std(np.log(np.maximum(drawn, smallest)), axis=0) if squares.any() else np.zeros(len(kappas))
+    size = used.mean(axis=0)
+    spread = used.std(axis=0) / (np.where(size > 0, size, 1.0) * np.sqrt(len(used)))
     return correction, spread

@@ -32,8 +32,8 @@ BIN = 0.02
 MOST_TIMES_MORE = 1000
 """`samples_for` looks no further than so many times the data."""
 
-HALVES = 3
-"""Random halves of the data that validate the extrapolation."""
+SPLITS = 3
+"""Random splits of the data into two halves that test the extrapolation."""
 
 
 class Errors(NamedTuple):
@@ -67,7 +67,7 @@ class Population:
         """Leverage correction and band; None for a spectrum without points."""
         if self.spectrum.vectors is None:
             return None
-        return profile(self.spectrum, np.random.default_rng([self.seed, 1]))
+        return profile(self.spectrum)
 
     @cached_property
     def merged(self) -> Spectrum:
@@ -76,12 +76,15 @@ class Population:
 
     @cached_property
     def halves(self) -> list[Population]:
-        """Random halves of the points as populations of their own."""
+        """Random halves of the points as populations of their own: pairs without a common point, whose sampling errors cancel."""
         found = []
-        for index in range(HALVES):
-            rng = np.random.default_rng([self.seed, 2, index])
-            rows = np.sort(rng.permutation(self.spectrum.population)[: self.spectrum.population // 2])
-            found.append(Population(self.spectrum.subset(rows), self.seed))
+        for index in range(SPLITS):
+            order = np.random.default_rng([self.seed, 2, index]).permutation(self.spectrum.population)
+            middle = self.spectrum.population // 2
+            found += [
+                Population(self.spectrum.subset(np.sort(rows)), self.seed)
+                for rows in (order[:middle], order[middle : 2 * middle])
+            ]
         return found
 
     def errors(self, samples: Any, ridge: Any, corrected: bool = True, quick: bool = False) -> Errors:
@@ -103,8 +106,7 @@ class Population:
             far = plain if known is None else extrapolate(spectrum, n[beyond], lam[beyond], known.correction)
             spread = known.deviation(far.fitted_ridge) if known is not None else np.zeros_like(far.doubt)
             out[:, beyond] = (
-                far.test_error, plain.test_error, far.train_error, far.degrees_of_freedom, far.effective_ridge,
-                np.hypot(spread, far.doubt),
+                far.test_error, plain.test_error, far.train_error, far.degrees_of_freedom, far.effective_ridge, spread,
             )  # fmt: skip
         return Errors(*out)
 
@@ -123,25 +125,17 @@ class Population:
         step = (high - low) / (SEARCH - 1) / 8
         return np.exp(chosen), (chosen < low + step) | (chosen > high - step)
 
-    def tail_check(self, ridge: Any, corrected: bool = True) -> dict[str, Array]:
-        """Hide half of the points, predict the error with all of them, and compare with leave-one-out on all of them.
-
-        Returns arrays over (half, ridge): predicted, deviation (relative), reference.
-        """
+    def backtest(self, ridge: Any, corrected: bool = True) -> tuple[Array, Array]:
+        """What halves of the points say about all of them: forecasts of the error at n = N over (half, ridge), and the errors left out."""
         lam = np.atleast_1d(np.asarray(ridge, dtype=float))
         total = self.spectrum.population
         reference = self.errors(total, lam, corrected).test_error
-        found = [half.errors(total, lam, corrected) for half in self.halves]
-        return {
-            "predicted": np.array([one.test_error for one in found]),
-            "deviation": np.array([one.deviation for one in found]),
-            "reference": np.broadcast_to(reference, (len(found), lam.size)),
-        }
+        return np.array([half.errors(total, lam, corrected).test_error for half in self.halves]), reference
 
     def tail_deviation(self, ridge: Any, corrected: bool = True) -> Array:
-        """Relative error of an extrapolation to twice the data, as the hidden halves show it, for every ridge."""
-        check = self.tail_check(ridge, corrected)
-        return np.asarray(np.sqrt((np.log(check["predicted"] / check["reference"]) ** 2).mean(axis=0)))
+        """b_t for every ridge: mean over the halves of the logarithm of forecast over truth, the error per doubling of the data."""
+        forecasts, reference = self.backtest(ridge, corrected)
+        return np.asarray(np.log(forecasts / reference).mean(axis=0))
 
     def samples_for(self, error: float, ridge_at: Callable[[Array], Array], corrected: bool = True) -> float:
         """The smallest n whose predicted error is at most `error`; `ridge_at` gives the ridge used at each n."""

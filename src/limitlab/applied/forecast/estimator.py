@@ -1,4 +1,4 @@
-"""`Forecast`: a scikit-learn regressor that knows its own learning curve."""
+"""`Forecast`: a scikit-learn estimator that knows its own learning curve."""
 
 from __future__ import annotations
 
@@ -8,18 +8,25 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from limitlab.applied.forecast import diagnostics, results
+from limitlab.applied.forecast.baselines import SPLITS, fit_power_law, real_values, sizes_for
+from limitlab.applied.forecast.choice import Choice, choose
 from limitlab.applied.forecast.curves import Population, approximation_error
+from limitlab.applied.forecast.ensemble import SUBSET_SIZE, SUBSETS, Ensemble, subset_rows
+from limitlab.applied.forecast.gap import GapReport, gap_report
 from limitlab.applied.forecast.measure import measured
 from limitlab.applied.forecast.memory import exact_bytes, require_memory
+from limitlab.applied.forecast.metrics import Classes
 from limitlab.applied.forecast.spectrum import Spectrum, checked_gram, decompose, from_gram, from_numbers
+from limitlab.applied.forecast.surrogates import DRAWS, METRICS
 from limitlab.applied.forecast.targets import (
     as_numbers,
     check_options,
-    one_hot,
+    class_targets,
+    is_classification,
     require_finite,
     require_variation,
     warn_of_duplicates,
@@ -29,42 +36,52 @@ from limitlab.models.kernels import Kernel, make_kernel
 
 Array = NDArray[Any]
 
-EXACT_LIMIT = 20_000
+EXACT_LIMIT = 5_000
 """Points up to which `method="auto"` computes all eigenvectors."""
+
+NO_RIDGE = 1e-9
+"""Over the mean diagonal: what stands for ridge 0 where a formula divides by it."""
 
 
 class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Kernel ridge regression with its learning curve: errors for every number of points and ridge from one decomposition.
 
     Fitted on N points, it predicts what ridge regression trained on n of them does on the others (`predict_error`), with a band
-    and beyond N (`learning_curve`), for the best ridge (`best_ridge`), along training (`error_over_time`), and how many
-    points reach an error (`samples_for`). As a regressor it is the fit to all N points.
+    and beyond N (`learning_curve`, in any metric), for the best ridge (`best_ridge`), along training (`error_over_time`), and how
+    many points reach an error (`samples_for`). `backtest` says how far to trust an extrapolation, `check_gap` whether test data are
+    normal. As an estimator it is the fit to all N points.
 
     Parameters
     ----------
     kernel
-        "linear", "rbf", "relu-nngp", "random-features", "precomputed" (then X is the Gram matrix), a function
-        `(X, Y) -> matrix`, or a feature map with `transform`.
+        "linear", "rbf", "laplace", "relu-nngp", "ntk", "random-features", "auto" (the best of nine by leave-one-out), "precomputed"
+        (then X is the Gram matrix), a function `(X, Y) -> matrix`, or a feature map with `transform`.
     ridge
-        lambda of (K/n + lambda) for the regressor and where a method is not given one; scikit-learn's `KernelRidge` has
+        lambda of (K/n + lambda), or "best": the one with the least expected error, at every n. scikit-learn's `KernelRidge` has
         alpha = n lambda.
     gamma, depth, width, activation
         Parameters of the kernels "rbf" (default: one over the total variance), "relu-nngp" (hidden layers) and
         "random-features" (number and activation).
     intercept
         Size of a constant feature, penalised like the others; 0 means none.
-    classify
-        Whether y holds labels: they become one-hot targets, and `predict` returns labels.
+    task
+        "regression", "classification" (labels become one target of +-1, or one of 0 and 1 for each of several classes), or "auto": y holds
+        labels if it holds text, True and False, or few whole numbers.
     method
-        "exact" (all eigenvectors), "nystrom" (features from `rank` random points), or "auto": exact up to 20,000 points.
+        "exact" (all eigenvectors), "subsets" (forecasts of disjoint random subsets, averaged), "nystrom" (features from `rank` random
+        points), or "auto": exact up to 5,000 points, then subsets.
+    subsets, subset_size
+        How many subsets of how many points ("auto": 1,000).
     rank
         Of the Nystrom approximation.
     dtype
         "float64", or "float32" for half the memory and about six digits.
     max_memory
         Bytes that may be used (default: what is free); more than that is refused before the work starts.
+    classify
+        True is another way to say task="classification".
     random_state
-        Seed of random features, Nystrom points and resampling.
+        Seed of random features, subsets, Nystrom points and resampling.
 
     Examples
     --------
@@ -79,17 +96,20 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self,
         kernel: Any = "linear",
         *,
-        ridge: float = 1e-2,
+        ridge: Any = "best",
         gamma: float | None = None,
         depth: int = 1,
         width: int = 1000,
         activation: Any = "relu",
         intercept: float = 0.0,
-        classify: bool = False,
+        task: str = "regression",
         method: str = "auto",
+        subsets: int = SUBSETS,
+        subset_size: Any = "auto",
         rank: int = 2000,
         dtype: str = "float64",
         max_memory: float | None = None,
+        classify: bool = False,
         random_state: int = 0,
     ):
         self.kernel = kernel
@@ -99,14 +119,17 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.width = width
         self.activation = activation
         self.intercept = intercept
-        self.classify = classify
+        self.task = task
         self.method = method
+        self.subsets = subsets
+        self.subset_size = subset_size
         self.rank = rank
         self.dtype = dtype
         self.max_memory = max_memory
+        self.classify = classify
         self.random_state = random_state
 
-    # -- the regressor ------------------------------------------------------------------------------------------------
+    # -- the estimator ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any) -> Self:
         """Decompose the data.
@@ -116,13 +139,15 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X
             Inputs, one row per point; the Gram matrix when the kernel is "precomputed".
         y
-            Targets, one column per output; labels with `classify`.
+            Targets, one column per output; or labels.
         """
-        results.ridges(self.ridge)
+        if self.ridge != "best":
+            results.ridges(self.ridge)
         check_options(self.method, self.dtype, self.rank)
         if y is None:
             raise ValueError("this Forecast estimator requires y to be passed, but the target y is None")
-        labels = np.asarray(y) if self.classify else as_numbers(y)
+        labelled = self.classify or is_classification(self.task, y)
+        labels = np.asarray(y) if labelled else as_numbers(y)
         X, labels = validate_data(
             self,
             X,
@@ -135,32 +160,33 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         require_finite(X, "X")
         self.classes_: Array | None = None
-        targets = np.asarray(labels) if self.classify else np.asarray(labels, dtype=float)
-        if self.classify:
-            self.classes_, targets = one_hot(labels)
+        targets = np.asarray(labels) if labelled else np.asarray(labels, dtype=float)
+        if labelled:
+            self.classes_, targets = class_targets(labels)
         require_finite(targets, "y")
         self._flat_target = targets.ndim == 1
         targets = targets.reshape(len(targets), -1)
         require_variation(targets)
+        self.labels_ = np.asarray(labels)
         self._decompose(X, targets)
-        self.coefficients_ = self.spectrum_.coefficients(self.ridge)
+        self.ridge_ = self._own_ridge()
+        self.coefficients_ = [part.coefficients(self.ridge_) for part in self._spectra()]
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predictions of the fit to all points at the estimator's own ridge."""
-        check_is_fitted(self, "coefficients_")
-        X = validate_data(self, X, dtype=self.dtype, reset=False, ensure_all_finite=False)
-        require_finite(X, "X")
-        values = self._design(X) @ self.coefficients_
+        """Predictions of the fit to all points: numbers, or labels."""
+        values = self._scores(self._checked(X))
         if self.classes_ is not None:
-            return np.asarray(self.classes_[values.argmax(axis=1)])
+            chosen = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
+            return np.asarray(self.classes_[chosen])
         return np.asarray(values[:, 0] if self._flat_target else values, dtype=float)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of the predictions, or the share of right labels with `classify`."""
-        if self.classify:
+        """R^2 of the predictions, or the share of right labels."""
+        check_is_fitted(self, "coefficients_")
+        if self.classes_ is not None:
             return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
-        return float(super().score(X, y, sample_weight))
+        return float(RegressorMixin.score(self, X, y, sample_weight))
 
     @classmethod
     def from_spectrum(cls, eigenvalues: Any, energies: Any, population: int, ridge: float = 1e-2) -> Forecast:
@@ -172,8 +198,10 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         [[0.658296, 0.61017]]
         """
         made = cls(ridge=ridge)
+        made.ridge_ = float(results.ridges(ridge)[0])
         made.spectrum_ = from_numbers(eigenvalues, energies, population)
         made._population = Population(made.spectrum_)
+        made.classes_ = None
         return made
 
     # -- forecasts ----------------------------------------------------------------------------------------------------
@@ -195,7 +223,7 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             test_error, train_error, degrees_of_freedom and effective_ridge over (n, ridge), averaged over outputs.
         """
         spectrum = self._fitted()
-        samples, lam = results.counts(n), results.ridges(self.ridge if ridge is None else ridge)
+        samples, lam = results.counts(n), results.ridges(self.ridge_ if ridge is None else ridge)
         if (samples >= spectrum.population).any():
             raise ValueError(
                 f"n = {samples[samples >= spectrum.population][0]:g} is not allowed: must be below N = {spectrum.population}, "
@@ -214,8 +242,10 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         result = results.dataset(variables, {"n": samples, "ridge": lam})
         return result.assign_attrs(self._provenance(samples[:, None], lam))
 
-    def learning_curve(self, n: Any = None, ridge: Any = None, confidence: float = 0.95) -> xr.Dataset:
-        """The expected test error against the number of points, with a band, also beyond the data.
+    def learning_curve(
+        self, n: Any = None, ridge: Any = None, metric: Any = None, band: float = 0.9, baselines: bool = True
+    ) -> xr.Dataset:
+        """What a fit to n points is expected to do, with a band, also beyond the data.
 
         Parameters
         ----------
@@ -223,28 +253,54 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Numbers of points (default: twenty from N/50 to 2N). From N on they are extrapolated.
         ridge
             One ridge, or "best" for the best one at every n (default: the estimator's own).
-        confidence
-            Of the band: the spread over resampled points, and beyond N also the error that the same extrapolation makes on
-            hidden halves of the data.
+        metric
+            "mse" (the default for numbers), "error" (for labels), "accuracy", "auc", or a function of scores and labels (up to N).
+        band
+            Probability that the band is meant to have. Beyond N its width grows with what halves of the data would have missed; for
+            labels it is approximate there.
+        baselines
+            Whether to make real fits at a few sizes and show the power law through them (only where something is extrapolated).
 
         Returns
         -------
         xarray.Dataset
-            Over n: test_error (corrected for leverages), test_error_low and _high, law_error (uncorrected), train_error,
-            degrees_of_freedom, effective_ridge, ridge, extrapolated.
+            Over n: value, low, high; step (value over that at N) with step_low and step_high; last_value, power_law, trust, extrapolated,
+            ridge; and of the mean square test_error, test_error_low and _high, law_error, train_error, degrees_of_freedom, effective_ridge.
         """
         spectrum = self._fitted()
         total = spectrum.population
+        kind = self._metric(metric)
         samples = results.counts(np.unique(np.round(np.geomspace(max(2, total / 50), 2 * total, 20))) if n is None else n)
         lam, _ = self._ridge_at(samples, ridge)
         found = self._population.errors(samples, lam)
-        deviation, beyond = found.deviation, samples >= total
-        if beyond.any() and spectrum.vectors is not None:
-            tail = self._population.tail_deviation(lam[beyond])
-            deviation[beyond] = np.hypot(deviation[beyond], tail * np.log2(np.maximum(samples[beyond] / total, 1)))
-        return results.curve(found._replace(deviation=deviation), samples, lam, beyond, confidence).assign_attrs(
-            self._provenance(samples, lam)
-        )
+        beyond, known = samples >= total, spectrum.vectors is not None
+        doublings = np.log2(np.maximum(samples / total, 1.0))
+        missed = np.zeros(samples.shape)
+        if (doublings > 0).any() and known:
+            missed[beyond] = self._population.tail_deviation(lam[beyond])
+        deviation = np.hypot(found.deviation, missed * doublings)
+        made = results.curve(found._replace(deviation=deviation), samples, lam, beyond, band)
+        last, _ = self._ridge_at(np.array([float(total)]), ridge)
+        if kind == "mse":
+            value, spread, base = (
+                found.test_error,
+                deviation,
+                float(self._population.errors(float(total), last).test_error[0]),
+            )
+        else:
+            labelled = self._labelled()
+            value = labelled.curve(kind, samples, lam, lambda at: self._ridge_at(at, ridge)[0])
+            base = float(labelled.values(kind, total, last[0]).mean())
+            spread = labelled.deviation(kind, value, samples, missed) if isinstance(kind, str) else None
+        made = results.with_metric(made, kind, value, spread, base, missed * doublings, band)
+        if known and (doublings > 0).any():
+            made["trust"] = ("n", np.where(doublings > 0, [results.trust(one) for one in missed], ""))
+            if baselines:
+                made["power_law"] = (
+                    "n",
+                    self._power_law(kind, ridge)(samples) if isinstance(kind, str) else np.full(samples.shape, np.nan),
+                )
+        return made.assign_attrs(self._provenance(samples, lam))
 
     def best_ridge(self, n: Any) -> xr.Dataset:
         """The ridge with the least expected test error for every n, and that error (at_bound: the end of the range searched)."""
@@ -279,7 +335,7 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return result.assign_attrs(accuracy=max(piece.accuracy for piece in pieces))
 
     def samples_for(self, error: float, ridge: Any = None) -> xr.Dataset:
-        """How many points reach a test error: n, and the range that the band allows.
+        """How many points reach a test error: n, with the band there.
 
         Parameters
         ----------
@@ -292,7 +348,7 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not np.isfinite(error) or error <= 0:
             raise ValueError(f"error = {error!r} is not allowed: must be a finite number above 0")
         n = self._population.samples_for(error, lambda samples: self._ridge_at(samples, ridge)[0])
-        curve = self.learning_curve([n], ridge)
+        curve = self.learning_curve([n], ridge, "mse", baselines=False)
         names = ("test_error", "test_error_low", "test_error_high", "extrapolated", "ridge")
         return xr.Dataset({"n": n, **{name: curve[name].item() for name in names if name in curve}})
 
@@ -300,24 +356,66 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def diagnose(self, ridge: Any = None) -> xr.Dataset:
         """How unequal the leverages are, and the cross-validation errors of the fit to all points, for every ridge."""
-        lam = results.ridges(self.ridge if ridge is None else ridge)
+        lam = results.ridges(self.ridge_ if ridge is None else ridge)
         values = diagnostics.diagnosed(self._fitted(), lam)
         return results.dataset({name: ("ridge", value) for name, value in values.items()}, {"ridge": lam})
 
-    def check_tail(self, ridge: Any = None, confidence: float = 0.95) -> xr.Dataset:
-        """Hide half of the points, predict the error with all of them, and say whether the band held: over half and ridge."""
+    def backtest(self, ridge: Any = None) -> xr.Dataset:
+        """What halves of the data would have said about all of them: forecasts of the error at N, over half and ridge.
+
+        `missed` is the mean logarithm of forecast over truth, the error to expect of an extrapolation to twice the data; `trust` says
+        trusted (below 0.02), fair (to 0.07) or doubtful.
+        """
         self._fitted()
-        lam = results.ridges(self.ridge if ridge is None else ridge)
-        return results.tail(self._population.tail_check(lam), lam, confidence)
+        lam = results.ridges(self.ridge_ if ridge is None else ridge)
+        forecasts, reference = self._population.backtest(lam)
+        missed = np.log(forecasts / reference).mean(axis=0)
+        values = {
+            "forecast": (("half", "ridge"), forecasts),
+            "reference": ("ridge", reference),
+            "missed": ("ridge", missed),
+            "trust": ("ridge", np.array([results.trust(one) for one in missed])),
+        }
+        return results.dataset(values, {"ridge": lam})
 
     def measure(self, n: Any, ridge: Any = None, splits: int = 5, seed: int = 0) -> xr.Dataset:
         """Real fits on random subsets of the data, for comparison: errors over (n, ridge) with standard errors."""
         check_is_fitted(self, "coefficients_")
-        source = self.kernel_ if self.kernel_ is not None else self.X_fit_
-        lam = self.ridge if ridge is None else ridge
-        targets = self.spectrum_.targets
-        assert targets is not None
-        return measured(source, self.X_fit_, targets, np.round(results.counts(n)), lam, splits, seed, classes=self.classify)
+        lam = self.ridge_ if ridge is None else ridge
+        counts = np.round(results.counts(n))
+        return measured(
+            self._source(), self.X_fit_, self.targets_, counts, lam, splits, seed, classes=self.classes_ is not None
+        )
+
+    def surrogate_scores(self, n: float, ridge: Any = None, draws: int = DRAWS) -> Array:
+        """Scores of every point as fits to n other points would give them, shape (draws, N, outputs): for any metric of your own."""
+        spectrum = self._fitted()
+        (samples,) = results.counts([n])
+        if samples > spectrum.population:
+            raise ValueError(
+                f"n = {n:g} is not allowed: must be at most N = {spectrum.population}, the number of points fitted"
+            )
+        return self._labelled().scores(float(samples), float(self._ridge_at(np.array([samples]), ridge)[0][0]), draws)
+
+    def run_spread(self, n: float, ridge: Any = None, metric: Any = None) -> float:
+        """Standard deviation of the metric over runs: other training points, and the N - n others as test points."""
+        self._fitted()
+        (samples,) = results.counts([n])
+        return self._labelled().run_spread(
+            self._metric(metric), samples, float(self._ridge_at(np.array([samples]), ridge)[0][0])
+        )
+
+    def check_gap(self, X: Any, y: Any) -> GapReport:
+        """Whether the error on test data is what the training data promise: gap, novelty and copies, a sentence each."""
+        inputs = self._checked(X)
+        targets = (
+            class_targets(np.r_[self.classes_, np.asarray(y).ravel()])[1][len(self.classes_) :]
+            if self.classes_ is not None
+            else as_numbers(y)
+        )
+        targets = np.asarray(targets, dtype=float).reshape(len(inputs), -1)
+        require_finite(targets, "y")
+        return gap_report(self, inputs, targets, self._scores(inputs))
 
     def advice(self, ridge: Any = None) -> str:
         """What to do next, in one sentence."""
@@ -330,6 +428,9 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _decompose(self, X: Array, targets: Array) -> None:
         self._landmarks: Array | None = None
         self._root: Array | None = None
+        self.kernel_scores_: list[dict[str, Any]] | None = None
+        self._parts: list[NDArray[np.int64]] = []
+        self.kernel_: Kernel | None = None
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             gram = checked_gram(X, "X")
             if len(gram) != len(targets):
@@ -338,20 +439,87 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 exact_bytes(len(gram)), self.max_memory, f"an exact decomposition of {len(gram)} points",
                 "give the data and a kernel with method='nystrom', or fewer rows",
             )  # fmt: skip
-            self.kernel_: Kernel | None = None
             self.spectrum_: Spectrum = from_gram(gram, targets, overwrite=False)
+            self._population: Population = Population(self.spectrum_, self.random_state)
         else:
             warn_of_duplicates(X)
-            self.kernel_ = make_kernel(
-                self.kernel, X, gamma=self.gamma, depth=self.depth, width=self.width, activation=self.activation,
-                intercept=self.intercept, seed=self.random_state,
-            )  # fmt: skip
-            self.spectrum_, self._landmarks, self._root = decompose(
-                self.kernel_, X, targets, method=self.method, rank=self.rank, dtype=np.dtype(self.dtype),
-                max_memory=self.max_memory, exact_limit=EXACT_LIMIT, rng=np.random.default_rng([self.random_state, 0]),
-            )  # fmt: skip
-        self.X_fit_ = X
-        self._population = Population(self.spectrum_, self.random_state)
+            self.kernel_ = self._made_kernel(X, targets)
+            size = SUBSET_SIZE if self.subset_size == "auto" else int(self.subset_size)
+            many = self.method == "subsets" or (self.method == "auto" and len(X) > EXACT_LIMIT)
+            if many and not self._few_features(X) and len(X) > size:
+                self._decompose_parts(X, targets, size)
+            else:
+                self.spectrum_, self._landmarks, self._root = decompose(
+                    self.kernel_, X, targets, method="exact" if self.method == "subsets" else self.method, rank=self.rank,
+                    dtype=np.dtype(self.dtype), max_memory=self.max_memory, exact_limit=EXACT_LIMIT,
+                    rng=np.random.default_rng([self.random_state, 0]),
+                )  # fmt: skip
+                self._population = Population(self.spectrum_, self.random_state)
+        self.X_fit_, self.targets_ = X, targets
+
+    def _decompose_parts(self, X: Array, targets: Array, size: int) -> None:
+        assert self.kernel_ is not None
+        rng = np.random.default_rng([self.random_state, 6])
+        self._parts = subset_rows(len(X), self.subsets, size, rng)
+        spectra = [
+            decompose(
+                self.kernel_, X[rows], targets[rows], method="exact", rank=self.rank, dtype=np.dtype(self.dtype),
+                max_memory=self.max_memory, exact_limit=size, rng=rng,
+            )[0]
+            for rows in self._parts
+        ]  # fmt: skip
+        self.spectrum_ = spectra[0]
+        self._population = Ensemble(
+            spectra[0], self.random_state, tuple(Population(one, self.random_state) for one in spectra)
+        )
+
+    def _made_kernel(self, X: Array, targets: Array) -> Kernel:
+        if isinstance(self.kernel, str) and self.kernel == "auto":
+            self.choice_: Choice = choose(X, targets, self.intercept or 1.0, self.random_state)
+            self.kernel_scores_ = self.choice_.table()
+            return self.choice_.kernels[self.choice_.best]
+        kernel = self.kernel
+        if isinstance(kernel, str) and kernel == "ntk":
+            from functools import partial
+
+            from limitlab.laws.kernels.deep import ntk
+
+            kernel = partial(ntk, layers=self.depth + 1)
+        return make_kernel(
+            kernel, X, gamma=self.gamma, depth=self.depth, width=self.width, activation=self.activation,
+            intercept=self.intercept, seed=self.random_state,
+        )  # fmt: skip
+
+    def _few_features(self, X: Array) -> bool:
+        kernel = self.kernel_
+        return kernel is not None and kernel.features is not None and kernel.table(X[:1]).shape[1] <= SUBSET_SIZE
+
+    def _spectra(self) -> list[Spectrum]:
+        if isinstance(self._population, Ensemble):
+            return [part.spectrum for part in self._population.parts]
+        return [self.spectrum_]
+
+    def _own_ridge(self) -> float:
+        if self.ridge != "best":
+            return float(results.ridges(self.ridge)[0])
+        return float(self._population.best_ridge(np.array([float(len(self.targets_))]))[0][0])
+
+    def _source(self) -> Kernel | Array:
+        return self.kernel_ if self.kernel_ is not None else self.X_fit_
+
+    def _checked(self, X: Any) -> Array:
+        check_is_fitted(self, "coefficients_")
+        X = validate_data(self, X, dtype=self.dtype, reset=False, ensure_all_finite=False)
+        require_finite(X, "X")
+        return np.asarray(X)
+
+    def _scores(self, X: Array) -> Array:
+        """Outputs of the fit to all points (of the mean fit of the subsets)."""
+        if self._parts:
+            assert self.kernel_ is not None
+            parts = [self.kernel_(X, self.X_fit_[rows]) @ c for rows, c in zip(self._parts, self.coefficients_, strict=True)]
+            return np.asarray(np.mean(parts, axis=0))
+        return np.asarray(self._design(X) @ self.coefficients_[0])
 
     def _design(self, X: Array) -> Array:
         if self.kernel_ is None:
@@ -360,16 +528,60 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return np.asarray(self.kernel_(X, self._landmarks) @ self._root)
         return self.kernel_.table(X) if self.spectrum_.right is not None else self.kernel_(X, self.X_fit_)
 
+    def _posterior_variance(self, X: Array, ridge: float) -> Array:
+        """k(x, x) - k_x' (K + N ridge)^-1 k_x of new points: how far they are from what was seen."""
+        spectrum = self.spectrum_
+        if self.kernel_ is None or spectrum.vectors is None:
+            raise ValueError("test inputs can be compared only where the forecast was fitted on data, not on a Gram matrix")
+        rows = self._parts[0] if self._parts else slice(None)
+        across = self.kernel_(X, self.X_fit_[rows]) @ spectrum.vectors
+        weight = 1 / (spectrum.population * (spectrum.eigenvalues[:-1] + ridge))
+        return np.asarray(self.kernel_.diagonal(X) - (across**2 * weight).sum(axis=1))
+
+    def _labelled(self) -> Classes:
+        if isinstance(self._population, Ensemble):
+            rows, first = self._parts[0], self._population.parts[0]
+            return Classes(first, self.labels_[rows], self.random_state)
+        return Classes(self._population, self.labels_ if hasattr(self, "labels_") else np.array([]), self.random_state)
+
+    def _metric(self, metric: Any) -> Any:
+        if metric is None:
+            return "error" if self.classes_ is not None else "mse"
+        if callable(metric):
+            return metric
+        if metric not in METRICS:
+            raise ValueError(
+                f"metric = {metric!r} is not allowed: give one of {', '.join(METRICS)}, or a function of scores and labels"
+            )
+        if metric != "mse" and self.classes_ is None:
+            raise ValueError(
+                f"metric = {metric!r} is not allowed for numbers: it needs labels, Forecast(task='classification')"
+            )
+        return metric
+
+    def _power_law(self, metric: str, ridge: Any) -> Any:
+        """a n^-b + c through real fits at a few sizes."""
+        sizes = sizes_for(len(self.targets_))
+        ridges = np.maximum(self._ridge_at(sizes, ridge)[0], NO_RIDGE * self.spectrum_.mean_diagonal)
+        found = real_values(
+            self._source(), self.X_fit_, self.targets_, sizes, ridges, METRICS[metric], SPLITS, self.random_state
+        ).mean(axis=1)
+        if metric in ("error", "mse"):
+            return fit_power_law(sizes, found)
+        law = fit_power_law(sizes, 1 - found)
+        return lambda samples: 1 - law(samples)
+
     def _fitted(self) -> Spectrum:
         check_is_fitted(self, "spectrum_")
         return self.spectrum_
 
     def _ridge_at(self, samples: Array, ridge: Any) -> tuple[Array, bool]:
-        if isinstance(ridge, str):
-            if ridge != "best":
+        wanted = self.ridge if ridge is None else ridge
+        if isinstance(wanted, str):
+            if wanted != "best":
                 raise ValueError(f"ridge = {ridge!r} is not allowed: give a number of at least 0, or 'best'")
             return self._population.best_ridge(samples)[0], True
-        lam = results.ridges(self.ridge if ridge is None else ridge)
+        lam = results.ridges(wanted)
         if lam.size != 1:
             raise ValueError(f"ridge = {ridge!r} is not allowed here: give one number, or 'best'")
         return np.full(samples.shape, lam[0]), False
@@ -387,3 +599,31 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags
+
+
+class ForecastClassifier(ClassifierMixin, Forecast):  # type: ignore[misc]
+    """`Forecast` as a classifier of scikit-learn: labels in, labels out, scored by accuracy.
+
+    >>> X = np.random.default_rng(0).standard_normal((200, 5))
+    >>> model = ForecastClassifier("linear").fit(X, np.where(X[:, 0] > 0, "up", "down"))
+    >>> model.predict(X[:2]).tolist(), model.score(X, np.where(X[:, 0] > 0, "up", "down")) > 0.95
+    (['up', 'up'], True)
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Decompose the data; y holds labels, whatever their type."""
+        asked = self.task
+        self.task = "classification"
+        try:
+            return super().fit(X, y)
+        finally:
+            self.task = asked
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores of the fit to all points: one column per output, or a vector where there is one."""
+        values = self._scores(self._checked(X))
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of right labels."""
+        return Forecast.score(self, X, y, sample_weight)

@@ -5,7 +5,8 @@ minimises
 
     sum_k m_k log(s_k + l) + N log sum_k c_k / (s_k + l),          sigma^2 = l sum_k c_k / (s_k + l)                        (16)
 
-(docs/theory/learning_curves.md). No further decomposition is needed. It is where the continued error curve ends, not a claim about the data.
+(docs/theory/learning_curves.md). No further decomposition is needed. It is where the continued error curve ends, not a claim about
+the data.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab.applied.forecast.surrogates import error_rate
 from limitlab.models.kernels import Kernel
 from limitlab.models.least_squares import RidgePath
 
@@ -97,7 +98,7 @@ def _one_fit(
         guess, own = _dual_path(*_grams(kernel, X, inside, outside), y, lam)
     errors = [((guess - truth) ** 2).mean(axis=(1, 2)), ((own - y) ** 2).mean(axis=(1, 2))]
     if classes:
-        errors.append((guess.argmax(axis=2) != truth.argmax(axis=1)).mean(axis=1))
+        errors.append(np.array([error_rate(one, truth) for one in guess]))
     return np.array(errors)
 
 

@@ -15,6 +15,10 @@ from limitlab.laws.results import package_version
 
 Array = NDArray[np.float64]
 
+TRUSTED, DOUBTED = 0.02, 0.07
+"""Errors of the backtest below which steps to twice and four times the data were wrong by more than 10 % hardly ever, and beyond which
+often (docs/theory/learning_curves.md)."""
+
 
 def counts(n: Any) -> Array:
     """Numbers of points as an array.
@@ -63,7 +67,7 @@ def dataset(variables: Mapping[str, tuple[Any, Any]], coordinates: Mapping[str, 
     return made
 
 
-def quantile(confidence: float) -> float:
+def quantile(band: float) -> float:
     """How many standard deviations a two-sided band has.
 
     >>> round(quantile(0.95), 3)
@@ -71,14 +75,23 @@ def quantile(confidence: float) -> float:
     """
     from statistics import NormalDist
 
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence = {confidence!r} is not allowed: must be between 0 and 1")
-    return NormalDist().inv_cdf((1 + confidence) / 2)
+    if not 0 < band < 1:
+        raise ValueError(f"band = {band!r} is not allowed: must be between 0 and 1")
+    return NormalDist().inv_cdf((1 + band) / 2)
 
 
-def curve(found: Errors, samples: Array, lam: Array, beyond: NDArray[np.bool_], confidence: float) -> xr.Dataset:
+def trust(missed: float) -> str:
+    """What a backtest that missed by this much (in the logarithm) means for an extrapolation.
+
+    >>> trust(0.01), trust(-0.05), trust(0.2)
+    ('trusted', 'fair', 'doubtful')
+    """
+    return "trusted" if abs(missed) < TRUSTED else "fair" if abs(missed) <= DOUBTED else "doubtful"
+
+
+def curve(found: Errors, samples: Array, lam: Array, beyond: NDArray[np.bool_], band: float) -> xr.Dataset:
     """A learning curve with its band."""
-    wide = np.exp(quantile(confidence) * found.deviation)
+    wide = np.exp(quantile(band) * found.deviation)
     values: dict[str, Any] = {"test_error": found.test_error}
     if found.deviation.any():
         values |= {"test_error_low": found.test_error / wide, "test_error_high": found.test_error * wide}
@@ -91,20 +104,27 @@ def curve(found: Errors, samples: Array, lam: Array, beyond: NDArray[np.bool_], 
         "extrapolated": beyond,
     }
     made = dataset({name: ("n", value) for name, value in values.items()}, {"n": samples})
-    return made.assign_attrs(confidence=confidence)
+    return made.assign_attrs(band=band)
 
 
-def tail(check: Mapping[str, Array], lam: Array, confidence: float) -> xr.Dataset:
-    """The validation of the extrapolation; `inside` says whether the reference was within the band of each half."""
-    # the band of a half, and what the halves themselves say about extrapolating by a factor 2
-    rms = np.sqrt((np.log(check["predicted"] / check["reference"]) ** 2).mean(axis=0))
-    wide = np.exp(quantile(confidence) * np.hypot(check["deviation"], rms))
-    values = {
-        "predicted": check["predicted"],
-        "low": check["predicted"] / wide,
-        "high": check["predicted"] * wide,
-        "reference": check["reference"],
-        "inside": (check["predicted"] / wide <= check["reference"]) & (check["reference"] <= check["predicted"] * wide),
-    }
-    made = dataset({name: (("half", "ridge"), value) for name, value in values.items()}, {"ridge": lam})
-    return made.assign_attrs(confidence=confidence)
+def with_metric(
+    made: xr.Dataset, metric: Any, value: Array, spread: Array | None, base: float, step_spread: Array, band: float
+) -> xr.Dataset:
+    """The curve of a metric beside that of the mean square: value, band, the step from N, the last value known."""
+    z = quantile(band)
+    name = metric if isinstance(metric, str) else getattr(metric, "__name__", "metric")
+    rising = name in ("accuracy", "auc")
+    loss, start = (1 - value, 1 - base) if rising else (value, base)
+    variables: dict[str, Any] = {"value": value}
+    if spread is not None and spread.any():
+        low, high = loss * np.exp(-z * spread), loss * np.exp(z * spread)
+        variables |= {"low": 1 - np.minimum(high, 1), "high": 1 - low} if rising else {"low": low, "high": high}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        step = np.where(start > 0, loss / start, np.nan) if start > 0 else np.full(loss.shape, np.nan)
+    wide = np.exp(z * np.abs(step_spread))
+    variables |= {"step": step, "step_low": step / wide, "step_high": step * wide, "last_value": np.full(value.shape, base)}
+    for key, values in variables.items():
+        made[key] = ("n", values)
+    made["value"].attrs["long_name"] = name
+    made["step"].attrs["long_name"] = "loss over that at N"
+    return made.assign_attrs(metric=name)

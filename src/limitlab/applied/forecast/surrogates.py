@@ -1,7 +1,7 @@
 """Scores of the model that nobody trained: what fits to random subsets would say about every point.
 
-Left out of the fit to all points, point i has the score m_i = y_i - e_i, e_i = r_i / (1 - h_i) (docs/theory/learning_curves.md, eq. 13). A fit
-to n of the points scatters around it, because other points were drawn: to first order by
+Left out of the fit to all points, point i has the score m_i = y_i - e_i, e_i = r_i / (1 - h_i) (docs/theory/learning_curves.md, eq. 13).
+A fit to n of the points scatters around it, because other points were drawn: to first order by
 
     g = (H(xi e) - h xi e) / (1 - h),      xi_j = (1[j drawn] - p) / sqrt(p (1 - p)),      p = min(n/N, 1/2),             (14)
 
@@ -70,7 +70,7 @@ def surrogate_scores(
     """
     assert spectrum.targets is not None
     residuals, leverages = left_out(spectrum, kappa)
-    total, outputs = residuals.shape
+    total = len(residuals)
     drawn = max(1, round(min(samples / total, 0.5) * total))
     p = drawn / total
     marks = np.full((total, draws), -p)
@@ -127,17 +127,3 @@ def mean_square(scores: Array, targets: Array) -> float:
 
 
 METRICS: dict[str, Metric] = {"mse": mean_square, "error": error_rate, "accuracy": accuracy, "auc": auc}
-
-
-def find_metric(metric: Any, classes: Array | None) -> Metric:
-    """A metric by name or as a function of scores and labels.
-
-    A function gets scores (one column per output, or a vector where there is one) and the labels as they were given to `fit`.
-    """
-    if callable(metric):
-        return metric  # type: ignore[no-any-return]
-    if metric not in METRICS:
-        raise ValueError(f"metric = {metric!r} is not allowed: give one of {', '.join(METRICS)}, or a function of scores and labels")
-    if metric != "mse" and classes is None:
-        raise ValueError(f"metric = {metric!r} is not allowed for numbers: fit labels, with Forecast(task='classification')")
-    return METRICS[metric]

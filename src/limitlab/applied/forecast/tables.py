@@ -126,7 +126,9 @@ def _require_rows(file: Path, frame: Any, target: str, least: int) -> None:
 def clean_rows(frame: Any, target: str, notes: list[str]) -> Any:
     """Drop columns of lists and records, rows without a target, and rows that repeat another one."""
     nested = [
-        name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if kind == object and _nested(frame[name])
+        name
+        for name, kind in zip(frame.columns, frame.dtypes, strict=True)
+        if kind == np.dtype(object) and _nested(frame[name])
     ]
     if target in nested:
         raise ValueError(f"{target} holds lists or records: a target must hold numbers or labels")
