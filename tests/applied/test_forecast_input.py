@@ -196,7 +196,7 @@ def test_bad_files(tmp_path):
     refused("the file is empty", lambda: read_table(tmp_path / "empty.csv", "b"))
     refused("no rows", lambda: read_table(tmp_path / "header.csv", "b"))
     refused("cannot read", lambda: read_table(tmp_path / "ragged.csv", "b"))
-    refused("b holds text, such as 'cat': use --classify", lambda: read_table(tmp_path / "text.csv", "b"))
+    refused("b holds text, such as 'cat': use --task", lambda: read_table(tmp_path / "text.csv", "b", "regression"))
     refused("b is constant", lambda: read_table(tmp_path / "constant.csv", "b"))
     refused("no usable column", lambda: read_table(tmp_path / "only.csv", "b"))
     refused("single.csv has 1 different rows with a value of 'b'", lambda: read_table(tmp_path / "single.csv", "b"))
@@ -206,7 +206,7 @@ def test_bad_files(tmp_path):
     refused("no column 'prize': known names: a, b", lambda: read_table(tmp_path / "text.csv", "prize"))
     refused("no such file", lambda: read_table(tmp_path / "absent.csv", "b"))
     (tmp_path / "labels.csv").write_text("a,b\n" + "".join(f"{i * i},{'cat' if i % 2 else 'dog'}\n" for i in range(20)))
-    assert read_table(tmp_path / "labels.csv", "b", classify=True).y.tolist() == ["dog", "cat"] * 10
+    assert read_table(tmp_path / "labels.csv", "b").y.tolist() == ["dog", "cat"] * 10
     (tmp_path / "twelve.csv").write_text("a,b\n" + "".join(f"{i * i},{i**3}\n" for i in range(12)))
     refused("12 different rows .* too few to say anything", lambda: read_table(tmp_path / "twelve.csv", "b"))
 

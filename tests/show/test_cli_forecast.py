@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from limitlab.show.cli import app
-from limitlab.show.cli.forecasting import curve_rows, measured_points
+from limitlab.show.cli.forecast_words import curve_rows
+from limitlab.show.cli.forecasting import measured_points
 
 
 @pytest.fixture
@@ -33,7 +34,8 @@ def test_table_notes_and_sentence(data):
     assert done.exit_code == 0, done.output
     assert "real fits" in done.stdout
     assert "300 *" in done.stdout
-    assert "Hiding half of the rows" in done.stdout
+    assert "Half of your rows would have missed the whole" in done.stdout
+    assert "power law" in done.stdout
     assert "doubling the data" in done.stdout.lower()
     assert "category with 2 levels" in done.stderr
 
@@ -55,6 +57,7 @@ def test_labels(data):
     done = run(data, "--target", "kind", "--classify", "--n", "20,60", "--kernel", "relu-nngp", "--ridge", "best")
     assert done.exit_code == 0, done.output
     assert "wrong labels" in done.stdout
+    assert "auc" in done.stdout
 
 
 def test_error_out_of_reach_is_exit_code_one(data):
@@ -69,14 +72,16 @@ def test_error_out_of_reach_is_exit_code_one(data):
     [
         (["--target", "nothing"], "no column 'nothing'"),
         ([], "--target is missing"),
-        (["--target", "kind"], "holds text, such as"),
+        (["--target", "kind", "--task", "regression"], "holds text, such as"),
+        (["--target", "price", "--metric", "error"], "metric = 'error' is not allowed for numbers"),
+        (["--target", "price", "--band", "2"], "band = 2.0 is not allowed"),
         (["--target", "price", "--n", "5:1"], "--n: range"),
         (["--target", "price", "--ridge", "-1"], "--ridge -1 is not allowed"),
         (["--target", "price", "--ridge", "x"], "--ridge x is not allowed"),
         (["--target", "price", "--splits", "-1"], "--splits -1"),
         (["--target", "price", "--seed", "-1"], "seed = -1 is not allowed: must be a whole number of at least 0"),
         (["--target", "price", "--rows", "-3"], "rows = -3 is not allowed: must be a whole number of at least 2"),
-        (["--target", "price", "--kernel", "cubic"], "'--kernel': 'cubic' is not one of 'linear'"),
+        (["--target", "price", "--kernel", "cubic"], "'--kernel': 'cubic' is not one of 'auto'"),
         (["--target", "price", "--plot", "a.bmp"], "must end in"),
         (["--target", "price", "--kernel", "random-features", "--activation", "rleu"], "did you mean 'relu'"),
     ],
@@ -114,9 +119,109 @@ def test_self_test_prints_the_table(monkeypatch):
 
 def test_checks_are_left_out_where_they_cannot_be_made():
     from limitlab.applied.forecast import Forecast
+    from limitlab.applied.forecast.tables import Table
 
     X = np.random.default_rng(0).standard_normal((30, 2))
     model = Forecast().fit(X, X[:, 0] + X[:, 1] ** 2)
     curve = model.learning_curve([60, 90])
     assert measured_points(model, curve, 2, 0) is None
-    assert [row["n"] for row in curve_rows(curve, None, None)] == ["60 *", "90 *"]
+    table = Table(X, X[:, 0], ["a", "b"])
+    assert [row["n"] for row in curve_rows(curve, None, table)] == ["60 *", "90 *"]
+
+
+# -- table, sentence and plot say the same ---------------------------------------------------------------------------------------
+
+
+def friedman(tmp_path):
+    from sklearn.datasets import make_friedman1
+
+    X, y = make_friedman1(400, noise=1.0, random_state=0)
+    table = pd.DataFrame(X, columns=[f"x{i}" for i in range(10)]).assign(minutes=10 * y)
+    table.to_csv(tmp_path / "friedman.csv", index=False)
+    return tmp_path / "friedman.csv", "minutes"
+
+
+def cancer(tmp_path):
+    from sklearn.datasets import load_breast_cancer
+
+    load_breast_cancer(as_frame=True).frame.to_csv(tmp_path / "cancer.csv", index=False)
+    return tmp_path / "cancer.csv", "target"
+
+
+def houses(tmp_path):
+    """A messy file: semicolons, decimal commas, currencies, dates, an identifier, missing values."""
+    rng, n = np.random.default_rng(1), 300
+    size, heated, day = rng.uniform(20, 200, n), rng.random(n), rng.integers(0, 900, n)
+    price = 2000 * size * (1 + 0.3 * heated) + 50 * day + 2e4 * rng.standard_normal(n)
+    comma = [f"{value:.1f}".replace(".", ",") for value in size]
+    comma[7] = ""
+    euros = [f"{value:,.2f} €".replace(",", "_").replace(".", ",").replace("_", ".") for value in price]
+    dates = (pd.Timestamp("2020-01-01") + pd.to_timedelta(day, unit="D")).strftime("%d.%m.%Y")
+    shares = [f"{100 * value:.0f} %" for value in heated]
+    frame = pd.DataFrame(
+        {"house_id": rng.permutation(10_000)[:n], "size": comma, "heated": shares, "sold": dates, "price": euros}
+    )
+    frame.to_csv(tmp_path / "houses.csv", sep=";", index=False)
+    return tmp_path / "houses.csv", "price"
+
+
+@pytest.mark.parametrize("make", [friedman, cancer, houses])
+def test_table_sentence_and_best_ridge_agree(tmp_path, make):
+    """The default is the best ridge; with a ridge both gains are told, and the first is that of the default."""
+    path, target = make(tmp_path)
+    total = len(pd.read_csv(path, sep=";" if make is houses else ","))
+    asked = [
+        path,
+        "--target",
+        target,
+        "--n",
+        f"{total},{2 * total}",
+        "--splits",
+        0,
+        "--kernel",
+        "rbf",
+        "--no-backtest",
+        "--json",
+    ]
+    default, best, given = (json.loads(run(*asked, *more).stdout) for more in ([], ["--ridge", "best"], ["--ridge", 0.01]))
+    assert default == best
+    now, twice = default["observables"]["test_error"]
+    cut = 1 - twice / now
+    for found in (default, given):
+        assert found["gains"]["data"] == pytest.approx(cut, rel=1e-9)
+        assert f"{cut:.0%}" in found["advice"] or cut < 0.005
+    assert default["gains"]["at_ridge"] is None
+    fixed = given["observables"]["test_error"]
+    assert given["gains"]["at_ridge"] == pytest.approx(1 - fixed[1] / fixed[0], rel=1e-9)
+    if target != "target":
+        root = np.sqrt(now) * default["target_scale"]
+        assert f"{root:.4g} in the units of {target}" in default["level"]
+        assert f"from {root:.4g} to" in default["advice"]
+    else:
+        wrong = default["observables"]["value"]
+        assert f"{wrong[0]:.1%} wrong now, {wrong[1]:.1%} with twice" in default["advice"]
+        assert f"{wrong[0]:.1%} wrong labels" in default["level"]
+
+
+def test_messy_houses_are_understood(tmp_path):
+    path, target = houses(tmp_path)
+    done = run(path, "--target", target, "--n", "50,150", "--splits", 1, "--kernel", "linear")
+    assert done.exit_code == 0, done.output
+    assert "(one fit)" in done.stdout
+    for words in ("house_id: whole numbers", "heated: text read as numbers", "sold: dates", "1 missing values"):
+        assert words in done.stderr, words
+
+
+def test_gap_of_a_test_file(tmp_path):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((500, 4))
+    y = X @ [1.0, 0.5, 0, 0] + 0.3 * rng.standard_normal(500)
+    table = pd.DataFrame(X, columns=list("abcd")).assign(y=y)
+    table[:300].to_csv(tmp_path / "train.csv", index=False)
+    table[300:].to_csv(tmp_path / "clean.csv", index=False)
+    table[300:].assign(**(table[300:][list("abcd")] + 1)).to_csv(tmp_path / "shifted.csv", index=False)
+    asked = [tmp_path / "train.csv", "--target", "y", "--kernel", "rbf", "--n", "100", "--splits", 0, "--test-file"]
+    clean, shifted = run(*asked, tmp_path / "clean.csv"), run(*asked, tmp_path / "shifted.csv")
+    assert (clean.exit_code, shifted.exit_code) == (0, 1)
+    assert "The gap is normal" in clean.stdout
+    assert "come from elsewhere" in shifted.stdout

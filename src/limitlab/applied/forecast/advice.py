@@ -78,20 +78,20 @@ def advise(forecast: Forecast, ridge: Any) -> str:
     return sentence(gains(forecast, ridge), ridge)
 
 
-def sentence(found: Gains, ridge: Any) -> str:
-    """The gains in words."""
-    data = f"doubling the data (to {2 * found.points} points) {_cut(found.data)}"
+def sentence(found: Gains, ridge: Any, what: str = "error") -> str:
+    """The gains in words; `what` is cut."""
+    data = f"doubling the data (to {2 * found.points} points) {_cut(found.data, what)}"
     if abs(found.data_high - found.data_low) >= 0.01:
         data += f" ({found.data_low:.0%} to {found.data_high:.0%})"
     if found.at_ridge is None:
         tune = "the ridge is the best one already"
     else:
         data += f" at the best ridge, by {found.at_ridge:.0%} at ridge {float(ridge):.2g}"
-        tune = f"a better ridge ({found.best_ridge:.2g} instead of {float(ridge):.2g}) {_cut(found.ridge)}"
+        tune = f"a better ridge ({found.best_ridge:.2g} instead of {float(ridge):.2g}) {_cut(found.ridge, what)}"
     if max(found.data, found.ridge) < WORTHWHILE:
         return f"neither more data nor another ridge helps much, so try other features or another kernel: {data}; {tune}"
     return f"{data}; {tune}" if found.data >= found.ridge else f"{tune}; {data}"
 
 
-def _cut(share: float) -> str:
-    return f"is expected to cut the error by {share:.0%}" if share >= 0.005 else "is expected to change little"
+def _cut(share: float, what: str) -> str:
+    return f"is expected to cut the {what} by {share:.0%}" if share >= 0.005 else "is expected to change little"

@@ -282,16 +282,13 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         made = results.curve(found._replace(deviation=deviation), samples, lam, beyond, band)
         last, _ = self._ridge_at(np.array([float(total)]), ridge)
         if kind == "mse":
-            value, spread, base = (
-                found.test_error,
-                deviation,
-                float(self._population.errors(float(total), last).test_error[0]),
-            )
+            value, base = found.test_error, float(self._population.errors(float(total), last).test_error[0])
+            spread: Array | None = deviation
         else:
             labelled = self._labelled()
             value = labelled.curve(kind, samples, lam, lambda at: self._ridge_at(at, ridge)[0])
-            base = float(labelled.values(kind, total, last[0]).mean())
-            spread = labelled.deviation(kind, value, samples, missed) if isinstance(kind, str) else None
+            base = float(labelled.curve(kind, np.array([float(total)]), last, lambda at: self._ridge_at(at, ridge)[0])[0])
+            spread = labelled.deviation(kind, value, base, samples, missed) if isinstance(kind, str) else None
         made = results.with_metric(made, kind, value, spread, base, missed * doublings, band)
         if known and (doublings > 0).any():
             made["trust"] = ("n", np.where(doublings > 0, [results.trust(one) for one in missed], ""))

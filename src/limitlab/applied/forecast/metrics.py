@@ -85,8 +85,9 @@ class Classes:
     def curve(self, metric: Any, samples: Array, ridges: Array, ridge_at: Callable[[Array], Array]) -> Array:
         """The metric against the number of points."""
         total = self.population.spectrum.population
-        beyond = samples > total
-        if beyond.any() and not (isinstance(metric, str) and metric in RATES):
+        linked = isinstance(metric, str) and metric in RATES
+        beyond = samples >= total if linked else samples > total  # a handful of mistakes would make a kink at N
+        if beyond.any() and not linked:
             raise ValueError(
                 f"n = {samples[beyond][0]:g} is not allowed with a metric of your own: must be at most N = {total}; "
                 f"beyond the data only mse, {', '.join(RATES)} are continued"
@@ -113,22 +114,18 @@ class Classes:
                 stacklevel=4,
             )
 
-    def deviation(self, metric: str, values: Array, samples: Array, tail: Array) -> Array:
+    def deviation(self, metric: str, values: Array, base: float, samples: Array, tail: Array) -> Array:
         """Standard deviation of the logarithm of the loss: binomial, plus what the extrapolation may miss (approximate beyond N).
 
-        `tail` is b_t of the mean square for every n (17).
+        `base` is the value at N, `tail` b_t of the mean square for every n (17).
         """
         total = self.population.spectrum.population
         rate = np.array([loss(metric, float(value)) for value in values])
-        base = loss(metric, float(self.values(metric, total, self._ridge_near(samples)).mean()))
-        rate, base = np.maximum(rate, 0.5 / total), max(base, 0.5 / total)
+        rate, base = np.maximum(rate, 0.5 / total), max(loss(metric, base), 0.5 / total)
         level = self._area_error(rate) if metric == "auc" else np.sqrt((1 - rate) / (rate * total))
         doublings = np.log2(np.maximum(samples / total, 1.0))
         step = np.where(samples > total, np.log(rate / base) / 4, 0.0)
         return np.asarray(np.sqrt(level**2 + (tail * doublings / 2) ** 2 + step**2))
-
-    def _ridge_near(self, samples: Array) -> float:
-        return float(self.population.best_ridge(np.array([float(self.population.spectrum.population)]))[0][0])
 
     def _area_error(self, rate: Array) -> Array:
         """Relative standard error of one minus the area, by Hanley and McNeil's formula for the rarest class."""

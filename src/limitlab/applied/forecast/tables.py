@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.applied.forecast.files import load_frame
+from limitlab.applied.forecast.targets import is_classification
 from limitlab.applied.forecast.texts import days_of, numbers_of
 from limitlab.errors import did_you_mean
 from limitlab.laws.draws import checked_seed
@@ -42,8 +43,6 @@ CLOCKS = re.compile(r"year|month|week|day|date|time|hour|age", re.IGNORECASE)
 FEWEST = 20
 """Rows below which nothing can be said about a learning curve."""
 
-UNIT = "target standardised"
-
 
 @dataclass
 class Table:
@@ -58,7 +57,11 @@ class Table:
     notes
         What was done, one line each.
     scale
-        Standard deviation of the original target: errors times its square are in the original units.
+        Standard deviation of the original target: root mean squares times it are in the original units.
+    labels
+        Whether y holds labels.
+    X_test, y_test
+        Of a second file, prepared in the same way.
     """
 
     X: Array
@@ -66,9 +69,19 @@ class Table:
     names: list[str]
     notes: list[str] = field(default_factory=list)
     scale: float = 1.0
+    labels: bool = False
+    X_test: Array | None = None
+    y_test: Array | None = None
 
 
-def read_table(path: str | Path, target: str, classify: bool = False, most_rows: int | None = None, seed: int = 0) -> Table:
+def read_table(
+    path: str | Path,
+    target: str,
+    task: str = "auto",
+    most_rows: int | None = None,
+    seed: int = 0,
+    test_path: str | Path | None = None,
+) -> Table:
     """Read a file and prepare it.
 
     Parameters
@@ -78,41 +91,78 @@ def read_table(path: str | Path, target: str, classify: bool = False, most_rows:
         several dimensions are flattened to columns.
     target
         Name of the column (or array) to predict.
-    classify
-        Whether the target holds labels.
+    task
+        "regression", "classification", or "auto": labels are text that is not numbers, True and False, or few whole numbers.
     most_rows
         Keep a random subset of so many rows.
     seed
         Seed of that subset.
+    test_path
+        A second file with the same columns, prepared together with the first.
     """
     if most_rows is not None and most_rows < 2:
         raise ValueError(f"rows = {most_rows} is not allowed: must be a whole number of at least 2")
     file, rng = Path(path), np.random.default_rng(checked_seed(seed))
-    frame = load_frame(file, target)
-    if target not in frame.columns:
-        raise ValueError(f"{file.name} has no column {target!r}: {did_you_mean(target, map(str, frame.columns))}")
-    if not len(frame):
-        raise ValueError(f"{file.name} has a header but no rows: there is nothing to fit")
     notes: list[str] = []
+    frame = _loaded(file, target)
     frame = clean_rows(frame, target, notes)
     _require_rows(file, frame, target, 2)
     if most_rows is not None and len(frame) > most_rows:
         rows = np.sort(rng.permutation(len(frame))[:most_rows])
         notes.append(f"kept {most_rows} of {len(frame)} rows at random")
         frame = frame.iloc[rows]
-    y, scale = _target(frame[target], target, classify, notes)
+    known = len(frame)
+    if test_path is not None:
+        frame = _with_test(frame, _loaded(Path(test_path), target), Path(test_path), target)
+    labels = _holds_labels(frame[target], task)
+    y, scale = _target(frame[target], target, labels, notes)
     X, names = columns(frame.drop(columns=[target]), notes)
     if not names:
         raise ValueError(
             f"{file.name} has no usable column besides {target!r}: give columns that vary and describe the rows"
         )
-    _require_rows(file, frame, target, FEWEST)
-    mean, spread = X.mean(axis=0), X.std(axis=0)
-    X = (X - mean) / spread / np.sqrt(X.shape[1])
+    _require_rows(file, frame.iloc[:known], target, FEWEST)
+    mean, spread = X[:known].mean(axis=0), X[:known].std(axis=0)
+    X = (X - mean) / np.where(spread > 0, spread, 1.0) / np.sqrt(X.shape[1])
     notes.append(
         f"standardised {X.shape[1]} input columns and divided them by {np.sqrt(X.shape[1]):.3g} (rows of norm about 1)"
     )
-    return Table(X, y, names, notes, scale)
+    table = Table(X[:known], y[:known], names, notes, scale, labels)
+    if test_path is not None:
+        table.X_test, table.y_test = X[known:], y[known:]
+    return table
+
+
+def _loaded(file: Path, target: str) -> Any:
+    frame = load_frame(file, target)
+    if target not in frame.columns:
+        raise ValueError(f"{file.name} has no column {target!r}: {did_you_mean(target, map(str, frame.columns))}")
+    if not len(frame):
+        raise ValueError(f"{file.name} has a header but no rows: there is nothing to fit")
+    return frame
+
+
+def _with_test(frame: Any, test: Any, file: Path, target: str) -> Any:
+    """Training and test rows one below the other; copies stay, because looking for them is the point."""
+    import pandas as pd
+
+    absent = [str(name) for name in frame.columns if name not in test.columns]
+    if absent:
+        raise ValueError(f"{file.name} lacks {_listed(absent)}: the test file needs the columns of the training file")
+    kept = test[test[target].notna()][list(frame.columns)]
+    if len(kept) < 2:
+        raise ValueError(f"{file.name} has {len(kept)} rows with a value of {target!r}: a check needs at least 2")
+    return pd.concat([frame, kept], ignore_index=True)
+
+
+def _holds_labels(values: Any, task: str) -> bool:
+    import pandas as pd
+
+    if task != "auto":
+        return is_classification(task, values)
+    if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
+        return is_classification("auto", values.to_numpy())
+    return numbers_of([str(value) for value in values.unique()]) is None
 
 
 def _require_rows(file: Path, frame: Any, target: str, least: int) -> None:
@@ -163,19 +213,20 @@ def _repeated(frame: Any) -> Any:
     return repeated
 
 
-def _target(values: Any, name: str, classify: bool, notes: list[str]) -> tuple[Array, float]:
+def _target(values: Any, name: str, labelled: bool, notes: list[str]) -> tuple[Array, float]:
     import pandas as pd
 
-    if classify:
+    if labelled:
         labels = values.astype(str).to_numpy() if not pd.api.types.is_numeric_dtype(values) else values.to_numpy()
         classes = np.unique(labels).size
         if classes < 2:
             raise ValueError(f"{name} holds one class only: there is nothing to learn")
         if classes > max(20, len(labels) // 5):
             raise ValueError(
-                f"{name} has {classes} classes in {len(labels)} rows: forecast it as a number, without --classify"
+                f"{name} has {classes} different values in {len(labels)} rows: too many for labels, and text is not a number"
             )
-        notes.append(f"{name}: {classes} classes, one target of 0 and 1 for each")
+        kind = "a target of +1 and -1" if classes == 2 else "a target of 0 and 1 for each"
+        notes.append(f"{name}: {classes} classes, {kind}")
         return labels, 1.0
     numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float)
     endless = np.isinf(numbers)
@@ -187,7 +238,9 @@ def _target(values: Any, name: str, classify: bool, notes: list[str]) -> tuple[A
         read = numbers_of([str(value) for value in values])
         if read is None or np.isnan(read).any():
             first = values[np.isnan(numbers)].iloc[0] if read is None else values[np.isnan(read)].iloc[0]
-            raise ValueError(f"{name} holds text, such as {str(first)!r}: use --classify for labels, or give numbers")
+            raise ValueError(
+                f"{name} holds text, such as {str(first)!r}: use --task classification for labels, or give numbers"
+            )
         notes.append(f"{name}: text read as numbers, such as {str(values.iloc[0])!r} as {read[0]:g}")
         numbers = read
     spread = float(numbers.std())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from limitlab.errors import UnreachableTarget
+from limitlab.show.cli import forecast_words as words
 from limitlab.show.cli.app import FAILED, app
 from limitlab.show.cli.options import read_numbers
 from limitlab.show.cli.output import (
@@ -23,14 +23,12 @@ from limitlab.show.cli.output import (
     say,
 )
 from limitlab.show.cli.progress import working
-from limitlab.show.tables import number
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
     from limitlab.applied.forecast import Forecast
-    from limitlab.applied.forecast.tables import Table
 
 FEW = 4
 """Numbers of points at which real fits check the forecast."""
@@ -39,28 +37,49 @@ LARGEST_CHECK = 3000
 """No real fit on more points than this: it is a check, not the work that the forecast saves."""
 
 
-@app.command(epilog="Example: limitlab forecast houses.csv --target price --kernel rbf --n 100:10000:20log --plot curve.png")
+@app.command(epilog="Example: limitlab forecast houses.csv --target price --n 100:10000:20log --plot curve.png")
 def forecast(
     data: Annotated[
         Path | None, typer.Argument(metavar="DATA", help="A table: .csv, .tsv, .parquet or .npz.", show_default=False)
     ] = None,
     target: Annotated[str | None, typer.Option("--target", metavar="COLUMN", help="The column to predict.")] = None,
     kernel: Annotated[
-        Literal["linear", "rbf", "relu-nngp", "random-features"], typer.Option("--kernel", help="What kind of model.")
-    ] = "rbf",
+        Literal["auto", "linear", "rbf", "laplace", "relu-nngp", "ntk", "random-features"],
+        typer.Option("--kernel", help="What kind of model; auto is the best of nine by leave-one-out."),
+    ] = "auto",
     n: Annotated[
         str | None,
         typer.Option("--n", metavar="RANGE", help="Numbers of rows, such as 100:10000:20log (default: N/50 to 2N)."),
     ] = None,
     ridge: Annotated[
         str, typer.Option("--ridge", metavar="NUMBER", help='A ridge of (K/n + ridge), or "best" at every n.')
-    ] = "0.01",
-    classify: Annotated[bool, typer.Option("--classify", help="The target holds labels.")] = False,
+    ] = "best",
+    task: Annotated[
+        Literal["auto", "regression", "classification"], typer.Option("--task", help="Numbers or labels; auto looks.")
+    ] = "auto",
+    classify: Annotated[bool, typer.Option("--classify", help="The same as --task classification.")] = False,
+    metric: Annotated[
+        Literal["mse", "error", "accuracy", "auc"] | None,
+        typer.Option("--metric", help="What is forecast (default: mse for numbers, error for labels)."),
+    ] = None,
+    band: Annotated[float, typer.Option("--band", help="Probability that the band is meant to have.")] = 0.9,
     gamma: Annotated[float | None, typer.Option("--gamma", help="Of the kernel exp(-gamma |x-y|^2).")] = None,
     width: Annotated[int, typer.Option("--width", help="Number of random features.")] = 1000,
     activation: Annotated[str, typer.Option("--activation", help="Of the random features.")] = "relu",
-    error: Annotated[float | None, typer.Option("--error", help="Also say how many rows reach this test error.")] = None,
+    error: Annotated[
+        float | None, typer.Option("--error", help="Also say how many rows reach this test error (mse).")
+    ] = None,
     splits: Annotated[int, typer.Option("--splits", help="Real fits at each of a few n, as a check; 0 for none.")] = 5,
+    baselines: Annotated[
+        bool,
+        typer.Option(
+            "--backtest/--no-backtest", help="Beyond the data: what halves of it would have said, and a power law."
+        ),
+    ] = True,
+    test_file: Annotated[
+        Path | None, typer.Option("--test-file", metavar="FILE", help="Also check that these test data are normal.")
+    ] = None,
+    subsets: Annotated[int, typer.Option("--subsets", help="Of 1,000 rows each, for more than 5,000 rows.")] = 6,
     rows: Annotated[int | None, typer.Option("--rows", help="Use so many rows, chosen at random.")] = None,
     float32: Annotated[bool, typer.Option("--float32", help="Half the memory, six digits.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="Of everything random.")] = 0,
@@ -84,75 +103,95 @@ def forecast(
     if splits < 0:
         raise ValueError(f"--splits {splits} is not allowed: must be at least 0")
     from limitlab.applied.forecast import Forecast, ForecastWarning
+    from limitlab.applied.forecast.advice import gains
     from limitlab.applied.forecast.tables import read_table
 
     lam, counts = read_ridge(ridge), read_counts(n)
-    table = read_table(data, target, classify, rows, seed)
-    own = lam if isinstance(lam, float) else 0.01
-    model = Forecast(
-        kernel, ridge=own, gamma=gamma, width=width, activation=activation, intercept=1.0, classify=classify,
-        dtype="float32" if float32 else "float64", random_state=seed,
-    )  # fmt: skip
-    with warnings.catch_warnings(record=True) as caught, working(f"decomposing {len(table.X)} rows") as tell:
+    with warnings.catch_warnings(record=True) as caught, working(f"reading {data.name}") as tell:
         warnings.simplefilter("always", ForecastWarning)
-        model.fit(table.X, table.y)
+        table = read_table(data, target, "classification" if classify else task, rows, seed, test_file)
+        tell(f"decomposing {len(table.X)} rows")
+        model = Forecast(
+            kernel, ridge=lam, gamma=gamma, width=width, activation=activation, intercept=1.0,
+            task="classification" if table.labels else "regression", subsets=subsets,
+            dtype="float32" if float32 else "float64", random_state=seed,
+        ).fit(table.X, table.y)  # fmt: skip
         tell("forecasting")
-        curve = model.learning_curve(counts, lam)
-        best = None if isinstance(lam, str) else model.best_ridge(curve.n.values)
+        counts = default_counts(len(table.X)) if counts is None else counts
+        curve = model.learning_curve(counts, lam, metric, band, baselines)
+        others = other_metrics(model, curve, lam) if table.labels else {}
         tell("checking with real fits")
         checks = measured_points(model, curve, splits, seed) if splits else None
-        advice = model.advice(lam)
-        needed = rows_needed(model, error, lam) if error is not None else None
-        trust = trust_line(model, curve)
+        found = gains(model, lam)
+        gain = label_gain(model, len(table.X)) if table.labels else None
+        needed = words.rows_needed(model, error, lam) if error is not None else None
+        trust = words.trust_sentences(model, curve) if baselines else []
+        report = model.check_gap(table.X_test, table.y_test) if test_file is not None else None
     remarks = list(dict.fromkeys(str(entry.message) for entry in caught if issubclass(entry.category, ForecastWarning)))
+    chosen = model.kernel_scores_[0]["kernel"] if model.kernel_scores_ else kernel
+    level = words.level_sentence(curve, len(table.X), table, target)
+    advice = words.data_sentence(found, gain, lam, table, target)
 
     def draw() -> Figure:
         from limitlab.show.figures.forecast import forecast_figure
 
-        return forecast_figure(curve, best, checks, f"{data.name}: {target}, {kernel}")
+        return forecast_figure(curve, checks, f"{data.name}: {target}, {chosen}")
 
     def describe() -> dict[str, Any]:
         return {
             **describe_result(curve),
             "notes": table.notes,
             "warnings": remarks,
+            "kernel": chosen,
+            "kernel_scores": model.kernel_scores_,
             "trust": trust,
             "measured": describe_result(checks) if checks is not None else None,
-            "best_ridge": describe_result(best) if best is not None else None,
             "samples_for": needed,
             "target_scale": table.scale,
+            "level": level,
+            "gains": words.described(found, gain),
             "advice": advice,
+            "gap": vars(report) if report is not None else None,
         }
 
     def show() -> None:
         for line in [f"note: {note}" for note in table.notes] + [f"warning: {remark}" for remark in remarks]:
             say(line)
-        print_table(curve_rows(curve, best, checks), title=title(data, target, kernel, table, model))
+        columns, size = table.X.shape[1], len(table.X)
+        print_table(
+            words.curve_rows(curve, checks, table, others),
+            title=f"{data.name}: {target} from {columns} columns, N = {size}, {chosen} kernel ({words.unit_of(table, model)})",
+        )
         answer = [needed["sentence"]] if needed is not None else []
-        typer.echo("\n".join([trust, *answer, advice[0].upper() + advice[1:] + "."]))
+        checked = list(report.sentences) if report is not None else []
+        typer.echo("\n".join([level, *trust, *answer, advice, *checked]))
 
     deliver(curve, as_json, out, plot, draw, show, describe)
-    if needed is not None and needed["n"] is None:
+    if (needed is not None and needed["n"] is None) or (report is not None and not report.passed):
         raise typer.Exit(FAILED)
 
 
-def rows_needed(model: Forecast, error: float, lam: Any) -> dict[str, Any]:
-    """How many rows reach a test error, or that none do, as numbers and as a sentence."""
-    try:
-        found = model.samples_for(error, lam)
-    except UnreachableTarget as reason:
-        return {"n": None, "best": reason.best, "at": reason.at, "sentence": str(reason)[0].upper() + str(reason)[1:] + "."}
-    beyond = " (extrapolated)" if found.extrapolated.item() else ""
-    sentence = f"A test error of {number(error)} needs about {found.n.item():.0f} rows{beyond}."
-    return {"n": found.n.item(), "extrapolated": found.extrapolated.item(), "sentence": sentence}
+def default_counts(total: int) -> Any:
+    """Numbers of rows that are shown where none are asked for: from N/50 to 2N, and N itself.
+
+    >>> default_counts(1000)[[0, -2, -1]].tolist()
+    [20.0, 1414.0, 2000.0]
+    """
+    import numpy as np
+
+    return np.unique(np.round(np.append(np.geomspace(max(2, total / 50), 2 * total, 12), [total, np.sqrt(2) * total])))
 
 
-def title(data: Path, target: str, kernel: str, table: Table, model: Forecast) -> str:
-    """What the table is about."""
-    unit = (
-        "mean squared error of the 0/1 targets" if model.classify else "mean squared error over the variance of the target"
-    )
-    return f"{data.name}: {target} from {table.X.shape[1]} columns, N = {len(table.X)}, {kernel} kernel ({unit})"
+def other_metrics(model: Forecast, curve: xr.Dataset, lam: Any) -> dict[str, Any]:
+    """The other figures of a classifier along the same curve."""
+    shown = [name for name in ("error", "accuracy", "auc") if name != curve.attrs["metric"]]
+    return {name: model.learning_curve(curve.n.values, lam, name, baselines=False).value.values for name in shown}
+
+
+def label_gain(model: Forecast, total: int) -> dict[str, float]:
+    """Wrong labels now and with twice the data, at the best ridge."""
+    found = model.learning_curve([total, 2 * total], "best", "error", baselines=False).value.values
+    return {"now": float(found[0]), "twice": float(found[1])}
 
 
 def measured_points(model: Forecast, curve: xr.Dataset, splits: int, seed: int) -> xr.Dataset | None:
@@ -173,68 +212,6 @@ def measured_points(model: Forecast, curve: xr.Dataset, splits: int, seed: int) 
         for i in chosen
     ]
     return xr.concat(parts, "n").assign_attrs(parts[0].attrs)
-
-
-def curve_rows(curve: xr.Dataset, best: xr.Dataset | None, checks: xr.Dataset | None) -> list[dict[str, Any]]:
-    """One row per number of points."""
-    real = {}
-    if checks is not None:
-        names = [name for name in ("test_error", "test_error_standard_error", "classification_error") if name in checks]
-        real = {at: [checks[name].values[i, 0] for name in names] for i, at in enumerate(checks.n.values.tolist())}
-    rows = []
-    for i, at in enumerate(curve.n.values.tolist()):
-        row: dict[str, Any] = {
-            "n": f"{at:.0f}" + (" *" if curve.extrapolated.values[i] else ""),
-            "test_error": short(curve.test_error[i]),
-        }
-        if "test_error_low" in curve:
-            row["band"] = f"{short(curve.test_error_low[i])} to {short(curve.test_error_high[i])}"
-        row |= {"train_error": short(curve.train_error[i]), "degrees_of_freedom": short(curve.degrees_of_freedom[i])}
-        if best is not None:
-            row |= {"best_ridge": short(best["ridge"][i]), "error_there": short(best.test_error[i])}
-        else:
-            row["ridge"] = short(curve["ridge"][i])
-        if checks is not None:
-            found = real.get(at)
-            row["real_fits"] = real_fits(*found[:2]) if found else ""
-            if "classification_error" in checks:
-                row["wrong_labels"] = f"{found[2]:.1%}" if found else ""
-        rows.append(row)
-    return rows
-
-
-def real_fits(mean: float, error: float) -> str:
-    """A measured error; one fit alone has no error bar.
-
-    >>> real_fits(0.5, 0.01), real_fits(0.5, float("inf"))
-    ('0.5 ± 0.01', '0.5 (one fit)')
-    """
-    return f"{short(mean)} ± {error:.1g}" if error < float("inf") else f"{short(mean)} (one fit)"
-
-
-def short(value: Any) -> str:
-    """Four digits.
-
-    >>> short(0.123456)
-    '0.1235'
-    """
-    return f"{float(value):.4g}"
-
-
-def trust_line(model: Forecast, curve: xr.Dataset) -> str:
-    """What the leverages say, and what the stars mean."""
-    from limitlab.applied.forecast import diagnostics
-
-    least = float(curve["ridge"].values.min())
-    variation = float(diagnostics.leverage_variation(model.spectrum_, least)[0])
-    line = "Trust: " + diagnostics.explain(variation, least) + "."
-    if "approximation_error" in curve.attrs:
-        line += f" Nystrom approximation: relative error about {curve.attrs['approximation_error']:.1g}."
-    if curve.extrapolated.values.any():
-        check = model.check_tail(curve["ridge"].values[-1])
-        gap = float(abs(check.predicted / check.reference - 1).mean())
-        line += f"\n* beyond the data: extrapolated. Hiding half of the rows, the same extrapolation missed by {gap:.1%} on average."
-    return line
 
 
 def read_ridge(text: str) -> float | str:
@@ -291,7 +268,7 @@ def run_self_test(quick: bool, as_json: bool) -> None:
     if poor:
         listed = [
             {
-                "data": row.data, "kernel": row.kernel, "n": row.n, "ridge": row.ridge, "measured": short(row.measured),
+                "data": row.data, "kernel": row.kernel, "n": row.n, "ridge": row.ridge, "measured": words.short(row.measured),
                 "law": f"{row.law_gap:+.0%}", "corrected": f"{row.corrected_gap:+.0%}",
                 "standard_error": f"{row.standard_error / row.measured:.0%}",
             }
@@ -301,8 +278,8 @@ def run_self_test(quick: bool, as_json: bool) -> None:
     if tails:
         beyond = [
             {
-                "kernel": row.kernel, "ridge": row.ridge, "extrapolated": short(row.predicted),
-                "band": f"{short(row.low)} to {short(row.high)}", "measured": short(row.measured), "inside": row.inside,
+                "kernel": row.kernel, "ridge": row.ridge, "extrapolated": words.short(row.predicted),
+                "band": f"{words.short(row.low)} to {words.short(row.high)}", "measured": words.short(row.measured), "inside": row.inside,
             }
             for row in tails
         ]  # fmt: skip

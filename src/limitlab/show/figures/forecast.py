@@ -21,41 +21,68 @@ def draw_curve(
     inside = ~beyond
     start = max(int(np.argmax(beyond)) - 1, 0) if beyond.any() else len(n)
     if inside.any():
-        theory_line(axes, n[inside], curve.test_error.values[inside], index, label)
+        theory_line(axes, n[inside], curve.value.values[inside], index, label)
     if beyond.any():
         words = None if inside.any() else label
-        theory_line(axes, n[start:], curve.test_error.values[start:], index, words, linestyle="--")
-    if "test_error_low" in curve:
-        colour = COLOURS[index % len(COLOURS)]
-        axes.fill_between(n, curve.test_error_low, curve.test_error_high, color=colour, alpha=0.15, linewidth=0)
-    if measured is not None:
-        error = measured.test_error_standard_error.values[:, 0]
+        theory_line(axes, n[start:], curve.value.values[start:], index, words, linestyle="--")
+    if "low" in curve:
+        axes.fill_between(n, curve.low, curve.high, color=COLOURS[index % len(COLOURS)], alpha=0.15, linewidth=0)
+    name = MEASURED.get(curve.attrs["metric"])
+    if measured is not None and name in measured:
+        error = measured[f"{name}_standard_error"].values[:, 0]
         known = error if np.isfinite(error).all() else None
-        simulation_points(axes, measured.n, measured.test_error.values[:, 0], known, index)
+        words = f"real fits ({measured.attrs['splits']} splits)" if index == 0 else None
+        simulation_points(axes, measured.n, measured[name].values[:, 0], known, index, words)
 
 
-def forecast_figure(
-    curve: xr.Dataset, best: xr.Dataset | None = None, measured: xr.Dataset | None = None, title: str = ""
-) -> Figure:
-    """A forecast with its band, the curve of the best ridge, the real fits, and the end of the data."""
+def forecast_figure(curve: xr.Dataset, measured: xr.Dataset | None = None, title: str = "") -> Figure:
+    """A forecast with its band, real fits, the end of the data, and beyond it what else one would guess."""
     figure, (axes,) = new_figure(width=7.2)
     ridges = np.unique(curve["ridge"].values)
-    words = rf"forecast, $\lambda = {ridges[0]:.2g}$" if ridges.size == 1 else "forecast, best ridge"
-    draw_curve(axes, curve, None, 0, words)
-    if measured is not None:
-        error = measured.test_error_standard_error.values[:, 0]
-        known = error if np.isfinite(error).all() else None
-        simulation_points(
-            axes, measured.n, measured.test_error.values[:, 0], known, 0, f"real fits ({measured.attrs['splits']} splits)"
-        )
-    if best is not None:
-        theory_line(axes, best.n, best.test_error, 1, "forecast, best ridge at every $n$", linewidth=1.5)
-    if curve.extrapolated.values.any():
+    words = rf"forecast, $\lambda = {ridges[0]:.2g}$" if ridges.size == 1 else "forecast, best ridge at every $n$"
+    draw_curve(axes, curve, measured, 0, words)
+    beyond = curve.extrapolated.values
+    if beyond.any():
+        n = curve.n.values
+        if "step_low" in curve:
+            loss = curve.last_value if curve.attrs["metric"] in ("mse", "error") else 1 - curve.last_value
+            ends = [(loss * curve[name]).values for name in ("step_low", "step_high")]
+            if curve.attrs["metric"] not in ("mse", "error"):
+                ends = [1 - end for end in ends]
+            axes.fill_between(
+                n[beyond], *(end[beyond] for end in ends), color=COLOURS[0], alpha=0.3, linewidth=0, label="step from $N$"
+            )
+        if "power_law" in curve:
+            axes.plot(
+                n[beyond],
+                curve.power_law.values[beyond],
+                color="black",
+                linewidth=1,
+                linestyle="-.",
+                label="$a\\,n^{-b} + c$ through real fits",
+            )
+        axes.plot(n[beyond], curve.last_value.values[beyond], color="grey", linewidth=1, label="as with all the data")
         axes.axvline(curve.attrs["population"], color="grey", linewidth=1, linestyle=":", label="all the data")
-    finish(axes, "number of points $n$", "test error", title, xscale="log", yscale="log", legend=False)
-    axes.legend(loc="upper right", fontsize=RC["legend.fontsize"], frameon=False)  # a falling curve leaves that corner free
+    named = {
+        "mse": "test error",
+        "error": "share of wrong labels",
+        "accuracy": "share of right labels",
+        "auc": "area under the curve",
+    }
+    rising = curve.attrs["metric"] in ("accuracy", "auc")
+    finish(
+        axes, "number of points $n$", named.get(curve.attrs["metric"], curve.attrs["metric"]), title, xscale="log",
+        yscale="linear" if rising else "log", legend=False,
+    )  # fmt: skip
+    axes.legend(
+        loc="lower right" if rising else "upper right", fontsize=RC["legend.fontsize"], framealpha=0.9, edgecolor="none"
+    )
     readable_ticks(axes)
     return figure
+
+
+MEASURED = {"mse": "test_error", "error": "classification_error"}
+"""Metrics that real fits measure."""
 
 
 def learning_curves(quick: bool = True) -> Figure:
@@ -80,7 +107,9 @@ def learning_curves(quick: bool = True) -> Figure:
             grid = np.geomspace(15, 4 * len(X), 40)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ForecastWarning)
-                draw_curve(axes, forecast.learning_curve(grid), forecast.measure(few, splits=splits), index, words)
+                draw_curve(
+                    axes, forecast.learning_curve(grid, baselines=False), forecast.measure(few, splits=splits), index, words
+                )
         axes.axvline(len(X), color="grey", linewidth=1, linestyle=":")
         finish(
             axes,
