@@ -95,7 +95,8 @@ def _one_fit(
         path = RidgePath(kernel.table(X[inside]), y)
         guess, own = path.predict(kernel.table(X[outside]), lam), path.predict(kernel.table(X[inside]), lam)
     else:
-        guess, own = _dual_path(*_grams(kernel, X, inside, outside), y, lam)
+        solve = _one_ridge if lam.size == 1 and lam[0] > 0 else _dual_path
+        guess, own = solve(*_grams(kernel, X, inside, outside), y, lam)
     errors = [((guess - truth) ** 2).mean(axis=(1, 2)), ((own - y) ** 2).mean(axis=(1, 2))]
     if classes:
         errors.append(np.array([error_rate(one, truth) for one in guess]))
@@ -106,6 +107,15 @@ def _grams(kernel: Kernel | Array, X: Array, inside: Any, outside: Any) -> tuple
     if isinstance(kernel, Kernel):
         return kernel(X[inside], X[inside]), kernel(X[outside], X[inside])
     return kernel[np.ix_(inside, inside)], kernel[np.ix_(outside, inside)]
+
+
+def _one_ridge(gram: Array, across: Array, y: Array, lam: Array) -> tuple[Array, Array]:
+    """The same for one ridge, by one linear solve: an eighth of the cost."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    shifted = gram + len(y) * lam[0] * np.eye(len(y))
+    coefficients = cho_solve(cho_factor(shifted, overwrite_a=True, check_finite=False), y)
+    return (across @ coefficients)[None], (gram @ coefficients)[None]
 
 
 def _dual_path(gram: Array, across: Array, y: Array, lam: Array) -> tuple[Array, Array]:
