@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.autodiff import double_precision_jax
+from limitlab.models.autodiff import double_precision_jax, is_torch_module
 
 __all__ = ["empirical_ntk", "linearize"]
 
@@ -63,7 +63,7 @@ def empirical_ntk(
     >>> bool(np.abs(K - ntk(X, layers=2)).max() < 0.02)
     True
     """
-    if _is_module(f):
+    if is_torch_module(f):
         blocks = _torch_kernel(f, X, X if Y is None else Y)
     else:
         blocks = _jax_kernel(f, parameters, X, X if Y is None else Y, method, batch)
@@ -157,10 +157,6 @@ def _columns(jax: Any, outputs: Function, theta: Any, X: Any, Y: Any, count: int
 
 
 # -- PyTorch, where it is installed -----------------------------------------------------------------------------------------
-
-
-def _is_module(f: Any) -> bool:
-    return any(kind.__module__.startswith("torch.") and kind.__name__ == "Module" for kind in type(f).__mro__)
 
 
 def _torch_kernel(module: Any, X: Any, Y: Any) -> Array:
