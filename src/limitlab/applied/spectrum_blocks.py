@@ -139,8 +139,8 @@ def spectrum(
         `loss(params, *batch)`: the mean loss over a batch, a function of JAX arrays; with a PyTorch module `loss(module, *batch)`, which
         calls the module on tensors, for example `cross_entropy(module(x), y)`. Per-sample gradients are those of batches of one.
     params
-        Any tree of arrays of floats, or a `torch.nn.Module` (where PyTorch is installed; in evaluation mode, and left as it is). Every array
-        is a block. Computations are in double precision.
+        Any tree of arrays of floats, or a `torch.nn.Module` (where PyTorch is installed; in evaluation mode, and left as it is). Every
+        array is a block. Computations are in double precision.
     data
         An array (or tensor), or a tuple of them, whose first axes count the samples.
     count

@@ -67,7 +67,7 @@ def alignment_spectra(quick: bool = True) -> Figure:
 
 
 def alignment_xor(quick: bool = True) -> Figure:
-    """Second-layer outliers of XOR networks whose starts announce 1 to 4 clusters, over time, and first-layer outliers against the penalty."""
+    """Second-layer outliers of XOR networks whose starts announce 1 to 4 clusters, over time; first-layer outliers against the penalty."""
     figure, panels = new_figure(columns=3, rows=2, width=5.0, height=4.0)
     size, width, snr = (200, 8, 1e3) if quick else (1000, 20, 1e4)
     for captured, axes in zip((1, 2, 3, 4), panels, strict=False):
