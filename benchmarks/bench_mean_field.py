@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from limitlab.lab.blas import single_threaded
+from limitlab.numerics.blas import single_threaded
 from limitlab.laws import TwoGaussians
 from limitlab.models.mean_field import ramp_sgd
 from timing import print_ratios

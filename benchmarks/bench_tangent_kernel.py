@@ -5,6 +5,7 @@ everybody; values must agree to 1e-9 (off the diagonal, where the plain recursio
 
 `python benchmarks/bench_tangent_kernel.py --peer` also builds an environment for `neural-tangents` with pip in a temporary folder (it needs
 an old JAX) and measures it there, interleaved with ours; where it cannot be installed, it says so.
+`python benchmarks/bench_tangent_kernel.py --threads` compares two threads (the default on two cores) with one, and with NumPy on both cores.
 `python benchmarks/bench_tangent_kernel.py --large` computes n = 20,000 in single precision and prints time and peak memory.
 """
 
@@ -121,6 +122,23 @@ def peer_ratio() -> dict[str, float]:
         return {"neural-tangents 0.6.5, jitted": min(theirs) / min(ours)}
 
 
+def thread_ratios(repeats: int = 40) -> dict[str, float]:
+    """Two threads of ours against one, and against the recursion with two BLAS threads; interleaved, the shortest of many."""
+    X = table()
+    calls = (lambda: ntk(X, threads=2), lambda: ntk(X, threads=1), lambda: recursion(X))
+    seconds = [[] for _ in calls]
+    for call in calls:
+        call()
+    for _ in range(repeats):
+        for call, found in zip(calls, seconds, strict=True):
+            start = time.perf_counter()
+            call()
+            found.append(time.perf_counter() - start)
+    two, one, plain = map(min, seconds)
+    print(f"two threads {two:.4f} s, one thread {one:.4f} s, plain NumPy with BLAS's own {plain:.4f} s")
+    return {"one thread of ours": one / two, "plain NumPy on the same cores": plain / two}
+
+
 def large(rows: int = 20_000, columns: int = 784) -> None:
     """A kernel of 400 million entries in single precision: time, and peak memory over the result's own."""
     X = np.random.default_rng(0).standard_normal((rows, columns)).astype(np.float32)
@@ -137,6 +155,10 @@ def main() -> None:
     """Print the table."""
     if "--large" in sys.argv:
         large()
+        return
+    if "--threads" in sys.argv:
+        print(f"load of the machine: {os.getloadavg()[0]:.2f}")
+        print_ratios(thread_ratios(), 1.0, 1.0)
         return
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {0})  # one core for everybody, programs that are started here included

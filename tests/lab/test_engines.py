@@ -12,7 +12,7 @@ import xarray as xr
 from sweep_toys import Fragile, ShrunkMean
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from limitlab.lab.blas import single_threaded
+from limitlab.numerics.blas import single_threaded
 from limitlab.lab.engines import EngineError, available_cores, completed
 from limitlab.lab.sweep import SweepError, sweep
 from limitlab.laws import Ridge

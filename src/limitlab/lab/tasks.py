@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.blas import single_threaded
+from limitlab.numerics.blas import single_threaded
 from limitlab.lab.cells import Cell
 from limitlab.lab.grid import Axis, Grid, own_coordinates
 from limitlab.laws.base import Law

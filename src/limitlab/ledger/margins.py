@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.blas import single_threaded
+from limitlab.numerics.blas import single_threaded
 from limitlab.lab.compare import compare
 from limitlab.laws.classification.convex_loss import ConvexLoss
 from limitlab.laws.classification.max_margin import MaxMargin
