@@ -5,7 +5,7 @@ everybody; values must agree to 1e-9 (off the diagonal, where the plain recursio
 
 `python benchmarks/bench_tangent_kernel.py --peer` also builds an environment for `neural-tangents` with pip in a temporary folder (it needs
 an old JAX) and measures it there, interleaved with ours; where it cannot be installed, it says so.
-`python benchmarks/bench_tangent_kernel.py --threads` compares two threads (the default on two cores) with one, and with NumPy on both cores.
+`python benchmarks/bench_tangent_kernel.py --threads` compares two threads with one, and with NumPy on both cores.
 `python benchmarks/bench_tangent_kernel.py --large` computes n = 20,000 in single precision and prints time and peak memory.
 """
 
