@@ -190,6 +190,34 @@ def test_pytorch_modules():
     J = np.array(rows)
     np.testing.assert_allclose(K.reshape(8, 8), J @ J.T, atol=1e-10)
 
+    weights = [part.detach().numpy() for part in module.parameters()]
+
+    def same(p, x):
+        return double_precision_jax().numpy.tanh(x @ p[0].T + p[1]) @ p[2].T + p[3]
+
+    Y = waves(3, 3, 1.0)
+    for batch in (None, 2):
+        found = empirical_ntk(module, None, X, Y, full=True, batch=batch)
+        np.testing.assert_allclose(found, empirical_ntk(same, weights, X, Y, full=True), atol=1e-10)
+    np.testing.assert_allclose(empirical_ntk(module, None, X, batch=3), np.einsum("iaja->ij", K) / 2, atol=1e-10)
+    single = empirical_ntk(module.float(), None, X)
+    np.testing.assert_allclose(single, np.einsum("iaja->ij", K) / 2, rtol=1e-4)
+
+
+def test_pytorch_convolutions():
+    """A module with convolutions, pooling and a buffer, against derivatives one by one."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    layers = torch.nn.Conv2d(1, 4, 3, padding=1), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1)
+    module = torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(4, 1)).double().eval()
+    images = waves(5, 36).reshape(5, 1, 6, 6)
+    rows = []
+    for image in images:
+        module.zero_grad()
+        module(torch.as_tensor(image)[None])[0, 0].backward()
+        rows.append(np.concatenate([p.grad.numpy().ravel() for p in module.parameters()]))
+    np.testing.assert_allclose(empirical_ntk(module, None, images), np.array(rows) @ np.array(rows).T, atol=1e-10)
+
 
 # -- scikit-learn and Forecast ------------------------------------------------------------------------------------------------
 

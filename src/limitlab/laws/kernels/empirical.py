@@ -69,7 +69,7 @@ def empirical_ntk(
     True
     """
     if is_torch_module(f):
-        blocks = _torch_kernel(f, X, X if Y is None else Y)
+        blocks = _torch_kernel(f, X, X if Y is None else Y, batch)
     else:
         blocks = _jax_kernel(f, parameters, X, X if Y is None else Y, method, batch)
     return blocks if full else np.trace(blocks, axis1=1, axis2=3) / blocks.shape[1]
@@ -185,12 +185,13 @@ def _columns(jax: Any, outputs: Function, theta: Any, X: Any, Y: Any, count: int
 # -- PyTorch, where it is installed -----------------------------------------------------------------------------------------
 
 
-def _torch_kernel(module: Any, X: Any, Y: Any) -> Array:
-    """The same sum for a `torch.nn.Module`, one array of parameters at a time."""
+def _torch_kernel(module: Any, X: Any, Y: Any, batch: int | None) -> Array:
+    """The same sum for a `torch.nn.Module`, one array of parameters at a time, in the precision of the module."""
     torch = importlib.import_module("torch")
     names = dict(module.named_parameters())
     fixed = {name: value.detach() for name, value in (*names.items(), *module.named_buffers())}
-    tables = [torch.as_tensor(table, dtype=next(iter(fixed.values())).dtype) for table in (X, Y)]
+    like = next(iter(fixed.values()))
+    first, second = (torch.as_tensor(table, dtype=like.dtype, device=like.device) for table in (X, Y))
 
     def jacobian(name: str, x: Any) -> Any:
         def single(value: Any, row: Any) -> Any:
@@ -199,8 +200,16 @@ def _torch_kernel(module: Any, X: Any, Y: Any) -> Array:
         found = torch.func.vmap(torch.func.jacrev(single), (None, 0))(fixed[name], x)
         return found.reshape(*found.shape[:2], -1)
 
-    total: Any = 0.0
-    for name in names:
-        first, second = (jacobian(name, table) for table in tables)
-        total = total + torch.einsum("iap,jbp->iajb", first, second)
-    return np.asarray(total.detach().cpu().numpy(), dtype=float)
+    size = batch or max(len(first), len(second))
+    rows = []
+    for a in _blocks(len(first), size):
+        row = []
+        for b in _blocks(len(second), size):
+            total: Any = 0.0
+            for name in names:
+                one = jacobian(name, first[a])
+                other = one if Y is X and a == b else jacobian(name, second[b])
+                total = total + torch.einsum("iap,jbp->iajb", one, other)
+            row.append(np.asarray(total.detach().cpu().numpy(), dtype=float))
+        rows.append(np.concatenate(row, axis=2))
+    return np.concatenate(rows)
