@@ -241,10 +241,12 @@ def first_order(
     def gap(f: Array, wanted: Array) -> Array:
         return wanted - f if loss == "square" else wanted * np.maximum(0.0, 1 - wanted * f)
 
+    def slope(inputs: Array, wanted: Array) -> Array:
+        return network.gradient(state, inputs, lambda f: -2 * gap(f, wanted) / wanted.size)
+
     for _ in range(iterations):
         rows = slice(None) if len(X) <= batch else rng.integers(0, len(X), batch)
-        wanted = labels[rows]
-        method.move([network.gradient(state, X[rows], lambda f, wanted=wanted: -2 * gap(f, wanted) / wanted.size)])
+        method.move([slope(X[rows], labels[rows])])
     residuals = gap(network.outputs(state, X), labels)
     return Fit(state, float(np.mean(residuals**2)), iterations, int((np.abs(residuals) > 1e-5).sum()))
 
