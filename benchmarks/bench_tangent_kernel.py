@@ -5,6 +5,8 @@ everybody; values must agree to 1e-9 (off the diagonal, where the plain recursio
 
 `python benchmarks/bench_tangent_kernel.py --peer` also builds an environment for `neural-tangents` with pip in a temporary folder (it needs
 an old JAX) and measures it there, interleaved with ours; where it cannot be installed, it says so.
+`python benchmarks/bench_tangent_kernel.py --threads` compares two threads with one, and with NumPy on both cores.
+`python benchmarks/bench_tangent_kernel.py --layers` compares the kernel of a finite network by layers with its Jacobian: time and memory.
 `python benchmarks/bench_tangent_kernel.py --large` computes n = 20,000 in single precision and prints time and peak memory.
 """
 
@@ -121,6 +123,59 @@ def peer_ratio() -> dict[str, float]:
         return {"neural-tangents 0.6.5, jitted": min(theirs) / min(ours)}
 
 
+def thread_ratios(repeats: int = 40) -> dict[str, float]:
+    """Two threads of ours against one, and against the recursion with two BLAS threads; interleaved, the shortest of many."""
+    X = table()
+    calls = (lambda: ntk(X, threads=2), lambda: ntk(X, threads=1), lambda: recursion(X))
+    seconds = [[] for _ in calls]
+    for call in calls:
+        call()
+    for _ in range(repeats):
+        for call, found in zip(calls, seconds, strict=True):
+            start = time.perf_counter()
+            call()
+            found.append(time.perf_counter() - start)
+    two, one, plain = map(min, seconds)
+    print(f"two threads {two:.4f} s, one thread {one:.4f} s, plain NumPy with BLAS's own {plain:.4f} s")
+    return {"one thread of ours": one / two, "plain NumPy on the same cores": plain / two}
+
+
+FINITE_PROGRAM = """
+import json, resource, sys, time
+import numpy as np
+from limitlab.laws import empirical_ntk, fully_connected
+net, rng = fully_connected(4, "relu"), np.random.default_rng(0)
+X, parameters = rng.standard_normal((60, 100)), net.start(rng, (100,), 800)
+empirical_ntk(net.apply, parameters, X[:2], method=sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = time.perf_counter()
+K = empirical_ntk(net.apply, parameters, X, method=sys.argv[1])
+seconds = time.perf_counter() - start
+np.save(sys.argv[2], K)
+print(json.dumps([seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024]))
+"""
+
+
+def finite_ratios() -> dict[str, float]:
+    """Four layers of 800 neurons, 60 inputs: by layers, by Jacobians and by columns, each in a process of its own."""
+    found, kernels = {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        for method in ("layers", "jacobian", "columns"):
+            place = str(Path(folder) / f"{method}.npy")
+            run = subprocess.run(
+                [sys.executable, "-c", FINITE_PROGRAM, method, place], capture_output=True, text=True, check=True
+            )
+            found[method], kernels[method] = json.loads(run.stdout), np.load(place)
+            print(f"{method}: {found[method][0]:.2f} s, {found[method][1]:.0f} MB more than before")
+    for method, kernel in kernels.items():
+        gap = np.abs(kernel - kernels["layers"]).max() / np.abs(kernel).max()
+        if not gap < 1e-10:
+            raise AssertionError(f"the kernels by layers and {method} differ by {gap:.2g}, more than 1e-10")
+    (seconds, memory), (others, theirs), (third, _) = (found[method] for method in ("layers", "jacobian", "columns"))
+    print(f"memory of the Jacobians over that of the layers: {theirs / max(memory, 1.0):.0f}")
+    return {"Jacobians (4 layers of 800, 60 inputs)": others / seconds, "columns": third / seconds}
+
+
 def large(rows: int = 20_000, columns: int = 784) -> None:
     """A kernel of 400 million entries in single precision: time, and peak memory over the result's own."""
     X = np.random.default_rng(0).standard_normal((rows, columns)).astype(np.float32)
@@ -137,6 +192,13 @@ def main() -> None:
     """Print the table."""
     if "--large" in sys.argv:
         large()
+        return
+    if "--layers" in sys.argv:
+        print_ratios(finite_ratios(), 1.0, 1.0)
+        return
+    if "--threads" in sys.argv:
+        print(f"load of the machine: {os.getloadavg()[0]:.2f}")
+        print_ratios(thread_ratios(), 1.0, 1.0)
         return
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {0})  # one core for everybody, programs that are started here included

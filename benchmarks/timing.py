@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from limitlab.lab.blas import single_threaded
+from limitlab.numerics.blas import single_threaded
 
 
 def clock(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:

@@ -140,3 +140,45 @@ def test_a_million_parameters_in_bounded_memory():
     assert found.block("first.w").values[0] > 0
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 / (1024 if sys.platform == "darwin" else 1)
     assert grown < 1500  # megabytes
+
+
+def test_a_pytorch_module_gives_the_same_report(small):
+    """The same network written with PyTorch: same eigenvalues and alignments, and the module stays as it was."""
+    torch = pytest.importorskip("torch")
+    params, (x, y) = small
+
+    class Network(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(9, 8), torch.nn.Linear(8, 3, bias=False)
+            self.quiet = torch.nn.Dropout(0.5)
+
+        def forward(self, inputs):
+            return self.second(self.quiet(torch.tanh(self.first(inputs))))
+
+    module = Network().double()
+    with torch.no_grad():
+        module.first.weight.copy_(torch.as_tensor(params["first"]["w"].T))
+        module.first.bias.copy_(torch.as_tensor(params["first"]["b"]))
+        module.second.weight.copy_(torch.as_tensor(params["second"].T))
+
+    def loss(net, inputs, targets):
+        return torch.nn.functional.cross_entropy(net(inputs), targets)
+
+    expected = spectrum(network_loss, params, (x, y), count=4, batch=32)
+    tables = torch.as_tensor(x, dtype=torch.float32).double(), torch.as_tensor(y)
+    expected_of_singles = spectrum(network_loss, params, (x.astype(np.float32), y), count=4, batch=32)
+    for data, right in (((x, y), expected), (tables, expected_of_singles)):
+        found = spectrum(loss, module, data, count=4, batch=32, density=True)
+        assert found.names == ["first.weight", "first.bias", "second.weight"]
+        for ours, theirs in zip(found.names, ("first.w", "first.b", "second"), strict=True):
+            for matrix in ("hessian", "gradient"):
+                one, other = found.block(ours, matrix), right.block(theirs, matrix)
+                np.testing.assert_allclose(one.values, other.values, rtol=1e-7, atol=1e-12)
+                assert abs(one.alignment() - other.alignment()) < 1e-6
+    assert module.training
+    assert all(value.grad is None for value in module.parameters())
+    along = spectrum_along(loss, [module, module], (x, y), count=1, matrices=["hessian"], blocks=["first.bias"])
+    assert along.alignment.shape == (1, 1, 2)
+    with pytest.raises(ValueError, match=r"did you mean 'first\.weight'"):
+        spectrum(loss, module, (x, y), blocks=["first.weigt"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from limitlab.laws.alignment.blocks import block_law, block_spectrum, parts, span_alignment, weights_direction
 from limitlab.laws.alignment.mixture import MixtureAlignment, statistics
 from limitlab.laws.alignment.mixture_flow import mixture_flow, noiseless_mixture, symmetric_flow, symmetric_rates
-from limitlab.laws.alignment.xor import XorAlignment, first_layer, other_direction
+from limitlab.laws.alignment.xor import XorAlignment, announce, first_layer, other_direction, second_layer_path
 from limitlab.laws.sgd.xor import XorMixture
 from limitlab.models import softmax_sgd
 from limitlab.models.xor_chain import full_xor_run
@@ -401,3 +401,24 @@ def test_xor_refusals():
         XorAlignment(regularizer=0.125)
     with pytest.raises(ValueError, match="size"):
         XorAlignment(width=6).simulate(8, 0)
+
+
+@pytest.mark.parametrize("captured", [1, 3])
+def test_second_layer_outliers_along_training(captured):
+    """Eq. (16) at every time, for one and three captured clusters: the gap is that of the noise and of N, both small here."""
+    from limitlab.models.xor_blocks import draw_xor, sample_weights, second_layer_block, weights_in_space
+    from limitlab.models.xor_chain import random_start, xor_path
+
+    size, width, penalty, rng = 4000, 4, 0.06, np.random.default_rng(5 + captured)
+    v, a, b, gram = random_start(rng, width, size)
+    v, a, b, classes = announce(rng, v, a, b, captured, size)
+    squares = np.bincount(classes, weights=v**2, minlength=4)
+    times = np.array([8.0, 20.0, 60.0])
+    paths = np.array([second_layer_path(penalty, float(square), times) for square in squares[squares > 0]])
+    samples, labels = draw_xor(rng, width + 2, 1 / size, 4000)
+    for wait, predicted in zip(np.diff(times, prepend=0.0), np.sort(paths.T, axis=1)[:, ::-1], strict=True):
+        xor_path(rng, v, a, b, gram, 1 / size, penalty, 1 / size, size, np.array([round(wait * size)]))
+        h, hessian, _ = sample_weights(samples, labels, v, weights_in_space(a, b, gram, width + 2))
+        found = second_layer_block(h, hessian).values
+        np.testing.assert_allclose(found[:captured], predicted, rtol=0.06)
+        assert found[captured] < 0.05 * predicted[-1]

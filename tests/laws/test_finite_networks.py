@@ -17,7 +17,10 @@ from limitlab.laws import (
     nngp,
     ntk,
 )
+from limitlab.laws.kernels import empirical
+from limitlab.laws.kernels.layerwise import LayerProducts, Signals, gram_products
 from limitlab.models.activations import Activation
+from limitlab.models.autodiff import double_precision_jax
 from limitlab.models.datasets import digits
 from limitlab.models.wide_networks import DeepNetworks, waves
 
@@ -29,13 +32,15 @@ def network(outputs=2, width=15):
     return net, net.start(np.random.default_rng(0), (3,), width)
 
 
-def test_three_ways_to_the_same_kernel():
+def test_all_ways_lead_to_the_same_kernel():
     net, parameters = network()
     Y = waves(3, 3, 1.0)
     ways = [
         empirical_ntk(net.apply, parameters, X, Y, full=True, method="jacobian"),
         empirical_ntk(net.apply, parameters, X, Y, full=True, method="columns"),
         empirical_ntk(net.apply, parameters, X, Y, full=True, batch=2),
+        empirical_ntk(net.apply, parameters, X, Y, full=True, method="layers"),
+        empirical_ntk(net.apply, parameters, X, Y, full=True, method="layers", batch=2),
     ]
     assert ways[0].shape == (4, 2, 3, 2)
     for other in ways[1:]:
@@ -43,6 +48,80 @@ def test_three_ways_to_the_same_kernel():
     np.testing.assert_allclose(empirical_ntk(net.apply, parameters, X, Y), np.einsum("iaja->ij", ways[0]) / 2, atol=1e-12)
     with pytest.raises(ValueError, match="method = 'fast' is not allowed"):
         empirical_ntk(net.apply, parameters, X, method="fast")
+
+
+def user_functions():
+    """Functions as users write them, their parameters, and the arrays that act once as a factor of a product."""
+    jax = double_precision_jax()
+    jnp, rng = jax.numpy, np.random.default_rng(3)
+
+    def dense(weights, x):
+        return jax.nn.gelu(x @ weights["w"].T / np.sqrt(3) + weights["b"])
+
+    def nested(p, x):  # jits within a jit, one of them used twice with arrays of its own
+        once = jax.jit(dense)
+        return jax.jit(lambda q, z: once(q[1], once(q[0], z)) @ (0.5 * q[2]))(p, x)
+
+    layer = {"w": rng.standard_normal((3, 3)), "b": rng.standard_normal(3)}
+    other = {"w": rng.standard_normal((3, 3)), "b": rng.standard_normal(3)}
+    yield nested, [layer, other, rng.standard_normal((3, 2))], {1, 3, 4}
+
+    def tied(p, x):  # an array that acts twice, and one on the left
+        return jnp.tanh(x @ p["a"]) @ p["a"].T + (p["c"] @ jnp.sin(x).T).T
+
+    yield tied, {"a": rng.standard_normal((3, 4)), "c": -rng.standard_normal((3, 3))}, {1}
+
+    def places(p, x):  # the same weights at several places of the input, as in a convolution, and attention between them
+        tokens = jnp.stack([x, 2 * x, jnp.cos(x)], axis=1)
+        scores = jax.nn.softmax((tokens @ p[0]) @ (tokens @ p[1]).swapaxes(1, 2))
+        return jnp.tanh(scores @ (tokens @ p[2])).mean(axis=1) @ p[3]
+
+    yield places, [rng.standard_normal(shape) for shape in ((3, 4), (3, 4), (3, 5), (5, 1))], {0, 1, 2, 3}
+
+    def alone(p, x):  # arrays that are products' only factors, added, or returned: nothing to gain
+        return jnp.ones((len(x), 1)) * jnp.sum(p[0] @ p[1]) + x[:, :1] ** 2 * p[2]
+
+    yield alone, [rng.standard_normal((2, 2)), rng.standard_normal((2, 2)), np.ones(1)], set()
+
+
+@pytest.mark.parametrize("case", range(4))
+def test_layers_of_any_function(case):
+    """Products of Gram matrices wherever they are possible, Jacobians elsewhere: the same kernel to rounding."""
+    f, parameters, expected = list(user_functions())[case]
+    jax = double_precision_jax()
+    leaves, tree = jax.tree_util.tree_flatten(parameters)
+    found = LayerProducts(jax, lambda parts, x: f(jax.tree_util.tree_unflatten(tree, parts), x[None])[0], leaves, X[0])
+    assert set(found.uses) == expected
+    Y = waves(3, 3, 1.0)
+    for first, second in ((X, None), (X, Y)):
+        exact = empirical_ntk(f, parameters, first, second, full=True, method="jacobian")
+        layers = empirical_ntk(f, parameters, first, second, full=True, method="layers")
+        assert np.abs(layers - exact).max() < 1e-10 * np.abs(exact).max()
+
+
+def test_many_places_take_the_derivatives_themselves():
+    """Both orders of the sums over places give the same numbers."""
+    rng = np.random.default_rng(0)
+    for places, channels, columns in ((6, 2, 2), (2, 9, 9)):
+        one, other = (
+            Signals(rng.standard_normal((n, places, channels)), rng.standard_normal((n, 2, places, columns))) for n in (3, 4)
+        )
+        whole = [np.einsum("isk,icsf->ickf", part.inside, part.back) for part in (one, other)]
+        np.testing.assert_allclose(gram_products(one, other), np.einsum("ickf,jdkf->icjd", *whole), atol=1e-12)
+
+
+def test_wide_networks_need_no_jacobian(monkeypatch):
+    """By itself the method changes to layers where a Jacobian would be too large, and to columns where layers do not help."""
+    monkeypatch.setattr(empirical, "LARGEST_JACOBIAN", 40)
+    for name, chosen in (("_columns", False), ("gram_products", True)):
+        calls = []
+        kept = getattr(empirical, name)
+        monkeypatch.setattr(empirical, name, lambda *a, kept=kept, calls=calls: calls.append(1) or kept(*a))
+        (nested, parameters, _), (tied, others, _), *_ = user_functions()
+        f, p = (nested, parameters) if chosen else (tied, others)
+        exact = empirical_ntk(f, p, X, method="jacobian")
+        np.testing.assert_allclose(empirical_ntk(f, p, X), exact, rtol=1e-10)
+        assert calls
 
 
 def test_layerwise_products_are_the_kernel_of_all_derivatives():
@@ -110,6 +189,34 @@ def test_pytorch_modules():
             rows.append(np.concatenate([p.grad.numpy().ravel() for p in module.parameters()]))
     J = np.array(rows)
     np.testing.assert_allclose(K.reshape(8, 8), J @ J.T, atol=1e-10)
+
+    weights = [part.detach().numpy() for part in module.parameters()]
+
+    def same(p, x):
+        return double_precision_jax().numpy.tanh(x @ p[0].T + p[1]) @ p[2].T + p[3]
+
+    Y = waves(3, 3, 1.0)
+    for batch in (None, 2):
+        found = empirical_ntk(module, None, X, Y, full=True, batch=batch)
+        np.testing.assert_allclose(found, empirical_ntk(same, weights, X, Y, full=True), atol=1e-10)
+    np.testing.assert_allclose(empirical_ntk(module, None, X, batch=3), np.einsum("iaja->ij", K) / 2, atol=1e-10)
+    single = empirical_ntk(module.float(), None, X)
+    np.testing.assert_allclose(single, np.einsum("iaja->ij", K) / 2, rtol=1e-4)
+
+
+def test_pytorch_convolutions():
+    """A module with convolutions, pooling and a buffer, against derivatives one by one."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    layers = torch.nn.Conv2d(1, 4, 3, padding=1), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1)
+    module = torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(4, 1)).double().eval()
+    images = waves(5, 36).reshape(5, 1, 6, 6)
+    rows = []
+    for image in images:
+        module.zero_grad()
+        module(torch.as_tensor(image)[None])[0, 0].backward()
+        rows.append(np.concatenate([p.grad.numpy().ravel() for p in module.parameters()]))
+    np.testing.assert_allclose(empirical_ntk(module, None, images), np.array(rows) @ np.array(rows).T, atol=1e-10)
 
 
 # -- scikit-learn and Forecast ------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 
 from limitlab.laws import RandomLabels, WidthDoubleDescent, width_double_descent
 from limitlab.models.image_tasks import image_task
-from limitlab.models.levenberg import TanhNetwork, levenberg_marquardt
+from limitlab.models.levenberg import TanhNetwork, first_order, levenberg_marquardt
 
 
 @pytest.mark.parametrize("widths", [(3, 5, 1), (3, 4, 5, 2)])
@@ -83,15 +83,47 @@ def test_first_order_training_does_not_interpolate_at_the_threshold():
     network = TanhNetwork((10, 6, 1))  # p / n = 1.2
     theta = network.start(np.random.default_rng(0))
     best = levenberg_marquardt(network, theta, task.X, task.y).loss
-    mean = square = np.zeros_like(theta)
-    for k in range(1, 1501):
-        f, parts = network.backward(theta, task.X)
-        slope = 2 * network.pull_back(parts, (f - task.y).ravel()) / len(f)
-        mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope**2
-        theta = theta - 0.01 * (mean / (1 - 0.9**k)) / (np.sqrt(square / (1 - 0.999**k)) + 1e-8)
-    adam = float(np.mean((network.outputs(theta, task.X) - task.y) ** 2))
+    adam = first_order(network, theta, task.X, task.y, np.random.default_rng(1), iterations=1500).loss
     assert adam > 1e-3
     assert best < adam / 1e3
+
+
+def test_gradient_is_the_product_with_the_jacobian():
+    task, network = image_task(samples=20, labels="classes", images="mnist"), TanhNetwork((10, 7, 5, 10))
+    theta = network.start(np.random.default_rng(0))
+    slope = network.gradient(theta, task.X, lambda f: f - task.y)
+    residuals = (network.outputs(theta, task.X) - task.y).ravel()
+    np.testing.assert_allclose(slope, network.jacobian(theta, task.X).T @ residuals, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_ten_classes_of_mnist():
+    """The peak, interpolation past it and the second descent with ten outputs; Adam stops short of interpolation and blurs the peak."""
+    shared = {"samples": 100, "flips": 0.2, "seeds": 3, "images": "mnist", "labels": "classes", "tests": 2000}
+    widths = [10, 40, 50, 160, 380]
+    exact = width_double_descent(widths, **shared)
+    ratio, middle = exact.parameters_over_samples.values, exact.test_loss.median("seed").values
+    assert ratio[1] < 1 < ratio[2]
+    assert (exact.train_loss.values[ratio > 1] < 1e-10).all()
+    assert (exact.train_loss.values[0] > 0.05).all()
+    assert middle[1] > 2 * middle[-1]
+    assert (np.diff(middle[1:]) < 0).all()
+    rough = width_double_descent(widths, **shared, training="adam", iterations=2000)
+    assert (rough.train_loss.values[1:3] > 1e-4).all()
+    blurred = rough.test_loss.median("seed").values
+    assert blurred[1] / blurred[-1] < middle[1] / middle[-1]
+
+
+@pytest.mark.slow
+def test_four_thousand_images_are_within_reach_of_adam_only():
+    """p = 1.05 residuals, 1,000 steps: far from interpolation, and better than a tenth of the width."""
+    found = width_double_descent(
+        [100, 2000], 4000, 0.2, seeds=1, images="mnist", labels="classes", training="adam", iterations=1000
+    )
+    assert found.parameters_over_samples.values[1] > 1
+    assert (found.train_loss > 0.05).all()
+    error = found.test_classification_error.values[:, 0]
+    assert error[1] < error[0] < 0.2
 
 
 def test_limits_at_special_labels():
@@ -108,6 +140,7 @@ def test_limits_at_special_labels():
         (lambda: width_double_descent([]), "widths = .* are not allowed"),
         (lambda: width_double_descent([3], depth=1), "depth = 1 is not allowed"),
         (lambda: width_double_descent([3], loss="hinge"), "loss = 'hinge' is not allowed"),
+        (lambda: width_double_descent([3], training="sgd"), "training = 'sgd' is not allowed"),
         (lambda: image_task(samples=5000), "samples = 5000 is not allowed"),
         (lambda: image_task(flips=1.5), "flips = 1.5 is not allowed"),
         (lambda: image_task("cifar"), "there are no images 'cifar'"),

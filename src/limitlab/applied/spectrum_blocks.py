@@ -1,23 +1,24 @@
 """The spectrum of one's own network: outliers of Hessian and gradients' second moment by layer, and the weights' alignment with them.
 
 For every array of parameters w (a "block") the Hessian E[d^2 L / dw^2] and the second moment E[dL/dw dL/dw^T] of the gradients are
-known only through their products with vectors, two passes of automatic differentiation over batches of the data. The top
+known only through their products with vectors, two passes of automatic differentiation (JAX, or PyTorch) over batches of the data. The top
 eigenpairs come from restarted Lanczos, the density from stochastic Lanczos quadrature; no matrix is ever formed, and memory is a few
 dozen vectors of the block's size plus one batch (docs/theory/alignment.md says what to expect in two models).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab.applied.spectrum_products import MATRICES, Matrix, in_batches, jax_blocks, torch_blocks
 from limitlab.errors import did_you_mean
-from limitlab.models.autodiff import double_precision_jax
+from limitlab.models.autodiff import is_torch_module
 from limitlab.numerics.lanczos import SpectralMeasure, spectral_measure, top_eigenpairs
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["spectrum", "spectrum_along"]
 
 Array = NDArray[np.float64]
-Matrix = Literal["hessian", "gradient"]
-MATRICES: tuple[Matrix, Matrix] = ("hessian", "gradient")
 FLOOR = 1e-4
 """Densities below this are not drawn."""
 
@@ -132,16 +131,18 @@ def spectrum(
     probes: int = 4,
     steps: int = 30,
 ) -> NetworkSpectrum:
-    """Top eigenpairs of Hessian and gradients' second moment of every block of parameters of a JAX model.
+    """Top eigenpairs of Hessian and gradients' second moment of every block of parameters of a JAX or PyTorch model.
 
     Parameters
     ----------
     loss
-        `loss(params, *batch)`: the mean loss over a batch, a function of JAX arrays. Per-sample gradients are those of batches of one.
+        `loss(params, *batch)`: the mean loss over a batch, a function of JAX arrays; with a PyTorch module `loss(module, *batch)`, which
+        calls the module on tensors, for example `cross_entropy(module(x), y)`. Per-sample gradients are those of batches of one.
     params
-        Any tree of arrays of floats; every array is a block. Computations are in double precision.
+        Any tree of arrays of floats, or a `torch.nn.Module` (where PyTorch is installed; in evaluation mode, and left as it is). Every
+        array is a block. Computations are in double precision.
     data
-        An array, or a tuple of arrays, whose first axes count the samples.
+        An array (or tensor), or a tuple of them, whose first axes count the samples.
     count
         Eigenpairs per block (all of them in smaller blocks).
     matrices
@@ -165,29 +166,24 @@ def spectrum(
     >>> bool(np.allclose(found.block("w").values, exact))
     True
     """
-    jax = double_precision_jax()
     if count < 1:
         raise ValueError(f"count = {count} is not allowed: must be at least 1")
     unknown = [name for name in matrices if name not in MATRICES]
     if unknown:
         raise ValueError(f"matrices = {unknown} is not allowed: must be 'hessian' or 'gradient'")
-    parts = list(_batches(data, batch))
-    leaves, tree = jax.tree_util.tree_flatten_with_path(params)
-    arrays = [jax.numpy.asarray(leaf, dtype=float) for _, leaf in leaves]
-    names = [".".join(_step(key) for key in path) or "params" for path, _ in leaves]
+    parts = list(in_batches(data, batch))
+    known = (torch_blocks if is_torch_module(params) else jax_blocks)(loss, params, parts)
     for wanted in blocks or ():
-        if wanted not in names:
-            raise ValueError(f"there is no block {wanted!r}: {did_you_mean(wanted, names)}")
+        if wanted not in known:
+            raise ValueError(f"there is no block {wanted!r}: {did_you_mean(wanted, list(known))}")
     found: dict[tuple[str, Matrix], BlockReport] = {}
-    for place, name in enumerate(names):
+    for name, (weights, product_of) in known.items():
         if blocks is not None and name not in blocks:
             continue
-        size = arrays[place].size
         for matrix in matrices:
-            product = _product(jax, loss, arrays, tree, place, parts, matrix)
+            product, size = product_of(matrix), weights.size
             pairs = top_eigenpairs(product, size, min(count, size), tolerance)
             measure = spectral_measure(product, size, steps, probes) if density else None
-            weights = np.asarray(arrays[place], dtype=float).ravel()
             found[name, matrix] = BlockReport(name, matrix, size, pairs.values, pairs.vectors, weights, measure)
     return NetworkSpectrum(found)
 
@@ -236,64 +232,3 @@ def spectrum_along(
         },
         {"matrix": kinds, "block": names, "checkpoint": times},
     )
-
-
-# -- products with vectors ---------------------------------------------------------------------------------------------
-
-
-def _batches(data: Any, batch: int) -> Iterator[tuple[Any, ...]]:
-    """The data in pieces of at most `batch` samples."""
-    arrays = data if isinstance(data, (tuple, list)) else (data,)
-    lengths = {len(array) for array in arrays}
-    if len(lengths) != 1 or 0 in lengths:
-        raise ValueError(
-            f"data with {sorted(lengths)} samples is not allowed: all arrays must have the same length, at least 1"
-        )
-    if batch < 1:
-        raise ValueError(f"batch = {batch} is not allowed: must be at least 1")
-    (length,) = lengths
-    for start in range(0, length, batch):
-        yield tuple(array[start : start + batch] for array in arrays)
-
-
-def _product(
-    jax: Any,
-    loss: Callable[..., Any],
-    arrays: list[Any],
-    tree: Any,
-    place: int,
-    parts: list[tuple[Any, ...]],
-    matrix: Matrix,
-) -> Callable[[Array], Array]:
-    """v -> A v for the block at `place`, averaged over all samples."""
-    samples = sum(len(part[0]) for part in parts)
-
-    def with_block(block: Any, others: list[Any]) -> Any:
-        return jax.tree_util.tree_unflatten(tree, [block if i == place else one for i, one in enumerate(others)])
-
-    def curved(block: Any, others: list[Any], v: Any, part: tuple[Any, ...]) -> Any:
-        slope = jax.grad(lambda w: loss(with_block(w, others), *part))
-        return jax.jvp(slope, (block,), (v,))[1]
-
-    def outer(block: Any, others: list[Any], v: Any, part: tuple[Any, ...]) -> Any:
-        def each(w: Any) -> Any:
-            return jax.vmap(lambda *one: loss(with_block(w, others), *(array[None] for array in one)))(*part)
-
-        along = jax.jvp(each, (block,), (v,))[1]
-        return jax.vjp(each, block)[1](along / len(along))[0]
-
-    step = jax.jit(curved if matrix == "hessian" else outer)
-    shape = arrays[place].shape
-
-    def product(v: Array) -> Array:
-        direction, total = jax.numpy.asarray(v.reshape(shape), dtype=float), 0.0
-        for part in parts:
-            total = total + len(part[0]) / samples * step(arrays[place], arrays, direction, part)
-        return np.asarray(total, dtype=float).ravel()
-
-    return product
-
-
-def _step(key: Any) -> str:
-    """One step of the path to a leaf: a key, an index or the name of an attribute."""
-    return str(next(getattr(key, name) for name in ("key", "idx", "name") if hasattr(key, name)))

@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from limitlab.errors import did_you_mean
-from limitlab.lab.blas import single_threaded
+from limitlab.numerics.blas import single_threaded
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from limitlab.lab.blas import single_threaded
 from limitlab.lab.cells import Cell, Cells, current_cache
 from limitlab.lab.engines import Engine, check_engine, completed
 from limitlab.lab.progress import Progress, ProgressOption
 from limitlab.lab.tasks import Task, Trouble, attempt, key_of, run
+from limitlab.numerics.blas import single_threaded
 
 
 class TasksFailed(RuntimeError):

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.blas import single_threaded
 from limitlab.lab.cells import Cell
 from limitlab.lab.grid import Axis, Grid, own_coordinates
 from limitlab.laws.base import Law
 from limitlab.laws.draws import digest, identity, plain_parameters
 from limitlab.laws.results import ROUNDING, absolute_errors
+from limitlab.numerics.blas import single_threaded
 
 FORMAT = 2
 """Version of what a cell means. Raising it makes every stored cell be computed anew."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.blas import single_threaded
 from limitlab.lab.compare import compare
 from limitlab.laws.classification.convex_loss import ConvexLoss
 from limitlab.laws.classification.max_margin import MaxMargin
@@ -17,6 +16,7 @@ from limitlab.ledger.criteria import Number, above, agrees, at_most, below
 from limitlab.ledger.measures import effort, largest, log_slope, sigmas, smallest, words
 from limitlab.models.activations import Activation, Moments
 from limitlab.models.descent import TAILS, LeastSquares, SeparableFlow, gradient_descent
+from limitlab.numerics.blas import single_threaded
 from limitlab.numerics.margin import hard_margin
 
 Array = NDArray[np.float64]

@@ -2,8 +2,4 @@
 
 from limitlab.ledger.claims import Claim
 
-_APPROXIMATION = "Approximation"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim("M8", _APPROXIMATION, "On images, convolutional tangent kernels do worse than the trained convolutional network."),
-)
+CLAIMS: tuple[Claim, ...] = ()

@@ -76,6 +76,53 @@ def image_task(
     return Task(inputs[train], _classes(seen), inputs[test], _classes(digit[test]))
 
 
+def pooled_digits(side: int = 7) -> tuple[Array, Array]:
+    """The 8,000 images of MNIST averaged to side x side pixels, with mean 0 and variance 1 over all pixels, and their digits.
+
+    >>> images, digit = pooled_digits(7)
+    >>> images.shape, digit.shape
+    ((8000, 7, 7), (8000,))
+    """
+    if side not in (1, 2, 4, 7, 14, 28):
+        raise ValueError(f"side = {side!r} is not allowed: must be 1, 2, 4, 7, 14 or 28 (a divisor of 28)")
+    X, digit = mnist()
+    window = 28 // side
+    images = X.reshape(-1, side, window, side, window).mean(axis=(2, 4))
+    return (images - images.mean()) / images.std(), digit
+
+
+def row_task(digits_in_row: int, samples: int, tests: int, seed: int = 0, side: int = 7) -> Task:
+    """Images of a row of handwritten zeros and ones: are the first two equal? The others do not matter.
+
+    Parameters
+    ----------
+    digits_in_row
+        Digits in an image, at least 2; it has side x (digits_in_row side) pixels.
+    samples, tests
+        Training images, made of the first half of MNIST's, and test images, made of the second.
+    seed
+        Of the choice of digits.
+    side
+        Pixels of a digit's side.
+
+    Examples
+    --------
+    >>> task = row_task(5, 100, 50)
+    >>> task.X.shape, task.y.shape, sorted(set(task.y.ravel().tolist()))
+    ((100, 7, 35), (100, 1), [-1.0, 1.0])
+    """
+    if digits_in_row < 2:
+        raise ValueError(f"digits_in_row = {digits_in_row!r} is not allowed: must be a whole number of at least 2")
+    images, digit = pooled_digits(side)
+    rng, parts = np.random.default_rng(seed), []
+    for count, half in ((samples, slice(0, 4000)), (tests, slice(4000, None))):
+        known = np.arange(len(digit))[half]
+        known = known[digit[known] < 2]
+        chosen = rng.choice(known, (count, digits_in_row))
+        parts += [np.concatenate(list(images[chosen].swapaxes(0, 1)), axis=2), _parity(digit[chosen[:, :2]].sum(axis=1))]
+    return Task(*parts)
+
+
 @lru_cache(maxsize=8)
 def components_of(images: str, components: int) -> tuple[Array, Array]:
     """Whitened principal components of a set of images, and their digits.

@@ -6,6 +6,7 @@ First-order methods do not reach interpolation near its threshold. With J the Ja
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -14,11 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from limitlab.models.adam import Adam
+
 Array = NDArray[Any]
 Loss = Literal["square", "squared_hinge"]
 
 GOAL = 1e-12  # of the mean loss
 ITERATIONS = 150
+STEPS = 4000  # of first-order training
 LARGEST = 1e15  # damping
 
 
@@ -87,6 +91,19 @@ class TanhNetwork:
             parts.append((inside / np.sqrt(len(weights)), back))
             back = (back @ weights.T) / np.sqrt(len(weights)) * ((1 - inside) * (1 + inside))[:, None, :]
         return signal, parts[::-1]
+
+    def gradient(self, theta: Array, X: Array, v: Callable[[Array], Array]) -> Array:
+        """J' v(f) by backpropagation, without the derivatives of single outputs."""
+        layers, signals, signal = self.layers(theta), [], X
+        for number, (weights, biases) in enumerate(layers):
+            signal = np.tanh(signal) if number else signal
+            signals.append(signal)
+            signal = signal @ weights / np.sqrt(len(weights)) + biases
+        back, found = v(signal), list[Array]()
+        for (weights, _), inside in zip(layers[::-1], signals[::-1], strict=True):
+            found = [(inside.T @ back).ravel() / np.sqrt(len(weights)), back.sum(axis=0), *found]
+            back = (back @ weights.T) / np.sqrt(len(weights)) * ((1 - inside) * (1 + inside))
+        return np.concatenate(found)
 
     def jacobian(self, theta: Array, X: Array) -> Array:
         """Derivatives of f with respect to all parameters, shape (rows x outputs, parameters)."""
@@ -186,6 +203,52 @@ def levenberg_marquardt(
                     break
             damping *= 4
     return Fit(theta, value, done, int((np.abs(current) > 1e-5).sum()))
+
+
+def first_order(
+    network: TanhNetwork,
+    theta: Array,
+    X: Array,
+    y: Array,
+    rng: np.random.Generator,
+    loss: Loss = "square",
+    *,
+    iterations: int = STEPS,
+    batch: int = 256,
+    step: float = 0.02,
+) -> Fit:
+    """The same training by Adam on random batches, as it is usually done: thousands of cheap steps, which stop short of interpolation.
+
+    Parameters
+    ----------
+    network, theta, X, y, loss
+        As in `levenberg_marquardt`.
+    rng
+        Draws the batches.
+    iterations, batch, step
+        Steps, samples in each (all, if there are no more), and Adam's step at the start.
+
+    Examples
+    --------
+    >>> X, y = np.linspace(-1, 1, 8)[:, None], np.tile([1.0, 1.0, -1.0, -1.0], 2)
+    >>> net, rng = TanhNetwork((1, 20, 1)), np.random.default_rng(0)
+    >>> 1e-12 < first_order(net, net.start(rng), X, y, rng, iterations=500).loss < 1
+    True
+    """
+    labels, state = y.reshape(len(X), -1), theta.copy()
+    method = Adam([state], step, iterations)
+
+    def gap(f: Array, wanted: Array) -> Array:
+        return wanted - f if loss == "square" else wanted * np.maximum(0.0, 1 - wanted * f)
+
+    def slope(inputs: Array, wanted: Array) -> Array:
+        return network.gradient(state, inputs, lambda f: -2 * gap(f, wanted) / wanted.size)
+
+    for _ in range(iterations):
+        rows = slice(None) if len(X) <= batch else rng.integers(0, len(X), batch)
+        method.move([slope(X[rows], labels[rows])])
+    residuals = gap(network.outputs(state, X), labels)
+    return Fit(state, float(np.mean(residuals**2)), iterations, int((np.abs(residuals) > 1e-5).sum()))
 
 
 def _solved(gram: Array, shift: float, right: Array) -> Array | None:

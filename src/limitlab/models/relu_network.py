@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from limitlab.models.adam import Adam
 
-FIRST, SECOND, SMALL = 0.9, 0.999, 1e-8  # Adam's averages and the guard of its division
+Array = NDArray[np.float64]
 
 
 def trained_relu_risk(
@@ -36,18 +36,13 @@ def trained_relu_risk(
     w = rng.standard_normal((width, dimension)) / np.sqrt(dimension)
     a = np.where(np.arange(width) % 2 == 0, 1.0, -1.0) / np.sqrt(width)
     state = [w, a, np.zeros(1)]
-    first, second = [np.zeros_like(part) for part in state], [np.zeros_like(part) for part in state]
-    for k in range(steps):
+    method = Adam(state, step, steps)
+    for _ in range(steps):
         x = rng.standard_normal((batch, dimension))
         scores = x @ state[0].T
         active = np.maximum(scores, 0.0)
         residual = active @ state[1] + state[2] - target(x)
         back = residual[:, None] * (scores > 0) * state[1]
-        slopes = [back.T @ x / batch, active.T @ residual / batch, np.atleast_1d(residual.mean())]
-        now = step * (1 + np.cos(np.pi * k / steps)) / 2
-        for part, slope, m, v in zip(state, slopes, first, second, strict=True):
-            m += (1 - FIRST) * (slope - m)
-            v += (1 - SECOND) * (slope**2 - v)
-            part -= now * (m / (1 - FIRST ** (k + 1))) / (np.sqrt(v / (1 - SECOND ** (k + 1))) + SMALL)
+        method.move([back.T @ x / batch, active.T @ residual / batch, np.atleast_1d(residual.mean())])
     x = rng.standard_normal((test, dimension))
     return float(np.mean((np.maximum(x @ state[0].T, 0.0) @ state[1] + state[2] - target(x)) ** 2))

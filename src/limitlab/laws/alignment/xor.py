@@ -14,12 +14,12 @@ import math
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
-from limitlab.laws.sgd.xor import CRITICAL, class_strength
+from limitlab.laws.sgd.xor import CRITICAL, class_flow, class_strength
 
 __all__ = ["XorAlignment"]
 
@@ -60,6 +60,30 @@ def first_layer(regularizer: float, captured: int) -> tuple[float, float]:
         other += ways / sets * np.array(other_direction(*errors))
     hessian, gradient = (own + other) / 2
     return float(hessian), float(gradient)
+
+
+def second_layer_path(regularizer: float, start_square: float, times: ArrayLike) -> Array:
+    """The second layer's Hessian outlier of one captured cluster along training as lambda -> infinity, eq. (16).
+
+    Parameters
+    ----------
+    regularizer
+        alpha.
+    start_square
+        The sum of v_i(0)^2 over the neurons that go to this cluster.
+    times
+        Times, increasing.
+
+    Examples
+    --------
+    >>> second_layer_path(0.05, 2.0, [0.0, 500.0]).round(6).tolist()  # from nothing to alpha (1 - 4 alpha) S*
+    [0.0, 0.055452]
+    """
+    from scipy.special import expit
+
+    flow, t = class_flow(regularizer, start_square, times), np.asarray(times, dtype=float)
+    overlaps = (flow["together"] + flow["apart"]) / 4 - start_square * np.exp(-2 * regularizer * t) / 2
+    return np.asarray(expit(flow["strength"]) * expit(-flow["strength"]) * overlaps / 4)
 
 
 class XorAlignment(Law):

@@ -8,13 +8,13 @@ An observation, not a theorem: `WidthDoubleDescent` is the law of where the seco
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.models.image_tasks import Images, Labels, Task, image_task
-from limitlab.models.levenberg import ITERATIONS, Loss, TanhNetwork, levenberg_marquardt
+from limitlab.models.levenberg import ITERATIONS, STEPS, Loss, TanhNetwork, first_order, levenberg_marquardt
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["width_double_descent"]
 
 Array = NDArray[Any]
+Training = Literal["levenberg", "adam"]
 
 
 def width_double_descent(
@@ -35,9 +36,11 @@ def width_double_descent(
     images: Images = "digits",
     labels: Labels = "parity",
     components: int = 10,
-    iterations: int = ITERATIONS,
+    training: Training = "levenberg",
+    iterations: int | None = None,
+    tests: int | None = None,
 ) -> xr.Dataset:
-    """Train networks of many widths to interpolation (Levenberg-Marquardt, double precision) and measure them.
+    """Train networks of many widths, to interpolation (Levenberg-Marquardt, double precision) or by Adam, and measure them.
 
     Parameters
     ----------
@@ -53,8 +56,13 @@ def width_double_descent(
         How many splits and starts, or their seeds.
     images, labels, components
         As in `limitlab.models.image_tasks.image_task`: "digits" or "mnist", "parity" or "classes", principal components kept.
+    training
+        "levenberg", to interpolation: its work grows as the cube of the residuals (ten per image with ten classes), some hundred images; or
+        "adam", for thousands of images: it does not interpolate near the threshold, and the peak is blurred.
     iterations
-        Most iterations of a training.
+        Most iterations of a training (default: 150, or 4,000 steps of Adam).
+    tests
+        Test images (default: all others).
 
     Returns
     -------
@@ -76,13 +84,15 @@ def width_double_descent(
         raise ValueError(f"depth = {depth!r} is not allowed: must be a whole number of at least 2 (weight matrices)")
     if loss not in ("square", "squared_hinge"):
         raise ValueError(f"loss = {loss!r} is not allowed: must be 'square' or 'squared_hinge'")
+    if training not in ("levenberg", "adam"):
+        raise ValueError(f"training = {training!r} is not allowed: must be 'levenberg' or 'adam'")
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     found: dict[str, list[list[float]]] = {}
     networks = [TanhNetwork((components, *(int(width),) * (depth - 1), 1 if labels == "parity" else 10)) for width in widths]
-    tasks = [image_task(images, samples, flips, components, seed, labels) for seed in numbers]
+    tasks = [image_task(images, samples, flips, components, seed, labels, tests) for seed in numbers]
     for network in networks:
         runs = [
-            _trained(network, task, loss, np.random.default_rng([seed, network.widths[1]]), iterations)
+            _trained(network, task, loss, np.random.default_rng([seed, network.widths[1]]), training, iterations)
             for seed, task in zip(numbers, tasks, strict=True)
         ]
         for name in runs[0]:
@@ -93,8 +103,14 @@ def width_double_descent(
     return xr.Dataset(data, {"width": list(map(int, widths)), "seed": numbers})
 
 
-def _trained(network: TanhNetwork, task: Task, loss: Loss, rng: np.random.Generator, iterations: int) -> dict[str, float]:
-    fit = levenberg_marquardt(network, network.start(rng), task.X, task.y, loss, iterations=iterations)
+def _trained(
+    network: TanhNetwork, task: Task, loss: Loss, rng: np.random.Generator, training: Training, iterations: int | None
+) -> dict[str, float]:
+    start = network.start(rng)
+    if training == "levenberg":
+        fit = levenberg_marquardt(network, start, task.X, task.y, loss, iterations=iterations or ITERATIONS)
+    else:
+        fit = first_order(network, start, task.X, task.y, rng, loss, iterations=iterations or STEPS)
     f = network.outputs(fit.theta, task.X_test)
     gap = task.y_test - f if loss == "square" else np.maximum(0.0, 1 - task.y_test * f)
     wrong = f * task.y_test <= 0 if f.shape[1] == 1 else f.argmax(axis=1) != task.y_test.argmax(axis=1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
-from limitlab.laws.alignment.xor import XorAlignment, announce
+from limitlab.laws.alignment.xor import XorAlignment, announce, second_layer_path
 from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 
@@ -66,45 +67,65 @@ def alignment_spectra(quick: bool = True) -> Figure:
 
 
 def alignment_xor(quick: bool = True) -> Figure:
-    """Second-layer outliers of XOR networks that found 1 to 4 clusters, and both layers' outliers against the penalty."""
-    from limitlab.models.xor_blocks import draw_xor, sample_weights, second_layer_block, weights_in_space
-    from limitlab.models.xor_chain import random_start, xor_path
-
-    figure, panels = new_figure(columns=3, width=5.0)
-    size, width, snr = (200, 8, 100.0) if quick else (1000, 20, 100.0)
-    times = np.linspace(0.0, 80.0, 9)
-    for captured in (1, 2, 3, 4):
-        rng = np.random.default_rng(captured)
-        v, a, b, gram = random_start(rng, width, size)
-        v, a, b, _ = announce(rng, v, a, b, captured, size)
-        samples, labels = draw_xor(rng, width + 2, snr**-0.5, 20 * size)
-        rows = []
-        for wait in np.diff(times, prepend=0.0):
-            xor_path(rng, v, a, b, gram, snr**-0.5, 0.05, 1 / size, size, np.array([round(wait * size)]))
-            h, hessian, _ = sample_weights(samples, labels, v, weights_in_space(a, b, gram, width + 2))
-            rows.append(second_layer_block(h, hessian).values[:5])
-        found = np.array(rows)
-        if captured in (2, 4):
-            axes = panels[0] if captured == 4 else panels[1]
-            for index in range(5):
-                axes.plot(times, found[:, index], "o-", color=COLOURS[index], markersize=4, label=f"eigenvalue {index + 1}")
-            limit = float(XorAlignment().theory().second_layer_hessian)
-            axes.axhline(limit, color=COLOURS[6], linestyle="--", label="limit at small noise")
-            title = f"start that announces {captured} clusters ($N = {size}$, $\\lambda = {snr:g}$)"
-            finish(axes, "time $t$", "eigenvalues of $H_{vv}$", title, ylim=(-0.004, 0.12))
+    """Second-layer outliers of XOR networks whose starts announce 1 to 4 clusters, over time; first-layer outliers against the penalty."""
+    figure, panels = new_figure(columns=3, rows=2, width=5.0, height=4.0)
+    size, width, snr = (200, 8, 1e3) if quick else (1000, 20, 1e4)
+    for captured, axes in zip((1, 2, 3, 4), panels, strict=False):
+        _second_layer_run(axes, captured, size, width, snr)
+        title = f"{captured} cluster{'s' if captured > 1 else ''} announced ($N = {size}$, $\\lambda = {snr:g}$)"
+        finish(axes, "time $t$", "eigenvalues of $H_{vv}$", title, legend=False, ylim=(-0.004, 0.1))
+    panels[3].legend(ncols=2, loc="upper left", fontsize=11, frameon=False)
+    _outliers_of_captured(panels[4], quick)
     penalties, tried = np.linspace(0.005, 0.12, 60), (0.02, 0.05, 0.08, 0.11)
-    for index, captured in enumerate((4, 3, 2)):
+    for index, captured in enumerate((4, 3, 2, 1)):
         law = XorAlignment(captured=captured)
         curve = [float(law.replace(regularizer=float(p)).theory().first_layer_gradient) for p in penalties]
-        theory_line(panels[2], penalties, curve, index, f"{captured} clusters")
+        theory_line(panels[5], penalties, curve, index, f"{captured} cluster{'s' if captured > 1 else ''}")
         batches = [law.replace(regularizer=p).simulate_batch(100, range(10 if quick else 40)) for p in tried]
         means = [float(batch.first_layer_gradient.mean()) for batch in batches]
         errors = [float(batch.first_layer_gradient.std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
-        simulation_points(panels[2], tried, means, errors, index)
+        simulation_points(panels[5], tried, means, errors, index)
     finish(
-        panels[2], r"penalty $\alpha$", r"mean outlier of $G_{W_iW_i}/v_i^2$", "first layer, eq. (15); chain at $N = 100$"
+        panels[5], r"penalty $\alpha$", r"mean outlier of $G_{W_iW_i}/v_i^2$", "first layer, eq. (15); chain at $N = 100$"
     )
     return figure
+
+
+def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: float) -> None:
+    """The five largest second-layer eigenvalues of one run, over eq. (16) of each cluster that its start announces."""
+    from limitlab.models.xor_blocks import draw_xor, sample_weights, second_layer_block, weights_in_space
+    from limitlab.models.xor_chain import random_start, xor_path
+
+    penalty, times, fine = 0.05, np.linspace(0.0, 90.0, 10), np.linspace(0.0, 90.0, 181)
+    rng = np.random.default_rng(captured)
+    v, a, b, gram = random_start(rng, width, size)
+    v, a, b, classes = announce(rng, v, a, b, captured, size)
+    squares = np.bincount(classes, weights=v**2, minlength=4)
+    samples, labels = draw_xor(rng, width + 2, snr**-0.5, 20 * size)
+    rows = []
+    for wait in np.diff(times, prepend=0.0):
+        xor_path(rng, v, a, b, gram, snr**-0.5, penalty, 1 / size, size, np.array([round(wait * size)]))
+        h, hessian, _ = sample_weights(samples, labels, v, weights_in_space(a, b, gram, width + 2))
+        rows.append(second_layer_block(h, hessian).values[:5])
+    paths = [second_layer_path(penalty, float(square), fine) for square in squares[squares > 0]]
+    ordered = np.sort(paths, axis=0)[::-1]
+    for index, found in enumerate(np.array(rows).T):
+        if index < captured:
+            theory_line(axes, fine, ordered[index], index, "eq. (16)" if index == 0 else None)
+        simulation_points(axes, times, found, None, index, f"eigenvalue {index + 1}")
+    axes.axhline(0.0, color="grey", linewidth=0.8)
+
+
+def _outliers_of_captured(axes: Axes, quick: bool) -> None:
+    """Mean second-layer outlier of both matrices against the number of captured clusters, and its prediction (14)."""
+    numbers = (1, 2, 3, 4)
+    for index, (name, symbol) in enumerate((("second_layer_hessian", "H_{vv}"), ("second_layer_gradient", "G_{vv}"))):
+        theory_line(axes, numbers, [float(XorAlignment(captured=n).theory()[name]) for n in numbers], index, f"${symbol}$")
+        batches = [XorAlignment(captured=n).simulate_batch(100, range(10 if quick else 40))[name] for n in numbers]
+        errors = [float(batch.std(ddof=1)) / np.sqrt(batch.size) for batch in batches]
+        simulation_points(axes, numbers, [float(batch.mean()) for batch in batches], errors, index)
+    title = "second layer at the end, eq. (14); chain at $N = 100$"
+    finish(axes, "clusters captured", "mean outlier", title, ylim=(0, 0.07), xticks=numbers)
 
 
 def alignment_layers(quick: bool = True) -> Figure:

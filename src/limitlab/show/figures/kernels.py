@@ -55,10 +55,14 @@ def kernel_drift(quick: bool = True) -> Figure:
     figure, (axes,) = new_figure()
     widths, draws = ((50, 100, 200, 400, 800), 6) if quick else ((50, 100, 200, 400, 800, 1600, 3200), 12)
     changes, spreads = lazy_drift(widths, draws)
-    deep_widths = (32, 64, 128) if quick else (32, 64, 128, 256)
+    deep_widths, deep_draws = (
+        ((32, 64, 128, 256), (60, 60, 60, 30)) if quick else ((32, 64, 128, 256, 512), (400, 400, 400, 300, 100))
+    )
     simulation_points(axes, widths, spreads, None, 1, "between starts, two layers")
     simulation_points(axes, widths, changes, None, 0, "during training, two layers")
-    simulation_points(axes, deep_widths, deep_drift(deep_widths, draws), None, 2, "during training, three layers of erf")
+    simulation_points(
+        axes, deep_widths, deep_drift(deep_widths, deep_draws), None, 2, "during training, three layers of erf"
+    )
     x = np.array(widths, dtype=float)
     theory_line(axes, x, spreads[0] * (x / x[0]) ** -0.5, 1, "$m^{-1/2}$", linestyle=":")
     theory_line(axes, x, changes[0] * x[0] / x, 0, "$m^{-1}$", linestyle=":")

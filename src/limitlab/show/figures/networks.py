@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.figure import Figure
 
-from limitlab.laws.networks.double_descent import width_double_descent
+from limitlab.laws.networks.double_descent import Training, width_double_descent
 from limitlab.laws.networks.interpolating import WidthDoubleDescent
 from limitlab.laws.networks.rademacher import rademacher_linear, rademacher_two_layer
 from limitlab.laws.networks.uniform_convergence import UniformConvergence
@@ -120,6 +120,37 @@ def double_descent(quick: bool = True) -> Figure:
     return figure
 
 
+def ten_classes(quick: bool = True) -> Figure:
+    """Ten classes of MNIST: trained to interpolation and by Adam on the same few images, and by Adam on thousands."""
+    figure, (left, right) = new_figure(columns=2)
+    few, many, steps = (60, 1000, 500) if quick else (100, 4000, 2000)
+    ratios = np.array([0.2, 0.5, 0.8, 0.95, 1.1, 1.5, 3.0, 8.0])
+    plans: tuple[tuple[str, Training, int, int, float], ...] = (
+        (f"to interpolation, $n={few}$", "levenberg", few, 3 if quick else 5, 8.0),
+        (f"Adam, $n={few}$", "adam", few, 3 if quick else 5, 8.0),
+        (f"Adam, $n={many}$", "adam", many, 1 if quick else 2, 1.5),
+    )
+    for index, (label, training, samples, seeds, most) in enumerate(plans):
+        widths = sorted({max(1, round(ratio * 10 * samples / 21)) for ratio in ratios[ratios <= most]})
+        found = width_double_descent(
+            widths, samples, 0.2, seeds=seeds, images="mnist", labels="classes", tests=2000, training=training,
+            iterations=None if training == "levenberg" else steps,
+        )  # fmt: skip
+        ratio = found.parameters_over_samples.values
+        for axes, name in ((left, "test_loss"), (right, "train_loss")):
+            low, middle, high = np.quantile(np.maximum(found[name].values, 1e-16), [0.25, 0.5, 0.75], axis=1)
+            bars = np.stack([middle - low, high - middle]) if axes is left and seeds > 1 else None
+            simulation_points(axes, ratio, middle, bars, index, label)
+            axes.plot(ratio, middle, color=COLOURS[index], linewidth=0.8, alpha=0.6)
+    for axes, what in ((left, "test error (squared)"), (right, "train error")):
+        axes.axvline(1.0, color="0.3", linewidth=1.0, linestyle=":")
+        title = "median and quartiles" if axes is left else "ten classes, 20 % wrong labels"
+        finish(axes, "parameters per residual $p/(10n)$", what, title, xscale="log", yscale="log")
+        axes.set_xticks([0.25, 0.5, 1, 2, 4, 8], ["1/4", "1/2", "1", "2", "4", "8"])
+        axes.set_xticks([], minor=True)
+    return figure
+
+
 def random_labels(quick: bool = True) -> Figure:
     """Networks interpolate any share of wrong labels; what it costs on clean images."""
     figure, (left, right) = new_figure(columns=2)
@@ -142,5 +173,6 @@ def random_labels(quick: bool = True) -> Figure:
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "uniform-deviation": uniform_deviation,
     "width-double-descent": double_descent,
+    "ten-classes": ten_classes,
     "random-labels": random_labels,
 }
