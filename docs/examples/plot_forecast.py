@@ -44,7 +44,7 @@ finish(right, "number of points $n$", "test error", "digits, even or odd", xscal
 
 images, labels = mnist("train")
 images, labels = images[:1000] - images.mean(axis=0), labels[:1000]
-forecast = Forecast("rbf", ridge=0.001, classify=True).fit(images / np.sqrt((images**2).sum(axis=1).mean()), labels)
+forecast = Forecast("rbf", ridge=0.001, task="classification").fit(images / np.sqrt((images**2).sum(axis=1).mean()), labels)
 measured = forecast.measure([100, 300, 700], splits=3)
 predicted = forecast.predict_error([100, 300, 700], corrected=True)
 for i, n in enumerate(measured.n.values):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from limitlab import applied, lab, laws, ledger, models, numerics, show, testing
-    from limitlab.applied.forecast import Forecast
+    from limitlab.applied.forecast import Forecast, ForecastClassifier
     from limitlab.lab.compare import compare
     from limitlab.lab.plan import optimal, plan
     from limitlab.lab.sweep import sweep
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MODULES = ("applied", "lab", "laws", "ledger", "models", "numerics", "show", "testing")
 _HOMES = {
     "Forecast": "limitlab.applied.forecast",
+    "ForecastClassifier": "limitlab.applied.forecast",
     "compare": "limitlab.lab.compare",
     "optimal": "limitlab.lab.plan",
     "plan": "limitlab.lab.plan",
@@ -36,6 +37,7 @@ _HOMES = {
 
 __all__ = [
     "Forecast",
+    "ForecastClassifier",
     "__version__",
     "applied",
     "compare",

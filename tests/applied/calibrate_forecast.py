@@ -117,7 +117,7 @@ def beyond(metric: str = "mse", draws: int = 4, known: int = 250) -> None:
                             rows_out[name, times][what].append(abs(float(curve[what][i]) / cache[n] - 1))
         print(f"  {name} done", flush=True)
     print(
-        "| data | times N | cases | forecast: median, p90 | a n^-b + c | last value | closer than the power law |\n|---|---:|---:|---|---|---|---:|"
+        "| data | times N | cases | forecast: median, p90 | a n^-b + c | last value | closer |\n|---|---:|---:|---|---|---|---:|"
     )
     for (name, times), found in rows_out.items():
         cells = [
@@ -180,7 +180,7 @@ def kernels(draws: int = 3, known: int = 250) -> None:
                     if name == model.choice_.names[i] and np.isclose(lam, model.choice_.ridges[i]):
                         chosen = error
             regrets.append(chosen / best - 1)
-    print(f"{len(regrets)} choices among 9 kernels x 26 ridges: regret median {np.median(regrets):.1%}, p90 {np.quantile(regrets, 0.9):.1%}, "
+    print(f"{len(regrets)} choices of 234: regret median {np.median(regrets):.1%}, p90 {np.quantile(regrets, 0.9):.1%}, "
           f"worst {max(regrets):.1%}")  # fmt: skip
 
 

@@ -12,6 +12,17 @@
 from limitlab.applied.forecast.diagnostics import ForecastWarning as ForecastWarning
 from limitlab.applied.forecast.estimator import Forecast as Forecast
 from limitlab.applied.forecast.estimator import ForecastClassifier as ForecastClassifier
+from limitlab.applied.forecast.gap import GapReport as GapReport
+from limitlab.applied.forecast.gap import check_gap as check_gap
 from limitlab.applied.forecast.measure import compare_with_sklearn as compare_with_sklearn
+from limitlab.applied.forecast.other import forecast_other as forecast_other
 
-__all__ = ["Forecast", "ForecastClassifier", "ForecastWarning", "compare_with_sklearn"]
+__all__ = [
+    "Forecast",
+    "ForecastClassifier",
+    "ForecastWarning",
+    "GapReport",
+    "check_gap",
+    "compare_with_sklearn",
+    "forecast_other",
+]
