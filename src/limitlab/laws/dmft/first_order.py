@@ -122,6 +122,10 @@ class FirstOrderDynamics(Law):
         finer=4,
     )
 
+    def natural_scale(self, observable: str) -> float:
+        """Inner products of neurons are measured against their norms: a pair that starts orthogonal has one near zero."""
+        return max(self.start_norm, self.signal_energy) if observable == "correlation" else 0.0
+
     @classmethod
     def check_points(cls) -> list[Self]:
         """Every loss from a start that is neither zero nor aligned, with a penalty; two neurons; the sphere."""
