@@ -453,6 +453,9 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 )  # fmt: skip
                 self._population = Population(self.spectrum_, self.random_state)
         self.X_fit_, self.targets_ = X, targets
+        rows = self._parts[0] if self._parts else slice(None)
+        first = self._population.parts[0] if isinstance(self._population, Ensemble) else self._population
+        self._classes = Classes(first, self.labels_[rows], self.random_state)
 
     def _decompose_parts(self, X: Array, targets: Array, size: int) -> None:
         assert self.kernel_ is not None
@@ -536,10 +539,9 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.kernel_.diagonal(X) - (across**2 * weight).sum(axis=1))
 
     def _labelled(self) -> Classes:
-        if isinstance(self._population, Ensemble):
-            rows, first = self._parts[0], self._population.parts[0]
-            return Classes(first, self.labels_[rows], self.random_state)
-        return Classes(self._population, self.labels_ if hasattr(self, "labels_") else np.array([]), self.random_state)
+        if not hasattr(self, "labels_"):
+            raise ValueError("this forecast was made from a spectrum: fit it on data for anything but mean squares")
+        return self._classes
 
     def _metric(self, metric: Any) -> Any:
         if metric is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,9 @@ Array = NDArray[np.float64]
 
 RATES = ("error", "accuracy", "auc")
 """Metrics that can be continued beyond the data."""
+
+MOST_KEPT = 30_000_000
+"""Numbers of scores that are kept for other metrics."""
 
 FEWEST_PER_CLASS = 15
 """Training points per class below which error rates were too low by up to a fifth."""
@@ -41,11 +44,14 @@ class Classes:
         The labels as they were given, for metrics of the user's own.
     seed
         Seed of the surrogate training sets.
+    kept
+        Scores that were made already: another metric needs no others.
     """
 
     population: Population
     labels: NDArray[Any]
     seed: int = 0
+    kept: dict[tuple[float, float, int], Array] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def targets(self) -> Array:
@@ -61,10 +67,15 @@ class Classes:
         if samples >= total:
             residuals, _ = left_out(spectrum, max(ridge, 1e-12 * spectrum.mean_diagonal))
             return (self.targets - residuals)[None]
+        if (samples, ridge, draws) in self.kept:
+            return self.kept[samples, ridge, draws]
         found = self.population.errors(np.array([samples]), np.array([ridge]))
         kappa, error = max(float(found.effective_ridge[0]), 1e-12 * spectrum.mean_diagonal), float(found.test_error[0])
         rng = np.random.default_rng([self.seed, 3, int(samples)])
-        return surrogate_scores(spectrum, samples, kappa, error, rng, draws)
+        scores = surrogate_scores(spectrum, samples, kappa, error, rng, draws)
+        if (len(self.kept) + 1) * scores.size <= MOST_KEPT:
+            self.kept[samples, ridge, draws] = scores
+        return scores
 
     def values(self, metric: Any, samples: float, ridge: float) -> Array:
         """The metric of every draw of scores."""

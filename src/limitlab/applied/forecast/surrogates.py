@@ -24,7 +24,9 @@ from limitlab.numerics.equivalents import learned
 Array = NDArray[Any]
 Metric = Callable[[Array, Array], float]
 
-DRAWS = 48
+DRAWS = 96
+"""Surrogate training sets: with half as many, error rates still moved by 2 %."""
+
 NEARLY_ONE = 1e-6
 
 
@@ -66,7 +68,7 @@ def surrogate_scores(
     >>> spectrum = from_features(X, np.sign(X[:, :1]))
     >>> scores = surrogate_scores(spectrum, 40, 0.1, 0.5, rng)
     >>> scores.shape, round(float(np.mean((scores - spectrum.targets) ** 2)), 2)
-    ((48, 100, 1), 0.5)
+    ((96, 100, 1), 0.5)
     """
     assert spectrum.targets is not None
     residuals, leverages = left_out(spectrum, kappa)
