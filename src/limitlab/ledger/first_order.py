@@ -35,7 +35,7 @@ def general_process(quick: bool) -> Outcome:
     criteria: list[Criterion] = []
     measured: dict[str, Number] = {}
     for name in ("square", "tanh") if quick else CASES:
-        law = FirstOrderDynamics(steps=8, signal_energy=1.0, paths=20000 if quick else 40000, **CASES[name])
+        law = FirstOrderDynamics(steps=8, signal_energy=1.0, paths=20000 if quick else 160000, **CASES[name])
         result = compare(law, SIZES, 60 if quick else 240, **effort(quick))
         criteria.append(
             agrees(f"the process for the {name} loss (errors, norm and overlap after extrapolation in d)", result)
