@@ -11,9 +11,9 @@ from limitlab.ledger.criteria import above, below, near, true
 from limitlab.ledger.run import from_json, to_json
 
 IDS = (
-    [f"L{i}" for i in range(1, 8)]
+    [f"L{i}" for i in range(1, 9)]
     + [f"D{i}" for i in range(1, 11)]
-    + [f"J{i}" for i in range(1, 30)]
+    + [f"J{i}" for i in range(1, 31)]
     + [f"M{i}" for i in range(1, 9)]
     + [f"T{i}" for i in range(1, 10)]
 )

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.lab.compare import compare
+from limitlab.laws.classification.perceptron import Perceptron, perceptron_mistakes
 from limitlab.laws.networks.finite_class import FiniteClass
 from limitlab.laws.networks.thresholds import ThresholdClass, dichotomies
 from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, agrees, below, between, equal, near, true
-from limitlab.ledger.measures import effort, log_slope, standard_error
+from limitlab.ledger.criteria import Criterion, Number, agrees, at_most, below, between, equal, near, true
+from limitlab.ledger.measures import effort, largest, log_slope, standard_error
 from limitlab.numerics.halfplanes import largest_imbalance
 from limitlab.numerics.margin import hard_margin
 
@@ -111,6 +112,55 @@ def infinite_class(quick: bool) -> Outcome:
         measured,
         note="The class 1{sin(w x) > 0} has one parameter and an infinite d_VC: few parameters alone promise nothing.",
     )  # fmt: skip
+
+
+@claim(
+    "L8",
+    _AREA,
+    "Rosenblatt's perceptron makes at most (R/margin)^2 mistakes, in any order of presentation.",
+    laws=("Perceptron",),
+    figure="perceptron",
+)
+def mistakes_are_bounded(quick: bool) -> Outcome:
+    """No violation in cyclic and random orders; mistakes per dimension flat in the dimension; margin and bound against their limits."""
+    small, large, seeds = (50, 100, 30) if quick else (100, 200, 40)
+    criteria: list[Criterion] = []
+    measured: dict[str, Number] = {}
+    worst: list[float] = []
+    for ratio in (0.8, 2.0, 5.0):
+        law = Perceptron(ratio=ratio)
+        limit = law.theory()
+        runs = {p: law.simulate_batch(p, range(seeds)) for p in (small, large)}
+        worst += [float(run.largest_ratio.max()) for run in runs.values()]
+        counts = [float(run.mistakes.mean()) for run in runs.values()]
+        errors = [standard_error(run.mistakes.values) for run in runs.values()]
+        last = runs[large]
+        gap = abs(float(last.margin.mean()) - float(limit.margin)) - 4 * standard_error(last.margin.values)
+        name = f"at p/n = {ratio:g}"
+        change = abs(counts[1] / counts[0] - 1) - (4 * math.hypot(*errors) / counts[0] if quick else 0.0)
+        criteria += [
+            at_most(f"relative change of mistakes per dimension from p = {small} to {large} {name}", change, 0.15),
+            at_most(f"gap of the mean margin beyond 4 standard errors {name}, relative", gap / float(limit.margin), 0.05),
+            between(
+                f"median bound over its limit {name}",
+                float(last.mistake_bound.median() / limit.mistake_bound),
+                1.0,
+                1.6 if quick else 1.5,
+            ),
+        ]
+        measured[f"mistakes per dimension {name}"] = counts[1]
+        measured[f"limit of the bound per dimension {name}"] = float(limit.mistake_bound)
+    rng = np.random.default_rng(0)
+    for _ in range(20 if quick else 100):
+        vectors = rng.standard_normal((40, 40)) + 0.3
+        found = hard_margin(vectors)
+        bound = float((vectors**2).sum(axis=1).max()) / found.margin**2
+        worst += [perceptron_mistakes(vectors[rng.permutation(40)]) / bound for _ in range(3)]
+    return Outcome(
+        (at_most("largest number of mistakes over its bound, all data sets and orders", largest(worst), 1.0), *criteria),
+        measured,
+        note="The number of mistakes below the bound is measured, not predicted; the bound itself is approached as sqrt(log(n)/p).",
+    )
 
 
 def separable_labellings(points: Array) -> int:

@@ -146,14 +146,22 @@ class SeparableFlow:
         return np.asarray(np.linalg.lstsq(self.vectors[support], -np.log(len(self.vectors) * alpha), rcond=None)[0])
 
     @property
-    def settled(self) -> float:
-        """A value of log t by which r has converged: other samples decay like t^-excess, the support vectors relax like t^-rate."""
+    def rate(self) -> float:
+        """r approaches its limit in the span of the support vectors like t^-rate: the slower of their own relaxation and the other samples.
+
+        >>> round(SeparableFlow(np.array([[1.0, 0.5, 0.0], [2.0, -0.5, 0.3], [1.5, 0.0, -0.8], [3.0, 1.0, 1.0]])).rate, 12)
+        0.2
+        """
         support = self.hard_margin.support
         alpha = self.hard_margin.weights[support] / self.hard_margin.margin**2
         scaled = np.sqrt(alpha)[:, None] * self.vectors[support]
         others = self.excess[self.excess > 0]
-        slowest = min(float(np.linalg.eigvalsh(scaled @ scaled.T)[0]), *others.tolist(), 1.0)
-        return 100.0 + 40.0 / slowest
+        return min(float(np.linalg.eigvalsh(scaled @ scaled.T)[0]), *others.tolist(), 1.0)
+
+    @property
+    def settled(self) -> float:
+        """A value of log t by which r has converged."""
+        return 100.0 + 40.0 / self.rate
 
     @cached_property
     def remainder(self) -> Array:
@@ -162,9 +170,12 @@ class SeparableFlow:
 
     def completed(self, settled: Array) -> Array:
         """r(infinity) from a late r(t): exact in the span of the support vectors, as it is outside."""
+        return self.correction + (settled - self.in_span(settled))
+
+    def in_span(self, vector: Array) -> Array:
+        """The part of a vector in the span of the support vectors."""
         support = self.vectors[self.hard_margin.support]
-        inside = np.linalg.lstsq(support, support @ settled, rcond=None)[0]
-        return self.correction + (settled - inside)
+        return np.asarray(np.linalg.lstsq(support, support @ vector, rcond=None)[0])
 
     @property
     def gap_constant(self) -> float:

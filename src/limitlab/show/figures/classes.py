@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import xarray as xr
 from matplotlib.figure import Figure
 
+from limitlab.laws.classification.perceptron import Perceptron
 from limitlab.laws.networks.finite_class import FiniteClass
 from limitlab.laws.networks.thresholds import ThresholdClass
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 
 def classes(quick: bool = True) -> Figure:
@@ -41,4 +43,31 @@ def classes(quick: bool = True) -> Figure:
     return figure
 
 
-FIGURES: dict[str, Callable[[bool], Figure]] = {"classes": classes}
+def perceptron(quick: bool = True) -> Figure:
+    """Mistakes of the perceptron and their bound against the number of features per sample; the margin behind it."""
+    figure, (left, right) = new_figure(columns=2)
+    ratio, few = np.geomspace(0.6, 8, 80), (0.7, 1.0, 1.5, 2.5, 5.0)
+    size, seeds = (100, 6) if quick else (200, 40)
+    limit = Perceptron().evaluate(ratio=ratio)
+    runs = [Perceptron(ratio=one).simulate_batch(size, range(seeds)) for one in few]
+    theory_line(left, ratio, limit["mistake_bound"], 0, r"limit $1/\kappa^2$")
+    for index, (name, label) in enumerate((("mistake_bound", r"bound $(R/\kappa)^2/p$"), ("mistakes", "mistakes / $p$"))):
+        simulation_points(left, few, *_summary(runs, name), index, f"{label}, $p={size}$")
+    finish(left, "features per sample $p/n$", "per dimension", "labels by tossing coins", xscale="log", yscale="log")
+    for index, (name, label) in enumerate((("margin", r"margin $\kappa$"), ("support_fraction", r"support $n_{SV}/n$"))):
+        theory_line(right, ratio, limit[name], index, label)
+        simulation_points(right, few, *_summary(runs, name), index)
+    finish(right, "features per sample $p/n$", "margin, share of support vectors", f"points: $p={size}$", xscale="log")
+    for axes in (left, right):
+        readable_ticks(axes)
+    return figure
+
+
+def _summary(runs: Sequence[xr.Dataset], name: str) -> tuple[list[float], list[float]]:
+    """Means and standard errors of one observable."""
+    return [float(run[name].mean()) for run in runs], [
+        float(run[name].std(ddof=1)) / math.sqrt(run.sizes["seed"]) for run in runs
+    ]
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {"classes": classes, "perceptron": perceptron}
