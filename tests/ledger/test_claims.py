@@ -14,8 +14,8 @@ IDS = (
     [f"L{i}" for i in range(1, 9)]
     + [f"D{i}" for i in range(1, 11)]
     + [f"J{i}" for i in range(1, 31)]
-    + [f"M{i}" for i in (*range(1, 9), 13, 14)]
-    + [f"T{i}" for i in range(1, 10)]
+    + [f"M{i}" for i in (*range(1, 9), 12, 13, 14)]
+    + [f"T{i}" for i in range(1, 12)]
 )
 
 
