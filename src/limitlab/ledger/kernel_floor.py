@@ -59,7 +59,7 @@ def feature_learning_wins(quick: bool) -> Outcome:
     return Outcome(
         (
             below("largest gap of the closed form to the tuned random-features law", largest(np.abs(np.subtract(tuned[0], floor))), 1e-6),
-            above("least of the tuned random-features law over the floor, another activation", smallest(np.divide(tuned[1], floor)), 1 - 1e-9),
+            above("least of that law over the floor, another activation", smallest(np.divide(tuned[1], floor)), 1 - 1e-9),
             above("least kernel risk minus F*^2", smallest(floor) - REST, 0.0),
             below("largest risk of the trained network along its path minus F*^2, over n/d", largest(flow) - REST, 0.0),
             true("the risk of the trained network falls with n/d", flow[0] > flow[1] > flow[2]),

@@ -76,11 +76,12 @@ class LeastSquares:
         high, low = self.eigenvalues[0], self.eigenvalues[-1]
         return float((high - low) / (high + low))
 
-    def limit(self, start: ArrayLike = 0.0) -> Array:
-        """Where descent ends: the least-squares solution nearest to the start."""
+    def limit(self, start: ArrayLike = 0.0, labels: Array | None = None) -> Array:
+        """Where descent ends: the least-squares solution nearest to the start, for these labels or for others."""
         left, singular, right = self.svd
-        theta = np.broadcast_to(np.asarray(start, dtype=float), (*self.X.shape[1:], *self.y.shape[1:]))
-        return np.asarray(theta + right.T @ ((left / singular).T @ (self.y - self.X @ theta)))
+        y = self.y if labels is None else labels
+        theta = np.broadcast_to(np.asarray(start, dtype=float), (*self.X.shape[1:], *y.shape[1:]))
+        return np.asarray(theta + right.T @ ((left / singular).T @ (y - self.X @ theta)))
 
     def descend(self, steps: int, step: float | None = None, start: ArrayLike = 0.0) -> Array:
         """theta after so many steps of gradient descent, step by step (default: the best length)."""
