@@ -38,6 +38,40 @@ def test_a_start_at_zero_is_the_default():
     np.testing.assert_allclose(float(away.distance), float(plain.distance), rtol=1e-12)
 
 
+@pytest.mark.parametrize("entry", [one for one in entries("nearest_interpolant") if "n" not in one["inputs"]], ids=label)
+def test_ridge_without_a_penalty_is_the_nearest_interpolant(entry):
+    asked, want = entry["inputs"], entry["outputs"]
+    distance = asked["start_distance_squared"] ** 0.5
+    law = Ridge(
+        ratio=asked["ratio_p_over_n"], ridge=0.0, noise=asked["noise"], start_distance=distance, signal_energy=(0.7,)
+    )
+    found = law.theory()
+    for name, value in want.items():
+        np.testing.assert_allclose(float(found[name]), value, rtol=1e-12, atol=entry["tolerance"])
+    descent = LeastSquaresDescent(ratio=law.ratio, noise=law.noise, start_distance=distance, signal=0.7**0.5).theory()
+    np.testing.assert_allclose(float(found.coefficient_norm), float(descent.coefficient_norm), rtol=1e-12)
+
+
+def test_ridge_towards_a_start_by_hand():
+    """Data drawn with a target and a start, the penalty solved for: means of the draws against the closed averages of the experiment."""
+    law = Ridge(ratio=1.25, ridge=0.3, noise=0.4, signal_energy=(0.9,), start_distance=1.4)
+    p, n = 40, 32
+    rng, errors, norms = np.random.default_rng(0), [], []
+    for _ in range(400):
+        X, beta, u = rng.standard_normal((n, p)), rng.standard_normal(p), rng.standard_normal(p)
+        beta *= 0.9**0.5 / np.linalg.norm(beta)
+        start = beta + 1.4 * u / np.linalg.norm(u)
+        y = X @ beta + 0.4 * rng.standard_normal(n)
+        b = start + np.linalg.solve(X.T @ X / n + 0.3 * np.eye(p), X.T @ (y - X @ start) / n)
+        errors.append(np.sum((b - beta) ** 2))
+        norms.append(b @ b)
+    runs = law.simulate_batch(p, range(200))
+    for found, name in ((errors, "excess_risk"), (norms, "coefficient_norm")):
+        spread = np.hypot(np.std(found) / 20, float(runs[name].std()) / 200**0.5)
+        assert abs(np.mean(found) - float(runs[name].mean())) < 4.5 * spread
+    assert law.optimal_ridge() == pytest.approx(1.25 * 0.16 / 1.96)
+
+
 def test_a_start_at_the_target_without_noise_stays_there():
     found = descent_limit(2.0, [0, 5], 1.0, 0.0, 0.0)
     assert found["distance"].tolist() == [0.0, 0.0]
