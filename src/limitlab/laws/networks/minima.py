@@ -49,8 +49,8 @@ class Minima:
     random_labels_start: float
     large_start: float
     wrong_start: float
-    train_losses: tuple[float, float, float, float]
-    distances: tuple[float, float, float, float]
+    train_losses: tuple[float, ...]
+    distances: tuple[float, ...]
 
 
 def digits_minima(width: int = 100, wrong: int = 600, seed: int = 0, samples: int = 300) -> Minima:
@@ -96,6 +96,5 @@ def digits_minima(width: int = 100, wrong: int = 600, seed: int = 0, samples: in
     fits = [levenberg_marquardt(network, start, task.X, task.y, iterations=ITERATIONS, damping=DAMPING) for start in starts]
     outputs = [network.outputs(fit.theta, task.X_test[tests]) for fit in fits]
     errors = [float(np.mean(f * task.y_test[tests] <= 0)) for f in outputs]
-    losses = [fit.loss for fit in fits]
-    moved = [float(np.linalg.norm(fit.theta - plain)) for fit in fits]
-    return Minima(*errors, train_losses=tuple(losses), distances=tuple(moved))  # type: ignore[arg-type]
+    moved = tuple(float(np.linalg.norm(fit.theta - plain)) for fit in fits)
+    return Minima(errors[0], errors[1], errors[2], errors[3], tuple(fit.loss for fit in fits), moved)

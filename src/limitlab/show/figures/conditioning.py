@@ -34,8 +34,8 @@ def square_matrix(quick: bool = True) -> Figure:
     samples = 40
     columns = np.arange(10, 81)
     away = np.abs(columns - samples) > 1
-    for side, label in ((columns < samples, r"$\min(n,d)/(|n-d|-1)$"), (columns > samples, None)):
-        theory_line(right, columns[away & side], mean_inverse_trace(samples, columns[away & side]), 0, label)
+    for side, name in ((columns < samples, r"$\min(n,d)/(|n-d|-1)$"), (columns > samples, "")):
+        theory_line(right, columns[away & side], mean_inverse_trace(samples, columns[away & side]), 0, name or None)
     few, repeats = np.array([10, 20, 30, 35, 40, 45, 50, 60, 80]), 100 if quick else 1000
     traces = [[inverse_trace(rng.standard_normal((samples, d))) for _ in range(repeats)] for d in few]
     means, errors = np.mean(traces, axis=1), np.std(traces, axis=1, ddof=1) / math.sqrt(repeats)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -22,7 +23,13 @@ def residual(quick: bool = True) -> Figure:
         inside = np.array([law.flow.in_span(one) for one in found])
         size, across = np.linalg.norm(inside, axis=1), np.linalg.norm(found - inside, axis=1)
         seen = size > 1e-9
-        options = {"color": COLOURS[index], "marker": MARKERS[index], "markevery": 6, "linestyle": "", "fillstyle": "none"}
+        options: dict[str, Any] = {
+            "color": COLOURS[index],
+            "marker": MARKERS[index],
+            "markevery": 6,
+            "linestyle": "",
+            "fillstyle": "none",
+        }
         left.plot(times[seen], size[seen], label=rf"$|S|={law.support.size}$, $\varrho={law.residual_rate:.3f}$", **options)
         last = np.flatnonzero(seen)[-1]
         line = size[last] * np.exp(-law.residual_rate * (times - times[last]))
