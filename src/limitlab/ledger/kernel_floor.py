@@ -55,7 +55,7 @@ def feature_learning_wins(quick: bool) -> Outcome:
     flow = [float(feature_learning(width).theory().test_error.min()) - NOISE**2 for width in widths]
     start = [float(feature_learning(width).theory().test_error[0]) - NOISE**2 for width in widths]
     seen = feature_learning(10).replace(times=(2.0, 5.0, 7.7))
-    runs = seen.simulate_batch(30 if quick else 80, range(6 if quick else 20)).test_error.isel(time=-1).values - NOISE**2
+    runs = seen.simulate_batch(30 if quick else 50, range(6 if quick else 12)).test_error.isel(time=-1).values - NOISE**2
     return Outcome(
         (
             below("largest gap of the closed form to the tuned random-features law", largest(np.abs(np.subtract(tuned[0], floor))), 1e-6),

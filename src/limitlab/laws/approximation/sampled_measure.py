@@ -23,8 +23,6 @@ __all__ = ["SampledMeasure"]
 Array = NDArray[Any]
 Table = tuple[tuple[float, ...], ...]
 
-NETWORKS = 100  # of one draw
-
 
 def ring_neurons(second_layer: tuple[float, ...], inputs: int) -> Table:
     """a_i relu(<w_i, x>) with w_i at the angles 0, 1.1, 2.2, ... on equally spaced inputs of the circle, a row per neuron.
@@ -66,6 +64,10 @@ class SampledMeasure(Law):
         (0.5, 0.3, 0.2), "share of each group", note="a group is a neuron", symbol=r"\rho_i", least=0
     )
 
+    networks: int = parameter(
+        100, "networks trained in one draw", note="here drawn, not trained", kind="experiment", least=1
+    )
+
     @classmethod
     def check_points(cls) -> list[Self]:
         """Neurons of both signs and unequal shares; many neurons that cancel in part."""
@@ -92,6 +94,6 @@ class SampledMeasure(Law):
     def measured(self, draw: Draw) -> Values:
         """Networks of N neurons each, drawn from the measure."""
         values, rho = np.asarray(self.neurons), np.asarray(self.weights)
-        chosen = draw.rng.choice(len(rho), (NETWORKS, draw.size), p=rho / rho.sum())
+        chosen = draw.rng.choice(len(rho), (self.networks, draw.size), p=rho / rho.sum())
         gap = values[chosen].mean(axis=1) - (rho[:, None] * values).sum(axis=0)
         return dict(squared_error=draw.size * np.mean(gap**2))
