@@ -39,6 +39,13 @@ def test_reference_away_from_the_square(entry):
     np.testing.assert_allclose(np.sqrt(high / low), entry["outputs"]["limit"], rtol=entry["tolerance"])
 
 
+@pytest.mark.parametrize("entry", entries("covariance_operator_error"), ids=label)
+def test_reference_operator_norm(entry):
+    """|S - 1| of a sample covariance matrix tends to the right edge minus 1."""
+    ((_, high),) = MarchenkoPastur(ratio=entry["inputs"]["ratio_dim_over_samples"]).support()
+    np.testing.assert_allclose(high - 1, entry["outputs"]["limit"], rtol=entry["tolerance"])
+
+
 def test_means_follow_from_the_distributions():
     law = SquareMatrixEdge()
     mean = quad(lambda x: 1 - law.smallest_cdf(x), 0, 200, epsabs=1e-11, limit=200)[0]
