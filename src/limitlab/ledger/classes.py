@@ -74,7 +74,7 @@ def finite_class(quick: bool) -> Outcome:
 )
 def infinite_class(quick: bool) -> Outcome:
     """Thresholds: two exact laws. Cover's count. Halfplanes flat in n. One parameter that fits all labels."""
-    comparisons = [compare(point, seeds=50 if quick else 200, **effort(quick)) for point in ThresholdClass.check_points()]
+    comparisons = [compare(point, seeds=25 if quick else 200, **effort(quick)) for point in ThresholdClass.check_points()]
     laws = {noise: ThresholdClass(label_noise=noise) for noise in ("none", "coin")}
     shift = {}
     for place in (0.3, 0.5):
@@ -84,7 +84,7 @@ def infinite_class(quick: bool) -> Outcome:
     rng = np.random.default_rng(0)
     cases = ((1, 6), (2, 4), (2, 7), (3, 5)) if quick else ((1, 6), (2, 3), (2, 4), (2, 7), (3, 4), (3, 5), (3, 7))
     counted = [(d, n, separable_labellings(rng.standard_normal((n, d)))) for d, n in cases]
-    sizes, repeats = ((50, 200), 60) if quick else ((50, 100, 200, 400), 200)
+    sizes, repeats = ((40, 160), 150) if quick else ((50, 100, 200, 400), 200)
     planes = {n: np.array([coin_deviation(rng.standard_normal((n, 2)), rng) for _ in range(repeats)]) for n in sizes}
     means = [float(found.mean()) for found in planes.values()]
     errors = [standard_error(found) for found in planes.values()]

@@ -147,17 +147,21 @@ class SeparableFlow:
         return np.asarray(np.linalg.lstsq(self.vectors[support], -np.log(len(self.vectors) * alpha), rcond=None)[0])
 
     @property
+    def exponents(self) -> Array:
+        """With which powers t^-exponent the parts of r vanish: relaxation of the support vectors, and pulls of the other samples."""
+        support = self.hard_margin.support
+        alpha = self.hard_margin.weights[support] / self.hard_margin.margin**2
+        scaled = np.sqrt(alpha)[:, None] * self.vectors[support]
+        return np.sort(np.concatenate([np.linalg.eigvalsh(scaled @ scaled.T), self.excess[self.excess > 0]]))
+
+    @property
     def rate(self) -> float:
-        """r approaches its limit in the span of the support vectors like t^-rate: the slower of their own relaxation and the other samples.
+        """r approaches its limit in the span of the support vectors like t^-rate; at most 1, along w_hat.
 
         >>> round(SeparableFlow(np.array([[1.0, 0.5, 0.0], [2.0, -0.5, 0.3], [1.5, 0.0, -0.8], [3.0, 1.0, 1.0]])).rate, 12)
         0.2
         """
-        support = self.hard_margin.support
-        alpha = self.hard_margin.weights[support] / self.hard_margin.margin**2
-        scaled = np.sqrt(alpha)[:, None] * self.vectors[support]
-        others = self.excess[self.excess > 0]
-        return min(float(np.linalg.eigvalsh(scaled @ scaled.T)[0]), *others.tolist(), 1.0)
+        return min(float(self.exponents[0]), 1.0)
 
     @property
     def settled(self) -> float:
