@@ -68,7 +68,7 @@ def conditioning(quick: bool) -> Outcome:
             between("exponent in n of the median condition number", log_slope((20, 50), medians).value, 0.7, 1.3),
             agrees(
                 "the two means of Edelman's laws",
-                compare(law, (10, 20, 40) if quick else None, 100 if quick else 150, **effort(quick)),
+                compare(law, seeds=100 if quick else 220, **effort(quick)),
             ),
         ),
         measured,

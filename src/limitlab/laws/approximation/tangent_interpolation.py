@@ -88,13 +88,17 @@ class TangentInterpolation(Law):
     width: float = parameter(math.inf, "number of neurons", symbol="N", least=1, infinite=True, scale="log")
     activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
 
+    networks: int = parameter(
+        1, "networks trained in one draw", note="here fitted, each to data of its own", kind="experiment", least=1
+    )
+
     @classmethod
     def check_points(cls) -> list[Self]:
         """Both sides of the transition; dead inputs on the second and third."""
         return [
             cls(samples_over_parameters=1.6, noise=0.7, width=4.0, activation="tanh"),
             cls(samples_over_parameters=1.5, noise=1.3, width=3.0),
-            cls(samples_over_parameters=0.8, noise=1.3, width=2.0),
+            cls(samples_over_parameters=0.8, noise=1.3, width=2.0, networks=10),
         ]
 
     @model_validator(mode="after")
@@ -121,14 +125,17 @@ class TangentInterpolation(Law):
 
     def measured(self, draw: Draw) -> Values:
         """Least squares on the tangent features of random neurons, for several vectors of noise."""
-        d, rng = draw.size, draw.rng
+        return dict(train_error=np.mean([self._fitted(draw.rng, draw.size) for _ in range(self.networks)]))
+
+    def _fitted(self, rng: np.random.Generator, d: int) -> float:
+        """Mean squared residual of one set of inputs and neurons."""
         width = EXPERIMENT_WIDTH if math.isinf(self.width) else int(self.width)
         X = rng.standard_normal((max(1, round(self.samples_over_parameters * width * d)), d))
         Z = tangent_features(X, sphere(rng, width, d), self.activation)
         labels = self.noise * rng.standard_normal((len(X), LABELS))
         left, singular, _ = np.linalg.svd(Z, full_matrices=False)
         kept = left[:, singular > RANK * singular[0]]
-        return dict(train_error=np.mean((labels - kept @ (kept.T @ labels)) ** 2))
+        return float(np.mean((labels - kept @ (kept.T @ labels)) ** 2))
 
     def realised(self, size: int) -> Self:
         """The law at the ratio that a whole number of samples gives."""

@@ -77,8 +77,8 @@ class SquareMatrixEdge(Law):
         ),
     }
     size_meaning = "number of rows and columns n"
-    default_sizes = (15, 30, 60)
-    default_seeds = 120
+    default_sizes = (10, 20, 40)
+    default_seeds = 220
 
     matrices: int = parameter(200, "matrices in one draw", kind="experiment", least=1)
 
