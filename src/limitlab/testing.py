@@ -240,7 +240,10 @@ def _accuracy(law: Law) -> None:
 
 def _nearby(law: Law, meta: Parameter) -> list[float]:
     """Up to three allowed values around the law's own."""
-    value = float(getattr(law, meta.name))
+    given = getattr(law, meta.name)
+    if given is None:
+        return [trial for trial in (0.5, 1.0, 2.0) if meta.allows(trial)]
+    value = float(given)
     trials = [value, 0.8 * value, 1.25 * value] if value else [0.0, 0.1, 0.5]
     if isinstance(meta.default, int):
         trials = [value, value + 1.0, value + 2.0]

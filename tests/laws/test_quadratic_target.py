@@ -23,7 +23,7 @@ from limitlab.laws.approximation.relu import relu_tangent_risk
 from limitlab.models.activations import Activation
 from limitlab.models.quadratic_network import one_pass
 from limitlab.models.relu_network import trained_relu_risk
-from references import reference
+from references import label, reference
 
 entries = partial(reference, "approximation")
 spectra = st.lists(st.floats(-2, 2).filter(lambda x: abs(x) > 1e-3), min_size=2, max_size=12)
@@ -35,6 +35,18 @@ def waves(rows, columns, shift):
 
 
 # -- reference values -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("entry", reference("static_statements", "rank_r_target"), ids=label)
+def test_targets_of_low_rank(entry):
+    """The gap between network and tangent features is as large as one likes: the network is exact from N = r on."""
+    d, r, width = (entry["inputs"][name] for name in ("dimension", "rank", "width"))
+    spectrum, want, tolerance = (1.0,) * r + (0.0,) * (d - r), entry["outputs"], entry["tolerance"]
+    tangent = QuadraticTarget(model="nt", width=width, eigenvalues=spectrum).theory()
+    network = QuadraticTarget(model="nn", width=width, eigenvalues=spectrum).theory()
+    np.testing.assert_allclose(float(tangent.relative_risk_exact), want["nt_exact_mean"], atol=tolerance)
+    np.testing.assert_allclose(float(tangent.relative_risk), want["nt_limit"], atol=tolerance)
+    np.testing.assert_allclose(float(network.relative_risk), want["nn"], atol=tolerance)
 
 
 @pytest.mark.parametrize("entry", entries("quadratic_target_risks"), ids=lambda e: f"{e['inputs']['d']}")

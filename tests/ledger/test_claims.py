@@ -11,11 +11,11 @@ from limitlab.ledger.criteria import above, below, near, true
 from limitlab.ledger.run import from_json, to_json
 
 IDS = (
-    [f"L{i}" for i in range(1, 6)]
+    [f"L{i}" for i in range(1, 12)]
     + [f"D{i}" for i in range(1, 11)]
-    + [f"J{i}" for i in range(1, 30)]
-    + [f"M{i}" for i in range(1, 9)]
-    + [f"T{i}" for i in range(1, 10)]
+    + [f"J{i}" for i in range(1, 31)]
+    + [f"M{i}" for i in (*range(1, 9), 12, 13, 14)]
+    + [f"T{i}" for i in range(1, 12)]
 )
 
 

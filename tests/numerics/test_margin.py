@@ -90,3 +90,15 @@ def test_margin_is_homogeneous_and_falls_with_more_samples(seed, n, p, scale):
     assert whole.margin <= part.margin * (1 + 1e-9)
     rotation = np.linalg.qr(np.random.default_rng(seed).standard_normal((p, p)))[0]
     assert hard_margin(V @ rotation).margin == pytest.approx(whole.margin, rel=1e-7)
+
+
+def test_ties_that_stop_the_active_set_method():
+    """Sign vectors with many samples on the margin: in one order of its rows the solver stops early, in the other it does not."""
+    rng = np.random.default_rng(239)
+    cube = 1.0 - 2.0 * ((np.arange(16)[:, None] >> np.arange(4)) & 1)
+    normal = rng.integers(1, 4, 4).astype(float)
+    normal[0] += 1 - normal.sum() % 2
+    x = cube[rng.permutation(16)[:12]]
+    found = hard_margin(np.sign(x @ normal)[:, None] * x)
+    assert found.separable
+    assert found.upper - found.lower <= 1e-8 * found.upper

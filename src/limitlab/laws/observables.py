@@ -76,6 +76,8 @@ VOCABULARY: dict[str, Observable] = {
     "margin": Observable("margin", r"\kappa^*"),
     "classification_error": Observable("probability of a wrong label", r"P_{\mathrm{err}}"),
     "support_fraction": Observable("share of samples that are support vectors", r"n_{\mathrm{SV}}/n"),
+    "largest_deviation": Observable("mean of the largest deviation of an empirical risk", r"\mathbb{E} D"),
+    "largest_deviation_std": Observable("standard deviation of the largest deviation", r"\mathrm{sd}\,D"),
     "separable": Observable("whether the classes can be separated", ""),
     "train_loss": Observable("mean loss on the training set", r"\hat{\mathcal{L}}"),
     "overlap": Observable("overlap", r"m"),

@@ -186,7 +186,7 @@ def claims_of(law: str) -> list[str]:
     """Ids of the claims that exercise a law.
 
     >>> claims_of("MarchenkoPastur")
-    ['J5', 'J6', 'J7']
+    ['J5', 'J6', 'J7', 'M13']
     """
     return [claim_id for claim_id, laws in laws_of_claims().items() if law in laws]
 

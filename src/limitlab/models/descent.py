@@ -76,11 +76,12 @@ class LeastSquares:
         high, low = self.eigenvalues[0], self.eigenvalues[-1]
         return float((high - low) / (high + low))
 
-    def limit(self, start: ArrayLike = 0.0) -> Array:
-        """Where descent ends: the least-squares solution nearest to the start."""
+    def limit(self, start: ArrayLike = 0.0, labels: Array | None = None) -> Array:
+        """Where descent ends: the least-squares solution nearest to the start, for these labels or for others."""
         left, singular, right = self.svd
-        theta = np.broadcast_to(np.asarray(start, dtype=float), (*self.X.shape[1:], *self.y.shape[1:]))
-        return np.asarray(theta + right.T @ ((left / singular).T @ (self.y - self.X @ theta)))
+        y = self.y if labels is None else labels
+        theta = np.broadcast_to(np.asarray(start, dtype=float), (*self.X.shape[1:], *y.shape[1:]))
+        return np.asarray(theta + right.T @ ((left / singular).T @ (y - self.X @ theta)))
 
     def descend(self, steps: int, step: float | None = None, start: ArrayLike = 0.0) -> Array:
         """theta after so many steps of gradient descent, step by step (default: the best length)."""
@@ -146,14 +147,26 @@ class SeparableFlow:
         return np.asarray(np.linalg.lstsq(self.vectors[support], -np.log(len(self.vectors) * alpha), rcond=None)[0])
 
     @property
-    def settled(self) -> float:
-        """A value of log t by which r has converged: other samples decay like t^-excess, the support vectors relax like t^-rate."""
+    def exponents(self) -> Array:
+        """With which powers t^-exponent the parts of r vanish: relaxation of the support vectors, and pulls of the other samples."""
         support = self.hard_margin.support
         alpha = self.hard_margin.weights[support] / self.hard_margin.margin**2
         scaled = np.sqrt(alpha)[:, None] * self.vectors[support]
-        others = self.excess[self.excess > 0]
-        slowest = min(float(np.linalg.eigvalsh(scaled @ scaled.T)[0]), *others.tolist(), 1.0)
-        return 100.0 + 40.0 / slowest
+        return np.sort(np.concatenate([np.linalg.eigvalsh(scaled @ scaled.T), self.excess[self.excess > 0]]))
+
+    @property
+    def rate(self) -> float:
+        """r approaches its limit in the span of the support vectors like t^-rate; at most 1, along w_hat.
+
+        >>> round(SeparableFlow(np.array([[1.0, 0.5, 0.0], [2.0, -0.5, 0.3], [1.5, 0.0, -0.8], [3.0, 1.0, 1.0]])).rate, 12)
+        0.2
+        """
+        return min(float(self.exponents[0]), 1.0)
+
+    @property
+    def settled(self) -> float:
+        """A value of log t by which r has converged."""
+        return 100.0 + 40.0 / self.rate
 
     @cached_property
     def remainder(self) -> Array:
@@ -162,9 +175,12 @@ class SeparableFlow:
 
     def completed(self, settled: Array) -> Array:
         """r(infinity) from a late r(t): exact in the span of the support vectors, as it is outside."""
+        return self.correction + (settled - self.in_span(settled))
+
+    def in_span(self, vector: Array) -> Array:
+        """The part of a vector in the span of the support vectors."""
         support = self.vectors[self.hard_margin.support]
-        inside = np.linalg.lstsq(support, support @ settled, rcond=None)[0]
-        return self.correction + (settled - inside)
+        return np.asarray(np.linalg.lstsq(support, support @ vector, rcond=None)[0])
 
     @property
     def gap_constant(self) -> float:

@@ -135,6 +135,10 @@ class Design:
         along, fitted = np.asarray(signal, dtype=float) @ self._shares, chosen.fit**2
         return np.asarray(fitted @ along + np.asarray(noise) ** 2 / self.samples * (fitted @ self._inverse))
 
+    def overlap(self, chosen: Filter, signal: ArrayLike) -> Array:
+        """<beta, b> without noise, averaged over beta."""
+        return np.asarray(chosen.fit @ (np.asarray(signal, dtype=float) @ self._shares))
+
     def degrees_of_freedom(self, chosen: Filter) -> Array:
         """Trace of the hat matrix over n."""
         return np.asarray(chosen.fit.sum(axis=-1) / self.samples)

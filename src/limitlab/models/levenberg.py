@@ -23,6 +23,7 @@ Loss = Literal["square", "squared_hinge"]
 GOAL = 1e-12  # of the mean loss
 ITERATIONS = 150
 STEPS = 4000  # of first-order training
+DAMPING = 1e-2  # at the start
 LARGEST = 1e15  # damping
 
 
@@ -150,6 +151,7 @@ def levenberg_marquardt(
     loss: Loss = "square",
     goal: float = GOAL,
     iterations: int = ITERATIONS,
+    damping: float = DAMPING,
 ) -> Fit:
     """Train from a start until the mean loss is below a goal, or for so many iterations.
 
@@ -161,6 +163,10 @@ def levenberg_marquardt(
         Inputs and labels, shape (rows, outputs) or (rows,).
     loss
         "square": mean (y - f)^2; "squared_hinge": mean max(0, 1 - y f)^2, in which satisfied margins play no part.
+    goal, iterations
+        When to stop.
+    damping
+        mu at the start. Where many parameters interpolate it has a say in which of them are found: more damping stays closer to the start.
 
     Examples
     --------
@@ -176,7 +182,7 @@ def levenberg_marquardt(
             return (labels - f).ravel()
         return np.maximum(0.0, 1 - labels * f).ravel()
 
-    damping, done = 1e-2, 0
+    done = 0
     current = residuals(network.outputs(theta, X))
     value = float(current @ current) / current.size
     while done < iterations and value >= goal and damping < LARGEST:

@@ -93,16 +93,16 @@ def hard_margin(vectors: ArrayLike) -> HardMargin:
         return HardMargin(found.separable, found.margin, basis @ found.direction, found.weights, found.lower, found.upper)
     largest = float(np.sqrt((V**2).sum(axis=1).max()))
     scale = float(np.sqrt(np.mean(V**2))) or 1.0
-    weights = _closest_combination(V / scale)
-    found = _bounds(V, weights)
-    if found.lower > 0:
-        polished = _on_support(V, found)
-        found = min((found, polished), key=lambda each: each.upper - each.lower)
-        if found.upper - found.lower <= MEET * found.upper:
-            return found
-    if found.upper <= ZERO * largest:
-        zero = np.zeros(V.shape[1])
-        return HardMargin(False, 0.0, zero, found.weights, 0.0, found.upper)
+    for order in (1, -1):  # with many ties the active-set method now and then stops early in one order, and not in the other
+        found = _bounds(V, _closest_combination(V[::order] / scale)[::order])
+        if found.lower > 0:
+            polished = _on_support(V, found)
+            found = min((found, polished), key=lambda each: each.upper - each.lower)
+            if found.upper - found.lower <= MEET * found.upper:
+                return found
+        if found.upper <= ZERO * largest:
+            zero = np.zeros(V.shape[1])
+            return HardMargin(False, 0.0, zero, found.weights, 0.0, found.upper)
     raise ConvergenceError(
         f"the margin could not be certified: it lies between {found.lower:.6g} and {found.upper:.6g} "
         f"(vectors of norm up to {largest:.6g}); separability is undecided, perturb the data or rescale its columns",

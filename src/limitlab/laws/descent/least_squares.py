@@ -1,14 +1,17 @@
 """Gradient descent on least squares ends at the interpolant nearest to its start, at a known rate.
 
-Setting.  The loss (1/n) |X theta - y|^2 with more unknowns p than samples n; gradient descent from theta = 0 with the step
-          eta = 1/(lambda_max + lambda_min), eigenvalues of X'X/n without its zeros. Random inputs: x ~ N(0, 1_p), y = <x, beta> + noise.
+Setting.  The loss (1/n) |X theta - y|^2 with more unknowns p than samples n; gradient descent from theta = 0, or from a start at distance D
+          from beta, with the step eta = 1/(lambda_max + lambda_min), eigenvalues of X'X/n without its zeros. Random inputs: x ~ N(0, 1_p),
+          y = <x, beta> + noise.
 Result.   theta_k -> X^+ y, the interpolant of least norm (from theta_0: theta_0 + X^+(y - X theta_0), the nearest one). Steps below
           1/lambda_max converge, and the best rate per step is (lambda_max - lambda_min)/(lambda_max + lambda_min). Random inputs with
           p/n -> gamma > 1 (docs/theory/implicit_bias.md, eqs. 3-6): eigenvalues x = 1 + gamma + 2 sqrt(gamma) cos phi,
 
               largest step = (1 + sqrt gamma)^-2,   best rate = 2 sqrt(gamma)/(1 + gamma),                                  (4)
               |theta_k - theta_inf|^2 = int (rate cos phi)^(2k) (r^2 + tau^2 gamma/x) (2/pi) sin^2 phi dphi / x.            (5)
+              |theta_inf - beta|^2 = D^2 (1 - 1/gamma) + tau^2/(gamma - 1),   with D in place of r = |beta| for another start.     (8)
 
+          So among the interpolants that descent reaches there are errors of every size: which one it finds, the start decides.
 Status.   Theorem.
 """
 
@@ -33,8 +36,10 @@ POINTS = 4096  # of the trapezoidal rule for (5), which converges geometrically
 LABELS = 16  # label vectors of a draw: after a few steps only a few directions are left, and one label vector says little
 
 
-def descent_limit(ratio: ArrayLike, steps: ArrayLike, signal: ArrayLike, noise: ArrayLike) -> dict[str, Array]:
-    """Equations (4)-(6) for random inputs; all arguments broadcast.
+def descent_limit(
+    ratio: ArrayLike, steps: ArrayLike, signal: ArrayLike, noise: ArrayLike, start_distance: ArrayLike | None = None
+) -> dict[str, Array]:
+    """Equations (4)-(6) and (8) for random inputs; all arguments broadcast.
 
     Parameters
     ----------
@@ -44,6 +49,8 @@ def descent_limit(ratio: ArrayLike, steps: ArrayLike, signal: ArrayLike, noise: 
         Number of steps.
     signal, noise
         Norm of beta, standard deviation of the noise.
+    start_distance
+        Distance D of the start from beta, in a random direction; None: the start is 0.
 
     Examples
     --------
@@ -52,23 +59,29 @@ def descent_limit(ratio: ArrayLike, steps: ArrayLike, signal: ArrayLike, noise: 
     ([1.0, 0.021083], [0.8, 0.8])
     """
     gamma, k, r, tau = (np.asarray(given, dtype=float) for given in (ratio, steps, signal, noise))
+    away = r if start_distance is None else np.asarray(start_distance, dtype=float)
     if not (gamma > 1).all():
         raise ValueError(
             f"ratio = {gamma[~(gamma > 1)].flat[0]:g} is not allowed: must be above 1, more unknowns than samples"
         )
     rate = 2 * np.sqrt(gamma) / (1 + gamma)
     phi = np.pi * (np.arange(POINTS) + 0.5) / POINTS
-    wide = [array[..., None] for array in (gamma, k, r, tau, rate)]
+    wide = [array[..., None] for array in (gamma, k, away, tau, rate)]
     x = 1 + wide[0] + 2 * np.sqrt(wide[0]) * np.cos(phi)
     mass = 2 * np.sin(phi) ** 2 / (POINTS * x) * (wide[2] ** 2 + wide[3] ** 2 * wide[0] / x)
     left = ((wide[4] * np.cos(phi)) ** (2 * wide[1]) * mass).sum(axis=-1)
-    norm = r**2 / gamma + tau**2 / (gamma - 1)
-    shape = np.broadcast_shapes(gamma.shape, left.shape)
+    variance, bias = tau**2 / (gamma - 1), away**2 * (1 - 1 / gamma)  # (8)
+    path = away**2 / gamma + variance  # from the start to the end
+    norm = path if start_distance is None else r**2 + bias + variance
+    shape = np.broadcast_shapes(gamma.shape, left.shape, r.shape)
     values = dict(
         largest_step=(1 + np.sqrt(gamma)) ** -2.0,
         best_rate=rate,
-        distance=np.sqrt(left / norm),
+        distance=np.sqrt(np.divide(left, path, out=np.zeros(np.broadcast_shapes(left.shape, path.shape)), where=path > 0)),
         coefficient_norm=norm,
+        bias=bias,
+        variance=variance,
+        excess_risk=bias + variance,
     )
     return {name: np.broadcast_to(value, shape) for name, value in values.items()}
 
@@ -97,12 +110,15 @@ class LeastSquaresDescent(Law):
     observables = {
         "largest_step": observable("steps below this converge", r"\eta_{\max}", rate=2 / 3),
         "best_rate": observable("factor per step at the best step", r"\rho", rate=2 / 3),
-        "distance": observable("distance to the interpolant of least norm", r"|\theta_t - \hat\theta|", rate=2 / 3),
-        **shared("coefficient_norm"),
+        "distance": observable(
+            "distance to the end of descent over that of its start", r"|\theta_t - \hat\theta|", rate=2 / 3
+        ),
+        **shared("coefficient_norm", "bias", "variance", "excess_risk"),
     }
     size_meaning = "number of unknowns p"
     default_sizes = (200, 400, 800)
     default_seeds = 80
+    revision = 2
 
     ratio: float = parameter(
         4.0, "features per sample", symbol=r"\gamma = p/n", above=1, scale="log", broadcasts=True, count="size / value"
@@ -110,6 +126,13 @@ class LeastSquaresDescent(Law):
     steps: int = parameter(10, "iterations of the algorithm", symbol="k", least=0, broadcasts=True)
     signal: float = parameter(1.0, "norm of the linear part of the target", symbol="r", above=0, broadcasts=True)
     noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True)
+    start_distance: float | None = parameter(
+        None,
+        "distance of the start from the target",
+        note="a norm, in a random direction; none: start at 0",
+        symbol=r"D = |\theta_0 - \beta|",
+        least=0,
+    )
     inputs: tuple[tuple[float, ...], ...] | None = parameter(
         None, "rows of a data set, in place of random inputs", symbol="X"
     )
@@ -117,15 +140,20 @@ class LeastSquaresDescent(Law):
 
     @classmethod
     def check_points(cls) -> list[Self]:
-        """More features than samples, and fewer; signal and noise differ."""
+        """More and fewer features; signal and noise differ; a start of its own."""
         return [
             cls(ratio=4.0, steps=6, signal=1.3, noise=0.6),
             cls(ratio=2.5, steps=4, signal=0.8, noise=0.9),
+            cls(ratio=3.0, steps=5, signal=0.7, noise=0.5, start_distance=1.6),
         ]
 
     @model_validator(mode="after")
     def _consistent_data(self) -> Self:
         checked_table(self.inputs, self.targets)
+        if self.inputs is not None and self.start_distance is not None:
+            raise ValueError(
+                f"start_distance = {self.start_distance:g} is not allowed with a data set: the target is not known there"
+            )
         if self.inputs is not None and not np.any(self.inputs):
             raise ValueError("inputs are not allowed: must not all be 0")
         return self
@@ -164,31 +192,51 @@ class LeastSquaresDescent(Law):
 
     def predicted(self, ratio: Array, steps: Array, signal: Array, noise: Array) -> Values:
         """Step, rate, relative distance after `steps` steps and squared norm of the end; for a data set from its spectrum."""
-        return spectral(self.problem, steps) if self.inputs is not None else descent_limit(ratio, steps, signal, noise)
+        if self.inputs is not None:
+            return spectral(self.problem, steps)
+        return descent_limit(ratio, steps, signal, noise, self.start_distance)
+
+    def observed(self) -> tuple[str, ...]:
+        """A data set has no target to be compared with."""
+        names = super().observed()
+        return names if self.inputs is None else names[:4]
 
     def measured(self, draw: Draw) -> Values:
         """Gradient descent step by step, on a fresh draw or on the data set (then size and seed are not used).
 
         A fresh draw of inputs serves several label vectors, over which squared lengths are averaged.
         """
-        problem = self.problem if self.inputs is not None else self.random_problem(draw, LABELS)
-        end = problem.limit()
-        square = float(np.sum(end**2))
-        away = float(np.linalg.norm(problem.descend(self.steps) - end))
-        return dict(
-            largest_step=problem.largest_step,
-            best_rate=problem.best_rate,
-            distance=away / np.sqrt(square) if square else 0.0,
-            coefficient_norm=square / (end.size / len(end)),
+        if self.inputs is None:
+            return self._from_start(draw)
+        end = self.problem.limit()
+        return {**_measures(self.problem, self.problem.descend(self.steps), end, 0.0), "coefficient_norm": np.sum(end**2)}
+
+    def _from_start(self, draw: Draw) -> dict[str, float]:
+        """Random inputs: descent on noisy labels, and where it would end without the noise."""
+        problem, beta = self._drawn(draw, LABELS)
+        start: Array | float = 0.0
+        if self.start_distance is not None:
+            away = draw.rng.standard_normal(beta.shape)
+            start = beta + self.start_distance * away / np.linalg.norm(away, axis=0)
+        end, clean = problem.limit(start), problem.limit(start, problem.X @ beta)
+        walked = problem.descend(self.steps, start=start)
+        found = dict(
+            bias=np.sum((clean - beta) ** 2), variance=np.sum((end - clean) ** 2), excess_risk=np.sum((end - beta) ** 2)
         )
+        means = {name: float(value) / LABELS for name, value in found.items()}
+        return {**_measures(problem, walked, end, start), "coefficient_norm": float(np.sum(end**2)) / LABELS, **means}
 
     def random_problem(self, draw: Draw, *labels: int) -> LeastSquares:
         """Random inputs with a vector of labels, or with several vectors of labels as columns."""
+        return self._drawn(draw, *labels)[0]
+
+    def _drawn(self, draw: Draw, *labels: int) -> tuple[LeastSquares, Array]:
+        """Random inputs with labels, and the targets behind them."""
         rng, size = draw.rng, draw.size
         X = rng.standard_normal((draw.count("ratio"), size))
         beta = rng.standard_normal((size, *labels))
         beta *= self.signal / np.linalg.norm(beta, axis=0)
-        return LeastSquares(X, X @ beta + self.noise * rng.standard_normal((len(X), *labels)))
+        return LeastSquares(X, X @ beta + self.noise * rng.standard_normal((len(X), *labels))), beta
 
     def count(self, parameter: str, size: int) -> int:
         """Number of samples that go with `size` unknowns: fewer than these."""
@@ -210,3 +258,10 @@ def spectral(problem: LeastSquares, steps: ArrayLike) -> dict[str, Array]:
     constants = (problem.largest_step, problem.best_rate, norm)
     step, rate, size = (np.broadcast_to(value, k.shape) for value in constants)
     return dict(largest_step=step, best_rate=rate, distance=distance, coefficient_norm=size)
+
+
+def _measures(problem: LeastSquares, walked: Array, end: Array, start: Array | float) -> dict[str, float]:
+    """Step, rate, and the distance to the end after the steps over that of the start."""
+    path = float(np.linalg.norm(end - start))
+    away = float(np.linalg.norm(walked - end))
+    return dict(largest_step=problem.largest_step, best_rate=problem.best_rate, distance=away / path if path else 0.0)

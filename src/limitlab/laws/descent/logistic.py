@@ -129,6 +129,28 @@ class LogisticDescent(LabelledLaw):
         return self.flow.correction
 
     @property
+    def support(self) -> NDArray[np.int64]:
+        """Indices of the support vectors: for almost every data set at most as many as features."""
+        return self.flow.hard_margin.support
+
+    @property
+    def residual_rate(self) -> float:
+        """The residual vanishes in the span of the support vectors like t^-rate (docs/theory/implicit_bias.md, eq. 7)."""
+        return self.flow.rate
+
+    def residual(self, log_time: ArrayLike) -> Array:
+        """w(t) - w_hat log t - w_tilde, at one value of log t or several increasing ones (rows): it converges.
+
+        In the span of the support vectors it tends to 0 like t^-`residual_rate`, across it to a constant.
+
+        >>> law = LogisticDescent.from_data([[1.0, 0.5], [0.4, 1.2], [2.0, 2.5], [-1.5, -0.3]], [1, 1, 1, -1])
+        >>> np.abs(law.residual([10.0, 40.0])).max(axis=1).round(6).tolist()
+        [0.541271, 0.010937]
+        """
+        found = self.flow.remainders(np.atleast_1d(np.asarray(log_time, dtype=float))) - self.correction
+        return found if np.ndim(log_time) else found[0]
+
+    @property
     def gap_constant(self) -> float:
         """C of equation (2)."""
         return self.flow.gap_constant

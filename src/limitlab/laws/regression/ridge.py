@@ -1,7 +1,8 @@
 """Ridge and ridgeless regression in high dimension.
 
 Setting.  n samples y = <x, beta> + noise with p features, x = Sigma^{1/2} z, noise of standard deviation tau. The estimator
-          minimises (1/n)|y - Xb|^2 + lambda |b|^2 (scikit-learn's alpha is n lambda; lambda = 0 is the least-norm solution).
+          minimises (1/n)|y - Xb|^2 + lambda |b|^2 (scikit-learn's alpha is n lambda; lambda = 0 is the least-norm solution). With a
+          start at distance D from beta the penalty is lambda |b - start|^2, and D^2 takes the place of |beta|^2.
           Sigma has eigenvalue s_k in a share w_k of the directions, where beta has squared norm b_k.
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`).
 Result.   With m_k = gamma w_k, one unknown kappa >= 0 decides everything (docs/theory/ridge.md):
@@ -51,8 +52,9 @@ def risk(
     eigenvalues: ArrayLike = (1.0,),
     weights: ArrayLike = (1.0,),
     signal_energy: ArrayLike = (1.0,),
+    start_distance: ArrayLike = math.nan,
 ) -> dict[str, Array]:
-    """The limit of every observable; `ratio`, `ridge` and `noise` broadcast, the spectrum is one-dimensional.
+    """The limit of every observable; `ratio`, `ridge`, `noise` and `start_distance` broadcast, the spectrum is one-dimensional.
 
     Parameters
     ----------
@@ -64,6 +66,8 @@ def risk(
         Standard deviation of the label noise.
     eigenvalues, weights, signal_energy
         Groups of the population spectrum: eigenvalue, share of the dimensions, squared norm of the coefficients.
+    start_distance
+        Distance of the point that the penalty shrinks to from beta; NaN: the penalty shrinks to 0.
 
     Examples
     --------
@@ -80,12 +84,16 @@ def risk(
         )
     found = ridge_equivalent(np.where(wide, np.maximum(lam, 0.0), lam), s, load)
     left, fitted = unlearned(found.kappa, s), learned(found.kappa, s)
-    average_bias = (b2 * s * left**2).sum(axis=-1)
+    unit, distance = _unit_energy(b2, weights), np.asarray(start_distance, dtype=float)
+    own, total = float(b2.sum()), np.where(np.isnan(distance), b2.sum(), distance**2)
+    average_bias = total * (unit * s * left**2).sum(axis=-1)
     bias = _quotient(average_bias, found.gap2)  # (2)
     variance = _quotient(tau2 * found.df2, found.gap2)  # (3)
     test = bias + variance + tau2  # (4)
     interpolates = found.gap1 == 0
     noise_gain = (load * fitted**2 / np.where(s > 0, s, 1.0)).sum(axis=-1)  # sum m s / (s + kappa)^2
+    moved = total * (unit * fitted**2).sum(axis=-1) + np.where(noise_gain > 0, test, 0.0) * noise_gain
+    from_start = own + total * (1 - 2 * (unit * fitted).sum(axis=-1)) + moved  # |b|^2 with b = beta + (start - beta) + ...
     limits = dict(
         bias=bias,
         variance=variance,
@@ -94,11 +102,19 @@ def risk(
         train_error=np.where(interpolates, 0.0, found.gap1**2 * np.where(interpolates, 0.0, test)),
         degrees_of_freedom=found.df1,
         effective_ridge=found.kappa,
-        coefficient_norm=(b2 * fitted**2).sum(axis=-1) + np.where(noise_gain > 0, test, 0.0) * noise_gain,
+        coefficient_norm=np.where(np.isnan(distance), moved, from_start),
         gcv=test,  # train / (1 - df1)^2, where (4) leaves nothing to divide
         average_bias=average_bias,
     )
-    return _with_wide_limit(limits, wide, float(np.dot(s, b2)), tau2)
+    start_norm = np.where(np.isnan(distance), 0.0, own + total)
+    return _with_wide_limit(limits, wide, total * float(np.dot(s, unit)), tau2, start_norm)
+
+
+def _unit_energy(signal_energy: Array, weights: ArrayLike) -> Array:
+    """Energy per group of a signal of norm 1 that is spread like the signal, or over all directions alike where there is none."""
+    total = float(signal_energy.sum())
+    shares = np.atleast_1d(np.asarray(weights, dtype=float))
+    return signal_energy / total if total > 0 else shares / shares.sum()
 
 
 def _quotient(numerator: Array, gap: Array) -> Array:
@@ -107,7 +123,9 @@ def _quotient(numerator: Array, gap: Array) -> Array:
         return np.where(numerator == 0, 0.0, numerator / gap)
 
 
-def _with_wide_limit(limits: dict[str, Array], wide: NDArray[np.bool_], energy: float, tau2: Array) -> dict[str, Array]:
+def _with_wide_limit(
+    limits: dict[str, Array], wide: NDArray[np.bool_], energy: Array, tau2: Array, start_norm: Array
+) -> dict[str, Array]:
     """Broadcast everything, with the values for infinitely many features per sample (nothing is learned) put in."""
     if wide.any():
         nothing: dict[str, ArrayLike] = dict(
@@ -118,7 +136,7 @@ def _with_wide_limit(limits: dict[str, Array], wide: NDArray[np.bool_], energy: 
             train_error=0.0,
             degrees_of_freedom=1.0,
             effective_ridge=np.inf,
-            coefficient_norm=0.0,
+            coefficient_norm=start_norm,
             gcv=energy + tau2,
             average_bias=energy,
         )
@@ -235,9 +253,19 @@ class Ridge(LinearModel):
         0.1, "ridge penalty", symbol=r"\lambda", scale="log", broadcasts=True, one_draw_serves_many=True
     )
 
+    start_distance: float | None = parameter(
+        None,
+        "distance of the start from the target",
+        note="a norm, in a random direction; none: start at 0",
+        symbol=r"D = |\theta_0 - \beta|",
+        least=0,
+        broadcasts=True,
+        one_draw_serves_many=True,
+    )
+
     @classmethod
     def check_points(cls) -> list[Self]:
-        """Groups with unequal shares, eigenvalues and energies, on both sides of ratio 1."""
+        """Groups with unequal shares, eigenvalues and energies, on both sides of ratio 1; a penalty that shrinks to a start."""
         return [
             cls(ratio=0.6, ridge=0.3, noise=0.7, eigenvalues=(0.5, 2.0), weights=(0.4, 0.6), signal_energy=(0.5, 0.8)),
             cls(
@@ -247,6 +275,15 @@ class Ridge(LinearModel):
                 eigenvalues=(0.4, 1.0, 3.0),
                 weights=(0.5, 0.3, 0.2),
                 signal_energy=(0.3, 0.5, 0.4),
+            ),
+            cls(
+                ratio=1.5,
+                ridge=0.2,
+                noise=0.5,
+                eigenvalues=(0.6, 1.5),
+                weights=(0.5, 0.5),
+                signal_energy=(0.4, 0.8),
+                start_distance=1.6,
             ),
         ]
 
@@ -263,16 +300,20 @@ class Ridge(LinearModel):
             raise ValueError(f"ridge = {self.ridge:g} is not allowed: must be {bound}, {remedy}")
         return self
 
-    def predicted(self, ratio: Array, ridge: Array, noise: Array) -> Values:
-        """The limit, over a grid of ratios, penalties and noise levels."""
-        return risk(ratio, ridge, noise, self.eigenvalues, self.shares, self.signal_energy)
+    def predicted(self, ratio: Array, ridge: Array, noise: Array, start_distance: Array) -> Values:
+        """The limit, over a grid of ratios, penalties, noise levels and starts (NaN: the start is 0)."""
+        return risk(ratio, ridge, noise, self.eigenvalues, self.shares, self.signal_energy, start_distance)
 
-    def measured(self, draw: Draw, ridge: Array, noise: Array) -> Values:
-        """One draw of the inputs serves every penalty and noise level; signal and noise are averaged in closed form."""
-        lam, tau = np.broadcast_arrays(ridge, noise)
-        design = self.design(draw)
+    def measured(self, draw: Draw, ridge: Array, noise: Array, start_distance: Array) -> Values:
+        """One draw of the inputs serves every penalty, noise level and start; signal and noise are averaged in closed form."""
+        lam, tau, distance = np.broadcast_arrays(ridge, noise, start_distance)
+        design, own = self.design(draw), float(np.sum(self.signal_energy))
+        unit = _unit_energy(np.asarray(self.signal_energy, dtype=float), self.shares)
+        total, nothing = np.where(np.isnan(distance), own, distance**2), np.zeros_like(unit)
         chosen = ridge_filter(design.values, lam)
-        bias, variance = design.bias(chosen, self.signal_energy), design.variance(chosen, tau)
+        bias, variance = total * design.bias(chosen, unit), design.variance(chosen, tau)
+        moved = total * design.coefficient_norm(chosen, unit, 0.0) + design.coefficient_norm(chosen, nothing, tau)
+        from_start = own + total * (1 - 2 * design.overlap(chosen, unit)) + moved
         left = design.left_over(chosen)
         # Where the fit interpolates, gcv and kappa are limits lambda -> 0, in which residual shares are proportional to 1/x.
         interpolates = left == 0
@@ -285,12 +326,12 @@ class Ridge(LinearModel):
             variance=variance,
             excess_risk=bias + variance,
             test_error=bias + variance + tau**2,
-            train_error=design.train_error(chosen, self.signal_energy, tau),
+            train_error=total * design.train_error(chosen, unit, 0.0) + design.train_error(chosen, nothing, tau),
             degrees_of_freedom=design.degrees_of_freedom(chosen),
             effective_ridge=np.where(interpolates, 1.0, lam) / scale,
-            coefficient_norm=design.coefficient_norm(chosen, self.signal_energy, tau),
-            gcv=design.train_error(proxy, self.signal_energy, tau) / scale**2,
-            average_bias=design.average_bias(chosen, self.signal_energy),
+            coefficient_norm=np.where(np.isnan(distance), moved, from_start),
+            gcv=(total * design.train_error(proxy, unit, 0.0) + design.train_error(proxy, nothing, tau)) / scale**2,
+            average_bias=total * design.average_bias(chosen, unit),
         )
 
     def negative_ridge_limit(self) -> float:
@@ -309,4 +350,7 @@ class Ridge(LinearModel):
         >>> Ridge(ratio=0.5, noise=0.5).optimal_ridge()
         0.125
         """
-        return best_ridge(self.ratio, self.noise, self.eigenvalues, self.shares, self.signal_energy, allow_negative)
+        energy = np.asarray(self.signal_energy, dtype=float)
+        if self.start_distance is not None:
+            energy = self.start_distance**2 * _unit_energy(energy, self.shares)
+        return best_ridge(self.ratio, self.noise, self.eigenvalues, self.shares, energy, allow_negative)

@@ -1,0 +1,99 @@
+"""Networks as measures: how much do finitely many neurons cost?
+
+Setting.  f = int s_theta d rho(theta), a mixture of neurons: values s_i on given inputs (`neurons`, a row each, second layer included)
+          with probabilities rho_i (`weights`). |.|^2 is the mean square over the inputs. N neurons are drawn independently from rho, and
+          f_N is their mean.
+Result.   E|f_N - f|^2 = (int |s|^2 d rho - |f|^2)/N, exactly (docs/theory/finite_width.md, equation (2)). Some choice of N neurons is at
+          least as good.
+Status.   Identity (Maurey; Barron 1993).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from limitlab.laws import Draw, Law, Values, observable, parameter
+
+__all__ = ["SampledMeasure"]
+
+Array = NDArray[Any]
+Table = tuple[tuple[float, ...], ...]
+
+
+def ring_neurons(second_layer: tuple[float, ...], inputs: int) -> Table:
+    """a_i relu(<w_i, x>) with w_i at the angles 0, 1.1, 2.2, ... on equally spaced inputs of the circle, a row per neuron.
+
+    >>> [[round(value, 6) for value in row] for row in ring_neurons((2.0,), 4)]
+    [[2.0, 0.0, 0.0, 0.0]]
+    """
+    angles = 2 * np.pi * np.arange(inputs) / inputs
+    neurons = np.maximum(np.cos(angles - 1.1 * np.arange(len(second_layer))[:, None]), 0.0)
+    return tuple(map(tuple, (np.array(second_layer)[:, None] * neurons).tolist()))
+
+
+class SampledMeasure(Law):
+    """How well do N neurons, drawn from a measure over neurons, approximate the network that the measure stands for?
+
+    Examples
+    --------
+    >>> law = SampledMeasure(neurons=((1.0, 0.0), (0.0, 1.0)), weights=(0.5, 0.5))
+    >>> float(law.theory().squared_error)
+    0.25
+    """
+
+    status = "theorem"
+    regime = "every N"
+    assumptions = ("neurons drawn independently from the measure",)
+    references = ("barron1993universal",)
+    observables = {
+        "squared_error": observable("N times the mean squared error of N sampled neurons", r"N\,\mathbb{E}|f_N-f|^2")
+    }
+    size_meaning = "number of neurons N"
+    finite_size_rate = float("inf")
+    default_sizes = (5, 20, 80)
+    default_seeds = 60
+
+    neurons: Table = parameter(
+        ring_neurons((2.0, -1.0, 1.5), 24), "values of the neurons on the inputs, a row each", symbol=r"\sigma_i(x_j)"
+    )
+    weights: tuple[float, ...] = parameter(
+        (0.5, 0.3, 0.2), "share of each group", note="a group is a neuron", symbol=r"\rho_i", least=0
+    )
+
+    networks: int = parameter(
+        100, "networks trained in one draw", note="here drawn, not trained", kind="experiment", least=1
+    )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Neurons of both signs and unequal shares; many neurons that cancel in part."""
+        return [cls(), cls(neurons=ring_neurons((1.0, -2.0, 0.5, 1.5, -0.7), 18), weights=(0.1, 0.3, 0.2, 0.15, 0.25))]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.neurons or len({len(row) for row in self.neurons}) != 1 or not self.neurons[0]:
+            raise ValueError("neurons are not allowed: must be at least one row, all of the same length of at least 1")
+        if len(self.weights) != len(self.neurons):
+            raise ValueError(
+                f"weights of length {len(self.weights)} are not allowed: must be as many as the {len(self.neurons)} neurons"
+            )
+        if abs(sum(self.weights) - 1) > 1e-9:
+            raise ValueError(f"weights = {self.weights!r} are not allowed: must add up to 1")
+        return self
+
+    def predicted(self) -> Values:
+        """The mean square of the neurons minus that of their mixture."""
+        values, rho = np.asarray(self.neurons), np.asarray(self.weights)
+        mixture = rho @ values
+        return dict(squared_error=rho @ np.mean(values**2, axis=1) - np.mean(mixture**2))
+
+    def measured(self, draw: Draw) -> Values:
+        """Networks of N neurons each, drawn from the measure."""
+        values, rho = np.asarray(self.neurons), np.asarray(self.weights)
+        chosen = draw.rng.choice(len(rho), (self.networks, draw.size), p=rho / rho.sum())
+        gap = values[chosen].mean(axis=1) - (rho[:, None] * values).sum(axis=0)
+        return dict(squared_error=draw.size * np.mean(gap**2))

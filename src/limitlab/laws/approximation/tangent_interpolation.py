@@ -1,0 +1,144 @@
+"""When does a linearised network fit noise? Interpolation by tangent features, from N d = n on.
+
+Setting.  Features s'(<w_i, x>) x of N random neurons, N d in all, fitted by least squares to n labels that are pure noise of standard
+          deviation tau; x standard Gaussian in R^d.
+Limit.    d -> infinity (the size) with n/(N d) -> `samples_over_parameters` and N (`width`) fixed or infinite.
+Result.   docs/theory/finite_width.md, equations (3)-(4). An input on which no neuron is active has no features: of those there is a share
+          delta = P(s'(g) = 0)^N, 2^-N for relu, and
+
+              train error -> tau^2 (delta + (1 - delta - N d/n)_+),   delta = 0 as N -> infinity.                              (3)
+
+Status.   Derived; it assumes features of full rank N d, which fails for s = x^2 once N is of the order of d (`tangent_rank`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+from scipy.special import ndtri
+
+from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.models.activations import Activation
+from limitlab.models.data import sphere
+
+__all__ = ["TangentInterpolation", "tangent_rank"]
+
+Array = NDArray[Any]
+
+EXPERIMENT_WIDTH = 16  # of a simulation at infinite width: a share 2^-16 of the inputs is dead
+LABELS = 20  # label vectors of one draw
+RANK = 1e-9  # singular values below this share of the largest are zero
+
+
+def tangent_features(X: Array, W: Array, activation: Activation) -> Array:
+    """s'(<w_i, x>) x for all neurons, shape (n, N d).
+
+    >>> tangent_features(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0], [-1.0, 0.0]]), Activation("relu")).tolist()
+    [[1.0, 2.0, 0.0, 0.0]]
+    """
+    gates = np.asarray(activation.derivative(X @ W.T), dtype=float)
+    return (gates[:, :, None] * X[:, None, :]).reshape(len(X), -1)
+
+
+def tangent_rank(dimension: int, width: int, activation: Any = "relu", seed: int = 0) -> int:
+    """The number of independent tangent features of so many random neurons, from twice as many Gaussian inputs as features.
+
+    N d in general. For s = x^2 it is N d - N (N - 1)/2 up to N = d, and d (d + 1)/2 from there on.
+
+    >>> [tangent_rank(6, 3, activation) for activation in ("relu", "tanh", "square")]
+    [18, 18, 15]
+    """
+    for name, value in (("dimension", dimension), ("width", width)):
+        if isinstance(value, bool) or value != int(value) or value < 1:
+            raise ValueError(f"{name} = {value!r} is not allowed: must be a whole number of at least 1")
+    rng = np.random.default_rng(seed)
+    W = sphere(rng, int(width), int(dimension))
+    Z = tangent_features(rng.standard_normal((2 * int(width * dimension), int(dimension))), W, Activation(activation))
+    return int(np.linalg.matrix_rank(Z, tol=RANK * np.linalg.norm(Z, 2)))
+
+
+class TangentInterpolation(Law):
+    """From how many neurons on does a linearised network interpolate n labels that are pure noise?
+
+    Examples
+    --------
+    >>> float(TangentInterpolation(samples_over_parameters=2.0, noise=0.5).theory().train_error)
+    0.125
+    >>> float(TangentInterpolation(samples_over_parameters=0.5, noise=1.0, width=4).theory().train_error)
+    0.0625
+    """
+
+    status = "derived"
+    regime = "d -> infinity with n/(N d) and N fixed, or N infinite"
+    assumptions = ("standard Gaussian inputs, pure noise as labels", "independent features: N small against d for s = x^2")
+    references = ("montanari2022interpolation",)
+    observables = ("train_error",)
+    size_meaning = "dimension d"
+    default_sizes = (10, 20, 40)
+    default_seeds = 200
+
+    samples_over_parameters: float = parameter(
+        1.5, "samples per first-layer weight", symbol="n/(Nd)", above=0, scale="log", broadcasts=True
+    )
+    noise: float = parameter(1.0, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True)
+    width: float = parameter(math.inf, "number of neurons", symbol="N", least=1, infinite=True, scale="log")
+    activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
+
+    networks: int = parameter(
+        1, "networks trained in one draw", note="here fitted, each to data of its own", kind="experiment", least=1
+    )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Both sides of the transition; dead inputs on the second and third."""
+        return [
+            cls(samples_over_parameters=1.6, noise=0.7, width=4.0, activation="tanh"),
+            cls(samples_over_parameters=1.5, noise=1.3, width=3.0),
+            cls(samples_over_parameters=0.8, noise=1.3, width=2.0, networks=10),
+        ]
+
+    @model_validator(mode="after")
+    def _whole_width(self) -> Self:
+        if math.isfinite(self.width) and self.width != int(self.width):
+            raise ValueError(f"width = {self.width!r} is not allowed: must be a whole number, or inf")
+        if math.isinf(self.width) and self.activation.name == "square":
+            raise ValueError(
+                "width = inf is not allowed with activation = 'square': its features are dependent, N d - N (N - 1)/2 in rank; "
+                "choose a finite width"
+            )
+        return self
+
+    def dead_share(self) -> float:
+        """Share of inputs on which no neuron has a slope: P(s'(g) = 0)^N, g a standard Gaussian."""
+        slopes = self.activation.derivative(ndtri((np.arange(4000) + 0.5) / 4000))
+        idle = float(np.mean(np.asarray(slopes) == 0))
+        return 0.0 if idle == 0 or math.isinf(self.width) else idle**self.width
+
+    def predicted(self, samples_over_parameters: Array, noise: Array) -> Values:
+        """Dead inputs keep their noise; the others are fitted by as many parameters as there are."""
+        dead = self.dead_share()
+        return dict(train_error=noise**2 * (dead + np.maximum(1 - dead - 1 / samples_over_parameters, 0.0)))  # (3)
+
+    def measured(self, draw: Draw) -> Values:
+        """Least squares on the tangent features of random neurons, for several vectors of noise."""
+        return dict(train_error=np.mean([self._fitted(draw.rng, draw.size) for _ in range(self.networks)]))
+
+    def _fitted(self, rng: np.random.Generator, d: int) -> float:
+        """Mean squared residual of one set of inputs and neurons."""
+        width = EXPERIMENT_WIDTH if math.isinf(self.width) else int(self.width)
+        X = rng.standard_normal((max(1, round(self.samples_over_parameters * width * d)), d))
+        Z = tangent_features(X, sphere(rng, width, d), self.activation)
+        labels = self.noise * rng.standard_normal((len(X), LABELS))
+        left, singular, _ = np.linalg.svd(Z, full_matrices=False)
+        kept = left[:, singular > RANK * singular[0]]
+        return float(np.mean((labels - kept @ (kept.T @ labels)) ** 2))
+
+    def realised(self, size: int) -> Self:
+        """The law at the ratio that a whole number of samples gives."""
+        width = EXPERIMENT_WIDTH if math.isinf(self.width) else int(self.width)
+        count = max(1, round(self.samples_over_parameters * width * size))
+        return self.replace(samples_over_parameters=count / (width * size))

@@ -1,0 +1,213 @@
+"""Rosenblatt's perceptron: at most (R/margin)^2 mistakes, in any order of presentation.
+
+Setting.  w <- w + y x whenever y <w, x> <= 0, from w = 0, sample after sample in a cycle, until a whole cycle has no mistake. R is the
+          largest norm of an input, kappa the margin. Random inputs: x ~ N(0, 1_p), labels by tossing coins, p/n -> `ratio` above 1/2.
+Result.   mistakes <= (R/kappa)^2 for every separable data set (Novikoff). Random inputs: R^2/p -> 1, so that the bound per dimension
+          tends to 1/kappa^2 with (1 + kappa^2) Phi(kappa) + kappa phi(kappa) = p/n (docs/theory/margins.md, equations (12)-(13)).
+Status.   Theorem. How many mistakes are made below the bound is not predicted: they are measured (`mistakes` of an experiment).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+from scipy.special import ndtr
+
+from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws.descent.data import checked_table
+from limitlab.numerics.margin import HardMargin, hard_margin
+from limitlab.numerics.roots import bracketed_root
+
+__all__ = ["Perceptron", "random_label_margin"]
+
+Array = NDArray[Any]
+
+CYCLES = 10**6
+DATA_SETS = 4  # of random inputs, in one draw
+
+
+def random_label_margin(ratio: ArrayLike) -> Array:
+    """Margin of standard Gaussian inputs with labels by tossing coins, p/n above 1/2; broadcasts (eq. 13).
+
+    >>> random_label_margin([0.8, 2.0, 5.0]).round(9).tolist()
+    [0.310578448, 1.034314061, 2.001435584]
+    """
+    gamma = np.asarray(ratio, dtype=float)
+
+    def gap(k: Array) -> Array:
+        return np.asarray((1 + k**2) * ndtr(k) + k * np.exp(-(k**2) / 2) / math.sqrt(2 * math.pi) - gamma)
+
+    return np.asarray(bracketed_root(gap, np.zeros_like(gamma), 1 + np.sqrt(gamma)))
+
+
+def perceptron_mistakes(vectors: Array) -> int:
+    """Updates until every product <v_i, w> is positive, presenting v_1, ..., v_n in a cycle; v_i = y_i x_i are separable.
+
+    >>> perceptron_mistakes(np.array([[2.0, 1.0], [1.0, 3.0], [-1.0, 2.0], [3.0, -1.0]]))
+    4
+    """
+    gram = vectors @ vectors.T
+    products, mistakes = np.zeros(len(vectors)), 0
+    place = 0  # of the sample that comes next
+    for _ in range(CYCLES * len(vectors)):
+        wrong = np.flatnonzero(products <= 0)
+        if not wrong.size:
+            return mistakes
+        later = wrong[np.searchsorted(wrong, place) :]
+        chosen = int(later[0] if later.size else wrong[0])
+        products = products + gram[chosen]
+        mistakes, place = mistakes + 1, chosen + 1
+    raise ValueError("the data are not allowed: the perceptron does not come to an end, no direction separates them")
+
+
+class Perceptron(Law):
+    """How many mistakes does the perceptron make before it separates its data, at most?
+
+    Made from your data by `from_data(X, y)`, or with random inputs and labels and `ratio` features per sample.
+
+    Examples
+    --------
+    >>> law = Perceptron.from_data([[2, 1], [1, 3], [-1, 2], [3, -1]], [1, 1, 1, 1])
+    >>> round(law.margin, 9), round(law.mistake_bound, 9), law.mistakes, law.support.tolist()
+    (1.0, 10.0, 4, [2, 3])
+    >>> round(float(Perceptron(ratio=2.0).theory().mistake_bound), 9)
+    0.934749286
+    """
+
+    status = "theorem"
+    regime = "any separable data; random inputs and labels: n, p -> infinity with p/n above 1/2"
+    assumptions = (
+        "the data can be separated through the origin",
+        "random inputs: standard Gaussian, labels by tossing coins",
+    )
+    references = ("rosenblatt1958perceptron", "novikoff1962convergence", "gardner1988space")
+    observables = ("margin", "support_fraction")
+    extras = {
+        # predicted and measured, but not compared: R^2/p - 1 falls like sqrt(log(n)/p), and no size that fits here decides
+        "mistake_bound": observable("bound on the mistakes, per dimension for random inputs", r"R^2/(\kappa^2 p)"),
+        "mistakes": observable("mistakes of the perceptron, per dimension for random inputs", r"k/p"),
+        "largest_ratio": observable("largest number of mistakes over its bound", r"k\kappa^2/R^2"),
+    }
+    size_meaning = "number of features p"
+    default_sizes = (60, 120, 240)
+    default_seeds = 60
+
+    ratio: float = parameter(
+        2.0, "features per sample", symbol="p/n", above=0.5, scale="log", broadcasts=True, count="size / value"
+    )
+    inputs: tuple[tuple[float, ...], ...] | None = parameter(
+        None, "rows of a data set, in place of random inputs", symbol="X"
+    )
+    targets: tuple[float, ...] | None = parameter(None, "labels of the data set", note="-1, +1", symbol="y")
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Fewer and more samples than features; close to 1/2 the bound has a heavy tail."""
+        return [cls(ratio=1.5), cls(ratio=4.0)]
+
+    @model_validator(mode="after")
+    def _consistent_data(self) -> Self:
+        checked_table(self.inputs, self.targets)
+        if self.targets is not None and not set(self.targets) <= {-1.0, 1.0}:
+            raise ValueError(f"targets = {sorted(set(self.targets))[:5]} are not allowed: labels must be -1 or +1")
+        if self.inputs is not None and not self.hard_margin.separable:
+            raise ValueError("inputs are not allowed: no direction separates them, and the perceptron never comes to an end")
+        return self
+
+    @classmethod
+    def from_data(cls, X: ArrayLike, y: ArrayLike) -> Self:
+        """The perceptron on a data set: inputs, one row per sample, and labels -1, +1."""
+        table, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+        return cls(inputs=tuple(map(tuple, table.tolist())), targets=tuple(labels.tolist()))
+
+    # -- the data set ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def vectors(self) -> Array:
+        """y_i x_i of the data set."""
+        if self.inputs is None or self.targets is None:
+            raise ValueError("this law has random inputs: make it by from_data(X, y) to ask about a data set")
+        return np.asarray(self.targets)[:, None] * np.asarray(self.inputs)
+
+    @cached_property
+    def hard_margin(self) -> HardMargin:
+        """The largest margin, with its certificate."""
+        return hard_margin(self.vectors)
+
+    @property
+    def margin(self) -> float:
+        """The largest margin of the data set; for random inputs its limit."""
+        return float(self.evaluate()["margin"])
+
+    @property
+    def radius(self) -> float:
+        """R: the largest norm of an input."""
+        return float(np.linalg.norm(self.vectors, axis=1).max())
+
+    @property
+    def mistake_bound(self) -> float:
+        """(R/margin)^2; for random inputs the limit per dimension."""
+        return float(self.evaluate()["mistake_bound"])
+
+    @property
+    def mistakes(self) -> int:
+        """Mistakes in cyclic order."""
+        return perceptron_mistakes(self.vectors)
+
+    @property
+    def support(self) -> NDArray[np.int64]:
+        """Indices of the support vectors."""
+        return self.hard_margin.support
+
+    # -- the law -----------------------------------------------------------------------------------------------------------
+
+    def predicted(self, ratio: Array) -> Values:
+        """Margin and bound, of the data set or of random inputs per dimension."""
+        if self.inputs is not None:
+            found = self.hard_margin
+            accuracy = max((found.upper - found.lower) / found.margin, 1e-15)
+            bound = (self.radius / found.margin) ** 2
+            share = found.support.size / len(self.vectors)
+            return dict(margin=found.margin, support_fraction=share, mistake_bound=bound, accuracy=2 * accuracy)
+        margin = random_label_margin(ratio)
+        return dict(margin=margin, support_fraction=ndtr(margin), mistake_bound=margin**-2, accuracy=1e-14)
+
+    def measured(self, draw: Draw) -> Values:
+        """The perceptron on a few fresh data sets, or on the given one (then size and seed are not used)."""
+        if self.inputs is not None:
+            return presented(self.vectors, 1)
+        runs = [presented(self._separable(draw), draw.size) for _ in range(DATA_SETS)]
+        means = {name: np.mean([run[name] for run in runs]) for name in runs[0]}
+        return {**means, "largest_ratio": max(run["largest_ratio"] for run in runs)}
+
+    def _separable(self, draw: Draw) -> Array:
+        """Labelled inputs y_i x_i, which are Gaussian; a small draw may be inseparable by chance."""
+        for _ in range(100):
+            vectors = draw.rng.standard_normal((draw.count("ratio"), draw.size))
+            if hard_margin(vectors).separable:
+                return vectors
+        raise ValueError(
+            f"size = {draw.size} is not allowed: no separable draw was found at ratio = {self.ratio:g}; use a larger one"
+        )
+
+    def realised(self, size: int) -> Self:
+        """The law with the ratio that `size` features give; a data set has its own."""
+        return self if self.inputs is not None else super().realised(size)
+
+
+def presented(vectors: Array, dimension: int) -> dict[str, float]:
+    """Margin of one data set, bound and number of mistakes per dimension, and their ratio."""
+    found = hard_margin(vectors)
+    bound, mistakes = float((vectors**2).sum(axis=1).max()) / found.margin**2, perceptron_mistakes(vectors)
+    return dict(
+        margin=found.margin,
+        support_fraction=found.support.size / len(vectors),
+        mistake_bound=bound / dimension,
+        mistakes=mistakes / dimension,
+        largest_ratio=mistakes / bound,
+    )

@@ -1,0 +1,119 @@
+"""Thresholds on the line: the exact law of the largest deviation over an infinite class, and the count of dichotomies.
+
+Setting.  Classifiers f_a(x) = 1{x > a}, one for every real a, x uniform on [0, 1], loss 0 or 1. `label_noise`: "none", labels 1{x > c};
+          or "coin", labels by tossing coins, so that every classifier has the risk 1/2.
+Limit.    n -> infinity (the size); D = sqrt(n) sup_a |Rhat(f_a) - R(f_a)|.
+Result.   docs/theory/uniform_convergence.md, equations (9)-(11). Without noise D tends to Kolmogorov's variable K, whatever c (a Brownian
+          bridge seen from one of its points is a bridge again). With coins it is half the largest |W(1) - 2 W(t)|, and
+
+              P(D <= b) = 2 sum_{k >= 1} (-1)^(k+1) exp(-k^2 pi^2/(8 b^2)),   that is  D = pi/(4 K) in law.                    (10)
+
+Status.   Theorem without noise (Kolmogorov 1933); derived with coins, by reflection.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import kolmogi, kolmogorov, zeta
+
+from limitlab.laws import Draw, Law, Values, parameter
+
+__all__ = ["ThresholdClass", "dichotomies"]
+
+Array = NDArray[Any]
+Noise = Literal["none", "coin"]
+
+DATA_SETS = 200  # in one draw
+
+
+class ThresholdClass(Law):
+    """How far can empirical and true risk be apart over all thresholds on the line?
+
+    Examples
+    --------
+    >>> law = ThresholdClass(label_noise="coin")
+    >>> round(float(law.theory().largest_deviation), 9), law.quantile([0.1, 0.5, 0.9]).round(6).tolist()
+    (0.984350622, [0.641745, 0.949037, 1.375061])
+    """
+
+    status = "theorem"
+    regime = "n -> infinity; deviations in units of 1/sqrt(n)"
+    assumptions = ("inputs with a continuous distribution on the line", "loss 0 or 1", "independent samples")
+    references = ("vapnik1971uniform", "cover1965geometrical")
+    observables = ("largest_deviation", "largest_deviation_std")
+    size_meaning = "number of samples n"
+    finite_size_rate = 0.5  # the empirical process moves in steps of 1/n
+    default_sizes = (100, 400, 1600)
+    default_seeds = 100
+
+    label_noise: Noise = parameter("none", "noise of the labels", note="none, or coin: labels by tossing coins")
+    threshold: float = parameter(
+        0.3, "true threshold", note="without noise; the limit does not depend on it", symbol="c", least=0, most=1
+    )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Both kinds of labels; a threshold off the middle."""
+        return [cls(label_noise="none", threshold=0.3), cls(label_noise="coin")]
+
+    def cdf(self, b: ArrayLike) -> Array:
+        """P(sqrt(n) sup |Rhat - R| <= b) in the limit."""
+        level = np.asarray(b, dtype=float)
+        if self.label_noise == "none":
+            return np.asarray(np.where(level > 0, 1 - kolmogorov(np.maximum(level, 0.0)), 0.0))
+        return np.asarray(np.where(level > 0, kolmogorov(math.pi / 4 / np.maximum(level, 1e-300)), 0.0))  # (10)
+
+    def quantile(self, p: ArrayLike) -> Array:
+        """The inverse of `cdf`."""
+        share = np.asarray(p, dtype=float)
+        if not ((share >= 0) & (share <= 1)).all():
+            raise ValueError(f"p = {p!r} is not allowed: must be between 0 and 1 (probabilities)")
+        if self.label_noise == "none":
+            return np.asarray(kolmogi(1 - share))
+        with np.errstate(divide="ignore"):
+            return np.asarray(math.pi / 4 / kolmogi(share))
+
+    def predicted(self) -> Values:
+        """Moments of Kolmogorov's variable, and of pi/4 over it (eq. 11)."""
+        if self.label_noise == "none":
+            mean, square = math.sqrt(math.pi / 2) * math.log(2), math.pi**2 / 12
+        else:
+            mean, square = math.pi / 4 * math.sqrt(math.pi / 2), 7 * float(zeta(3.0)) / 8
+        return dict(largest_deviation=mean, largest_deviation_std=math.sqrt(square - mean**2))
+
+    def measured(self, draw: Draw) -> Values:
+        """Several data sets."""
+        worst = math.sqrt(draw.size) * self.suprema(draw.rng, draw.size, DATA_SETS)
+        return dict(largest_deviation=worst.mean(), largest_deviation_std=worst.std(ddof=1))
+
+    def suprema(self, rng: np.random.Generator, samples: int, data_sets: int) -> Array:
+        """sup |Rhat - R| of so many data sets, exactly: it is attained at a sample, from the left or from the right."""
+        x = np.sort(rng.random((data_sets, samples)), axis=1)
+        labels = x > self.threshold if self.label_noise == "none" else rng.random(x.shape) < 0.5
+        none, every = np.zeros((data_sets, 1)), np.ones((data_sets, 1))
+        # errors of the threshold behind the first k samples: the ones among these k, and the zeros among the others
+        ones = np.concatenate([none, np.cumsum(labels, axis=1)], axis=1)
+        empirical = (2 * ones - ones[:, -1:] + samples - np.arange(samples + 1)) / samples
+        edges = np.concatenate([none, x, every], axis=1)
+        risks = [
+            np.abs(ends - self.threshold) if self.label_noise == "none" else 0.5 for ends in (edges[:, :-1], edges[:, 1:])
+        ]
+        return np.asarray(np.max([np.abs(empirical - risk).max(axis=1) for risk in risks], axis=0))
+
+
+def dichotomies(points: int, dimension: int) -> int:
+    """In how many ways affine halfspaces can label so many points in general position (Cover's count, eq. 12).
+
+    It is 2^points exactly up to dimension + 1 points, the Vapnik-Chervonenkis dimension.
+
+    >>> [dichotomies(n, 2) for n in (3, 4, 7)]
+    [8, 14, 44]
+    """
+    for name, value, least in (("points", points, 1), ("dimension", dimension, 0)):
+        if isinstance(value, bool) or value != int(value) or value < least:
+            raise ValueError(f"{name} = {value!r} is not allowed: must be a whole number of at least {least}")
+    return 2 * sum(math.comb(int(points) - 1, k) for k in range(int(dimension) + 1))

@@ -1,0 +1,124 @@
+"""Square Gaussian matrices: why the singularity at n = d.
+
+Setting.  X an n x n matrix with independent standard Gaussian entries, lambda_min the smallest eigenvalue of X'X, kappa the condition
+          number of X (the ratio of its extreme singular values).
+Limit.    n -> infinity (the size).
+Result.   docs/theory/spectra.md, equations (15)-(17):
+
+              P(n lambda_min <= x) -> 1 - exp(-x/2 - sqrt x),    P(kappa/n <= x) -> exp(-2/x - 2/x^2).
+
+          Away from n = d the condition number stays bounded, (1 + sqrt g)/|1 - sqrt g| with g = d/n (`MarchenkoPastur`).
+Status.   Theorem (Edelman 1988).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
+
+from limitlab.laws import Draw, Law, Values, observable, parameter
+
+__all__ = ["SquareMatrixEdge", "mean_inverse_trace"]
+
+Array = NDArray[Any]
+
+
+def mean_inverse_trace(n: ArrayLike, d: ArrayLike) -> Array:
+    """E tr (X'X)^+ of an n x d matrix with standard Gaussian entries, at finite size; infinite for |n - d| <= 1. Broadcasts.
+
+    >>> mean_inverse_trace([40, 40, 40], [36, 44, 40]).round(6).tolist()
+    [12.0, 13.333333, inf]
+    """
+    rows, columns = (np.asarray(count, dtype=float) for count in (n, d))
+    for name, count in (("n", rows), ("d", columns)):
+        if not (count >= 1).all():
+            raise ValueError(f"{name} = {count.min():g} is not allowed: must be at least 1")
+    gap = np.abs(rows - columns) - 1
+    with np.errstate(divide="ignore"):
+        return np.where(gap > 0, np.minimum(rows, columns) / np.maximum(gap, 0.0), np.inf)
+
+
+def mean_log_condition() -> float:
+    """lim E log kappa - log n: the mean of log x under exp(-2/x - 2/x^2), by the trapezoidal rule in log x.
+
+    >>> round(mean_log_condition(), 9)
+    1.537089435
+    """
+    y, step = np.linspace(-6.0, 44.0, 2001, retstep=True)
+    inverse = np.exp(-y)
+    density = (2 * inverse + 4 * inverse**2) * np.exp(-2 * inverse - 2 * inverse**2)
+    return float(step * (y @ density))
+
+
+class SquareMatrixEdge(Law):
+    """How badly conditioned is a square Gaussian matrix?
+
+    Examples
+    --------
+    >>> law = SquareMatrixEdge()
+    >>> law.smallest_quantile(0.5).round(6).tolist(), law.condition_cdf(2.0).round(6).tolist()
+    (0.296767, 0.22313)
+    >>> {name: round(float(value), 6) for name, value in law.theory().items()}
+    {'smallest': 0.688641, 'condition_number': 1.537089}
+    """
+
+    status = "theorem"
+    regime = "n = d -> infinity"
+    assumptions = ("independent standard Gaussian entries (others with the same variance give the same limit)",)
+    references = ("edelman1988eigenvalues",)
+    observables = {
+        "smallest": observable("mean of n times the smallest eigenvalue", r"\mathbb{E}\,n\lambda_{\min}"),
+        "condition_number": observable(
+            "mean logarithm of the condition number minus log n", r"\mathbb{E}\log\kappa-\log n", rate=2 / 3
+        ),
+    }
+    size_meaning = "number of rows and columns n"
+    default_sizes = (10, 20, 40)
+    default_seeds = 220
+
+    matrices: int = parameter(200, "matrices in one draw", kind="experiment", least=1)
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """There is nothing to choose."""
+        return [cls()]
+
+    def smallest_cdf(self, x: ArrayLike) -> Array:
+        """P(n lambda_min <= x) in the limit."""
+        level = np.maximum(np.asarray(x, dtype=float), 0.0)
+        return np.asarray(-np.expm1(-level / 2 - np.sqrt(level)))
+
+    def smallest_quantile(self, p: ArrayLike) -> Array:
+        """The inverse of `smallest_cdf`: sqrt x = -1 + sqrt(1 + 2 q) with q = -log(1 - p)."""
+        share = np.asarray(p, dtype=float)
+        if not ((share >= 0) & (share <= 1)).all():
+            raise ValueError(f"p = {p!r} is not allowed: must be between 0 and 1 (probabilities)")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            q = -np.log1p(-share)
+            return np.asarray(np.where(share < 1, (2 * q / (1 + np.sqrt(1 + 2 * q))) ** 2, np.inf))
+
+    def condition_cdf(self, x: ArrayLike) -> Array:
+        """P(kappa/n <= x) in the limit."""
+        level = np.asarray(x, dtype=float)
+        with np.errstate(divide="ignore"):
+            inverse = np.where(level > 0, 1 / np.maximum(level, 1e-150), np.inf)
+        return np.asarray(np.exp(-2 * inverse - 2 * inverse**2))
+
+    def predicted(self) -> Values:
+        """Moments of the two laws."""
+        mean = 2 * (1 - math.sqrt(2 * math.pi * math.e) * ndtr(-1.0))
+        return dict(smallest=mean, condition_number=mean_log_condition(), accuracy=1e-13)
+
+    def measured(self, draw: Draw) -> Values:
+        """Singular values of a number of matrices."""
+        n = draw.size
+        singular = np.linalg.svd(draw.rng.standard_normal((self.matrices, n, n)), compute_uv=False)
+        smallest = n * singular[:, -1] ** 2
+        return dict(
+            smallest=smallest.mean(),
+            condition_number=np.log(singular[:, 0] / singular[:, -1]).mean() - math.log(n),
+        )

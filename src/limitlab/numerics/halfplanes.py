@@ -1,0 +1,48 @@
+"""Halfplanes and signed points: the largest imbalance of signs between the two sides of a line, exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[Any]
+
+
+def largest_imbalance(points: ArrayLike, signs: ArrayLike) -> float:
+    """The largest |sum of the signs on one side of a line minus that on the other|, over all lines that miss the points.
+
+    Every line can be moved until it almost touches a point. Around each point the others are sorted by angle, and the sum on the left
+    changes only where the line meets one of them: n sorts.
+
+    Parameters
+    ----------
+    points
+        In general position, shape (n, 2).
+    signs
+        Any numbers, one per point.
+
+    Examples
+    --------
+    >>> largest_imbalance([[0.0, 0.0], [1.0, 0.1], [2.0, 0.0], [3.0, 0.1]], [1.0, -1.0, 1.0, -1.0])
+    4.0
+    """
+    x, s = np.asarray(points, dtype=float), np.asarray(signs, dtype=float)
+    if x.ndim != 2 or x.shape[1] != 2 or s.shape != x.shape[:1]:
+        raise ValueError(f"points of shape {x.shape} and signs of shape {s.shape} are not allowed: must be (n, 2) and (n,)")
+    total, best = float(s.sum()), abs(float(s.sum()))
+    for i in range(len(x)):
+        others = np.arange(len(x)) != i
+        step, weight = x[others] - x[i], s[others]
+        angle = np.arctan2(step[:, 1], step[:, 0]) % (2 * np.pi)
+        order = np.argsort(angle)
+        angle, weight = angle[order], weight[order]
+        events = np.sort(np.concatenate([angle, (angle + np.pi) % (2 * np.pi)]))
+        low = (events + np.append(events[1:], events[:1] + 2 * np.pi)) / 2 % (2 * np.pi)  # directions between two events
+        sums = np.concatenate([[0.0], np.cumsum(np.concatenate([weight, weight]))])
+        twice = np.concatenate([angle, angle + 2 * np.pi])
+        left = sums[np.searchsorted(twice, low + np.pi)] - sums[np.searchsorted(twice, low)]
+        for own in (0.0, float(s[i])):
+            best = max(best, float(np.abs(2 * (left + own) - total).max(initial=0.0)))
+    return best

@@ -1,0 +1,50 @@
+"""Figure of the floor of kernels and of networks that pass it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from limitlab.laws.regression.kernel_floor import kernel_floor
+from limitlab.ledger.kernel_floor import LINEAR, NOISE, REST, feature_learning
+from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
+
+
+def floor(quick: bool = True) -> Figure:
+    """Best excess risk of kernels against samples per dimension, and the two-layer law along its path."""
+    figure, (left, right) = new_figure(columns=2)
+    ratio = np.geomspace(0.5, 100, 100)
+    theory_line(left, ratio, kernel_floor(ratio, LINEAR, REST, NOISE), 0, "best kernel")
+    left.axhline(REST, color="0.3", linewidth=1.2, linestyle=":", label="$F_*^2$, its floor")
+    widths = (10, 20, 40) if quick else (5, 10, 20, 40, 80)
+    best = []
+    for index, width in enumerate(widths):
+        path = feature_learning(width).theory()
+        excess = path.test_error.values - NOISE**2
+        best.append(float(excess.min()))
+        if width in (10, 20, 40):
+            theory_line(right, path.time, excess, index + 1, f"$m={width}$, $n/d={width / 2:g}$")
+    theory_line(left, np.array(widths) / 2, best, 1, "two-layer law, best time", marker="o", markersize=4)
+    seeds, size = (4, 30) if quick else (20, 80)
+    times = (1.0, 3.0, 5.0, 7.7, 12.0)
+    runs = feature_learning(10).replace(times=times).simulate_batch(size, range(seeds)).test_error - NOISE**2
+    errors = runs.std("seed", ddof=1) / math.sqrt(seeds)
+    simulation_points(right, times, runs.mean("seed"), errors, 1, f"simulated, $m=10$, $d={size}$")
+    right.axhline(REST, color="0.3", linewidth=1.2, linestyle=":")
+    finish(
+        left,
+        "samples per dimension $n/d$",
+        "excess risk",
+        r"$F_1^2=0.5$, $F_*^2=0.3$, $\tau=0.5$",
+        xscale="log",
+        ylim=(0, 0.8),
+    )
+    finish(right, "time $t$", "excess risk", "dotted: floor of kernels", ylim=(0, 0.85))
+    readable_ticks(left)
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {"kernel-floor": floor}
