@@ -1,0 +1,72 @@
+"""Claims about the step of online SGD: growth of its moments (J32), large deviations (J33), steps below the critical one (J34)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.lab.compare import compare
+from limitlab.laws.sgd.spiked_tensor import SpikedTensor
+from limitlab.ledger.claims import Outcome, claim
+from limitlab.ledger.criteria import Number, agrees, below, near
+from limitlab.ledger.measures import effort, largest, log_slope, slope
+
+Array = NDArray[np.float64]
+
+AREA = "Online SGD"
+
+# -- J34: steps below the critical one ----------------------------------------------------------------------------------
+
+
+@claim(
+    "J34",
+    AREA,
+    "Steps far below 1/N give the flow of the population loss, the limit c -> 0 of the critical equations; the gap is of the order of step "
+    "times dimension.",
+    laws=("SpikedTensor",),
+    figure="subcritical-steps",
+)
+def short_steps(quick: bool) -> Outcome:
+    """Exact chain at steps N^-b: gap to the population flow against N^(1-b); the equations at small c; the comparison at c = 0."""
+    runs, sizes = (60, (100, 400, 1600)) if quick else (400, (100, 400, 1600, 6400))
+    population = subcritical(0.0).theory()
+    measured: dict[str, Number] = {}
+    criteria, distances = [], []
+    for power in (1.0, 1.25, 1.5):
+        gaps, errors = [], []
+        for size in sizes:
+            law = subcritical(size ** (1 - power))
+            found = law.simulate_batch(size, range(runs if size < 6400 else runs // 10))
+            residual, error = float(found.residual.mean()), float(found.residual.std(ddof=1)) / np.sqrt(found.sizes["seed"])
+            gaps.append(residual - float(population.residual))
+            errors.append(error)
+            distances.append(abs(residual - float(law.theory().residual)) - 5 * error - 1.5 / size)
+            measured[f"residual at N = {size}, step N^-{power:g}"] = residual
+        exponent = log_slope(sizes, gaps, np.maximum(errors, 1e-9))
+        criteria.append(near(f"exponent in N of the residual's gap at steps N^-{power:g}", exponent.value, 1 - power, 0.05))
+    still = compare(subcritical(0.0).replace(times=(0.1, 0.3)), **effort(quick))
+    constants = np.array([0.01, 0.02, 0.05])
+    flows = [subcritical(float(c)).theory() for c in constants]
+    slopes = [
+        slope([0, *constants], [float(one[name]) for one in (population, *flows)]).value for name in ("residual", "overlap")
+    ]
+    return Outcome(
+        (
+            *criteria,
+            below(
+                "largest gap of the chain to the equation with c = step N, beyond 5 standard errors and 1.5/N",
+                largest(distances),
+                0.0,
+            ),
+            near("growth of the residual with c at time 0.6", slopes[0], 0.998, 0.01),
+            near("growth of the overlap with c at time 0.6", slopes[1], -0.361, 0.01),
+            agrees("chain with steps N^-2 against the population flow", still),
+        ),
+        measured,
+        note="At b = 1 the gap does not shrink: the critical step has its own limit. What longer steps do (edge of stability) is open.",
+    )
+
+
+def subcritical(step: float) -> SpikedTensor:
+    """The spiked matrix of the check at one value of step times dimension."""
+    return SpikedTensor(order=2, snr=2.0, step=step, start_overlap=0.3, start_residual=0.7, times=0.6)

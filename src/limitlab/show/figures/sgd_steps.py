@@ -1,0 +1,52 @@
+"""Figures of the step of online SGD: below the critical one, large deviations, growth of moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from limitlab.laws.sgd.spiked_tensor import SpikedTensor
+from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+
+
+def subcritical_steps(quick: bool = True) -> Figure:
+    """Overlap over time at several steps, and the gap of the residual to the population flow against the dimension."""
+    figure, (left, right) = new_figure(columns=2)
+    times = np.linspace(0, 1.2, 80)
+    base = SpikedTensor(order=2, snr=2.0, start_overlap=0.3, start_residual=0.7)
+    few, size = (0.2, 0.5, 0.8, 1.1), 400
+    for index, step in enumerate((0.0, 0.1, 0.5, 1.0)):
+        law = base.replace(step=step, times=tuple(times))
+        theory_line(
+            left, times, law.theory().overlap, index, rf"$c = {step:g}$" + (" (population flow)" if step == 0 else "")
+        )
+        runs = law.replace(times=few).simulate_batch(size, range(5 if quick else 20)).overlap
+        simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]), index)
+    finish(left, "time $t$", "overlap $m$", rf"$k = 2$, $\lambda = 2$; points: the chain at $N = {size}$")
+    sizes, still = np.array([50, 100, 200, 400, 800, 1600]), base.replace(step=0.0, times=0.6)
+    population = float(still.theory().residual)
+    for index, power in enumerate((1.0, 1.25, 1.5)):
+        laws = [still.replace(step=float(n) ** (1 - power)) for n in sizes]
+        theory_line(
+            right, sizes, [float(law.theory().residual) - population for law in laws], index, rf"step $N^{{-{power:g}}}$"
+        )
+        runs = [law.simulate_batch(int(n), range(10 if quick else 60)).residual for law, n in zip(laws, sizes, strict=True)]
+        gaps, errors = (
+            [float(run.mean()) - population for run in runs],
+            [float(run.std(ddof=1)) / np.sqrt(run.size) for run in runs],
+        )
+        simulation_points(right, sizes, gaps, errors, index)
+    finish(
+        right,
+        "dimension $N$",
+        "gap of the residual $q$",
+        "$t = 0.6$, gap to the population flow; lines: $c = $ step times $N$",
+        xscale="log",
+        yscale="log",
+    )
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {"subcritical-steps": subcritical_steps}
