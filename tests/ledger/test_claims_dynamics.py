@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from limitlab.ledger import find_claims, landscapes, sgd_steps
+from limitlab.ledger import find_claims, landscapes, mean_field_ends, sgd_steps
 
 
 def failed(claim_id: str) -> list[str]:
@@ -26,3 +26,27 @@ def test_steps_that_are_always_critical_are_noticed(monkeypatch):
     law = sgd_steps.subcritical
     monkeypatch.setattr(sgd_steps, "subcritical", lambda step: law(1.0 if step else 0.0))
     assert sum("exponent" in name for name in failed("J34")) == 2
+
+
+def test_an_index_that_is_off_by_one_is_noticed(monkeypatch):
+    right = mean_field_ends.saddle_index
+    monkeypatch.setattr(mean_field_ends, "saddle_index", lambda *a: right(*a)._replace(negative=right(*a).negative + 1))
+    assert any("critical points" in name for name in failed("M9"))
+
+
+def test_both_signs_in_place_of_positive_ones_are_noticed(monkeypatch):
+    """The negation of the cone: a start that can change what its neurons count for ends at 0."""
+    kind = mean_field_ends.ConeFlow
+    monkeypatch.setattr(mean_field_ends, "ConeFlow", lambda **given: kind(**given, signs="both"))
+    mean_field_ends.ConeFlow.check_points = kind.check_points
+    assert {name.split()[0] for name in failed("M10")} >= {"largest", "least"}
+
+
+def test_sgd_without_its_noise_is_noticed(monkeypatch):
+    right = mean_field_ends.regularised_risk
+    monkeypatch.setattr(
+        mean_field_ends,
+        "regularised_risk",
+        lambda rng, t, n, lam, beta, step, time: right(rng, t, n, lam, 2 * beta, step, time),
+    )
+    assert any(name.startswith("largest z") for name in failed("M11"))
