@@ -2,18 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.lab.compare import compare
+from limitlab.laws.sgd.large_deviation import SgdLargeDeviation
 from limitlab.laws.sgd.spiked_tensor import SpikedTensor
 from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, agrees, below, near
+from limitlab.ledger.criteria import Number, above, agrees, below, near, near_relative
 from limitlab.ledger.measures import effort, largest, log_slope, slope
 
 Array = NDArray[np.float64]
 
 AREA = "Online SGD"
+
+# -- J33: large deviations -----------------------------------------------------------------------------------------------
+
+
+@claim(
+    "J33",
+    AREA,
+    "In fixed dimension SGD with a small step strays from its flow with probability exp(-I(eps)/step), and I depends on the whole law of the "
+    "noise.",
+    laws=("SgdLargeDeviation",),
+    figure="sgd-large-deviation",
+)
+def large_deviations(quick: bool) -> Outcome:
+    """-step log P, exactly or by weighted draws, at steps down to 1/160 (1/320), extrapolated against the Legendre transform."""
+    gaussian = SgdLargeDeviation(deviation=0.5, times=1.0, noise_law="gaussian")
+    sign = gaussian.replace(noise_law="sign", paths=20_000 if quick else 200_000)
+    sizes = (40, 80, 160) if quick else (80, 160, 320)
+    exact = [gaussian.exact_probability(size) for size in sizes]
+    curves = {
+        "Gaussian": [-float(np.log(p)) / size for p, size in zip(exact, sizes, strict=True)],
+        "sign": [float(sign.simulate(size, 0).rate) for size in sizes],
+    }
+    limits = {"Gaussian": float(gaussian.theory().rate), "sign": float(sign.theory().rate)}
+    fitted = {name: extrapolated(sizes, curve) for name, curve in curves.items()}
+    counted = -float(np.log(sign.exact_probability(20))) / 20
+    drawn = [float(law.simulate(20, 1).rate) for law in (sign, gaussian)]
+    return Outcome(
+        (
+            *(near_relative(f"extrapolated rate of {name} noise", fitted[name], limits[name], 0.01) for name in fitted),
+            above("extrapolated rate of signs over that of Gaussian noise", fitted["sign"] / fitted["Gaussian"], 1.15),
+            below("smallest probability in the table (Gaussian noise)", exact[-1], 1e-20),
+            near("weighted draws of signs against all 2^20 paths at step 1/20", drawn[0], counted, 1e-3),
+            near(
+                "weighted draws of Gaussian noise against the transfer operator at step 1/20",
+                drawn[1],
+                -float(np.log(gaussian.exact_probability(20))) / 20,
+                2e-3,
+            ),
+        ),
+        {
+            f"rate at step 1/{size}, {name} noise": value
+            for name, curve in curves.items()
+            for size, value in zip(sizes, curve, strict=True)
+        },
+        note="Counting would need more than 1e20 runs. The interpolated path of the source must be X_k + (t/step - k)(X_{k+1} - X_k).",
+    )
+
+
+def extrapolated(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """The limit of I + A delta + B delta log(1/delta) through three or more values at delta = 1/size.
+
+    >>> round(extrapolated((10, 20, 40), [1 + 2 / n + 3 / n * np.log(n) for n in (10, 20, 40)]), 9)
+    1.0
+    """
+    step = 1 / np.asarray(sizes, dtype=float)
+    table = np.stack([np.ones_like(step), step, step * np.log(1 / step)], axis=1)
+    return float(np.linalg.lstsq(table, np.asarray(values), rcond=None)[0][0])
+
 
 # -- J34: steps below the critical one ----------------------------------------------------------------------------------
 

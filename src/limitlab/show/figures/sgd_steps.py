@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from limitlab.laws.sgd.large_deviation import SgdLargeDeviation
 from limitlab.laws.sgd.spiked_tensor import SpikedTensor
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
@@ -49,4 +51,47 @@ def subcritical_steps(quick: bool = True) -> Figure:
     return figure
 
 
-FIGURES: dict[str, Callable[[bool], Figure]] = {"subcritical-steps": subcritical_steps}
+def sgd_large_deviation(quick: bool = True) -> Figure:
+    """Rate of straying against the step, and against the distance, for Gaussian noise and signs of the same variance."""
+    figure, (left, right) = new_figure(columns=2)
+    sizes = np.array([20, 40, 80, 160] if quick else [20, 40, 80, 160, 320])
+    for index, law_of_noise in enumerate(NOISE):
+        law = SgdLargeDeviation(deviation=0.5, times=1.0, noise_law=law_of_noise, paths=20_000)
+        limit = float(law.theory().rate)
+        runs = [law.simulate_batch(int(size), range(4)).rate for size in sizes]
+        simulation_points(
+            left,
+            1 / sizes,
+            [float(run.mean()) for run in runs],
+            [float(run.std(ddof=1)) / 2 for run in runs],
+            index,
+            NOISE[law_of_noise],
+        )
+        theory_line(left, [0, 0.05], [limit, limit], index, r"limit $I(\varepsilon)$")
+    finish(
+        left,
+        r"step $\delta$",
+        r"$-\delta\log P$",
+        r"$\varepsilon = 0.5$, $T = 1$; at $\delta = 1/160$ $P$ is $3\cdot10^{-21}$",
+    )
+    distances = np.linspace(0.02, 0.62, 60)
+    for index, law_of_noise in enumerate(NOISE):
+        law = SgdLargeDeviation(times=1.0, noise_law=law_of_noise)
+        theory_line(
+            right,
+            distances,
+            [float(law.replace(deviation=float(e)).theory().rate) for e in distances],
+            index,
+            NOISE[law_of_noise],
+        )
+    right.axvline(1 - np.exp(-1), color="0.4", linestyle=":", linewidth=1.5, label="furthest path of signs")
+    finish(right, r"distance $\varepsilon$", r"rate $I(\varepsilon)$", "$T = 1$, noise of variance 1")
+    return figure
+
+
+NOISE: dict[Literal["gaussian", "sign"], str] = {"gaussian": "Gaussian noise", "sign": "signs"}
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "subcritical-steps": subcritical_steps,
+    "sgd-large-deviation": sgd_large_deviation,
+}
