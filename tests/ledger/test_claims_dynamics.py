@@ -58,3 +58,20 @@ def test_a_rate_that_sees_the_variance_only_is_noticed(monkeypatch):
         "limitlab.laws.sgd.large_deviation.tilt", lambda eps, time, noise_law: 2 * eps / (1 - np.exp(-2 * time))
     )
     assert any("sign" in name for name in failed("J33"))
+
+
+def test_inputs_with_light_tails_in_place_of_the_control_are_noticed(monkeypatch):
+    """The control has to fail: with Gaussian inputs in its place the claim does."""
+    monkeypatch.setattr(sgd_steps, "student_inputs", lambda sizes, samples, seed: sgd_steps.online_pca(sizes, samples))
+    assert [name.split()[0] for name in failed("J32")] == ["Student"]
+
+
+def test_noise_that_grows_faster_is_noticed(monkeypatch):
+    right = sgd_steps.SpikedTensor.growth_exponents
+
+    def faster(self, sizes, samples):
+        found = right(self, sizes, samples)
+        return type(found)({**found.exponents, "norm_eighth": found.norm_eighth + 0.5}, found.errors)
+
+    monkeypatch.setattr(sgd_steps.SpikedTensor, "growth_exponents", faster)
+    assert len(failed("J32")) == 3

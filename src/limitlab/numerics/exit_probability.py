@@ -1,7 +1,8 @@
 """Probability that a noisy contraction x <- (1 - h) x + h xi leaves an interval, however small: by methods that do not count.
 
 Gaussian xi: the density that has stayed inside is carried from step to step by quadrature, and what leaves is added up (never subtracted
-from 1), so that every digit of a probability of 1e-20 is kept. Signs: all paths, or paths that are drawn with a tilted law and weighted back.
+from 1), so that every digit of a probability of 1e-20 is kept. Signs:
+all paths, or paths that are drawn with a tilted law and weighted back.
 """
 
 from __future__ import annotations

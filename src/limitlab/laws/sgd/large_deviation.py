@@ -4,7 +4,7 @@ Setting.  x <- x - delta grad L(x, Y) on a quadratic loss: x_{k+1} = (1 - delta)
           Gaussian or a sign. The flow stays at 0.
 Limit.    delta -> 0 at a fixed time T: P(max_{delta k <= T} |x_k| >= eps) = exp(-(I(eps) + o(1)) / delta).
 Result.   I = sup_p { p eps - int_0^T Lambda(p e^-s) ds }, Lambda the log-moment generating function of the noise
-          (docs/theory/effective_dynamics.md, eq. 6): the whole law of the noise decides, not its variance.
+          (docs/theory/sgd_steps.md, eq. 4): the whole law of the noise decides, not its variance.
 Status.   Theorem (Freidlin and Wentzell). The size of an experiment is 1/delta, and it is exact but for weighted draws: counting would see
           nothing of probabilities down to 1e-20.
 """

@@ -11,12 +11,14 @@ Status.   Theorem (Ben Arous, Gheissari, Jagannath 2022), with the corrections l
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.sgd.growth import SIZES, GrowthExponents, Point, fitted
 from limitlab.numerics.ode import Trajectory, integrate
 
 __all__ = ["SpikedTensor", "SpikedTensorDiffusion"]
@@ -197,6 +199,31 @@ class SpikedTensor(_Spiked):
     def critical_snr(self) -> float:
         """The signal strength from which SGD can stay aligned; for order 2 also the one from which m = 0 repels."""
         return critical_snr(self.order, self.step)
+
+    def growth_exponents(
+        self, sizes: Sequence[int] = SIZES, samples: int = 4000, overlaps: Sequence[float] = (0.0, 0.5, 0.9), seed: int = 0
+    ) -> GrowthExponents:
+        """Growth of the noise's moments for the statistics m and q: which steps have this law as their limit.
+
+        Measured on draws of the noise (3) at unit weights with the given overlaps.
+
+        >>> found = SpikedTensor(order=2).growth_exponents(sizes=(50, 100, 200), samples=1000)
+        >>> abs(found.largest_step_exponent + 1) < 0.1, found.localizable(-1.0), found.localizable(-0.8)
+        (True, True, False)
+        """
+        rng = np.random.default_rng(seed)
+
+        def at(size: int) -> Iterator[Point]:
+            signal = np.eye(size)[0]
+            for m in overlaps:
+                x = m * signal + math.sqrt(1 - m * m) * np.eye(size)[1]
+                own, radial = rng.standard_normal((samples, size)), rng.standard_normal((samples, 1))
+                k = self.order
+                noise = 2 * math.sqrt(k) * own + 2 * math.sqrt(k * (k - 1)) * radial * x  # eq. (3) at R = 1
+                across = np.diag(2 * (1 - signal))
+                yield Point(noise, np.stack([signal, across @ x]), np.stack([np.zeros_like(across), across]))
+
+        return fitted(at, sizes)
 
     def fixed_points(self) -> list[FixedPoint]:
         """Points of rest with q = step: the equator, then the others (for even orders both signs).

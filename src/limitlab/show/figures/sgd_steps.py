@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from matplotlib.figure import Figure
 
+from limitlab.laws.sgd.growth import ALLOWED
 from limitlab.laws.sgd.large_deviation import SgdLargeDeviation
 from limitlab.laws.sgd.spiked_tensor import SpikedTensor
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
@@ -89,9 +90,40 @@ def sgd_large_deviation(quick: bool = True) -> Figure:
     return figure
 
 
+def growth_of_moments(quick: bool = True) -> Figure:
+    """Moments of the spiked matrix's noise against the dimension, and what steps N^-s allow them."""
+    figure, (left, right) = new_figure(columns=2)
+    sizes = (50, 100, 200, 400) if quick else (50, 100, 200, 400, 800)
+    found = SpikedTensor(order=2).growth_exponents(sizes, 1000 if quick else 4000)
+    names = {
+        "norm_eighth": r"$\mathbb{E}|H|^8$",
+        "directional_fourth": r"$\mathbb{E}\langle H,\nabla u\rangle^4$",
+        "curvature_variance": r"$\mathrm{Var}\langle\nabla^2u, HH^\top\rangle$",
+    }
+    s = np.linspace(0, 1.6, 50)
+    for index, (name, words) in enumerate(names.items()):
+        theory_line(left, s, ALLOWED[name] * s, index, f"{words}: allowed")
+        value = found.exponents[name]
+        simulation_points(left, [value / ALLOWED[name]], [value], [found.errors[name]], index, f"measured {value:.2f}")
+    left.axvline(1, color="0.4", linestyle=":", linewidth=1.5)
+    finish(left, "$s$ of a step $N^{-s}$", "exponent in $N$", "spiked matrix: localizable from the rightmost point on")
+    power = np.array([2.0, 4.0, 6.0, 8.0])
+    for index, m in enumerate((0.0, 0.9)):
+        rng, values = np.random.default_rng(0), []
+        for size in sizes:
+            noise = np.sqrt(8) * rng.standard_normal((1000, size))  # 2 sqrt(2) g of eq. (3)
+            noise[:, 0] += np.sqrt(8) * m * rng.standard_normal(1000)
+            values.append([np.mean(np.sum(noise**2, axis=1) ** (p / 2)) for p in power])
+        simulation_points(right, power, np.polyfit(np.log(sizes), np.log(values), 1)[0], None, index, f"overlap {m:g}")
+    theory_line(right, power, power / 2, 6, "$p/2$", linestyle="--")
+    finish(right, "moment $p$", r"exponent of $\mathbb{E}|H|^p$", f"sizes {sizes[0]} to {sizes[-1]}")
+    return figure
+
+
 NOISE: dict[Literal["gaussian", "sign"], str] = {"gaussian": "Gaussian noise", "sign": "signs"}
 
 FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "growth-exponents": growth_of_moments,
     "subcritical-steps": subcritical_steps,
     "sgd-large-deviation": sgd_large_deviation,
 }
