@@ -16,7 +16,7 @@ IDS = (
     + [f"J{i}" for i in range(1, 30)]
     + [f"M{i}" for i in range(1, 9)]
     + [f"T{i}" for i in range(1, 10)]
-    + ["J32", "J33", "J34", "J35", "M9", "M10", "M11"]
+    + ["D12", "D13", "J32", "J33", "J34", "J35", "M9", "M10", "M11"]
 )
 
 

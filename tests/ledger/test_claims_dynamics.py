@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from limitlab.ledger import find_claims, landscapes, mean_field_ends, sgd_steps
+from limitlab.ledger import find_claims, further_dynamics, landscapes, mean_field_ends, sgd_steps
 
 
 def failed(claim_id: str) -> list[str]:
@@ -75,3 +75,15 @@ def test_noise_that_grows_faster_is_noticed(monkeypatch):
 
     monkeypatch.setattr(sgd_steps.SpikedTensor, "growth_exponents", faster)
     assert len(failed("J32")) == 3
+
+
+def test_a_penalty_that_stays_is_noticed(monkeypatch):
+    monkeypatch.setattr(further_dynamics, "decaying", lambda t: np.full_like(np.asarray(t, dtype=float), 1.5))
+    assert any("constant" in name for name in failed("D12"))
+
+
+def test_a_spread_target_in_place_of_the_sparse_control_is_noticed(monkeypatch):
+    kind = further_dynamics.FirstOrderDynamics
+    right = kind.replace
+    monkeypatch.setattr(kind, "replace", lambda self, **changes: right(self, **{**changes, "target_spread": True}))
+    assert any("one coordinate" in name and "signs" in name for name in failed("D13"))

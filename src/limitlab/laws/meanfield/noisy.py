@@ -90,7 +90,13 @@ class NoisyMeanField(Law):
         20.0, "inverse temperature of the noise", symbol=r"\beta", above=0, most=1e4, scale="log"
     )
     penalty: float = parameter(
-        0.1, "penalty on the squared norm of every neuron", symbol=r"\lambda", above=0, most=100, scale="log"
+        0.1,
+        "penalty on the squared norm of the weights",
+        note="of every neuron",
+        symbol=r"\lambda",
+        above=0,
+        most=100,
+        scale="log",
     )
     teacher: float | tuple[float, ...] = parameter(
         2.0,

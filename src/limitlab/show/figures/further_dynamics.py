@@ -1,0 +1,65 @@
+"""Figures of training dynamics: a penalty that changes in time, universality."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from limitlab.laws.dmft.first_order import FirstOrderDynamics
+from limitlab.laws.regression.early_stopping import EarlyStopping
+from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+
+
+def annealed_penalty(quick: bool = True) -> Figure:
+    """Excess risk over time without a penalty, with a constant and with a decaying one."""
+    figure, (left, right) = new_figure(columns=2)
+    times, few = np.geomspace(0.05, 30, 50), (0.3, 1.0, 3.0, 10.0)
+    cases = {"no penalty": None, "constant 1.5": 1.5, r"decaying $1.5e^{-t/2}$": lambda t: 1.5 * np.exp(-t / 2)}
+    for index, (words, penalty) in enumerate(cases.items()):
+        law = EarlyStopping(ratio=1 / 1.5, noise=0.5, penalty=penalty, times=tuple(times))
+        runs = law.replace(times=few).simulate_batch(100, range(10 if quick else 60)).excess_risk
+        theory_line(left, times, law.theory().excess_risk, index, words)
+        simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]), index)
+    finish(left, "time $t$", "excess risk $R$", r"$n/p = 1.5$, $\tau = 0.5$; points: $p = 100$", xscale="log")
+    law = EarlyStopping(ratio=1 / 1.5, noise=0.5, penalty=cases[r"decaying $1.5e^{-t/2}$"], times=(0.5, 2.0, 8.0))
+    sizes, limit = (25, 50, 100, 200, 400), law.theory().excess_risk
+    runs = [law.simulate_batch(p, range(40 if quick else 200)).excess_risk for p in sizes]
+    for index, t in enumerate((0.5, 2.0, 8.0)):
+        gaps = [float(run.isel(time=index).mean() - limit[index]) for run in runs]
+        errors = [float(run.isel(time=index).std(ddof=1)) / np.sqrt(run.sizes["seed"]) for run in runs]
+        simulation_points(right, sizes, np.abs(gaps), errors, index, f"$t = {t:g}$")
+    theory_line(right, sizes, 0.1 / np.array(sizes), 6, r"$\propto 1/p$", linestyle="--")
+    finish(
+        right, "features $p$", "gap of the excess risk", "decaying penalty", xscale="log", yscale="log", ylim=(1e-5, 2e-2)
+    )
+    return figure
+
+
+def universality(quick: bool = True) -> Figure:
+    """Norm along gradient descent for Gaussian inputs and signs, with a spread and with a sparse target."""
+    figure, (left, right) = new_figure(columns=2)
+    law = FirstOrderDynamics(loss="tanh", sample_ratio=2.0, noise=0.3, signal_energy=2.0, step=0.5, steps=20, paths=4000)
+    limit, draws, at = law.theory(), 10 if quick else 60, np.arange(0, 21, 4)
+    cases = {
+        "Gaussian, spread": {},
+        "signs, spread": dict(entries="sign"),
+        "Gaussian, one coordinate": dict(target_spread=False),
+        "signs, one coordinate": dict(entries="sign", target_spread=False),
+    }
+    for axes, name, symbol in (
+        (left, "norm", r"norm $|\theta|^2$"),
+        (right, "overlap", r"overlap $\langle\theta,\theta_*\rangle$"),
+    ):
+        theory_line(axes, limit.time, limit[name], 6, "law")
+        for index, (words, changes) in enumerate(cases.items()):
+            runs = law.replace(**changes).simulate_batch(300, range(draws))[name].isel(time=at)
+            simulation_points(
+                axes, at + 0.25 * (index - 1.5), runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(draws), index, words
+            )
+        finish(axes, "step $k$", symbol, r"tanh regression, $\delta = 2$, $d = 300$")
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {"annealed-penalty": annealed_penalty, "universality": universality}
