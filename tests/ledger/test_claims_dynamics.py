@@ -87,3 +87,15 @@ def test_a_spread_target_in_place_of_the_sparse_control_is_noticed(monkeypatch):
     right = kind.replace
     monkeypatch.setattr(kind, "replace", lambda self, **changes: right(self, **{**changes, "target_spread": True}))
     assert any("one coordinate" in name and "signs" in name for name in failed("D13"))
+
+
+def test_particles_that_see_themselves_are_noticed(monkeypatch):
+    """With |v_i|^2 replaced by 1 the particles are the finite network again, and the gap does not fall like 1/m any more."""
+    monkeypatch.setattr(further_dynamics, "particle_gap", lambda neurons, dimension: 0.3 * neurons**-0.5)
+    assert any("exponent" in name for name in failed("D11"))
+
+
+def test_sgd_that_learns_something_else_is_noticed(monkeypatch):
+    right = further_dynamics.one_pass_sgd
+    monkeypatch.setattr(further_dynamics, "one_pass_sgd", lambda rng, h, target, *rest: right(rng, h, target[:1], *rest))
+    assert any("SGD" in name for name in failed("D11"))

@@ -1,14 +1,19 @@
-"""Claims about training dynamics: a penalty that changes in time (D12), universality of the inputs (D13)."""
+"""Claims about training dynamics: several directions (D11), a penalty that changes in time (D12), universality of the inputs (D13)."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
+from limitlab.laws.dmft.multi_index import MultiIndexFlow
 from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Number, above, below
+from limitlab.ledger.measures import largest, log_slope
+from limitlab.models.two_layer.multi_index import network_risk, one_pass_sgd, population_flow, random_weights
 from limitlab.numerics.spectra.marchenko_pastur import quadrature
 
 AREA = "Two-layer dynamics (DMFT)"
@@ -136,3 +141,71 @@ def universality(quick: bool) -> Outcome:
         ),
         measured,
     )
+
+
+# -- D11: several directions --------------------------------------------------------------------------------------------
+
+STAIRS = (((1, 0), 1.0), ((1, 1), 1.0))
+"""u_1 + u_1 u_2: the second direction can be found only after the first."""
+HERMITE = (0.0, 0.7, 0.5, 0.3)
+
+
+@claim(
+    "D11",
+    AREA,
+    "For targets of k directions wide networks follow mean-field particles with overlaps in R^k; the gap falls with width and dimension.",
+    laws=("MultiIndexFlow",),
+    figure="multi-index",
+)
+def several_directions(quick: bool) -> Outcome:
+    """Particles against the exact population flow of networks with as many neurons as dimensions, and against one-pass SGD, for k = 2."""
+    sizes = (20, 40, 80, 160) if quick else (20, 80, 160, 320)
+    gaps = {size: particle_gap(size, size) for size in sizes}
+    law, start = started(40)
+    seen = law.replace(times=(1.0, 2.0, 4.0))
+    a, w = start(np.random.default_rng(1), 100)
+    flow, sgd = sgd_risks(a, w, seen.times, 0.3)
+    limit = seen.theory().test_error.values
+    staircase = law.replace(times=(1.0, 2.0)).theory().overlap.mean("particle").values
+    still = MultiIndexFlow(second_layer=(1.0,), overlaps=((0.0, 0.0),), target=STAIRS[1:], hermite=HERMITE, times=(4.0,))
+    criteria = [
+        below("mean gap of a and v at time 8, 80 neurons in 80 dimensions", gaps[80], 0.08),
+        above("exponent with which the gap falls, as many neurons as dimensions", -log_slope(sizes, list(gaps.values())).value, 0.7),
+        below("largest gap of the test error between one-pass SGD and the flow of the same network", largest(np.abs(sgd - flow)), 0.04),
+        below("largest gap of the test error between the flow and the particles, 40 neurons", largest(np.abs(flow - limit)), 0.03),
+        above("mean overlap with the second direction at time 2 minus that at time 1", float(staircase[1, 1] - staircase[0, 1]), 0.05),
+        below("overlaps at time 4 with the target u_1 u_2 from overlap 0: a saddle", float(np.abs(still.theory().overlap).max()), 1e-12),
+    ]  # fmt: skip
+    if not quick:
+        criteria.append(below("mean gap of a and v at time 8, 320 neurons in 320 dimensions", gaps[320], 0.02))
+    return Outcome(tuple(criteria), {f"mean gap at m = d = {size}": gap for size, gap in gaps.items()})
+
+
+def started(neurons: int) -> tuple[MultiIndexFlow, Callable[[np.random.Generator, int], tuple[Array, Array]]]:
+    """Particles with a = 1 + 0.2 g, v = (0.3, 0) + 0.1 g, and networks of as many neurons that start there."""
+    rng = np.random.default_rng(neurons)
+    a, v = 1 + 0.2 * rng.standard_normal(neurons), np.array([0.3, 0.0]) + 0.1 * rng.standard_normal((neurons, 2))
+    law = MultiIndexFlow(
+        hermite=HERMITE,
+        target=STAIRS,
+        second_layer=tuple(map(float, a)),
+        overlaps=tuple((float(x), float(y)) for x, y in v),
+        times=(8.0,),
+    )
+    return law, lambda draw, dimension: (a, random_weights(draw, v, dimension))
+
+
+def particle_gap(neurons: int, dimension: int) -> float:
+    """Mean over neurons of |a - a_mf| + |v - v_mf| at time 8."""
+    law, start = started(neurons)
+    a, w = population_flow(HERMITE, STAIRS, *start(np.random.default_rng(0), dimension), times=[8.0], step=0.1)[0]
+    limit = law.theory()
+    apart = np.linalg.norm(w[:, :2] - limit.overlap.values[0], axis=1)
+    return float(np.mean(np.abs(a - limit.second_layer.values[0]) + apart))
+
+
+def sgd_risks(a: Array, w: Array, times: tuple[float, ...], noise: float) -> tuple[Array, Array]:
+    """Test errors (without noise) of the population flow and of one-pass SGD from the same start."""
+    flow = population_flow(HERMITE, STAIRS, a, w, times)
+    sgd = one_pass_sgd(np.random.default_rng(2), HERMITE, STAIRS, a, w, noise, times, 5e-4, 8)
+    return tuple(np.array([network_risk(HERMITE, STAIRS, *state) for state in track]) for track in (flow, sgd))  # type: ignore[return-value]

@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
+from limitlab.laws.dmft.multi_index import MultiIndexFlow
 from limitlab.laws.regression.early_stopping import EarlyStopping
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 
 def annealed_penalty(quick: bool = True) -> Figure:
@@ -34,6 +35,7 @@ def annealed_penalty(quick: bool = True) -> Figure:
     finish(
         right, "features $p$", "gap of the excess risk", "decaying penalty", xscale="log", yscale="log", ylim=(1e-5, 2e-2)
     )
+    readable_ticks(right)
     return figure
 
 
@@ -62,4 +64,37 @@ def universality(quick: bool = True) -> Figure:
     return figure
 
 
-FIGURES: dict[str, Callable[[bool], Figure]] = {"annealed-penalty": annealed_penalty, "universality": universality}
+def multi_index(quick: bool = True) -> Figure:
+    """Overlaps with two directions over time, and the gap of networks to their particles against the width."""
+    figure, (left, right) = new_figure(columns=2)
+    times, few = np.linspace(0, 4, 60), (0.5, 1.0, 2.0, 3.0, 4.0)
+    law = MultiIndexFlow(second_layer=1.0, overlaps=((0.3, 0.0),), times=tuple(times))
+    runs = law.replace(times=few).simulate_batch(60, range(5 if quick else 20)).overlap.isel(particle=0)
+    for index in range(2):
+        theory_line(left, times, law.theory().overlap.isel(particle=0, index=index), index, f"direction {index + 1}")
+        part = runs.isel(index=index)
+        simulation_points(left, few, part.mean("seed"), part.std("seed", ddof=1) / np.sqrt(part.sizes["seed"]), index)
+    finish(left, r"population time $\hat t$", "overlap $v$", r"$\varphi = u_1 + u_1u_2$; points: $m = d = 60$")
+    sizes = np.array([12, 24, 48, 96] if quick else [12, 24, 48, 96, 192])
+    law = MultiIndexFlow(times=(4.0,))
+    limit = law.theory()
+    found = [law.simulate_batch(int(m), range(8 if quick else 20)) for m in sizes]
+    for index, (name, words) in enumerate(
+        (("second_layer", "second layer"), ("overlap", "overlap"), ("test_error", "test error"))
+    ):
+        gaps = [np.abs(run[name].mean("seed") - limit[name]).mean().item() for run in found]
+        errors = [(run[name].std("seed", ddof=1).mean() / np.sqrt(run.sizes["seed"])).item() for run in found]
+        simulation_points(right, sizes, gaps, errors, index, words)
+    theory_line(right, sizes, 3.0 / sizes, 6, r"$\propto 1/m$", linestyle="--")
+    finish(
+        right, "neurons $m = d$", "mean gap to the particles", r"$\hat t = 4$, three particles", xscale="log", yscale="log"
+    )
+    readable_ticks(right)
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "annealed-penalty": annealed_penalty,
+    "universality": universality,
+    "multi-index": multi_index,
+}
