@@ -99,3 +99,19 @@ def test_sgd_that_learns_something_else_is_noticed(monkeypatch):
     right = further_dynamics.one_pass_sgd
     monkeypatch.setattr(further_dynamics, "one_pass_sgd", lambda rng, h, target, *rest: right(rng, h, target[:1], *rest))
     assert any("SGD" in name for name in failed("D11"))
+
+
+def test_a_second_layer_that_stays_in_the_middle_regime_is_noticed(monkeypatch):
+    """What the sources' list of time scales would say for a_0 = O(1): a = a_0 at times of order sqrt(m)."""
+    kind = further_dynamics.MiddleRegime
+    right = kind.predicted
+    monkeypatch.setattr(kind, "predicted", lambda self, x: {**right(self, x), "second_layer": np.ones_like(x)})
+    assert any("gap" in name for name in failed("D14"))
+
+
+def test_a_first_regime_at_another_rate_is_noticed(monkeypatch):
+    law = further_dynamics.TwoLayerDynamics
+    monkeypatch.setattr(
+        further_dynamics, "TwoLayerDynamics", lambda **given: law(**{**given, "sample_ratio": 2 * given["sample_ratio"]})
+    )
+    assert any(name.startswith("t = O(1)") for name in failed("D14"))

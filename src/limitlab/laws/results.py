@@ -60,7 +60,11 @@ def package(
         if dims is not None:
             own = dims[name]
         else:
-            own = axes[: array.ndim] if meta.dims is None else [dim for dim in meta.dims if dim not in lines or lines[dim].ndim]
+            own = (
+                axes[: array.ndim]
+                if meta.dims is None
+                else [dim for dim in meta.dims if dim not in lines or lines[dim].ndim]
+            )
         error = {"numerical_error": errors[name]} if kind == "theory" and name in errors else {}
         data[name] = xr.Variable(own, array, dict(long_name=meta.long_name, symbol=meta.symbol) | error)
     result = xr.Dataset(data, coords={**lines, **(coords or {})})

@@ -8,9 +8,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
+from limitlab.laws.dmft.middle import MiddleRegime
 from limitlab.laws.dmft.multi_index import MultiIndexFlow
 from limitlab.laws.regression.early_stopping import EarlyStopping
-from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
 
 
 def annealed_penalty(quick: bool = True) -> Figure:
@@ -93,8 +94,36 @@ def multi_index(quick: bool = True) -> Figure:
     return figure
 
 
+def middle_regime(quick: bool = True) -> Figure:
+    """Second layer over times of order sqrt(m) at several widths, and the energy of the spin model on its way to the threshold."""
+    figure, (left, right) = new_figure(columns=2)
+    x = np.linspace(0.05, 3, 40)
+    law = MiddleRegime(kernel=(0.0, 0.5, 0.0, 0.5), x=tuple(x))
+    for index, width in enumerate((20, 80, 320) if quick else (20, 80, 320, 1280)):
+        theory_line(
+            left, x, law.finite_width(width).theory().second_layer, index, f"$m = {width}$", linestyle="--", linewidth=1.5
+        )
+    theory_line(left, x, law.theory().second_layer, 6, r"limit $m\to\infty$")
+    few = (0.5, 1.0, 2.0)
+    runs = law.replace(x=few).simulate_batch(50, range(10 if quick else 30)).second_layer
+    simulation_points(
+        left, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]), 6, "Gaussian tensors, $d = 50$"
+    )
+    finish(left, r"$x = \tau\sqrt{\alpha/m}\,t$", "second layer $a$", r"$h = (q+q^3)/2$, $\alpha = 0.5$")
+    s = np.geomspace(0.1, 20, 40)
+    for index, (kernel, words) in enumerate(
+        (((0.0, 0.0, 0.0, 0.5), r"$\tilde h = q^3/2$"), ((0.0, 0.0, 0.3, 0.2), r"$\tilde h = 0.3q^2+0.2q^3$"))
+    ):
+        one = MiddleRegime(kernel=kernel, solver_steps=16)
+        theory_line(right, s, one.spin_flow(s).energy, index, words)
+        right.axhline(one.threshold_energy(), color=COLOURS[index], linestyle=":", linewidth=1.5)
+    finish(right, "clock $s$", "energy $e$", "dotted: threshold energies", xscale="log")
+    return figure
+
+
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "annealed-penalty": annealed_penalty,
     "universality": universality,
     "multi-index": multi_index,
+    "middle-regime": middle_regime,
 }
