@@ -115,3 +115,15 @@ def test_a_first_regime_at_another_rate_is_noticed(monkeypatch):
         further_dynamics, "TwoLayerDynamics", lambda **given: law(**{**given, "sample_ratio": 2 * given["sample_ratio"]})
     )
     assert any(name.startswith("t = O(1)") for name in failed("D14"))
+
+
+def test_a_network_that_is_not_trained_is_noticed(monkeypatch):
+    """The negation: at a random start the directions are not flat, and their signs are not those on the kernel."""
+    right, parts = landscapes.hessian_inertia, landscapes.hessian_parts
+
+    def untrained(d, width, n, interpolate=True, seed=0, residual=0.0):
+        return right(d, width, n, interpolate=False, seed=seed)
+
+    monkeypatch.setattr(landscapes, "hessian_inertia", untrained)
+    monkeypatch.setattr(landscapes, "hessian_parts", lambda d, w, n, i, seed, residual: parts(d, w, n, False, seed))
+    assert len(failed("J31")) >= 3

@@ -1,4 +1,4 @@
-"""Claims about landscapes and where flows on them end: token saddles (J35)."""
+"""Claims about landscapes: the Hessian of a network (J31), saddles of tokens (J35)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws.attention.single_cluster import SingleCluster
+from limitlab.laws.networks.hessian import hessian_inertia, hessian_parts
 from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import above, below, equal, near
+from limitlab.ledger.criteria import above, below, equal, near, true
 from limitlab.ledger.measures import largest, smallest
 from limitlab.models.attention.engines import token_paths
 from limitlab.models.attention.fields import Attention
 from limitlab.numerics.sphere_flow import tangent
 
 Array = NDArray[np.float64]
+
+# -- J31: the Hessian of an overparametrised network ----------------------------------------------------------------------
+
+
+@claim(
+    "J31",
+    "Implicit bias, interpolation, spectra",
+    "An overparametrised network has a number of negative Hessian eigenvalues of the order of the input dimension at a random start (half "
+    "of all, at fixed width), and p - n flat directions at interpolation.",
+    figure="hessian-inertia",
+)
+def hessian_signs(quick: bool) -> Outcome:
+    """Counts at random starts, at interpolation and close to it; near it, against the curvature on the kernel of the Jacobian."""
+    cases = ((10, 10, 40), (10, 20, 40), (10, 20, 80))
+    exact = [hessian_inertia(d, width, n) for d, width, n in cases]
+    wrong = sum(
+        (one.negative, one.zero, one.positive) != (0, width * (d + 1) - n, n)
+        for one, (d, width, n) in zip(exact, cases, strict=True)
+    )
+    dimensions = (10, 20) if quick else (10, 20, 40)
+    counts = [
+        hessian_inertia(d, 10, n * d, interpolate=False, seed=seed).negative / d
+        for d in dimensions
+        for n in (2, 8)
+        for seed in range(3)
+    ]
+    shares = [count * d / (10 * (d + 1)) for count, d in zip(counts, np.repeat(dimensions, 6), strict=True)]
+    equal_counts, slopes = [], []
+    for seed in range(2 if quick else 6):
+        jacobian, bend = hessian_parts(10, 20, 80, True, seed, residual=1e-3)
+        kernel = np.linalg.svd(jacobian)[2][80:]
+        inside = np.linalg.eigvalsh(kernel @ bend @ kernel.T)
+        found = hessian_inertia(10, 20, 80, seed=seed, residual=1e-3)
+        equal_counts.append(found.negative == int(np.sum(inside < 0)))
+        slopes.append(found.eigenvalues[0] / inside[0])
+    far = hessian_inertia(10, 20, 80, residual=1.0).negative
+    return Outcome(
+        (
+            equal("cases of 3 at interpolation that do not have n positive, p - n zero and no negative eigenvalues", wrong, 0),
+            above("least share of negative eigenvalues at a random start", smallest(shares), 0.4),
+            below("largest share of negative eigenvalues at a random start", largest(shares), 0.6),
+            near("negative eigenvalues per input dimension at width 10, mean", float(np.mean(counts)), 5.3, 0.7),
+            true("close to interpolation as many negative eigenvalues as E on the kernel of the Jacobian", all(equal_counts)),
+            near("lowest eigenvalue close to interpolation over that on the kernel, mean", float(np.mean(slopes)), 1.0, 0.06),
+            above("negative eigenvalues at residual 1 minus those at 1e-3", far - hessian_inertia(10, 20, 80, residual=1e-3).negative, 10),
+        ),
+        {"negative eigenvalues at residual 1": far},
+        note="The source's 'order of the input dimension' is (N/2) d at width N: half of all parameters.",
+    )  # fmt: skip
+
 
 # -- J35: saddles of tokens at beta = 0 ---------------------------------------------------------------------------------
 

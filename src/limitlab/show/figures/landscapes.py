@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from limitlab.laws.attention.single_cluster import SingleCluster
 from limitlab.laws.meanfield.cone import ConeFlow, cone_risk
 from limitlab.laws.meanfield.noisy import NoisyMeanField
+from limitlab.laws.networks.hessian import hessian_inertia, hessian_parts
 from limitlab.laws.networks.linear_network import LinearNetwork, crossing
 from limitlab.models.attention.engines import token_paths
 from limitlab.models.linear_network import linear_flow
@@ -140,9 +141,38 @@ def noisy_sgd(quick: bool = True) -> Figure:
     return figure
 
 
+def hessian_signs(quick: bool = True) -> Figure:
+    """Eigenvalues of a network's Hessian at a random start and at interpolation, and how many are negative near it."""
+    figure, (left, right) = new_figure(columns=2)
+    d, width, n = 10, 20, 80
+    for index, (found, words) in enumerate(
+        ((hessian_inertia(d, width, n, interpolate=False), "random start"), (hessian_inertia(d, width, n), "interpolation"))
+    ):
+        left.plot(np.arange(1, found.eigenvalues.size + 1), found.eigenvalues, color=COLOURS[index], label=words)
+    left.axvline(width * (d + 1) - n, color="0.4", linestyle=":", linewidth=1.5, label="$p-n$")
+    finish(left, "rank of the eigenvalue", "eigenvalue", f"$d={d}$, $N={width}$, $n={n}$, $p={width * (d + 1)}$")
+    left.set_yscale("symlog", linthresh=1e-2)
+    factors, seeds = np.geomspace(1e-4, 1, 9), range(2 if quick else 8)
+    counts = np.array(
+        [[hessian_inertia(d, width, n, seed=seed, residual=float(r)).negative for r in factors] for seed in seeds]
+    )
+    inside = []
+    for seed in seeds:
+        jacobian, bend = hessian_parts(d, width, n, True, seed, residual=1.0)
+        kernel = np.linalg.svd(jacobian)[2][n:]
+        inside.append(int(np.sum(np.linalg.eigvalsh(kernel @ bend @ kernel.T) < 0)))
+    simulation_points(
+        right, factors, counts.mean(axis=0), counts.std(axis=0, ddof=1) / np.sqrt(len(counts)), 0, "of the Hessian"
+    )
+    theory_line(right, factors, np.full(factors.size, np.mean(inside)), 1, "of $E$ on the kernel of $J$")
+    finish(right, "root mean square residual", "negative eigenvalues", "close to interpolation", xscale="log")
+    return figure
+
+
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "token-saddles": token_saddles,
     "linear-network": linear_network,
     "cone-flow": cone_flow,
     "noisy-sgd": noisy_sgd,
+    "hessian-inertia": hessian_signs,
 }
