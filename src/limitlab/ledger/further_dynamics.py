@@ -165,9 +165,10 @@ def several_directions(quick: bool) -> Outcome:
     sizes = (20, 40, 80, 160) if quick else (20, 80, 160, 320)
     gaps = {size: particle_gap(size, size) for size in sizes}
     law, start = started(40)
-    seen = law.replace(times=(1.0, 2.0, 4.0))
+    times = (1.0, 2.0, 4.0)
+    seen = law.replace(times=times)
     a, w = start(np.random.default_rng(1), 100)
-    flow, sgd = sgd_risks(a, w, seen.times, 0.3)
+    flow, sgd = sgd_risks(a, w, times, 0.3)
     limit = seen.theory().test_error.values
     staircase = law.replace(times=(1.0, 2.0)).theory().overlap.mean("particle").values
     still = MultiIndexFlow(second_layer=(1.0,), overlaps=((0.0, 0.0),), target=STAIRS[1:], hermite=HERMITE, times=(4.0,))

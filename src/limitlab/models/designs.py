@@ -213,7 +213,7 @@ def white(rng: np.random.Generator, shape: tuple[int, int], entries: Entries) ->
     >>> white(np.random.default_rng(0), (1, 3), "sign").tolist()
     [[1.0, 1.0, 1.0]]
     """
-    return 2.0 * rng.integers(0, 2, shape) - 1 if entries == "sign" else rng.standard_normal(shape)
+    return np.asarray(2.0 * rng.integers(0, 2, shape) - 1 if entries == "sign" else rng.standard_normal(shape))
 
 
 def draw_design(

@@ -37,7 +37,7 @@ def random_polynomial(
         if degree and c:
             tensor = math.sqrt(c / dimension) * rng.standard_normal((dimension,) * degree)
             orders = list(permutations(range(degree)))
-            tensors[degree] = sum(np.transpose(tensor, order) for order in orders) / len(orders)
+            tensors[degree] = np.mean([np.transpose(tensor, order) for order in orders], axis=0)
 
     def value(w: Floats) -> tuple[Floats, Floats]:
         energy, gradient = np.zeros(w.shape[1]), np.zeros_like(w)

@@ -46,7 +46,7 @@ class Inertia:
         >>> found.negative, found.zero, found.positive
         (1, 1, 1)
         """
-        values = np.linalg.eigvalsh(matrix)
+        values = np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
         negative, positive = int(np.sum(values < -FLAT)), int(np.sum(values > FLAT))
         return cls(negative, values.size - negative - positive, positive, values)
 

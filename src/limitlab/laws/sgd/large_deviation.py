@@ -153,7 +153,7 @@ class SgdLargeDeviation(Law):
         p, steps = tilt(self.deviation, time, self.noise_law), max(1, round(time * size))
         if math.isinf(p):
             return -math.inf
-        tilts = p * (1 - 1 / size) ** np.arange(steps - 1, -1, -1)
+        tilts = np.asarray(p * (1 - 1 / size) ** np.arange(steps - 1, -1, -1), dtype=np.float64)
         how = _gaussian_noise if self.noise_law == "gaussian" else _sign_noise
         return tilted_exit_probability(
             rng, 1 / size, self.deviation, tilts, how, log_moment(self.noise_law), self.paths

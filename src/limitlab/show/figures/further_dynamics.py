@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -45,7 +46,7 @@ def universality(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     law = FirstOrderDynamics(loss="tanh", sample_ratio=2.0, noise=0.3, signal_energy=2.0, step=0.5, steps=20, paths=4000)
     limit, draws, at = law.theory(), 10 if quick else 60, np.arange(0, 21, 4)
-    cases = {
+    cases: dict[str, dict[str, Any]] = {
         "Gaussian, spread": {},
         "signs, spread": dict(entries="sign"),
         "Gaussian, one coordinate": dict(target_spread=False),
