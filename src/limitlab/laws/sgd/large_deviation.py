@@ -28,6 +28,8 @@ NoiseLaw = Literal["gaussian", "sign"]
 NODES = 60
 """Of the Gauss-Legendre rule for the integral over time."""
 SOLVED = 1e-12
+FARTHEST = 1e15
+"""Tilts beyond this leave no noise: the path of signs that are all alike."""
 
 
 def log_moment(noise_law: NoiseLaw) -> Callable[[Array], Array]:
@@ -66,6 +68,8 @@ def tilt(deviation: float, time: float, noise_law: NoiseLaw) -> float:
     high = 1.0
     while gap(high) < 0:
         high *= 2
+        if high > FARTHEST:  # at the furthest path, to rounding
+            return math.inf
     return float(brentq(gap, 0.0, high, xtol=1e-14, rtol=1e-14))
 
 
@@ -77,7 +81,7 @@ def rate(deviation: float, time: float, noise_law: NoiseLaw) -> float:
     """
     p = tilt(deviation, time, noise_law)
     if math.isinf(p):
-        edge = noise_law == "sign" and math.isclose(deviation, -math.expm1(-time), rel_tol=1e-15)
+        edge = noise_law == "sign" and math.isclose(deviation, -math.expm1(-time), rel_tol=1e-12)
         return time * math.log(2) if edge else math.inf  # the furthest path of signs: all alike
     decay, weights = _rule(time)
     return p * deviation - float(weights @ log_moment(noise_law)(p * decay))
