@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import SpikedTensor, growth_exponents
-from limitlab.laws.sgd.growth import Point, fitted
+from limitlab.laws.sgd.growth import ALLOWED, GrowthExponents, Point, fitted
 from limitlab.ledger.sgd_steps import online_pca, phase_retrieval_fifth, student_inputs
 from references import reference
 
@@ -85,3 +85,15 @@ def test_refusals():
         fitted(lambda size: iter(()), (10,))
     with pytest.raises(AttributeError, match="norm_tenth"):
         _ = SpikedTensor().growth_exponents((10, 20), 100).norm_tenth
+
+
+@pytest.mark.parametrize(
+    ("name", "per_step"),
+    [("hessian_norm", 0.5), ("norm_eighth", 4.0), ("directional_fourth", 2.0), ("curvature_variance", 3.0)],
+)
+def test_every_condition_can_bind(name, per_step):
+    """delta^-1/2, delta^-4, delta^-2 and delta^-3 allow these multiples of the exponent of 1/delta."""
+    found = GrowthExponents({**dict.fromkeys(ALLOWED, -1.0), name: 6.0}, dict.fromkeys(ALLOWED, 0.0))
+    assert found.largest_step_exponent == pytest.approx(-6.0 / per_step)
+    assert found.localizable(-6.0 / per_step)
+    assert not found.localizable(-5.0 / per_step)
