@@ -77,7 +77,7 @@ def test_ends_and_monotonicity(found, log_ratio, noise):
     assert np.all(np.diff(flow["variance"]) >= -slack * max(1.0, flow["variance"][-1]))
     assert np.all(flow["bias"] >= 0)
     end = Ridge(ratio=ratio, ridge=0.0, noise=noise, eigenvalues=tuple(s), weights=tuple(w), signal_energy=tuple(b)).theory()
-    for name in EarlyStopping.observables:
+    for name in EarlyStopping().observed():
         np.testing.assert_allclose(flow[name][-1], end[name], rtol=1e-12, atol=1e-15, err_msg=name)
 
 
@@ -86,7 +86,7 @@ def test_ends_and_monotonicity(found, log_ratio, noise):
 def test_long_times_reach_the_least_norm_solution(found, ratio):
     s, w, b = np.array(found).T
     late, end = (risk(t, ratio, 0.5, s, w, b) for t in (1e6 / s.min(), np.inf))
-    for name in EarlyStopping.observables:
+    for name in EarlyStopping().observed():
         np.testing.assert_allclose(late[name], end[name], rtol=1e-8, atol=1e-8, err_msg=name)
 
 
@@ -94,7 +94,7 @@ def test_long_times_reach_the_least_norm_solution(found, ratio):
 def test_very_long_times_keep_their_digits(ratio):
     """The null space gives the trace of the resolvent a pole at zero; it must not cost digits as the time grows."""
     late, end = (risk(t, ratio, 0.5, **GROUPS) for t in (1e12, np.inf))
-    for name in EarlyStopping.observables:
+    for name in EarlyStopping().observed():
         np.testing.assert_allclose(late[name], end[name], rtol=1e-11, atol=1e-12, err_msg=name)
     assert max(late["accuracy"].values()) < 1e-10
 
@@ -147,7 +147,7 @@ def test_array_form_and_infinite_ratio():
     assert np.shape(grid["test_error"]) == (3, 2, 3)
     for i, ratio in enumerate((0.5, 2.0, np.inf)):
         one = law.replace(ratio=ratio, noise=0.5).theory()
-        for name in EarlyStopping.observables:
+        for name in EarlyStopping().observed():
             np.testing.assert_allclose(grid[name][i, 1], one[name], rtol=1e-11, atol=1e-14)
     np.testing.assert_allclose(grid["bias"][2], np.dot(GROUPS["eigenvalues"], GROUPS["signal_energy"]))
     assert EarlyStopping(times=2.0).theory().test_error.dims == ()
@@ -159,7 +159,7 @@ def test_many_groups():
     times = np.array([0.1, 1.0, 10.0])
     whole = risk(times, 1.3, 0.5, s, np.ones(60), np.ones(60) / 60)
     halves = risk(times, 1.3, 0.5, np.repeat(s, 2), np.ones(120), np.ones(120) / 120)
-    for name in EarlyStopping.observables:
+    for name in EarlyStopping().observed():
         np.testing.assert_allclose(whole[name], halves[name], rtol=1e-11)
 
 

@@ -19,6 +19,7 @@ RENAMED = [
     ("InterpolationTransition", "steps", "solver_steps"),
     ("InterpolationTransition", "ratio", "samples_per_weight"),
     ("AdiabaticGrowth", "ratio", "samples_per_weight"),
+    ("MiddleRegime", "ratio", "samples_per_weight"),
     ("ResidualFlow", "noise", "weight_noise"),
 ]
 

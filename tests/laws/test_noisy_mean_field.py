@@ -11,6 +11,7 @@ from limitlab.laws import NoisyMeanField, neuron_interaction
 from limitlab.laws.meanfield.free_energy import ErfNeurons, erf_path
 from limitlab.laws.meanfield.noisy import linear_path
 from limitlab.laws.meanfield.potentials import erf_slope
+from limitlab.models.noisy_sgd import regularised_risk
 from references import label, reference
 
 NAMES = ("risk", "free_energy", "mean", "second_moment")
@@ -212,3 +213,40 @@ def test_a_density_that_no_grid_resolves_is_refused():
 def test_bad_input(bad, words):
     with pytest.raises(ValueError, match=words):
         NoisyMeanField(**bad)
+
+
+SGD = [entry for entry in reference("further_dynamics", "noisy_sgd_excess") if "sgd_step" in entry["inputs"]]
+
+
+@pytest.mark.parametrize("entry", SGD, ids=label)
+def test_noisy_sgd_reference(entry):
+    given_, want = entry["inputs"], entry["outputs"]
+    teacher, penalty, beta = np.array(given_["teacher"]), given_["penalty"], given_["inverse_temperature"]
+    law = NoisyMeanField(
+        neuron="linear", dimension=3, inverse_temperature=beta, penalty=penalty, teacher=tuple(given_["teacher"])
+    )
+    assert float(law.theory().stationary_excess) == pytest.approx(want["limit"], abs=1e-12)
+    least = penalty * float(teacher @ teacher) / (1 + penalty)
+    for step, value in zip(given_["sgd_step"], want["measured"], strict=True):
+        runs = [
+            regularised_risk(np.random.default_rng(i), teacher, given_["N"], penalty, beta, step, 120.0) - least
+            for i in range(10)
+        ]
+        assert law.sgd_excess(step, given_["N"]) == pytest.approx(value, abs=entry["tolerance"])
+        assert np.mean(runs) == pytest.approx(law.sgd_excess(step, given_["N"]), abs=5 * np.std(runs, ddof=1) / 10**0.5)
+
+
+@pytest.mark.parametrize("entry", reference("further_dynamics", "noisy_sgd_excess")[:2], ids=label)
+def test_equipartition_for_every_number_of_neurons(entry):
+    law, want = NoisyMeanField(neuron="linear", **entry["inputs"]), entry["outputs"]["stationary_excess"]
+    assert float(law.theory().stationary_excess) == pytest.approx(want, abs=entry["tolerance"])
+    for neurons in (1, 3, 100):
+        assert law.sgd_excess(1e-9, neurons) == pytest.approx(want, rel=1e-7)
+
+
+def test_sgd_excess_refuses_steps_that_do_not_settle():
+    law = NoisyMeanField(neuron="linear", dimension=3, penalty=0.2)
+    with pytest.raises(ValueError, match=r"step = 0\.5"):
+        law.sgd_excess(0.5, 5)
+    with pytest.raises(ValueError, match="linear"):
+        NoisyMeanField(neuron="erf").sgd_excess(0.01, 5)

@@ -12,9 +12,9 @@ from limitlab.ledger.run import from_json, to_json
 
 IDS = (
     [f"L{i}" for i in range(1, 12)]
-    + [f"D{i}" for i in range(1, 11)]
-    + [f"J{i}" for i in range(1, 31)]
-    + [f"M{i}" for i in (*range(1, 9), 12, 13, 14)]
+    + [f"D{i}" for i in range(1, 15)]
+    + [f"J{i}" for i in range(1, 36)]
+    + [f"M{i}" for i in range(1, 15)]
     + [f"T{i}" for i in range(1, 12)]
 )
 

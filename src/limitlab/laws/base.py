@@ -281,8 +281,9 @@ class Law(BaseModel):
                 raise TypeError(
                     f"{type(self).__name__} gives {name!r}, which it does not declare among its observables or extras"
                 )
-            if metas[name].dims is not None:
-                out[name] = array
+            own = metas[name].dims
+            if own is not None:
+                out[name] = array[tuple(0 if self._single(dim) else slice(None) for dim in own)]
             elif metas[name].scalar:
                 out[name] = np.broadcast_to(array, wide + (1,) * len(lines)).reshape(lead)
             else:
@@ -290,6 +291,10 @@ class Law(BaseModel):
                 kept = full[(..., *(slice(None) if line.ndim else 0 for line in lines))]
                 out[name] = kept if lead else kept[0]
         return out
+
+    def _single(self, dimension: str) -> bool:
+        """Whether a dimension is a coordinate of one value, which has no axis."""
+        return np.ndim(self.coordinates().get(dimension, ())) == 0
 
     # -- validation -----------------------------------------------------------------------------------------------------
 

@@ -57,7 +57,14 @@ def package(
     data = {}
     for name, array in given.items():
         meta = metas[name]
-        own = dims[name] if dims is not None else meta.dims if meta.dims is not None else axes[: array.ndim]
+        if dims is not None:
+            own = dims[name]
+        else:
+            own = (
+                axes[: array.ndim]
+                if meta.dims is None
+                else [dim for dim in meta.dims if dim not in lines or lines[dim].ndim]
+            )
         error = {"numerical_error": errors[name]} if kind == "theory" and name in errors else {}
         data[name] = xr.Variable(own, array, dict(long_name=meta.long_name, symbol=meta.symbol) | error)
     result = xr.Dataset(data, coords={**lines, **(coords or {})})

@@ -12,9 +12,9 @@ averaged here in closed form, so that what remains random is X alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,6 +54,27 @@ def flow_filter(values: Array, time: ArrayLike) -> Filter:
     with np.errstate(invalid="ignore"):
         decay = np.where(values == 0, 0.0, np.asarray(time, dtype=float)[..., None] * values)
     return Filter(-np.expm1(-decay), np.exp(-decay))
+
+
+def penalised_filter(values: Array, times: ArrayLike, penalty: Callable[[float], Any], steps: int = 200) -> Filter:
+    """The filter of gradient flow from zero with a penalty that changes in time, at increasing times, by exponential steps.
+
+    In a step of length h the penalty is taken at its middle, and the flow is solved exactly.
+
+    >>> penalised_filter(np.array([0.0, 1.0]), [2.0], lambda t: 1.0).fit.round(6).tolist()
+    [[0.0, 0.490842]]
+    """
+    gains, gain, now = [], np.zeros_like(values), 0.0
+    for time in np.ravel(np.asarray(times, dtype=float)):
+        length = (float(time) - now) / steps
+        for k in range(steps if time > now else 0):
+            rate = values + float(penalty(now + (k + 0.5) * length))
+            still = np.where(rate > 0, rate, 1.0)
+            gain = gain * np.exp(-length * rate) + np.where(rate > 0, -np.expm1(-length * rate) / still, length)
+        now = float(time)
+        gains.append(gain)
+    fit = values * np.array(gains)
+    return Filter(fit, 1 - fit)
 
 
 def descent_filter(values: Array, steps: ArrayLike, step: float) -> Filter:
@@ -186,6 +207,15 @@ class Design:
         return vectors.T @ (np.repeat(weight, self.counts)[:, None] * vectors)
 
 
+def white(rng: np.random.Generator, shape: tuple[int, int], entries: Entries) -> Array:
+    """Independent entries of mean 0 and variance 1.
+
+    >>> white(np.random.default_rng(0), (1, 3), "sign").tolist()
+    [[1.0, 1.0, 1.0]]
+    """
+    return np.asarray(2.0 * rng.integers(0, 2, shape) - 1 if entries == "sign" else rng.standard_normal(shape))
+
+
 def draw_design(
     rng: np.random.Generator, samples: int, eigenvalues: ArrayLike, counts: Sequence[int], entries: Entries = "gaussian"
 ) -> Design:
@@ -194,9 +224,5 @@ def draw_design(
     >>> draw_design(np.random.default_rng(0), 3, [1.0, 4.0], [1, 1], "sign").X.tolist()
     [[1.0, 2.0], [1.0, -2.0], [-1.0, -2.0]]
     """
-    shape = (samples, int(np.sum(counts)))
-    if entries == "sign":
-        white = 2.0 * rng.integers(0, 2, shape) - 1
-    else:
-        white = rng.standard_normal(shape)
-    return Design(white * np.sqrt(np.repeat(np.asarray(eigenvalues, dtype=float), counts)), eigenvalues, counts)
+    rows = white(rng, (samples, int(np.sum(counts))), entries)
+    return Design(rows * np.sqrt(np.repeat(np.asarray(eigenvalues, dtype=float), counts)), eigenvalues, counts)

@@ -3,7 +3,7 @@
 Setting.  n tokens on the unit sphere of R^d with beta = 0: each is pulled to their mean, x_i' = P_{x_i} m, m = (x_1 + ... + x_n)/n.
 Limit.    t -> infinity at fixed n and d, from almost every start (here: independent uniform tokens).
 Result.   All tokens converge to one point: every overlap tends to 1, in the end like 1 - <x_i, x_j> ~ e^{-2t}
-          (docs/theory/attention.md, eq. 6: the flow climbs |m|^2 / 2, whose other critical points are saddles).
+          (docs/theory/attention.md, eq. 6: the flow climbs |m|^2 / 2, whose other critical points are strict saddles with known rates).
 Status.   Theorem (Geshkovski, Letrouit, Polyanskiy, Rigollet); the time it takes depends on the start.
 """
 
@@ -13,11 +13,37 @@ from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 
 __all__ = ["SingleCluster"]
+
+AT_REST = 1e-9
+"""Speed of a token below which given positions count as a critical point."""
+
+
+def pole_rates(tokens: int, at_pole: int, dimension: int) -> NDArray[np.float64]:
+    """Rates at k tokens at a pole and n - k at the other one, largest first: with M = |2k - n|/n they are 1, M, 0 and -M.
+
+    In each of the d - 1 directions across the axis the linearised flow of the displacements is e' = mean(e) -+ M e.
+
+    >>> pole_rates(5, 4, 2).round(12).tolist()
+    [1.0, 0.0, -0.6, -0.6, -0.6]
+    >>> pole_rates(3, 3, 2).tolist()  # one cluster: no positive rate
+    [0.0, -1.0, -1.0]
+    """
+    many = max(at_pole, tokens - at_pole)
+    few, mean = tokens - many, (2 * many - tokens) / tokens
+    line = [1.0, *[mean] * (few - 1), 0.0, *[-mean] * (many - 1)] if few else [0.0, *[-1.0] * (tokens - 1)]
+    return np.repeat(line, dimension - 1)
+
+
+def balanced_rates(positions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rates at tokens whose mean is 0, largest first: 1 minus the eigenvalues of their second moment, all others 0."""
+    n, d = positions.shape
+    moved = 1 - np.linalg.eigvalsh(positions.T @ positions / n)
+    return np.sort(np.concatenate([moved, np.zeros(n * (d - 1) - d)]))[::-1]
 
 
 class SingleCluster(Law):
@@ -86,3 +112,56 @@ class SingleCluster(Law):
         grams = self._grams(time, [self.draw(max(2, round(time)), seed) for seed in range(seeds)])
         smallest = grams.min(axis=(-2, -1))
         return float(np.mean(smallest > 1 - distance))
+
+    @staticmethod
+    def saddle_rates(
+        tokens: int | None = None,
+        at_pole: int | None = None,
+        dimension: int | None = None,
+        *,
+        positions: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Every rate of the linearised flow at a critical point, n(d-1) of them, largest first.
+
+        Critical points are `at_pole` of `tokens` at one pole and the others opposite, or tokens with mean 0. One cluster is the only one
+        without a positive rate: all others are strict saddles.
+
+        Parameters
+        ----------
+        tokens, at_pole, dimension
+            n, k and d of a critical point on an axis.
+        positions
+            Instead of these: the tokens of any critical point, one unit vector per row.
+
+        Examples
+        --------
+        >>> SingleCluster.saddle_rates(6, 4, 2).round(6).tolist()
+        [1.0, 0.333333, 0.0, -0.333333, -0.333333, -0.333333]
+        >>> SingleCluster.saddle_rates(positions=[[1, 0], [0, 1], [-1, 0], [0, -1]]).tolist()
+        [0.5, 0.5, 0.0, 0.0]
+        """
+        if positions is not None:
+            if not (tokens is at_pole is dimension is None):
+                raise ValueError("positions is not allowed together with tokens, at_pole and dimension: give one of the two")
+            return _rates_of(np.asarray(positions, dtype=float))
+        for name, value, least in (("tokens", tokens, 2), ("dimension", dimension, 2), ("at_pole", at_pole, 0)):
+            if value is None or value != int(value) or value < least:
+                raise ValueError(f"{name} = {value} is not allowed: must be a whole number of at least {least}")
+        if at_pole > tokens:  # type: ignore[operator]
+            raise ValueError(f"at_pole = {at_pole} is not allowed: must be at most tokens = {tokens}")
+        return pole_rates(tokens, at_pole, dimension)  # type: ignore[arg-type]
+
+
+def _rates_of(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rates at given positions, which have to be a critical point."""
+    if x.ndim != 2 or min(x.shape) < 2 or not np.allclose(np.linalg.norm(x, axis=1), 1, rtol=0, atol=AT_REST):
+        raise ValueError(f"positions of shape {x.shape} is not allowed: must be at least two unit vectors, one per row")
+    mean = x.mean(axis=0)
+    if np.linalg.norm(mean) < AT_REST:
+        return balanced_rates(x)
+    speed = float(np.abs(mean - (x @ mean)[:, None] * x).max())
+    if speed > AT_REST:
+        raise ValueError(
+            f"positions that move with speed {speed:.3g} is not allowed: must be a critical point, all tokens on one axis or with mean 0"
+        )
+    return pole_rates(len(x), int(np.sum(x @ mean > 0)), x.shape[1])

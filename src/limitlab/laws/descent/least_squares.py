@@ -134,7 +134,7 @@ class LeastSquaresDescent(Law):
         least=0,
     )
     inputs: tuple[tuple[float, ...], ...] | None = parameter(
-        None, "rows of a data set, in place of random inputs", symbol="X"
+        None, "inputs", note="rows of a data set, in place of random ones", symbol="X"
     )
     targets: tuple[float, ...] | None = parameter(None, "labels of the data set", symbol="y")
 

@@ -69,7 +69,7 @@ def descent_correlations(
     signal: ArrayLike = 1.0,
     start_norm: ArrayLike = 0.0,
     start_overlap: ArrayLike = 0.0,
-    ridge: float = 0.0,
+    ridge: ArrayLike = 0.0,
     sphere: bool = False,
     paths: int = 4000,
     seed: int = 0,
@@ -81,7 +81,7 @@ def descent_correlations(
     loss
         A `limitlab.laws.dmft.losses.Loss`; `losses.from_function` makes one from any function that JAX can differentiate.
     sample_ratio, step, steps, ridge
-        n/d, step size, number of steps, ridge penalty.
+        n/d, step size, number of steps, ridge penalty (one number, or one for every step).
     signal, start_norm, start_overlap
         |theta_*|^2, |theta_0|^2 and <theta_0, theta_*>; for several neurons or directions the matrices theta_*' theta_* (q x q),
         theta_0' theta_0 (m x m) and theta_0' theta_* (m x q).
@@ -100,7 +100,13 @@ def descent_correlations(
     truth, start = _square_matrix(signal), _square_matrix(start_norm)
     m, q = len(start), len(truth)
     kernels = DescentKernels(
-        start, np.reshape(start_overlap, (m, q)).astype(float), truth, step, step / sample_ratio, ridge, steps
+        start,
+        np.reshape(start_overlap, (m, q)).astype(float),
+        truth,
+        step,
+        step / sample_ratio,
+        np.broadcast_to(np.asarray(ridge, dtype=float), steps),
+        steps,
     )
     z = whitened_paths(np.random.default_rng(np.random.SeedSequence([seed, 77])), paths, 1 + q + m * (steps + 1))
     sampled = Paths(as_vector(loss), z, kernels)
@@ -131,7 +137,7 @@ class DescentKernels:
     """Two-time functions as block matrices (block row k: neurons after k steps) and their step forward."""
 
     def __init__(
-        self, start: Floats, overlap: Floats, signal: Floats, step: float, rate: float, ridge: float, steps: int
+        self, start: Floats, overlap: Floats, signal: Floats, step: float, rate: float, ridge: Floats, steps: int
     ) -> None:
         self.width, self.steps, self.signal = len(start), steps, signal
         self.step, self.rate, self.ridge = step, rate, ridge
@@ -157,7 +163,7 @@ class DescentKernels:
         now, new, known = self.at(k), self.at(k + 1), self.until(k + 1)
         identity = np.eye(self.width)
         memory = -self.step * self.response_loss[now, known]
-        memory[:, now] += (1 - self.step * self.ridge) * identity
+        memory[:, now] += (1 - self.step * self.ridge[k]) * identity
         toward, kick = -self.step * self.response_star[now], self.step * self.rate * self.force[now, known]
 
         response = memory @ self.response_theta[known, known]

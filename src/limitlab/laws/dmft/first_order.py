@@ -1,7 +1,9 @@
 """Gradient descent on any smooth loss: the general dynamical mean-field theory, without Gaussian approximation.
 
-Setting.  x ~ N(0, I_d); n samples with loss L(theta' x; <theta_*, x>, e), theta in R^{d x m}, e standard Gaussian; theta_{k+1} =
-          theta_k - step (ridge theta_k + (1/n) sum grad L): linear models, single neurons, networks of m neurons with a fixed second layer.
+Setting.  x ~ N(0, I_d), or with other independent entries where theta_* is spread over all coordinates; n samples with loss
+          L(theta' x; <theta_*, x>, e), theta in R^{d x m}, e standard Gaussian; theta_{k+1} = theta_k - step (ridge theta_k +
+          (1/n) sum grad L), where the ridge may change from step to step (`penalty`): linear models, single neurons, networks of m neurons
+          with a fixed second layer.
 Limit.    n, d -> infinity with n/d -> delta (`sample_ratio`), at a fixed number of steps and neurons.
 Result.   A process in R^m for the rows of theta and one for the predictions, coupled through m x m correlations and responses
           (docs/theory/first_order.md, eqs. 1 to 6; `limitlab.laws.dmft.descent`). It is written for discrete time, in which it is exact
@@ -25,6 +27,8 @@ from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.dmft.descent import descent_correlations, whitened_paths
 from limitlab.laws.dmft.losses import LOSSES, Loss, as_vector, committee
 from limitlab.models.activations import Activation
+from limitlab.models.designs import Entries, white
+from limitlab.models.schedules import Schedule
 
 __all__ = ["FirstOrderDynamics"]
 
@@ -63,7 +67,7 @@ class FirstOrderDynamics(Law):
     status = "derived"  # a theorem for the square loss
     regime = "n, d -> infinity at fixed n/d, step size, number of steps and number of neurons"
     assumptions = (
-        "Gaussian inputs",
+        "inputs with independent sub-Gaussian entries; unless they are Gaussian, coefficients spread over all coordinates",
         "smooth loss; with a second derivative that is bounded in all arguments (the square loss) it is a theorem",
         "full-batch gradient descent",
         "networks: fixed and equal second-layer weights, exchangeable start",
@@ -99,6 +103,12 @@ class FirstOrderDynamics(Law):
         0.0, "overlap at the start", note="inner product of every neuron with the truth", symbol="m_0"
     )
     ridge: float = parameter(0.0, "ridge penalty", symbol=r"\lambda", least=0)
+    penalty: Schedule | None = parameter(
+        None,
+        "penalty on the squared norm of the weights",
+        note="half of it, beside the ridge: a number, pairs (time, value) or a function of the time step * steps",
+        symbol=r"\Lambda_t",
+    )
     width: int = parameter(1, "number of neurons", note="above 1 only with loss = 'committee'", symbol="m", least=1, most=16)
     start_correlation: float | None = parameter(
         None,
@@ -112,6 +122,13 @@ class FirstOrderDynamics(Law):
     )
     second_layer: float = parameter(1.0, "second-layer weight", note="of a committee", symbol="a")
     sphere: bool = parameter(False, "whether every neuron is put back to its norm at the start after each step")
+    entries: Entries = parameter("gaussian", "law of the independent entries of the inputs", symbol="z", kind="experiment")
+    target_spread: bool = parameter(
+        True,
+        "whether the coefficients behind the labels are spread over all coordinates",
+        note="False: on one coordinate, where inputs that are not Gaussian have another limit",
+        kind="experiment",
+    )
     paths: int = parameter(
         16000,
         "sampled paths of the prediction process",
@@ -128,7 +145,7 @@ class FirstOrderDynamics(Law):
 
     @classmethod
     def check_points(cls) -> list[Self]:
-        """Every loss from a start that is neither zero nor aligned, with a penalty; two neurons; the sphere."""
+        """Every loss from a start that is neither zero nor aligned, with a penalty; inputs of signs; two neurons; the sphere."""
         return [
             cls(
                 loss="square",
@@ -143,6 +160,7 @@ class FirstOrderDynamics(Law):
             ),
             cls(
                 loss="tanh",
+                entries="sign",
                 ridge=0.15,
                 sample_ratio=2.5,
                 noise=0.4,
@@ -245,6 +263,18 @@ class FirstOrderDynamics(Law):
         c = self.correlation_at_start
         return c + (self.start_norm - c) * np.eye(self.width)
 
+    def ridges(self) -> Floats:
+        """Penalty at every step: the ridge, and what changes in time.
+
+        >>> FirstOrderDynamics(loss="square", ridge=0.1, penalty=[(0, 1.0), (1, 0.0)], step=0.5, steps=2).ridges().tolist()
+        [1.1, 0.6, 0.1]
+        """
+        return (
+            self.ridge
+            + (0.0 if self.penalty is None else self.penalty(self.step * np.arange(self.steps + 1)))
+            + np.zeros(self.steps + 1)
+        )
+
     def coordinates(self) -> dict[str, Any]:
         """The number of steps done."""
         return {"time": np.arange(self.steps + 1)}
@@ -264,17 +294,25 @@ class FirstOrderDynamics(Law):
         if size <= self.width:
             raise ValueError(f"size = {size} is not allowed: must be at least width + 1 = {self.width + 1}")
         loss = as_vector(self.smooth_loss())
-        frame, _ = np.linalg.qr(rng.standard_normal((size, self.width + 1)))
+        axes = rng.standard_normal((size, self.width + 1))
+        if not self.target_spread:
+            axes[:, 0] = np.arange(size) == 0
+        frame, _ = np.linalg.qr(axes)
         truth = np.sqrt(self.signal_energy) * frame[:, :1]
         along = self.start_overlap / self.signal_energy
         theta = along * truth + frame[:, 1:] @ _root(self.start_gram() - along**2 * self.signal_energy)
-        x, e = rng.standard_normal((n, size)), rng.standard_normal(n)
-        fresh, target = whitened_paths(rng, FRESH, self.width + 2), (x @ truth).T
+        x, e = white(rng, (n, size), self.entries), rng.standard_normal(n)
+        if self.entries == "gaussian":
+            fresh = whitened_paths(rng, FRESH, self.width + 2)
+        else:  # all coordinates count
+            fresh = np.concatenate([rng.standard_normal((FRESH, 1)), white(rng, (FRESH, size), self.entries)], axis=1)
+        target = (x @ truth).T
         track = []
-        for _ in range(self.steps + 1):
+        ridges = self.ridges()
+        for k in range(self.steps + 1):
             r = (x @ theta).T
             track.append((float(loss.error(r, target, e).mean()), *self._measured(loss, theta, truth, fresh)))
-            theta = theta - self.step * (self.ridge * theta + x.T @ loss.first(r, target, e).T / n)
+            theta = theta - self.step * (ridges[k] * theta + x.T @ loss.first(r, target, e).T / n)
             if self.sphere:
                 theta = np.sqrt(self.start_norm) * theta / np.linalg.norm(theta, axis=0)
         return dict(zip(self.observed(), np.array(track).T, strict=True))
@@ -282,6 +320,9 @@ class FirstOrderDynamics(Law):
     def _measured(self, loss: Loss, theta: Floats, truth: Floats, fresh: Floats) -> tuple[float, float, float, float]:
         """Test error, norm, overlap and correlation of the parameters."""
         gram, overlap = theta.T @ theta, theta.T @ truth
+        if self.entries != "gaussian":
+            error = loss.error((fresh[:, 1:] @ theta).T, (fresh[:, 1:] @ truth).T, fresh[:, 0])
+            return float(error.mean()), *_averages(gram, overlap)
         along = overlap / self.signal_energy
         r = (
             fresh[:, 2:] @ _root(gram - along @ along.T * self.signal_energy)
@@ -317,7 +358,7 @@ def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
             signal=law.signal_energy,
             start_norm=law.start_gram(),
             start_overlap=np.full((m, 1), law.start_overlap),
-            ridge=law.ridge,
+            ridge=law.ridges()[:-1],
             sphere=law.sphere,
             paths=2 * (m * (law.steps + 1) + 3) if loss.linear else law.paths,
             seed=replicate,

@@ -29,8 +29,8 @@ class TwoLayerStart(Law):
     )
     target: tuple[float, ...] | None = parameter(
         None,
-        "coefficients of phihat(v) = E sigma phi from degree 0",
-        note="None with a kernel: pure noise",
+        "target by its coefficients",
+        note="of phihat(v) = E sigma phi from degree 0; None with a kernel: pure noise",
         symbol=r"\hat\varphi",
     )
     target_norm: float | None = parameter(

@@ -92,6 +92,21 @@ def particle_flow(
     array([0.6, 0.8])
     """
     m, k = v.shape
+    states = particle_states(kernels, phihat, phihat_gradient, a, v, times, tolerance=1e-9).states
+    return states[:, :m], states[:, m:].reshape(-1, m, k)
+
+
+def particle_states(
+    kernels: Kernels,
+    phihat: Callable[[Floats], Floats],
+    phihat_gradient: Callable[[Floats], Floats],
+    a: Floats,
+    v: Floats,
+    times: Floats,
+    tolerance: float,
+) -> Trajectory:
+    """The states (a, v) of `particle_flow` as flat rows, with their errors."""
+    m, k = v.shape
 
     def velocity(_: float, state: Floats) -> Floats:
         a, v = state[:m], state[m:].reshape(m, k)
@@ -100,8 +115,7 @@ def particle_flow(
         dv = a[:, None] * (pull - np.sum(pull * v, axis=1, keepdims=True) * v)
         return np.concatenate([phihat(v) - kernels.h(gram) @ a / m, dv.ravel()])
 
-    states = integrate(velocity, np.concatenate([a, v.ravel()]), times, tolerance=1e-9).states
-    return states[:, :m], states[:, m:].reshape(-1, m, k)
+    return integrate(velocity, np.concatenate([a, v.ravel()]), times, tolerance)
 
 
 class _Population(TwoLayerStart):

@@ -5,11 +5,12 @@ Section "Pure noise" of docs/theory/interpolation.md.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import model_validator
 
 from limitlab.laws import Law, parameter
+from limitlab.laws.base import Status
 from limitlab.laws.dmft.aging import Reduced
 from limitlab.models.activations import Activation
 from limitlab.models.two_layer.kernels import kernels_of
@@ -18,7 +19,7 @@ from limitlab.models.two_layer.kernels import kernels_of
 class PureNoise(Law):
     """Parameters of pure-noise training in the limit of large width."""
 
-    status = "conjecture"
+    status: ClassVar[Status] = "conjecture"
     references = ("montanari2025dynamical",)
 
     former_names = {"ratio": "samples_per_weight"}

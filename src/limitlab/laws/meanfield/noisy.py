@@ -90,7 +90,13 @@ class NoisyMeanField(Law):
         20.0, "inverse temperature of the noise", symbol=r"\beta", above=0, most=1e4, scale="log"
     )
     penalty: float = parameter(
-        0.1, "penalty on the squared norm of every neuron", symbol=r"\lambda", above=0, most=100, scale="log"
+        0.1,
+        "penalty on the squared norm of the weights",
+        note="of every neuron",
+        symbol=r"\lambda",
+        above=0,
+        most=100,
+        scale="log",
     )
     teacher: float | tuple[float, ...] = parameter(
         2.0,
@@ -197,6 +203,28 @@ class NoisyMeanField(Law):
         """
         name = "erf" if self.neuron == "erf" else "identity"
         return neuron_interaction(np.asarray(a, dtype=float)[..., None], np.asarray(b, dtype=float)[..., None], name)
+
+    def sgd_excess(self, step: float, neurons: int) -> float:
+        """Excess at rest of the same training by one-pass SGD: N linear neurons, one sample and one Gaussian kick per step, eq. (15a).
+
+        Exact for every step below `step` where it settles; it tends to `stationary_excess` as the step goes to 0, whatever N.
+
+        >>> law = NoisyMeanField(neuron="linear", dimension=3, inverse_temperature=20.0, penalty=0.2, teacher=(1.0, -0.5, 0.5))
+        >>> [round(law.sgd_excess(step, 20), 4) for step in (0.02, 0.005, 1e-9)]
+        [0.0793, 0.076, 0.075]
+        """
+        if self.neuron != "linear":
+            raise ValueError(f"neuron = {self.neuron!r} is not allowed here: only linear neurons have a closed form")
+        d, beta, lam = self.dimension, self.inverse_temperature, self.penalty
+        longest = (1 + lam) / (d + 2 + 2 * lam + lam**2)
+        if not 0 < step < longest or neurons < 1:
+            raise ValueError(
+                f"step = {step:g}, neurons = {neurons} is not allowed: step must be above 0 and below {longest:.4g}, neurons at least 1"
+            )
+        offset = (lam * self._strength() / (1 + lam)) ** 2  # squared distance of the minimum from the teacher
+        centre = (2 * step * (d + 1) * offset + d / (beta * neurons)) / (2 * (1 + lam) - 2 * step * (1 + lam) / longest)
+        spread = d / beta * (1 - 1 / neurons) / (2 * lam * (1 - step * lam))
+        return (1 + lam) * centre + lam * spread
 
     def density(self, theta: ArrayLike, time: float) -> Array:
         """The density of the weight along the teacher at one time (`inf`: at rest), at the given points.

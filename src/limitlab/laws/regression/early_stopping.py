@@ -1,7 +1,8 @@
 """Least squares by gradient descent, stopped early.
 
 Setting.  The linear model of `Ridge`; the estimator follows db/dt = -(1/n) X'(Xb - y) from b = 0 and stops at time t. (A
-          loss |y - Xb|^2 / n without the factor 1/2 runs twice as fast.) With `step` > 0 it takes t / step steps of descent.
+          loss |y - Xb|^2 / n without the factor 1/2 runs twice as fast.) With `step` > 0 it takes t / step steps of descent. With a
+          `penalty` Lambda_t it follows db/dt = -Lambda_t b - (1/n) X'(Xb - y) (`limitlab.laws.regression.penalised_flow`).
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`); t fixed.
 Result.   The estimator leaves a share g(x) = e^{-tx}, or (1 - step x)^(t / step), of every eigendirection of S = X'X/n. With
           R(z) = (S - z)^-1, the effective ridge kappa(z) of z = -kappa (1 - df1), u_k(z) = kappa / (s_k + kappa), a_k = 1 - u_k
@@ -31,8 +32,10 @@ from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.regression import ridge
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
+from limitlab.laws.regression.penalised_flow import penalised_risk
 from limitlab.laws.results import ROUNDING
-from limitlab.models.designs import descent_filter, flow_filter
+from limitlab.models.designs import descent_filter, flow_filter, penalised_filter
+from limitlab.models.schedules import Schedule
 from limitlab.numerics.contours import CIRCLE_NODES, PARABOLA_NODES, Contour, circle, descent_parabola, parabola
 from limitlab.numerics.equivalents import effective_ridge, learned, rank_gap, resolvent_ridge, right_edge, unlearned
 
@@ -290,13 +293,19 @@ class EarlyStopping(LinearModel):
         "rubio2011spectral",
         "dobriban2018high",
     )
-    observables = ("bias", "variance", "excess_risk", "test_error", "train_error")
+    observables = ("bias", "variance", "excess_risk", "test_error", "train_error", "overlap")
     former_names = {**LinearModel.former_names, "time": "times"}
 
     times: float | tuple[float, ...] = parameter(
         1.0, "times", note="training time", symbol="t", kind="coordinate", least=0, scale="log", infinite=True
     )
     step: float = parameter(0.0, "step size of the algorithm", note="0 is gradient flow", symbol=r"\eta", least=0)
+    penalty: Schedule | None = parameter(
+        None,
+        "penalty on the squared norm of the weights",
+        note="half of it, as a number, pairs (time, value) or a function of time; with one group of eigenvalues and step 0",
+        symbol=r"\Lambda_t",
+    )
     refinement: int = parameter(1, "refinement of the numerical grids", kind="solver", least=1, most=4, finer=2)
 
     @classmethod
@@ -312,7 +321,36 @@ class EarlyStopping(LinearModel):
                 times=(0.5, 2.0, 8.0),
             ),
             cls(ratio=1.7, noise=0.4, step=0.1, times=(0.5, 2.0), eigenvalues=(1.5,), signal_energy=(1.3,)),
+            cls(
+                ratio=1.4,
+                noise=0.6,
+                times=(0.5, 1.5, 4.0),
+                eigenvalues=(1.2,),
+                signal_energy=(0.8,),
+                penalty=((0.0, 1.2), (1.0, 0.4), (3.0, 0.1)),
+            ),
         ]
+
+    def observed(self) -> tuple[str, ...]:
+        """The overlap belongs to a penalty that changes in time."""
+        names = tuple(type(self).observables)
+        return names if self.penalty is not None else names[:-1]
+
+    @model_validator(mode="after")
+    def _simple_enough_for_a_penalty(self) -> Self:
+        if self.penalty is not None:
+            for name, wrong in (
+                ("step", self.step > 0),
+                ("eigenvalues", len(self.eigenvalues) > 1),
+                ("ratio", math.isinf(self.ratio)),
+                ("times", bool(np.isinf(self.times).any())),
+            ):
+                if wrong:
+                    raise ValueError(
+                        f"{name} = {getattr(self, name)} is not allowed with a penalty: must be gradient flow (step 0) on one group of "
+                        "eigenvalues, at finite ratio and times"
+                    )
+        return self
 
     @model_validator(mode="after")
     def _short_enough_step(self) -> Self:
@@ -329,6 +367,9 @@ class EarlyStopping(LinearModel):
 
     def predicted(self, times: Array, ratio: Array, noise: Array) -> Values:
         """The limit at every time, over a grid of ratios and noise levels."""
+        if self.penalty is not None:
+            scales = (self.eigenvalues[0], self.signal_energy[0])
+            return penalised_risk(times, ratio, noise, *scales, self.penalty, self.refinement)
         population = (self.eigenvalues, self.shares, self.signal_energy)
         return risk(times, ratio, noise, *population, self.step, self.refinement)
 
@@ -338,17 +379,20 @@ class EarlyStopping(LinearModel):
         if self.step:
             with np.errstate(invalid="ignore"):
                 chosen = descent_filter(design.values, np.round(times / self.step), self.step)
+        elif self.penalty is not None:
+            chosen = penalised_filter(design.values, times, self.penalty)
         else:
             chosen = flow_filter(design.values, times)
         bias, variance = design.bias(chosen, self.signal_energy), tau2 * design.variance(chosen, 1.0)
         quiet, loud = (design.train_error(chosen, self.signal_energy, level) for level in (0.0, 1.0))
-        return dict(
+        found = dict(
             bias=bias,
             variance=variance,
             excess_risk=bias + variance,
             test_error=bias + variance + tau2,
             train_error=quiet + tau2 * (loud - quiet),
         )
+        return found if self.penalty is None else {**found, "overlap": design.overlap(chosen, self.signal_energy)}
 
     def longest_step(self) -> float:
         """One over the largest eigenvalue of the data: the longest step that this law takes.
@@ -366,6 +410,8 @@ class EarlyStopping(LinearModel):
         """
         if math.isinf(self.ratio):
             raise ValueError("ratio = inf is not allowed here: no stopping time changes the test error")
+        if self.penalty is not None:
+            raise ValueError("penalty is not allowed here: the flow has no end at which to look")
         values = np.asarray(self.eigenvalues)
         low, high = 1e-3 / float(right_edge(values, self.ratio * self.shares)), 1e7 / float(values[values > 0].min())
         ends = {end: float(self.replace(times=end).evaluate()["excess_risk"]) for end in (0.0, math.inf)}

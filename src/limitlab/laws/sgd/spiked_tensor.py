@@ -2,6 +2,7 @@
 
 Setting.  Y = lambda v^(k) + W with independent standard Gaussian entries, |v| = 1, loss |Y - x^(k)|^2, x <- x - (c/N) grad L.
 Limit.    N -> infinity at fixed c (`step`), in the time t = (c/N) * steps; m = <x, v>, q = |x|^2 - m^2, R^2 = m^2 + q.
+          Steps shorter than 1/N have the limit c = 0, the flow of the population loss, with a gap of the order of step times dimension.
 Result.   dm/dt = 2k m (lambda m^{k-2} - R^{2k-2}),     dq/dt = -4k R^{2k-2} (q - c).                                     (1)
           Close to m = 0, u = sqrt(N) m: du = 2k u (lambda 1{k=2} - q^{k-1}) dt + 2 sqrt(k c q^{k-1}) dB.                    (2)
 Status.   Theorem (Ben Arous, Gheissari, Jagannath 2022), with the corrections listed on the page.
@@ -10,12 +11,14 @@ Status.   Theorem (Ben Arous, Gheissari, Jagannath 2022), with the corrections l
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.sgd.growth import SIZES, GrowthExponents, Point, fitted
 from limitlab.numerics.ode import Trajectory, integrate
 
 __all__ = ["SpikedTensor", "SpikedTensorDiffusion"]
@@ -64,6 +67,8 @@ def positive_roots(order: int, snr: float, step: float) -> list[float]:
     """
     if order == 2:
         return [math.sqrt(snr - step)] if snr > step else []
+    if step == 0:  # the lower root has gone to the equator
+        return [snr ** (1 / order)] if snr > 0 else []
     top = math.sqrt((order - 2) * step / order)  # where the two roots meet
     threshold = critical_snr(order, step)
     if abs(snr - threshold) <= 1e-14 * threshold:
@@ -123,9 +128,13 @@ class _Spiked(Law):
         1e-12, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
     )
 
+    def step_at(self, size: int) -> float:
+        """Step times the dimension of an experiment; where the law's is 0 it is 1/N, for a gap of that order to the limit."""
+        return self.step or 1 / size
+
     def samples(self, times: Array, size: int) -> NDArray[np.int64]:
         """Number of steps at each of the times, in dimension `size`."""
-        return np.round(times * size / self.step).astype(np.int64)
+        return np.round(times * size / self.step_at(size)).astype(np.int64)
 
 
 class SpikedTensor(_Spiked):
@@ -145,6 +154,13 @@ class SpikedTensor(_Spiked):
     default_sizes = (400, 800, 1600)
     default_seeds = 40
 
+    step: float = parameter(
+        1.0,
+        "step size of the algorithm",
+        note="times the dimension; 0: steps far below 1/N, the population flow (experiments take N^-2)",
+        symbol=r"c_\delta",
+        least=0,
+    )
     start_overlap: float = parameter(0.5, "overlap at the start", symbol="m(0)")
     start_residual: float = parameter(1.0, "squared length outside the signal at the start", symbol="q(0)", least=0)
 
@@ -177,11 +193,37 @@ class SpikedTensor(_Spiked):
         from limitlab.models.spiked_chain import spiked_path
 
         size, start = checked_dimension(draw.size), (self.start_overlap, self.start_residual)
-        return np.asarray(spiked_path(draw.rng, self.order, self.snr, self.step, size, *start, self.samples(times, size)))
+        counts = self.samples(times, size)
+        return np.asarray(spiked_path(draw.rng, self.order, self.snr, self.step_at(size), size, *start, counts))
 
     def critical_snr(self) -> float:
         """The signal strength from which SGD can stay aligned; for order 2 also the one from which m = 0 repels."""
         return critical_snr(self.order, self.step)
+
+    def growth_exponents(
+        self, sizes: Sequence[int] = SIZES, samples: int = 4000, overlaps: Sequence[float] = (0.0, 0.5, 0.9), seed: int = 0
+    ) -> GrowthExponents:
+        """Growth of the noise's moments for the statistics m and q: which steps have this law as their limit.
+
+        Measured on draws of the noise (3) at unit weights with the given overlaps.
+
+        >>> found = SpikedTensor(order=2).growth_exponents(sizes=(50, 100, 200), samples=1000)
+        >>> abs(found.largest_step_exponent + 1) < 0.1, found.localizable(-1.0), found.localizable(-0.8)
+        (True, True, False)
+        """
+        rng = np.random.default_rng(seed)
+
+        def at(size: int) -> Iterator[Point]:
+            signal = np.eye(size)[0]
+            for m in overlaps:
+                x = m * signal + math.sqrt(1 - m * m) * np.eye(size)[1]
+                own, radial = rng.standard_normal((samples, size)), rng.standard_normal((samples, 1))
+                k = self.order
+                noise = 2 * math.sqrt(k) * own + 2 * math.sqrt(k * (k - 1)) * radial * x  # eq. (3) at R = 1
+                across = np.diag(2 * (1 - signal))
+                yield Point(noise, np.stack([signal, across @ x]), np.stack([np.zeros_like(across), across]))
+
+        return fitted(at, sizes)
 
     def fixed_points(self) -> list[FixedPoint]:
         """Points of rest with q = step: the equator, then the others (for even orders both signs).

@@ -1,0 +1,195 @@
+"""Wide two-layer networks that learn a target of several directions: mean-field particles.
+
+Setting.  f(x) = (1/m) sum_i a_i sigma(<w_i, x>), unit w_i in R^d, x ~ N(0, I_d), y = phi(<u_1, x>, ..., <u_k, x>) + tau * noise,
+          unlimited samples.
+Limit.    m, d -> infinity in population time; v_i in R^k are the overlaps of w_i with the k directions.
+Result.   Particles (a_i, v_i) (docs/theory/two_layer_dynamics.md, eq. 13): with sigma = sum c_l h_l, h(q) = sum c_l^2 q^l and
+          phihat(v) = E sigma phi,
+
+              a_i' = phihat(v_i) - (1/m) sum_j a_j h(<v_i, v_j>),
+              v_i' = a_i (I - v_i v_i')(grad phihat(v_i) - (1/m) sum_j a_j h'(<v_i, v_j>) v_j),
+
+          where <v_i, v_i> is |v_i|^2, not 1: a neuron does not see itself in the limit. A network of m neurons is off by about 1/m.
+Status.   Theorem for the mean-field limit on bounded times (Mei, Montanari, Nguyen 2018); the rate is measured.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+from scipy.special import factorial
+
+from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws.dmft.population import particle_states
+from limitlab.models.two_layer.kernels import Kernels
+
+__all__ = ["MultiIndexFlow"]
+
+Floats = NDArray[np.float64]
+Target = tuple[tuple[tuple[int, ...], float], ...]
+
+
+class MultiIndexFlow(Law):
+    """How do the neurons of a wide two-layer network find the directions that a target depends on?
+
+    Examples
+    --------
+    >>> law = MultiIndexFlow(hermite=(0, 0.7, 0.5), target=(((1, 0), 1.0), ((1, 1), 1.0)), second_layer=(1.0,), overlaps=((0.3, 0.0),),
+    ...                      times=(0.0, 1.0, 4.0))
+    >>> law.theory().overlap.values[:, 0].round(3).tolist()  # the second direction is found after the first
+    [[0.3, 0.0], [0.637, 0.246], [0.771, 0.42]]
+    """
+
+    status = "theorem"
+    regime = "m, d -> infinity on bounded population times"
+    assumptions = (
+        "Gaussian inputs, unit first-layer weights",
+        "unlimited samples",
+        "neurons that are random outside the directions of the target",
+    )
+    references = ("mei2018mean", "montanari2025dynamical")
+    observables = {
+        "test_error": observable(dims=("time",)),
+        "second_layer": observable(dims=("time", "particle")),
+        "overlap": observable(dims=("time", "particle", "index")),
+    }
+    size_meaning = "number of neurons m in as many dimensions, shared equally by the particles"
+    finite_size_rate = (0.8, 1.2)  # 1/m and its next orders, which draws without sampling noise resolve
+    default_sizes = (24, 48, 96)
+    default_seeds = 12
+
+    hermite: tuple[float, ...] = parameter(
+        (0.0, 0.7, 0.5, 0.3),
+        "coefficients of the activation in orthonormal Hermite polynomials",
+        note="from degree 0",
+        symbol="c_l",
+    )
+    target: Target = parameter(
+        (((1, 0), 1.0), ((1, 1), 1.0)),
+        "target by its coefficients",
+        note="pairs ((degree per index), coefficient) of products of orthonormal Hermite polynomials",
+        symbol=r"\varphi",
+    )
+    second_layer: float | tuple[float, ...] = parameter(
+        (1.0, 0.8, 1.2), "second-layer weight", note="of every particle at the start", symbol="a_i(0)"
+    )
+    overlaps: tuple[tuple[float, ...], ...] = parameter(
+        ((0.3, 0.0), (0.2, 0.1), (0.4, -0.1)),
+        "overlaps with the directions of the target at the start",
+        note="one row per particle, inside the unit ball",
+        symbol="v_i(0)",
+        least=-1,
+        most=1,
+    )
+    noise: float = parameter(0.0, "standard deviation of the label noise", symbol=r"\tau", least=0)
+    times: float | tuple[float, ...] = parameter(
+        (0.5, 1.0, 2.0, 4.0), "times", note="of the population", symbol=r"\hat t", kind="coordinate", least=0
+    )
+    tolerance: float = parameter(
+        1e-10, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        widths = {len(row) for row in self.overlaps}
+        if not self.overlaps or len(widths) != 1 or max(float(np.sum(np.square(row))) for row in self.overlaps) > 1:
+            raise ValueError(f"overlaps = {self.overlaps} is not allowed: must be rows of equal length inside the unit ball")
+        if isinstance(self.second_layer, tuple) and len(self.second_layer) != len(self.overlaps):
+            raise ValueError(
+                f"second_layer = {self.second_layer} is not allowed: must be one number, or one per row of overlaps"
+            )
+        index = widths.pop()
+        if not self.target or any(len(degrees) != index or min(degrees) < 0 for degrees, _ in self.target):
+            raise ValueError(f"target = {self.target} is not allowed: every term must have {index} degrees of at least 0")
+        return self
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Three particles that differ, terms of degree one to three, noise."""
+        return [
+            cls(
+                hermite=(0.2, 0.7, 0.5, 0.3),
+                target=(((1, 0), 0.9), ((1, 1), 0.8), ((2, 1), 0.5)),
+                noise=0.4,
+                times=(0.5, 1.5, 3.0),
+            )
+        ]
+
+    def kernels(self) -> Kernels:
+        """h, and the squared norm of the target."""
+        return Kernels(tuple(c * c for c in self.hermite), (), sum(weight**2 for _, weight in self.target))
+
+    def start(self) -> tuple[Floats, Floats]:
+        """a and v of the particles at the start."""
+        return np.broadcast_to(np.asarray(self.second_layer, dtype=float), len(self.overlaps)), np.array(self.overlaps)
+
+    def phihat(self, v: Floats) -> Floats:
+        """E sigma(<w, x>) phi(x) for rows of overlaps: c_l sqrt(l! / prod l_j!) prod v_j^{l_j} for every term of total degree l.
+
+        >>> MultiIndexFlow().phihat(np.array([[0.4, 0.2]])).round(6).tolist()
+        [0.336569]
+        """
+        terms = [scale * np.prod(v**degrees, axis=1) for scale, degrees in self._terms()]
+        return np.asarray(np.sum(terms, axis=0))
+
+    def phihat_gradient(self, v: Floats) -> Floats:
+        """Its gradient in v, as products without the factor that is differentiated."""
+        total = np.zeros_like(v)
+        for scale, degrees in self._terms():
+            for j in np.flatnonzero(degrees):
+                powers = degrees - (np.arange(degrees.size) == j)
+                total[:, j] += scale * degrees[j] * np.prod(v**powers, axis=1)
+        return total
+
+    def _terms(self) -> list[tuple[float, NDArray[np.int64]]]:
+        found = []
+        for degrees, weight in self.target:
+            order = sum(degrees)
+            c = self.hermite[order] if order < len(self.hermite) else 0.0
+            scale = c * weight * np.sqrt(factorial(order) / np.prod(factorial(np.array(degrees))))
+            found.append((float(scale), np.array(degrees)))
+        return found
+
+    def predicted(self, times: Floats) -> Values:
+        """The particles integrated; the error of the test error by moving the state by its own."""
+        kernels, (a, v) = self.kernels(), self.start()
+        path = particle_states(kernels, self.phihat, self.phihat_gradient, a, v, times, self.tolerance)
+        errors = [self._test_error(kernels, path.states + side * path.errors) for side in (-1, 0, 1)]
+        m = a.size
+        return {
+            "test_error": errors[1],
+            "second_layer": path.states[:, :m],
+            "overlap": path.states[:, m:].reshape(-1, *v.shape),
+            "accuracy": {
+                "test_error": float(np.abs(errors[2] - errors[0]).max()),
+                "second_layer": float(path.errors[:m].max()),
+                "overlap": float(path.errors[m:].max()),
+            },
+        }
+
+    def _test_error(self, kernels: Kernels, states: Floats) -> Floats:
+        m = len(self.overlaps)
+        values = []
+        for state in states:
+            a, v = state[:m], state[m:].reshape(m, -1)
+            square = a @ kernels.h(v @ v.T) @ a / m**2
+            values.append(self.noise**2 + kernels.target_norm - 2 * np.mean(a * self.phihat(v)) + square)
+        return np.array(values)
+
+    def measured(self, draw: Draw, times: Floats) -> Values:
+        """The exact population flow of m neurons in as many dimensions, several for every particle."""
+        from limitlab.models.two_layer.multi_index import network_risk, population_flow, random_weights
+
+        (a, v), groups = self.start(), len(self.overlaps)
+        copies = max(1, round(draw.size / groups))
+        width = copies * groups
+        w = random_weights(draw.rng, np.repeat(v, copies, axis=0), max(width, v.shape[1] + 1))
+        track = population_flow(self.hermite, self.target, np.repeat(a, copies), w, times)
+        return {
+            "test_error": np.array([self.noise**2 + network_risk(self.hermite, self.target, *state) for state in track]),
+            "second_layer": np.array([state[0].reshape(groups, copies).mean(axis=1) for state in track]),
+            "overlap": np.array([state[1][:, : v.shape[1]].reshape(groups, copies, -1).mean(axis=1) for state in track]),
+        }

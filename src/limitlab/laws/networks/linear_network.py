@@ -1,0 +1,197 @@
+"""Linear and quadratic two-layer networks: no spurious minima, and the exact dynamics of the linear one.
+
+Setting.  Whitened inputs, labels y = S x with singular values s_1 > s_2 > ... of S; f(x) = W2 W1 x with r hidden neurons, risk
+          R = |S - W2 W1|_F^2, dW = -grad R. Start balanced and aligned: every singular mode of W2 W1 has the strength a_0.
+Limit.    Infinitely many samples at fixed dimensions.
+Result.   Modes never mix and learn one after the other (docs/theory/landscapes.md, eqs. 1 and 2):
+
+              a(t) = s e^{4 s t} / (e^{4 s t} - 1 + s/a_0),     half of it at t = log(s/a_0 - 1) / (4 s).
+
+          Critical points select at most r modes, and all but the top r of them are strict saddles of known index (eq. 3).
+Status.   Theorem (Saxe, McClelland, Ganguli 2014 for the dynamics; Baldi and Hornik 1989 for the landscape); the index is derived, and the
+          tests compare it with numerical Hessians.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.laws import Draw, Law, Values, observable, parameter
+
+__all__ = ["LinearNetwork", "saddle_index"]
+
+Array = NDArray[np.float64]
+
+
+def modes(singular_values: ArrayLike, start: float, times: ArrayLike) -> Array:
+    """Equation (1): strengths a(t), broadcast over singular values and times.
+
+    >>> modes([3.0, 2.0], 0.001, [[0.0], [1.0]]).round(6).tolist()
+    [[0.001, 0.001], [2.945721, 1.197182]]
+    """
+    s, t = np.asarray(singular_values, dtype=float), np.asarray(times, dtype=float)
+    return np.asarray(s / (1 + np.expm1(np.log(s / start)) * np.exp(-4 * s * t)))
+
+
+def half_times(singular_values: ArrayLike, start: float) -> Array:
+    """Equation (2): when a mode has half its strength.
+
+    >>> half_times([3.0, 0.5], 0.001).round(6).tolist()
+    [0.66717, 3.106303]
+    """
+    s = np.asarray(singular_values, dtype=float)
+    return np.asarray(np.log(s / start - 1) / (4 * s))
+
+
+class SaddleIndex(NamedTuple):
+    """A critical point: number of negative eigenvalues of the Hessian, and its lowest eigenvalue if that is negative, else 0."""
+
+    negative: int
+    lowest: float
+
+
+def saddle_index(
+    spectrum: Sequence[float], hidden: int, selected: Sequence[int], network: Literal["linear", "quadratic"] = "linear"
+) -> SaddleIndex:
+    """Index of the critical point that has learned the `selected` modes, eq. (3). Only the top modes give 0: there are no other minima.
+
+    Parameters
+    ----------
+    spectrum
+        Singular values of S (linear) or eigenvalues of B >= 0 (quadratic: sum_i <w_i, x>^2 + c with a free intercept); positive, distinct.
+    hidden
+        Number of hidden neurons r.
+    selected
+        Indices of the modes that have been learned, at most r of them.
+    network
+        Which network; both have the same index, and curvatures -2 s (linear) and -8 s (quadratic).
+
+    Examples
+    --------
+    >>> saddle_index([3.0, 2.0, 1.0, 0.5], 2, [1, 3])
+    SaddleIndex(negative=3, lowest=-5.0)
+    >>> saddle_index([3.0, 2.0, 1.0, 0.5], 2, [0, 1]).negative
+    0
+    """
+    s, chosen = [float(value) for value in spectrum], sorted(set(selected))
+    if not s or min(s) <= 0 or len(set(s)) < len(s):
+        raise ValueError(f"spectrum = {tuple(s)} is not allowed: must be distinct numbers above 0 (ties make zero modes)")
+    if hidden < 1 or len(chosen) != len(selected) or len(chosen) > hidden:
+        raise ValueError(f"selected = {tuple(selected)} is not allowed: must be at most hidden = {hidden} different modes")
+    if chosen and not 0 <= chosen[0] <= chosen[-1] < len(s):
+        raise ValueError(f"selected = {tuple(selected)} is not allowed: must be indices from 0 to {len(s) - 1}")
+    if network not in ("linear", "quadratic"):
+        raise ValueError(f"network = {network!r} is not allowed: must be 'linear' or 'quadratic'")
+    free, left = hidden - len(chosen), [j for j in range(len(s)) if j not in chosen]
+    swaps = [s[j] - s[i] for i in chosen for j in left if s[j] > s[i]]
+    falls = swaps + [s[j] for j in left if free]
+    curvature = 2.0 if network == "linear" else 8.0
+    return SaddleIndex(free * len(left) + len(swaps), -curvature * max(falls, default=0.0))
+
+
+class LinearNetwork(Law):
+    """In which order and how fast does a linear two-layer network learn the modes of its labels?
+
+    Examples
+    --------
+    >>> law = LinearNetwork(singular_values=(3.0, 1.0), start=0.001, times=(1.0, 2.0))
+    >>> law.theory().modes.values.round(4).tolist()
+    [[2.9457, 0.0518], [3.0, 0.749]]
+    """
+
+    status = "theorem"
+    regime = "infinitely many samples at fixed dimensions, gradient flow"
+    assumptions = (
+        "whitened inputs and labels without noise",
+        "balanced and aligned start; a random small one comes close to it",
+    )
+    references = ("saxe2014exact", "baldi1989neural")
+    observables = {
+        "modes": observable("strength of a singular mode of the network", "a_k"),
+        "half_time": observable("time at which a mode has half its strength", "t_k", dims=("mode",)),
+    }
+    size_meaning = "number of samples n"
+    default_sizes = (100, 200, 400)
+    default_seeds = 60
+
+    singular_values: tuple[float, ...] = parameter(
+        (3.0, 2.0, 1.0), "singular values of the map from inputs to labels", note="falling", symbol="s_k", above=0, most=100
+    )
+    start: float = parameter(
+        0.01,
+        "strength of every mode at the start",
+        note="below half the least singular value",
+        symbol="a_0",
+        above=0,
+        scale="log",
+    )
+    times: float | tuple[float, ...] = parameter(
+        (0.5, 1.0, 2.0), "times", note="of the flow -grad R", symbol="t", kind="coordinate", least=0
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        s = self.singular_values
+        if not s or any(a <= b for a, b in itertools.pairwise(s)):
+            raise ValueError(f"singular_values = {s} is not allowed: must be one or more falling numbers")
+        if self.start >= s[-1] / 2:
+            raise ValueError(
+                f"start = {self.start:g} is not allowed: must be below half the least singular value, {s[-1] / 2:g}"
+            )
+        return self
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Modes at different stages: one has been learned, one is rising, one waits."""
+        return [cls(singular_values=(2.0, 1.3, 0.6), start=0.02, times=(0.3, 0.7, 1.5))]
+
+    def coordinates(self) -> dict[str, Any]:
+        """Times, and the numbers of the modes."""
+        return {"time": self.times, "mode": np.arange(len(self.singular_values))}
+
+    def predicted(self, times: Array) -> Values:
+        """Equations (1) and (2)."""
+        return {
+            "modes": modes(self.singular_values, self.start, times),
+            "half_time": half_times(self.singular_values, self.start),
+        }
+
+    def measured(self, draw: Draw, times: Array) -> Values:
+        """Gradient flow of the mean square error on `size` Gaussian samples, in axes that are drawn at random."""
+        from limitlab.models.linear_network import aligned_start, linear_flow
+
+        rank, t = len(self.singular_values), np.ravel(times)
+        x = draw.rng.standard_normal((draw.size, rank))
+        left, right = (np.linalg.qr(draw.rng.standard_normal((rank, rank)))[0] for _ in range(2))
+        target = left @ np.diag(self.singular_values) @ right.T
+        fine = np.linspace(0, 1.5 * float(half_times(self.singular_values, self.start).max()), 150)
+        grid = np.union1d(fine, t)
+        weights = aligned_start(draw.rng, left, right, self.start)
+        paths = linear_flow(weights, target, x.T @ x / draw.size, grid)
+        strengths = np.einsum("ik,tij,jk->tk", left, paths, right)
+        return {
+            "modes": strengths[np.searchsorted(grid, t)],
+            "half_time": np.array(
+                [crossing(grid, a, s / 2) for a, s in zip(strengths.T, self.singular_values, strict=True)]
+            ),
+        }
+
+
+def crossing(times: Array, values: Array, level: float) -> float:
+    """First time at which a curve passes a level, by linear interpolation; the last time where it does not.
+
+    >>> crossing(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.0, 4.0]), 1.0)
+    1.25
+    """
+    above = np.flatnonzero(values > level)
+    if not above.size or above[0] == 0:
+        return float(times[-1 if not above.size else 0])
+    i = above[0]
+    share = (level - values[i - 1]) / (values[i] - values[i - 1])
+    return float(times[i - 1] + share * (times[i] - times[i - 1]))

@@ -1,0 +1,185 @@
+"""Large deviations of SGD in fixed dimension: how unlikely is it to stray from the path of its gradient flow?
+
+Setting.  x <- x - delta grad L(x, Y) on a quadratic loss: x_{k+1} = (1 - delta) x_k + delta xi_k from x_0 = 0, centred noise of variance 1,
+          Gaussian or a sign. The flow stays at 0.
+Limit.    delta -> 0 at a fixed time T: P(max_{delta k <= T} |x_k| >= eps) = exp(-(I(eps) + o(1)) / delta).
+Result.   I = sup_p { p eps - int_0^T Lambda(p e^-s) ds }, Lambda the log-moment generating function of the noise
+          (docs/theory/sgd_steps.md, eq. 4): the whole law of the noise decides, not its variance.
+Status.   Theorem (Freidlin and Wentzell). The size of an experiment is 1/delta, and it is exact but for weighted draws: counting would see
+          nothing of probabilities down to 1e-20.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.laws import Draw, Law, Values, observable, parameter
+
+__all__ = ["SgdLargeDeviation"]
+
+Array = NDArray[np.float64]
+NoiseLaw = Literal["gaussian", "sign"]
+
+NODES = 60
+"""Of the Gauss-Legendre rule for the integral over time."""
+SOLVED = 1e-12
+FARTHEST = 1e15
+"""Tilts beyond this leave no noise: the path of signs that are all alike."""
+
+
+def log_moment(noise_law: NoiseLaw) -> Callable[[Array], Array]:
+    """Lambda(p) = log E e^{p xi}.
+
+    >>> log_moment("gaussian")(np.array(2.0)).item(), round(log_moment("sign")(np.array(2.0)).item(), 6)
+    (2.0, 1.325003)
+    """
+    if noise_law == "gaussian":
+        return lambda p: np.asarray(p * p / 2)
+    return lambda p: np.asarray(np.logaddexp(p, -p) - math.log(2))
+
+
+def tilted_mean(noise_law: NoiseLaw) -> Callable[[Array], Array]:
+    """Lambda'(p), the mean of the noise under its law tilted by p."""
+    return (lambda p: np.asarray(p)) if noise_law == "gaussian" else (lambda p: np.asarray(np.tanh(p)))
+
+
+def tilt(deviation: float, time: float, noise_law: NoiseLaw) -> float:
+    """The p of the supremum: int_0^T Lambda'(p e^-s) e^-s ds = eps; inf where no path goes so far.
+
+    >>> round(tilt(0.5, 1.0, "gaussian"), 6), tilt(0.7, 1.0, "sign")
+    (1.156518, inf)
+    """
+    if noise_law == "gaussian":
+        return 2 * deviation / -math.expm1(-2 * time) if time > 0 else math.inf
+    if deviation >= -math.expm1(-time):
+        return math.inf
+    from scipy.optimize import brentq
+
+    decay, weights = _rule(time)
+
+    def gap(p: float) -> float:
+        return float(weights @ (np.tanh(p * decay) * decay)) - deviation
+
+    high = 1.0
+    while gap(high) < 0:
+        high *= 2
+        if high > FARTHEST:  # at the furthest path, to rounding
+            return math.inf
+    return float(brentq(gap, 0.0, high, xtol=1e-14, rtol=1e-14))
+
+
+def rate(deviation: float, time: float, noise_law: NoiseLaw) -> float:
+    """I(eps) at one time.
+
+    >>> round(rate(0.5, 1.0, "gaussian"), 9), round(rate(0.5, 1.0, "sign"), 9)
+    (0.289129411, 0.341140413)
+    """
+    p = tilt(deviation, time, noise_law)
+    if math.isinf(p):
+        edge = noise_law == "sign" and math.isclose(deviation, -math.expm1(-time), rel_tol=1e-12)
+        return time * math.log(2) if edge else math.inf  # the furthest path of signs: all alike
+    decay, weights = _rule(time)
+    return p * deviation - float(weights @ log_moment(noise_law)(p * decay))
+
+
+def _rule(time: float) -> tuple[Array, Array]:
+    """e^-s at the nodes of a rule on [0, T], and its weights; panels of length at most 1."""
+    panels = max(1, math.ceil(time))
+    x, w = np.polynomial.legendre.leggauss(NODES)
+    starts, half = np.arange(panels) * time / panels, time / panels / 2
+    s = (starts[:, None] + half * (x + 1)).ravel()
+    return np.exp(-s), np.tile(half * w, panels)
+
+
+class SgdLargeDeviation(Law):
+    """How unlikely is it that SGD with a small step strays by a given distance from its gradient flow?
+
+    Examples
+    --------
+    >>> law = SgdLargeDeviation(deviation=0.5, times=1.0, noise_law="sign")
+    >>> round(float(law.theory().rate), 6)
+    0.34114
+    >>> 1e-9 < SgdLargeDeviation(deviation=0.5, times=1.0, noise_law="gaussian").exact_probability(60) < 1e-7
+    True
+    """
+
+    status = "theorem"
+    regime = "step -> 0 at a fixed time and in fixed dimension"
+    assumptions = ("quadratic loss in one dimension", "independent symmetric noise of variance 1")
+    references = ("freidlin2012random",)
+    observables = {"rate": observable("minus step times log probability of straying", "I")}
+    size_meaning = "1/step, steps per unit of time"
+    finite_size_rate = (0.3, 1.0)  # A delta + B delta log(1/delta) with A < 0 < B: local exponents 0.4 to 0.6 at these steps
+    default_sizes = (80, 160, 320)
+    default_seeds = 20
+
+    deviation: float = parameter(0.5, "distance from the gradient flow", symbol=r"\varepsilon", above=0, most=20)
+    noise_law: NoiseLaw = parameter("gaussian", "law of the gradient's noise", note="of variance 1")
+    times: float | tuple[float, ...] = parameter(
+        1.0, "times", note="step times steps", symbol="T", kind="coordinate", above=0, most=50
+    )
+    paths: int = parameter(
+        4000,
+        "sampled paths of the prediction process",
+        note="of an experiment, with tilted noise",
+        kind="experiment",
+        least=100,
+    )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Both laws of the noise, at two times that are not 1."""
+        return [
+            cls(deviation=0.4, noise_law="sign", times=(0.7, 1.5)),
+            cls(deviation=0.6, noise_law="gaussian", times=(0.6, 1.4)),
+        ]
+
+    def predicted(self, times: Array) -> Values:
+        """The Legendre transform; inf where signs cannot go so far in the time."""
+        values = np.array([rate(self.deviation, float(t), self.noise_law) for t in np.ravel(times)])
+        finite = values[np.isfinite(values)]
+        return {"rate": values, "accuracy": {"rate": SOLVED * float(finite.max(initial=1.0))}}
+
+    def measured(self, draw: Draw, times: Array) -> Values:
+        """-step log P from paths that are pushed along the likeliest way out and weighted back."""
+        values = [-self.log_probability(draw.rng, draw.size, float(t)) / draw.size for t in np.ravel(times)]
+        return {"rate": np.array(values)}
+
+    def log_probability(self, rng: np.random.Generator, size: int, time: float) -> float:
+        """log P(max |x_k| >= eps) at step 1/size, by weighted draws; -inf where no path goes so far."""
+        from limitlab.numerics.exit_probability import tilted_exit_probability
+
+        p, steps = tilt(self.deviation, time, self.noise_law), max(1, round(time * size))
+        if math.isinf(p):
+            return -math.inf
+        tilts = np.asarray(p * (1 - 1 / size) ** np.arange(steps - 1, -1, -1), dtype=np.float64)
+        how = _gaussian_noise if self.noise_law == "gaussian" else _sign_noise
+        return tilted_exit_probability(
+            rng, 1 / size, self.deviation, tilts, how, log_moment(self.noise_law), self.paths
+        ).logarithm
+
+    def exact_probability(self, size: int) -> float:
+        """P(max |x_k| >= eps) until the last of the times, at step 1/size, without sampling.
+
+        Gaussian noise by a transfer operator, for every size; signs over all paths, for at most 22 steps.
+        """
+        from limitlab.numerics.exit_probability import gaussian_exit_probability, sign_exit_probability
+
+        steps = max(1, round(float(np.max(self.times)) * size))
+        if self.noise_law == "gaussian":
+            nodes = max(200, math.ceil(12 * self.deviation * size))  # six nodes per standard deviation of a step
+            return gaussian_exit_probability(1 / size, self.deviation, steps, nodes)
+        return sign_exit_probability(1 / size, self.deviation, steps)
+
+
+def _gaussian_noise(rng: np.random.Generator, p: float, count: int) -> Array:
+    return p + rng.standard_normal(count)
+
+
+def _sign_noise(rng: np.random.Generator, p: float, count: int) -> Array:
+    return np.where(rng.random(count) < 1 / (1 + math.exp(-2 * p)), 1.0, -1.0)

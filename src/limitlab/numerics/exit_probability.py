@@ -1,0 +1,103 @@
+"""Probability that a noisy contraction x <- (1 - h) x + h xi leaves an interval, however small: by methods that do not count.
+
+Gaussian xi: the density that has stayed inside is carried from step to step by quadrature, and what leaves is added up (never subtracted
+from 1), so that every digit of a probability of 1e-20 is kept. Signs:
+all paths, or paths that are drawn with a tilted law and weighted back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+MOST_STEPS = 22
+"""All 2^22 sign paths still fit in memory."""
+
+
+def gaussian_exit_probability(step: float, level: float, steps: int, nodes: int = 1200) -> float:
+    """P(max over k <= steps of |x_k| >= level) from x_0 = 0 with standard Gaussian xi, by Gauss-Legendre quadrature.
+
+    >>> from math import erfc, sqrt
+    >>> bool(abs(gaussian_exit_probability(0.1, 0.5, 1) / erfc(5 / sqrt(2)) - 1) < 1e-12)
+    True
+    """
+    from scipy.special import ndtr
+
+    x, weights = np.polynomial.legendre.leggauss(nodes)
+    x, weights = level * x, level * weights
+    keep = 1 - step
+    leaves = ndtr((-level + keep * x) / step) + ndtr((-level - keep * x) / step)  # from x, in one step
+    kernel = np.exp(-0.5 * ((x[:, None] - keep * x) / step) ** 2) / (step * math.sqrt(2 * math.pi)) * weights
+    density = np.exp(-0.5 * (x / step) ** 2) / (step * math.sqrt(2 * math.pi))  # after the first step
+    gone = float(2 * ndtr(-level / step))
+    for _ in range(steps - 1):
+        gone += float(weights @ (leaves * density))
+        density = kernel @ density
+    return gone
+
+
+def sign_exit_probability(step: float, level: float, steps: int) -> float:
+    """The same with signs xi = +-1 of equal probability, over all 2^steps paths.
+
+    >>> sign_exit_probability(0.5, 0.8, 3)  # +++ and ---: 0.875
+    0.25
+    """
+    if steps > MOST_STEPS:
+        raise ValueError(
+            f"steps = {steps} is not allowed: must be at most {MOST_STEPS}, all paths are visited; draw tilted ones"
+        )
+    x, out = np.zeros(1), np.zeros(1, dtype=bool)
+    for _ in range(steps):
+        x = np.concatenate([(1 - step) * x + step, (1 - step) * x - step])
+        out = np.concatenate([out, out]) | (np.abs(x) >= level)
+    return float(np.mean(out))
+
+
+class Estimate(NamedTuple):
+    """A probability by weighted draws: its logarithm, and its relative standard error."""
+
+    logarithm: float
+    relative_error: float
+
+
+def tilted_exit_probability(
+    rng: np.random.Generator,
+    step: float,
+    level: float,
+    tilts: Array,
+    draw: Callable[[np.random.Generator, float, int], Array],
+    log_moment: Callable[[Array], Array],
+    paths: int,
+) -> Estimate:
+    """P(max |x_k| >= level) for symmetric xi, from paths whose noise at step k has the law e^{tilt_k xi - log_moment(tilt_k)} P(d xi).
+
+    Tilts push upwards: paths that leave at the top are counted twice, once for their mirror images. A path that does both is neglected; it
+    is as unlikely again.
+
+    >>> rng = np.random.default_rng(0)
+    >>> gauss = lambda rng, tilt, count: tilt + rng.standard_normal(count)
+    >>> found = tilted_exit_probability(rng, 0.1, 0.5, np.array([5.0]), gauss, lambda p: p * p / 2, 40_000)
+    >>> bool(abs(np.exp(found.logarithm) / gaussian_exit_probability(0.1, 0.5, 1) - 1) < 5 * found.relative_error < 0.1)
+    True
+    """
+    costs = np.asarray(log_moment(tilts))
+    x, log_weight, inside = np.zeros(paths), np.zeros(paths), np.ones(paths, dtype=bool)
+    for tilt, cost in zip(tilts, costs, strict=True):
+        noise = draw(rng, float(tilt), paths)
+        x = (1 - step) * x + step * noise
+        log_weight[inside] -= tilt * noise[inside] - cost
+        inside &= x < level - 1e-12
+    hits = log_weight[~inside]
+    if not hits.size:
+        return Estimate(-math.inf, math.inf)
+    top = float(hits.max())
+    weights = np.exp(hits - top)
+    mean = weights.sum() / paths
+    spread = math.sqrt(max(float((weights**2).sum()) / paths - mean**2, 0.0) / paths)
+    return Estimate(top + math.log(2 * mean), spread / mean)
