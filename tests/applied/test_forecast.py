@@ -395,3 +395,46 @@ def test_mnist_is_whole():
     assert 0 <= X.min() < X.max() <= 1
     assert np.bincount(y).min() > 600
     assert (mnist("test").y == y[4000:]).all()
+
+
+# -- rows that belong together -------------------------------------------------------------------------------------------------
+
+
+def test_new_groups_are_harder_than_new_rows():
+    """Rows of a group share an offset in inputs and target: leaving out rows is too good, leaving out groups is what real fits say."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 6)
+    place, level = rng.standard_normal((40, 3)), rng.standard_normal(40)
+    X = place[groups] + 0.05 * rng.standard_normal((240, 3))
+    y = level[groups] + 0.1 * rng.standard_normal(240)
+    with pytest.warns(ForecastWarning, match="errors on groups that were not seen are"):
+        model = Forecast("rbf", ridge=1e-3, gamma=1.0).fit(X, y, groups=groups)
+    assert model.group_ratio_ > 3
+    apart = model.measure([180], splits=6).test_error.item()
+    together = Forecast("rbf", ridge=1e-3, gamma=1.0).fit(X, y).measure([180], splits=6).test_error.item()
+    assert apart > 3 * together
+    with pytest.raises(ValueError, match="groups of shape"):
+        Forecast().fit(X, y, groups=groups[:5])
+
+
+def test_rows_in_time_are_tested_on_those_that_follow():
+    """A target that drifts: later rows are harder than rows drawn at random."""
+    rng = np.random.default_rng(1)
+    time = np.linspace(0, 1, 400)
+    X = np.column_stack([time, rng.standard_normal((400, 2))])
+    y = 5 * time**2 + X[:, 1] + 0.1 * rng.standard_normal(400)
+    model = Forecast("rbf", ridge=1e-3, intercept=1.0).fit(X - X.mean(axis=0), y - y.mean())
+    assert (
+        model.measure([200], splits=4, order="time").test_error.item() > 2 * model.measure([200], splits=4).test_error.item()
+    )
+
+
+def test_groups_choose_the_kernel():
+    rng = np.random.default_rng(2)
+    groups = np.repeat(np.arange(30), 5)
+    X = rng.standard_normal((150, 4)) / 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ForecastWarning)
+        model = Forecast("auto").fit(X, X[:, 0] + 0.1 * rng.standard_normal(150), groups=groups)
+    assert model.kernel_scores_[0]["chosen"]
+    assert 0.8 < model.group_ratio_ < 1.3

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.applied.forecast.grouped import left_out_groups
 from limitlab.applied.forecast.spectrum import Spectrum, from_features, from_gram
 from limitlab.models.kernels import Kernel, default_gamma, make_kernel
 
@@ -82,8 +83,8 @@ def candidates(X: Array, intercept: float) -> dict[str, Kernel]:
     return found
 
 
-def choose(X: Array, targets: Array, intercept: float, seed: int) -> Choice:
-    """Try all kernels by leave-one-out.
+def choose(X: Array, targets: Array, intercept: float, seed: int, groups: NDArray[np.int64] | None = None) -> Choice:
+    """Try all kernels by leave-one-out, or by leaving out one group at a time.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((80, 2)) / np.sqrt(2)
@@ -99,8 +100,11 @@ def choose(X: Array, targets: Array, intercept: float, seed: int) -> Choice:
     for kernel in kernels.values():
         spectrum = _decomposed(kernel, part, wanted)
         lam = RIDGES * spectrum.mean_diagonal
-        gaps = np.maximum(1 - spectrum.leverages(lam), 1e-6)
-        squares.append((spectrum.residuals(lam) ** 2).mean(axis=2) / gaps**2)
+        if groups is None:
+            gaps = np.maximum(1 - spectrum.leverages(lam), 1e-6)
+            squares.append((spectrum.residuals(lam) ** 2).mean(axis=2) / gaps**2)
+        else:
+            squares.append(left_out_groups(spectrum, lam, groups[rows]))
         units.append(lam)
     table = np.stack(squares, axis=1)  # (N, kernels, ridges)
     means = table.mean(axis=0)

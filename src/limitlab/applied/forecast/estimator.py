@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import xarray as xr
@@ -17,6 +17,7 @@ from limitlab.applied.forecast.choice import Choice, choose
 from limitlab.applied.forecast.curves import Population, approximation_error
 from limitlab.applied.forecast.ensemble import SUBSET_SIZE, SUBSETS, Ensemble, subset_rows
 from limitlab.applied.forecast.gap import GapReport, gap_report
+from limitlab.applied.forecast.grouped import checked_groups, group_ratio
 from limitlab.applied.forecast.measure import measured
 from limitlab.applied.forecast.memory import exact_bytes, require_memory
 from limitlab.applied.forecast.metrics import Classes
@@ -131,7 +132,7 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- the estimator ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Decompose the data.
 
         Parameters
@@ -140,6 +141,9 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Inputs, one row per point; the Gram matrix when the kernel is "precomputed".
         y
             Targets, one column per output; or labels.
+        groups
+            Group of every row (patient, shop, day). A kernel is then chosen by leaving out groups, `measure` tests on other groups, and
+            `group_ratio_` says by what factor errors on new groups exceed those on new rows.
         """
         if self.ridge != "best":
             results.ridges(self.ridge)
@@ -168,10 +172,28 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         targets = targets.reshape(len(targets), -1)
         require_variation(targets)
         self.labels_ = np.asarray(labels)
+        self.groups_ = checked_groups(groups, len(targets))
         self._decompose(X, targets)
         self.ridge_ = self._own_ridge()
         self.coefficients_ = [part.coefficients(self.ridge_) for part in self._spectra()]
+        self._compare_groups()
         return self
+
+    def _compare_groups(self) -> None:
+        """By how much new groups are harder than new rows, with a warning where it matters."""
+        self.group_ratio_ = 1.0
+        if self.groups_ is None:
+            return
+        rows = self._parts[0] if self._parts else slice(None)
+        ridge = max(self.ridge_, NO_RIDGE * self.spectrum_.mean_diagonal)
+        self.group_ratio_ = group_ratio(self.spectrum_, ridge, self.groups_[rows])
+        if self.group_ratio_ > 1.05:
+            warnings.warn(
+                f"errors on groups that were not seen are {self.group_ratio_:.2f} times those on new rows of known groups: multiply "
+                "forecasts by that where new data come in new groups",
+                diagnostics.ForecastWarning,
+                stacklevel=3,
+            )
 
     def predict(self, X: Any) -> Array:
         """Predictions of the fit to all points: numbers, or labels."""
@@ -375,14 +397,20 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         }
         return results.dataset(values, {"ridge": lam})
 
-    def measure(self, n: Any, ridge: Any = None, splits: int = 5, seed: int = 0) -> xr.Dataset:
-        """Real fits on random subsets of the data, for comparison: errors over (n, ridge) with standard errors."""
+    def measure(
+        self, n: Any, ridge: Any = None, splits: int = 5, seed: int = 0, order: Literal["random", "time"] = "random"
+    ) -> xr.Dataset:
+        """Real fits on random subsets of the data, for comparison: errors over (n, ridge) with standard errors.
+
+        With `order="time"` (rows in the order of time) subsets are consecutive rows, tested on those that follow.
+        """
         check_is_fitted(self, "coefficients_")
         lam = self.ridge_ if ridge is None else ridge
         counts = np.round(results.counts(n))
         return measured(
-            self._source(), self.X_fit_, self.targets_, counts, lam, splits, seed, classes=self.classes_ is not None
-        )
+            self._source(), self.X_fit_, self.targets_, counts, lam, splits, seed, classes=self.classes_ is not None,
+            groups=self.groups_, order=order,
+        )  # fmt: skip
 
     def surrogate_scores(self, n: float, ridge: Any = None, draws: int = DRAWS) -> Array:
         """Scores of every point as fits to n other points would give them, shape (draws, N, outputs): for any metric of your own."""
@@ -475,7 +503,7 @@ class Forecast(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _made_kernel(self, X: Array, targets: Array) -> Kernel:
         if isinstance(self.kernel, str) and self.kernel == "auto":
-            self.choice_: Choice = choose(X, targets, self.intercept or 1.0, self.random_state)
+            self.choice_: Choice = choose(X, targets, self.intercept or 1.0, self.random_state, self.groups_)
             self.kernel_scores_ = self.choice_.table()
             return self.choice_.kernels[self.choice_.best]
         kernel = self.kernel
@@ -609,12 +637,12 @@ class ForecastClassifier(ClassifierMixin, Forecast):  # type: ignore[misc]
     (['up', 'up'], True)
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Decompose the data; y holds labels, whatever their type."""
         asked = self.task
         self.task = "classification"
         try:
-            return super().fit(X, y)
+            return super().fit(X, y, groups)
         finally:
             self.task = asked
 

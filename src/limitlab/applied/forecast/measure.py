@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -30,6 +30,8 @@ def measured(
     seed: int = 0,
     most_tests: int = 4000,
     classes: bool = False,
+    groups: NDArray[np.int64] | None = None,
+    order: Literal["random", "time"] = "random",
 ) -> xr.Dataset:
     """Train and test errors of kernel ridge regression on random subsets, tested on the rest.
 
@@ -49,6 +51,10 @@ def measured(
         At most so many of the other points are used for testing.
     classes
         Whether the columns of the targets are classes: then the share of wrong labels (by the largest output) is measured too.
+    groups
+        Group of every row: subsets then consist of whole groups (but one), and the tests of others.
+    order
+        "time": the rows are in the order of time, subsets are consecutive rows and are tested on the rows that follow.
 
     Returns
     -------
@@ -76,14 +82,40 @@ def measured(
     found = np.empty((len(names), splits, n.size, lam.size))
     for split in range(splits):
         for column, count in enumerate(n):
-            order = np.random.default_rng([seed, split, int(count)]).permutation(total)
-            inside, outside = order[:count], order[count : count + most_tests]
+            rng = np.random.default_rng([seed, split, int(count)])
+            if order == "time":
+                inside, outside = _in_time(total, int(count), split / max(splits - 1, 1), most_tests)
+            else:
+                inside, outside = _apart(total, int(count), groups, rng)
+            outside = outside[:most_tests]
             found[:, split, column] = _one_fit(kernel, X, targets, inside, outside, lam, classes)
     mean = found.mean(axis=1)
     error = found.std(axis=1, ddof=1) / np.sqrt(splits) if splits > 1 else np.full_like(mean, np.inf)
     variables = {name: (("n", "ridge"), mean[i]) for i, name in enumerate(names)}
     variables |= {f"{name}_standard_error": (("n", "ridge"), error[i]) for i, name in enumerate(names)}
     return xr.Dataset(variables, {"n": n, "ridge": lam}, {"splits": splits, "seed": seed, "kind": "measured"})
+
+
+def _in_time(total: int, count: int, share: float, most_tests: int) -> tuple[Any, Any]:
+    """Consecutive rows and those that follow; `share` moves the window from the first rows to the last ones."""
+    room = total - count
+    tests = max(1, min(most_tests, room // 2 or 1))
+    start = round(share * (room - tests))
+    return np.arange(start, start + count), np.arange(start + count, start + count + tests)
+
+
+def _apart(total: int, count: int, groups: NDArray[np.int64] | None, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Random rows and the others; with groups, rows of random groups and the groups that none of them is in."""
+    if groups is None:
+        order = rng.permutation(total)
+        return order[:count], order[count:]
+    rank = rng.permutation(int(groups.max()) + 1)
+    order = np.argsort(rank[groups] + rng.random(total) * 0.5, kind="stable")
+    inside = order[:count]
+    outside = order[count:][~np.isin(groups[order[count:]], groups[inside])]
+    if not outside.size:
+        raise ValueError(f"n = {count} is not allowed: it leaves no whole group of {int(groups.max()) + 1} to test on")
+    return inside, rng.permutation(outside)
 
 
 def _one_fit(
