@@ -37,7 +37,7 @@ def test_an_index_that_is_off_by_one_is_noticed(monkeypatch):
 def test_both_signs_in_place_of_positive_ones_are_noticed(monkeypatch):
     """The negation of the cone: a start that can change what its neurons count for ends at 0."""
     kind = mean_field_ends.ConeFlow
-    monkeypatch.setattr(mean_field_ends, "ConeFlow", lambda **given: kind(**given, signs="both"))
+    monkeypatch.setattr(mean_field_ends, "ConeFlow", lambda **given: kind(**{**given, "signs": "both"}))
     mean_field_ends.ConeFlow.check_points = kind.check_points
     assert {name.split()[0] for name in failed("M10")} >= {"largest", "least"}
 
