@@ -16,41 +16,49 @@ from limitlab.show.figures.style import finish, new_figure, simulation_points, t
 # %%
 # Diabetes: 442 patients, ten measurements. All kernels do equally well, and the curves are flat: more patients would not help.
 
-figure, (left, right) = new_figure(columns=2)
+figure, (axes,) = new_figure()
 X, y = prepared("diabetes")
 for index, kernel in enumerate(("linear", "rbf", "relu-nngp")):
     forecast = Forecast(kernel, ridge=0.01, intercept=0.3).fit(X, y)
     draw_curve(
-        left, forecast.learning_curve(np.geomspace(15, 1500, 40)), forecast.measure([30, 100, 300], splits=10), index, kernel
+        axes,
+        forecast.learning_curve(np.geomspace(15, 1500, 40), baselines=False),
+        forecast.measure([30, 100, 300], splits=10),
+        index,
+        kernel,
     )
     print(f"{kernel}: {forecast.advice()}")
-finish(left, "number of points $n$", "test error", "diabetes", xscale="log")
+finish(axes, "number of points $n$", "test error", "diabetes", xscale="log")
 
 # %%
 # Digits, even or odd: here the kernel matters, and so does the number of examples.
 
+figure, (axes,) = new_figure()
 X, y = prepared("digits")
 X, y = X[:1000], y[:1000]
 for index, kernel in enumerate(("linear", "rbf", "relu-nngp")):
     forecast = Forecast(kernel, ridge=0.001, intercept=0.3).fit(X, y)
     draw_curve(
-        right, forecast.learning_curve(np.geomspace(30, 4000, 40)), forecast.measure([50, 150, 500], splits=5), index, kernel
+        axes,
+        forecast.learning_curve(np.geomspace(30, 4000, 40), baselines=False),
+        forecast.measure([50, 150, 500], splits=5),
+        index,
+        kernel,
     )
     print(f"{kernel}: {forecast.advice()}")
-finish(right, "number of points $n$", "test error", "digits, even or odd", xscale="log", yscale="log")
+finish(axes, "number of points $n$", "test error", "digits, even or odd", xscale="log", yscale="log")
 
 # %%
-# MNIST with ten classes: squared errors of one-hot targets are forecast, wrong labels are measured.
+# MNIST with ten classes: shares of wrong labels, forecast and measured.
 
 images, labels = mnist("train")
 images, labels = images[:1000] - images.mean(axis=0), labels[:1000]
 forecast = Forecast("rbf", ridge=0.001, task="classification").fit(images / np.sqrt((images**2).sum(axis=1).mean()), labels)
-measured = forecast.measure([100, 300, 700], splits=3)
-predicted = forecast.predict_error([100, 300, 700], corrected=True)
+measured = forecast.measure([200, 400, 700], splits=3)
+predicted = forecast.learning_curve([200, 400, 700], metric="error")
 for i, n in enumerate(measured.n.values):
     print(
-        f"n = {n}: forecast {predicted.corrected_test_error.values[i, 0]:.4f}, measured {measured.test_error.values[i, 0]:.4f}, "
-        f"wrong labels {measured.classification_error.values[i, 0]:.1%}"
+        f"n = {n}: forecast {predicted.value.values[i]:.1%} wrong, measured {measured.classification_error.values[i, 0]:.1%}"
     )
 
 # %%
