@@ -194,6 +194,15 @@ class ScalingFit:
             self._cost(fixed), float(theta[index]), float(spread[index]), np.delete(theta, index), self._rise(), least, most
         )
 
+    def profiled_rise(self, a: float, b: float) -> float:
+        """Rise of the cost, in units of its variance, where both exponents are held: the map of what the table decides about them."""
+
+        def embed(free: Array) -> tuple[Array, Array]:
+            return np.r_[free, a, b], np.eye(5)[:, :3]
+
+        cost, _ = _minimised(self.runs, self.best.width, embed, form.with_exponents(self.runs, a, b)[1][:3])
+        return max(cost - self.best.cost, 0.0) / form.noise_variance(self.best, self.runs)[0]
+
     def _optimal_log_n(self, compute: float) -> tuple[float, float]:
         """Profile of log N*: the amplitude of the first term follows from it, equation (6)."""
         runs, theta = self.runs, self.best.theta
@@ -456,18 +465,14 @@ def _minimised(runs: Runs, width: float, embed: Any, start: Array) -> tuple[floa
         return cost, left * weight, slope @ inner
 
     free, damping = np.array(start), 1e-3
-    floor = form.LOWEST * 1.0001
     cost, pull, slope = measured(free)
     if math.isinf(cost):
-        free[-2:] = np.clip(free[-2:], floor, form.HIGHEST * 0.999)
-        cost, pull, slope = measured(free)
-        if math.isinf(cost):
-            return math.inf, free
+        return math.inf, free
     for _ in range(200):
         gram, gradient = slope.T @ slope, slope.T @ pull
         kept = np.ones(free.size, bool)
         # E at its bound and pushed below it stays there
-        bound = embed(free)[0][0] <= 0 and free.size == 4 and abs(free[0]) < 1e-300
+        bound = embed(free)[0][0] <= 0 and free[0] == 0
         if bound and gradient[0] > 0:
             kept[0] = False
         moved = np.zeros(free.size)

@@ -89,19 +89,20 @@ def polished(runs: Runs, start: Array, width: float, embed: Embedding | None = N
     return Best(free_to_all(found.x)[0], 2 * float(found.cost), width)
 
 
-def starts(runs: Runs) -> list[Array]:
-    """Good starts: on a grid of exponents the three coefficients by non-negative least squares of relative errors; the best, far apart."""
+def with_exponents(runs: Runs, a: float, b: float) -> tuple[float, Array]:
+    """For given exponents the three coefficients by non-negative least squares of relative errors: their misfit, all parameters."""
     from scipy.optimize import nnls
 
     weight = np.exp(-runs.log_loss)
-    found = []
-    for a in GRID:
-        for b in GRID:
-            columns = np.stack([np.ones_like(runs.n), np.exp(-a * runs.n), np.exp(-b * runs.d)], axis=1) * weight[:, None]
-            coefficients, misfit = nnls(columns, np.ones_like(weight))
-            u, v = np.log(np.maximum(coefficients[1:], 1e-6 * np.exp(runs.log_loss.mean())))
-            found.append((misfit, np.array([coefficients[0], u, v, a, b])))
-    found.sort(key=lambda pair: pair[0])
+    columns = np.stack([np.ones_like(runs.n), np.exp(-a * runs.n), np.exp(-b * runs.d)], axis=1) * weight[:, None]
+    coefficients, misfit = nnls(columns, np.ones_like(weight))
+    u, v = np.log(np.maximum(coefficients[1:], 1e-6 * np.exp(runs.log_loss.mean())))
+    return float(misfit), np.array([coefficients[0], u, v, a, b])
+
+
+def starts(runs: Runs) -> list[Array]:
+    """Good starts on a grid of exponents: the best, far apart."""
+    found = sorted((with_exponents(runs, float(a), float(b)) for a in GRID for b in GRID), key=lambda pair: pair[0])
     chosen: list[Array] = []
     for _, theta in found:
         if all(np.abs(np.log(theta[3:] / other[3:])).max() > APART for other in chosen):

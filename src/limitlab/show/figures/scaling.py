@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.figure import Figure
 
+from limitlab.applied.scaling.fit import ScalingFit, scaling_fit
 from limitlab.laws.sgd.streaming import StreamingLeastSquares
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
 
 
 def streaming(quick: bool = True) -> Figure:
@@ -45,9 +46,67 @@ def streaming(quick: bool = True) -> Figure:
     finish(
         right, "batch $B$", r"largest step $\eta_{\max}$", r"dotted: $\min(2B/\mathrm{tr}\,\Sigma,\ 2/s_1)$", xscale="log", yscale="log"
     )
+    readable_ticks(right)
+    return figure
+
+
+# -- fits -------------------------------------------------------------------------------------------------------------
+
+
+def scaling_fit_figure(fit: ScalingFit, title: str = "") -> Figure:
+    """The runs with the fitted loss, and the best size against the compute with its band (where the runs decide it)."""
+    figure, (left, right) = new_figure(columns=2)
+    runs = fit.runs
+    N, D = np.exp(runs.n + runs.centre_n), np.exp(runs.d + runs.centre_d)
+    order = np.unique(N.round(-int(np.floor(np.log10(N.min()))) + 6))
+    shown = order[np.unique(np.linspace(0, order.size - 1, 5).round().astype(int))]
+    fine = np.geomspace(D.min(), D.max(), 80)
+    for index, size in enumerate(shown):
+        near = np.abs(np.log(N / size)) < 1e-4
+        theory_line(left, fine, fit.predict(size, fine), index, f"$N = {size:.2g}$", linewidth=1.3)
+        simulation_points(left, D[near], np.exp(runs.log_loss[near]), index=index, markersize=4)
+    finish(left, "data $D$", "loss $L$", title or "runs and fit", xscale="log", yscale="log")
+    readable_ticks(left)
+    compute = np.geomspace(fit.largest_compute / 1e4, fit.largest_compute * 1e2, 13)
+    used = fit.flops * N * D
+    right.plot(used, N, ".", color="grey", markersize=4, label="runs")
+    if fit.separable:
+        theory_line(right, compute, [fit.optimum(c).N for c in compute], 0, "best size $N^*$")
+        if not fit.interaction:
+            ends = np.array([fit.interval("N", compute=c) for c in compute])
+            right.fill_between(compute, *ends.T, color=COLOURS[0], alpha=0.2, linewidth=0, label=f"{100 * fit.level:g} %")
+        right.axvline(fit.largest_compute, color="grey", linestyle=":", linewidth=1)
+        name = f"$a = {fit.a:.3f}$, $b = {fit.b:.3f}$, condition {fit.condition:.0f}"
+    else:
+        name = "best size: not determined by these data"
+    finish(right, "compute $C$", "size $N$", name, xscale="log", yscale="log")
+    return figure
+
+
+def two_fits(quick: bool = True) -> Figure:
+    """The profile of the two exponents for a grid of runs, which decides them, and for runs along one ray, which cannot."""
+    figure, panels = new_figure(columns=2)
+    truth = (1.82, 482.0, 2085.0, 0.348, 0.366)
+    grids = np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geomspace(1e9, 3e11, 6), indexing="ij")
+    line = np.geomspace(5e7, 1e10, 48)
+    for axes, (N, D), title in zip(panels, (grids, (line, 20 * line)), ("a grid of $N$ and $D$", "one ray $D = 20\\,N$"), strict=True):
+        N, D = N.ravel(), D.ravel()
+        E, A, B, a, b = truth
+        loss = (E + A * N**-a + B * D**-b) * np.exp(0.005 * np.random.default_rng(0).standard_normal(N.size))
+        fit = scaling_fit(N, D, loss, robust=False)
+        points = np.linspace(0.15, 0.75, 31 if quick else 61)
+        rise = np.array([[fit.profiled_rise(x, y) for x in points] for y in points])
+        image = axes.contourf(points, points, np.sqrt(rise), levels=[0, 1, 2, 3, 5, 10, 20, 50], cmap="Blues_r", extend="max")
+        axes.plot([a], [b], "X", color=COLOURS[1], markersize=9, label="truth")
+        axes.grid(False)
+        said = "separable" if fit.separable else "not separable"
+        finish(axes, "exponent $a$", "exponent $b$", f"{title}: {said}")
+    bar = figure.colorbar(image, ax=list(panels))
+    bar.set_label("standard errors from the best fit")
     return figure
 
 
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "streaming-least-squares": streaming,
+    "scaling-fit": two_fits,
 }
