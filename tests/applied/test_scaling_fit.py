@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limitlab.applied import scaling_fit, scaling_plan
-from limitlab.applied.scaling import form
+from limitlab.numerics import additive_powers as form
 from references import reference
 
 ENTRIES = reference("scaling", "scaling_fit")
@@ -205,6 +205,23 @@ def test_a_product_term_in_the_data_is_noticed_with_its_size():
     product = fit.with_product
     assert product.lack_of_fit.misfit < 0.3 * fit.lack_of_fit.misfit
     assert fit.form_error() > 1.3
+
+
+@pytest.mark.parametrize(("beta", "least"), [(0.7, 1.2), (1.3, 3.0)], ids=["II", "III"])
+def test_phases_two_and_three_are_warned_about_with_the_size_of_the_error(beta, least):
+    """Tables of the solvable law: the factor in the warning points the right way, and the product term moves towards the truth."""
+    from limitlab.laws import PowerLawScaling
+
+    widths, steps = np.geomspace(30, 3000, 8), np.geomspace(1e2, 1e6, 9)
+    law = PowerLawScaling(target_exponent=beta, latent_dimension=1e7, step=0.3, steps=steps)
+    loss = np.ravel([law.replace(width=width).theory().excess_risk for width in widths])
+    fit = scaling_fit(np.repeat(widths, 9), np.tile(steps, 8), loss, robust=False, flops=1.0)
+    (text,) = [text for text in fit.warnings if "product term" in text]
+    assert f"factor {fit.form_error():.3g}" in text
+    assert fit.form_error(1e10) > least
+    truth = float(law.frontier(1e10).width)
+    wrong, better = (abs(np.log(one.optimum(1e10).N / truth)) for one in (fit, fit.with_product))
+    assert better < 0.75 * wrong
 
 
 def test_no_warning_where_the_form_is_right():

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.applied.scaling import form
-from limitlab.applied.scaling.form import Best, Runs
-from limitlab.applied.scaling.profiles import profile_interval
+from limitlab.numerics import additive_powers as form
+from limitlab.numerics.additive_powers import Best, Runs
+from limitlab.numerics.profiles import profile_interval
 
 __all__ = ["ScalingFit", "scaling_fit", "scaling_plan"]
 
@@ -133,9 +133,7 @@ class ScalingFit:
         if self.interaction:
             log_n = self._numerical_optimum(product)
         else:
-            amplitude = math.log(self.a / self.b) + self.best.theta[1] - self.best.theta[2]
-            shift = self.a * self.runs.centre_n - self.b * self.runs.centre_d
-            log_n = (amplitude + shift + self.b * product) / (self.a + self.b)
+            log_n = form.log_optimum(self.best.theta, self.runs, product)
         return Optimum(math.exp(log_n), math.exp(product - log_n))
 
     def _numerical_optimum(self, product: float) -> float:
@@ -513,8 +511,7 @@ def _runs(N: ArrayLike, D: ArrayLike | None, loss: ArrayLike, compute: ArrayLike
             raise ValueError(f"{name} = {column[row]:g} in row {row + 1} is not allowed: must be above 0 and finite")
         if name != "loss" and np.unique(column.round(12)).size < LEAST_SIZES:
             raise ValueError(f"{np.unique(column).size} values of {name} are not allowed: give runs at {LEAST_SIZES} or more")
-    log_n, log_d = np.log(columns["N"]), np.log(columns["D"])
-    return Runs(log_n - log_n.mean(), log_d - log_d.mean(), np.log(columns["loss"]), float(log_n.mean()), float(log_d.mean()))
+    return form.centred(columns["N"], columns["D"], columns["loss"])
 
 
 def _positive(name: str, value: float) -> float:

@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 COARSE = 15  # widths of the first look for a frontier
 LOWEST_WIDTH = 2.0
 SPECTRUM_ERROR = 1e-11  # relative error of sums over grouped spectra
+SHRINKING = (2.0, 4.0)  # rates of gaps of what falls with the width itself: one more than its own exponent
 IV_FROM = 1 - math.sqrt(0.5)  # alpha from which phase IVa begins
 
 
@@ -75,8 +76,8 @@ class PowerLawScaling(Law):
         **shared("excess_risk", "test_error"),
         "forcing": observable("mean loss of gradient descent with the noise of batches left out", r"F_k"),
         "kernel": observable("response of the loss to earlier noise of batches", r"K_k"),
-        "floor": observable("loss that no training of this width removes", r"P_\infty", scalar=True),
-        **shared("effective_ridge", scalar=True),
+        "floor": observable("loss that no training of this width removes", r"P_\infty", scalar=True, rate=SHRINKING),
+        "effective_ridge": observable(scalar=True, rate=SHRINKING),
     }
     size_meaning = "width d"
     default_sizes = (40, 80, 160)
@@ -108,7 +109,7 @@ class PowerLawScaling(Law):
         """Phases Ia and III with noise and batches; no term is switched off."""
         return [
             cls(spectrum_exponent=0.75, target_exponent=0.3, latent_dimension=400, step=0.15, batch=2, noise=0.3, steps=(3, 20, 90)),
-            cls(spectrum_exponent=1.0, target_exponent=1.2, latent_dimension=300, step=0.25, batch=3, noise=0.2, steps=(3, 12, 60)),
+            cls(spectrum_exponent=0.8, target_exponent=1.0, latent_dimension=300, step=0.3, batch=6, noise=0.4, steps=(16, 40, 100)),
         ]
 
     @model_validator(mode="after")

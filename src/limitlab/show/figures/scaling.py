@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.applied.scaling.fit import ScalingFit, scaling_fit
+from limitlab.laws.scaling.width_and_steps import PowerLawScaling
 from limitlab.laws.sgd.streaming import StreamingLeastSquares
 from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
 
@@ -48,6 +49,48 @@ def streaming(quick: bool = True) -> Figure:
     )
     readable_ticks(right)
     return figure
+
+
+def width_and_steps(quick: bool = True) -> Figure:
+    """Loss curves of several widths with SGD points, the compute-optimal frontier below them, and the phases."""
+    figure, (left, middle, right) = new_figure(columns=3, width=5.6)
+    law = PowerLawScaling(spectrum_exponent=1.0, target_exponent=0.2, latent_dimension=400, step=0.25, batch=2)
+    fine, few = np.unique(np.round(np.geomspace(1, 3000, 60))), (2, 8, 30, 120, 500)
+    for index, width in enumerate((20, 50, 120)):
+        theory_line(left, fine, law.replace(width=width, steps=fine).theory().excess_risk, index, f"$d = {width}$")
+        left.axhline(float(law.replace(width=width).theory()["floor"]), color=COLOURS[index], linestyle=":", linewidth=1)
+        runs = law.replace(steps=few).simulate_batch(width, range(20 if quick else 100)).excess_risk
+        simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / math.sqrt(runs.sizes["seed"]), index)
+    finish(left, "steps $k$", "loss $P$", r"$\alpha = 1$, $\beta = 0.2$; dotted: floor", xscale="log", yscale="log")
+    wide = law.replace(latent_dimension=1e7, batch=1)
+    compute = np.geomspace(1e4, 1e9, 6 if quick else 16)
+    for index, width in enumerate((50, 200, 800, 3200)):
+        steps = np.unique(np.round(np.geomspace(16, 1e9 / width, 40)))
+        middle.plot(width * steps, wide.replace(width=width, steps=steps).theory().excess_risk, color="grey", linewidth=0.9)
+    for index, beta in enumerate((0.2, 0.7, 1.3)):
+        theory_line(middle, compute, wide.replace(target_exponent=beta).frontier(compute).loss, index, rf"$\beta = {beta}$")
+    finish(middle, "compute $C = dBk$", "best loss", r"$\alpha = 1$; grey: single widths, $\beta = 0.2$", xscale="log", yscale="log")
+    a, b = np.meshgrid(np.linspace(0.31, 1.6, 130), np.linspace(0.02, 1.6, 130))
+    exponent = np.full(a.shape, np.nan)
+    for i in np.ndindex(a.shape):
+        point = phase_point(float(a[i]), float(b[i]))
+        if point is not None:
+            exponent[i] = point
+    image = right.pcolormesh(a, b, exponent, cmap="viridis", rasterized=True)
+    for x, y, name in ((1.2, 0.25, "Ia"), (1.3, 0.8, "II"), (0.9, 1.35, "III"), (0.4, 0.3, "Ib"), (0.4, 1.0, "IVa")):
+        right.text(x, y, name, color="white", ha="center", va="center", fontsize=13)
+    right.plot([0.5, 0.5, 1.6], [1.6, 0.5, 0.5], color="white", linewidth=1)
+    right.plot([0.5, 1.6], [0.5, 1.6], color="white", linewidth=1)
+    right.grid(False)
+    figure.colorbar(image, ax=right).set_label("loss exponent in $C$")
+    finish(right, r"spectrum exponent $\alpha$", r"target exponent $\beta$", "phases", legend=False)
+    return figure
+
+
+def phase_point(alpha: float, beta: float) -> float | None:
+    """The exponent of the loss at a point of the phase diagram, None outside the table."""
+    law = PowerLawScaling(spectrum_exponent=alpha, target_exponent=beta, latent_dimension=4, width=2, step=1e-3)
+    return law.exponents().loss if law.phase() not in ("boundary", "other") else None
 
 
 # -- fits -------------------------------------------------------------------------------------------------------------
@@ -108,5 +151,6 @@ def two_fits(quick: bool = True) -> Figure:
 
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "streaming-least-squares": streaming,
+    "power-law-scaling": width_and_steps,
     "scaling-fit": two_fits,
 }

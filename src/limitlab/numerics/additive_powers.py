@@ -1,4 +1,4 @@
-"""The form that is fitted, its derivatives, and the search for the best parameters (docs/theory/scaling_fit.md, eqs. 1-3).
+"""Fits of a sum of powers E + A N^-a + B D^-b: the form, its derivatives, the search for its parameters (docs/theory/scaling_fit.md, eqs. 1-3).
 
 Inside, sizes are logarithms n = log(N / their geometric mean) and d likewise, so that the two amplitudes are parts of the loss:
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
@@ -135,6 +135,25 @@ def _with_product(runs: Runs, additive: Best, width: float) -> Best:
     ]
     found = [polished(runs, np.clip(start, *bounds(8)), width) for start in tries]
     return min(found, key=lambda one: one.cost)
+
+
+def centred(N: ArrayLike, D: ArrayLike, loss: ArrayLike) -> Runs:
+    """A table of sizes, data and losses as the fit takes it."""
+    log_n, log_d = (np.log(np.asarray(column, dtype=float).ravel()) for column in (N, D))
+    log_loss = np.log(np.asarray(loss, dtype=float).ravel())
+    return Runs(log_n - log_n.mean(), log_d - log_d.mean(), log_loss, float(log_n.mean()), float(log_d.mean()))
+
+
+def log_optimum(theta: Array, runs: Runs, log_product: float) -> float:
+    """log N at the least value of the fitted sum for a given log(N D), eq. (5).
+
+    >>> runs = centred([1.0, 2.0, 4.0], [4.0, 2.0, 1.0], [1.0, 1.0, 1.0])
+    >>> theta = np.array([0.0, 0.0 - 0.5 * runs.centre_n, 0.0 - 0.5 * runs.centre_d, 0.5, 0.5])  # N^-1/2 + D^-1/2
+    >>> round(log_optimum(theta, runs, float(np.log(100.0))), 12) == round(float(np.log(10)), 12)
+    True
+    """
+    _, u, v, a, b = theta[:5]
+    return float((np.log(a / b) + u - v + a * runs.centre_n - b * runs.centre_d + b * log_product) / (a + b))
 
 
 def residuals(theta: Array, runs: Runs) -> Array:
