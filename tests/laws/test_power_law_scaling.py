@@ -130,6 +130,17 @@ def test_floor_is_what_projections_leave():
     assert float(runs["floor"].mean()) == pytest.approx(floor, abs=5 * float(runs["floor"].std()) / 150**0.5 + 0.02 * floor)
 
 
+def test_in_runs_the_floor_comes_back_as_noise():
+    """Late, without label noise: the loss is the floor over one minus the gain, not the floor."""
+    law = PowerLawScaling(spectrum_exponent=0.75, target_exponent=0.3, latent_dimension=150, width=15.0, step=0.3, steps=(600,))
+    runs = law.simulate_batch(15, range(60))
+    ratio = runs.excess_risk.values[:, 0] / runs["floor"].values
+    theory = law.theory()
+    wanted = float(theory.excess_risk[0]) / float(theory["floor"])
+    assert wanted > 1.4
+    assert ratio.mean() == pytest.approx(wanted, abs=5 * ratio.std() / 60**0.5 + 0.1)
+
+
 def test_thresholds():
     law = PowerLawScaling(latent_dimension=1e6, step=0.01)
     assert law.largest_step() == pytest.approx(0.611, abs=1e-3)

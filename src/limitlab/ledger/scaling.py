@@ -1,4 +1,4 @@
-"""Claims about scaling laws with power-law features: what an additive fit misses (S3), the phases (S4)."""
+"""Claims about scaling laws with power-law features: what an additive fit misses (S3), the phases (S4), ridge (S5)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from limitlab.lab.compare import compare
+from limitlab.laws.scaling.ridge_scaling import RidgeScaling, slopes
 from limitlab.laws.scaling.width_and_steps import PowerLawScaling
 from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import above, agrees, below, between, equal
+from limitlab.ledger.criteria import above, agrees, below, between, equal, near, near_relative
 from limitlab.ledger.measures import effort, largest
 from limitlab.numerics.additive_powers import best_fit, centred, log_optimum, residuals
 
@@ -84,4 +85,35 @@ def phases(quick: bool) -> Outcome:
         ),
         measured={"slope of the width at compute 1e5, (1.5, 1.0)": early.local_exponents(1e5).width},
         note="The slopes are reached slowly: at small compute they differ by a tenth.",
+    )
+
+
+@claim(
+    "S5",
+    _AREA,
+    "With power-law spectra ridgeless noise never averages out, a ridge gives the optimal rate, and width and data have different exponents.",
+    laws=("RidgeScaling",),
+    figure="ridge-scaling",
+)
+def ridge_rates(quick: bool) -> Outcome:
+    """Variance and error constants, slopes of the best ridge, of its error and of the width that keeps it; regressions on random features."""
+    plain = RidgeScaling(target_exponent=0.7, latent_dimension=np.inf, samples=1e4, ridge=0.0, noise=0.0)
+    rates, error = plain.exponents(), float(plain.theory().test_error)
+    noisy = float(plain.replace(noise=1.0, spectrum_exponent=0.75).theory().variance)
+    narrow = [float(plain.replace(samples=1e9, width=width).theory().test_error) for width in (1e3, 1e4)]
+    law = RidgeScaling(target_exponent=0.2, latent_dimension=1e12, noise=0.5)
+    in_ridge, in_excess = slopes(law, (1e5, 1e6))
+    widths = [law.replace(samples=n).width_needed(1.5) for n in (1e6, 1e7)]
+    comparisons = [compare(point, seeds=200 if quick else None, **effort(quick)) for point in RidgeScaling.check_points()]
+    return Outcome(
+        (
+            near_relative("noiseless ridgeless error times n^2.4 at (1, 0.7), n = 1e4", error * 1e4**rates.data, rates.error_constant, 0.002),
+            near("ridgeless variance over tau^2 at alpha = 0.75, n = 1e4", noisy, 0.5, 0.001),
+            near("exponent of the error in the width at (1, 0.7)", math.log10(narrow[0] / narrow[1]), 2.0, 0.03),
+            near("exponent of the best ridge at (1, 0.2)", in_ridge, 5 / 6, 0.003),
+            near("exponent of the excess risk at the best ridge at (1, 0.2)", in_excess, 7 / 12, 0.003),
+            near("exponent of the width that costs a factor 1.5 at (1, 0.2)", math.log10(widths[1] / widths[0]), 5 / 12, 0.01),
+            *(agrees(f"regressions at check point {i + 1}", one) for i, one in enumerate(comparisons)),
+        ),
+        measured={"data exponent": rates.data, "width exponent": rates.width},
     )

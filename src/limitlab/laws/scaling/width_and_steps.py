@@ -80,7 +80,7 @@ class PowerLawScaling(Law):
         "effective_ridge": observable(scalar=True, rate=SHRINKING),
     }
     size_meaning = "width d"
-    default_sizes = (40, 80, 160)
+    default_sizes = (30, 60, 120)
     default_seeds = 100
 
     spectrum_exponent: float = parameter(
@@ -101,14 +101,14 @@ class PowerLawScaling(Law):
     steps: float | tuple[float, ...] = parameter(
         (1.0, 10.0, 100.0), "iterations of the algorithm", note="whole below 16", symbol="k", kind="coordinate", least=0, scale="log"
     )
-    replicas: int = parameter(8, "runs averaged in one draw", kind="experiment", least=1)
+    replicas: int = parameter(5, "runs averaged in one draw", kind="experiment", least=1)
     refinement: int = parameter(1, "refinement of the numerical grids", kind="solver", least=1, most=4, finer=2)
 
     @classmethod
     def check_points(cls) -> list[Self]:
         """Phases Ia and III with noise and batches; no term is switched off."""
         return [
-            cls(spectrum_exponent=0.75, target_exponent=0.3, latent_dimension=400, step=0.15, batch=2, noise=0.3, steps=(3, 20, 90)),
+            cls(spectrum_exponent=0.75, target_exponent=0.3, latent_dimension=300, step=0.25, noise=0.2, steps=(16, 60, 200)),
             cls(spectrum_exponent=0.8, target_exponent=1.0, latent_dimension=300, step=0.3, batch=6, noise=0.4, steps=(16, 40, 100)),
         ]
 

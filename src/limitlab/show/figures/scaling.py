@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.applied.scaling.fit import ScalingFit, scaling_fit
+from limitlab.laws.scaling.ridge_scaling import RidgeScaling
 from limitlab.laws.scaling.width_and_steps import PowerLawScaling
 from limitlab.laws.sgd.streaming import StreamingLeastSquares
 from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
@@ -93,6 +94,33 @@ def phase_point(alpha: float, beta: float) -> float | None:
     return law.exponents().loss if law.phase() not in ("boundary", "other") else None
 
 
+def ridge_scaling(quick: bool = True) -> Figure:
+    """Excess risk against samples without and with the best ridge, with regressions; and against the number of random features."""
+    figure, (left, right) = new_figure(columns=2)
+    law = RidgeScaling(spectrum_exponent=1.0, target_exponent=0.3, latent_dimension=600, noise=0.3)
+    samples, few = np.geomspace(10, 400, 40), (12, 25, 50, 100)
+    draws = 20 if quick else 100
+    for index, (label, ridge) in enumerate((("no ridge", 0.0), (r"$\lambda = 10^{-3}$", 1e-3), (r"$\lambda = 0.05$", 0.05))):
+        curve = [float(law.replace(samples=n, ridge=ridge).theory().excess_risk) for n in samples]
+        theory_line(left, samples, curve, index, label)
+        runs = [law.replace(samples=n, ridge=ridge).simulate_batch(n, range(draws)).excess_risk for n in few]
+        simulation_points(left, few, [r.mean() for r in runs], [r.std(ddof=1) / math.sqrt(draws) for r in runs], index)
+    best = [(one := law.replace(samples=float(n))).replace(ridge=one.optimal_ridge()) for n in samples]
+    theory_line(left, samples, [float(one.theory().excess_risk) for one in best], 3, "best ridge", linestyle="--")
+    left.axhline(law.noise**2 * (2 * law.spectrum_exponent - 1), color="grey", linestyle=":", linewidth=1)
+    finish(
+        left, "samples $n$", "excess risk $R$", r"all features; dotted: $\tau^2(2\alpha - 1)$", xscale="log", yscale="log", ylim=(0.01, 1)
+    )
+    widths, some = np.geomspace(8, 800, 60), (15, 40, 200, 500)
+    wide = law.replace(samples=80.0)
+    for index, (label, ridge) in enumerate((("no ridge", 1e-9), (r"$\lambda = 10^{-3}$", 1e-3), (r"$\lambda = 0.05$", 0.05))):
+        theory_line(right, widths, [float(wide.replace(width=w, ridge=ridge).theory().excess_risk) for w in widths], index, label)
+        runs = [wide.replace(width=float(w), ridge=ridge).simulate_batch(80, range(draws)).excess_risk for w in some]
+        simulation_points(right, some, [r.mean() for r in runs], [r.std(ddof=1) / math.sqrt(draws) for r in runs], index)
+    finish(right, "random features $N$", "excess risk $R$", "$n = 80$ samples", xscale="log", yscale="log", ylim=(0.02, 3))
+    return figure
+
+
 # -- fits -------------------------------------------------------------------------------------------------------------
 
 
@@ -152,5 +180,6 @@ def two_fits(quick: bool = True) -> Figure:
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "streaming-least-squares": streaming,
     "power-law-scaling": width_and_steps,
+    "ridge-scaling": ridge_scaling,
     "scaling-fit": two_fits,
 }
