@@ -249,7 +249,7 @@ def test_compute_instead_of_data():
     [
         (lambda N, D, L: (N[:5], D[:5], L[:5]), "5 runs are not allowed"),
         (lambda N, D, L: (N, D[:-1], L), "different lengths"),
-        (lambda N, D, L: (N, D, np.where(L == L.max(), -1.0, L)), "loss = -1 in row"),
+        (lambda N, D, L: (N, D, np.where(L.max() == L, -1.0, L)), "loss = -1 in row"),
         (lambda N, D, L: (N * 0 + 1e8, D, L), "1 values of N are not allowed"),
         (lambda N, D, L: (N, D * np.nan, L), "D = nan in row 1"),
     ],

@@ -132,7 +132,9 @@ def test_floor_is_what_projections_leave():
 
 def test_in_runs_the_floor_comes_back_as_noise():
     """Late, without label noise: the loss is the floor over one minus the gain, not the floor."""
-    law = PowerLawScaling(spectrum_exponent=0.75, target_exponent=0.3, latent_dimension=150, width=15.0, step=0.3, steps=(600,))
+    law = PowerLawScaling(
+        spectrum_exponent=0.75, target_exponent=0.3, latent_dimension=150, width=15.0, step=0.3, steps=(600,)
+    )
     runs = law.simulate_batch(15, range(60))
     ratio = runs.excess_risk.values[:, 0] / runs["floor"].values
     theory = law.theory()

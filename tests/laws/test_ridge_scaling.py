@@ -54,7 +54,9 @@ def test_infinite_width_is_the_ridge_law(ridge):
     j = np.arange(1.0, 301)
     same = Ridge(ratio=300 / 120, ridge=ridge, noise=0.4, eigenvalues=j**-2, weights=np.ones(300), signal_energy=j**-0.6)
     for name in ("bias", "variance", "test_error", "train_error", "effective_ridge", "degrees_of_freedom"):
-        np.testing.assert_allclose(float(law.theory()[name]), float(same.theory()[name]), rtol=1e-10, atol=1e-14, err_msg=name)
+        np.testing.assert_allclose(
+            float(law.theory()[name]), float(same.theory()[name]), rtol=1e-10, atol=1e-14, err_msg=name
+        )
 
 
 def test_a_huge_width_is_an_infinite_one():
@@ -69,7 +71,10 @@ def test_a_huge_ridge_learns_nothing():
 
 def test_more_features_help_at_the_best_ridge():
     law = RidgeScaling(samples=200, noise=0.5)
-    best = [float(wide.replace(ridge=wide.optimal_ridge()).theory().excess_risk) for wide in map(lambda n: law.replace(width=n), (20, 60, 200, 600))]
+    best = [
+        float(wide.replace(ridge=wide.optimal_ridge()).theory().excess_risk)
+        for wide in map(lambda n: law.replace(width=n), (20, 60, 200, 600))
+    ]
     assert np.all(np.diff(best) < 0)
 
 
@@ -86,7 +91,9 @@ def test_fewer_modes_than_samples_leave_no_bias():
 # -- exponents --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("alpha", "beta", "share"), [(1.0, 0.2, 2e-3), (1.0, 0.7, 2e-3), (0.75, 0.2, 3e-3), (1.0, 1.8, 3e-2)])
+@pytest.mark.parametrize(
+    ("alpha", "beta", "share"), [(1.0, 0.2, 2e-3), (1.0, 0.7, 2e-3), (0.75, 0.2, 3e-3), (1.0, 1.8, 3e-2)]
+)
 def test_noiseless_ridgeless_error_meets_its_power_law(alpha, beta, share):
     law = RidgeScaling(
         spectrum_exponent=alpha, target_exponent=beta, latent_dimension=np.inf, samples=3000, ridge=0.0, noise=0.0

@@ -224,7 +224,9 @@ def test_steps_to_a_level_and_the_critical_batch_curve():
 
         grid = np.linspace(0.05, 0.95, 19)
         best = grid[np.argmin([steps(share) for share in grid])]
-        found = minimize_scalar(steps, bounds=(best - 0.05, min(best + 0.05, 0.999)), method="bounded", options={"xatol": 1e-4})
+        found = minimize_scalar(
+            steps, bounds=(best - 0.05, min(best + 0.05, 0.999)), method="bounded", options={"xatol": 1e-4}
+        )
         assert found.fun == pytest.approx(wanted, rel=4e-3)
 
 

@@ -25,7 +25,7 @@ _AREA = "Scaling laws"
     figure="power-law-scaling",
 )
 def additive_fits(quick: bool) -> Outcome:
-    """Noise-free tables of the law itself (8 widths, 9 numbers of steps), fitted, and their best width at compute 1e10 against the frontier."""
+    """Noise-free tables of the law itself (8 widths x 9 steps), fitted: their best width at compute 1e10 against the frontier's."""
     widths, steps = np.geomspace(30, 3000, 8), np.geomspace(1e2, 1e6, 9)
     factors, misfits = {}, {}
     for phase, beta in (("Ia", 0.2), ("II", 0.7), ("III", 1.3)):
@@ -41,7 +41,11 @@ def additive_fits(quick: bool) -> Outcome:
             between("true over fitted best width at compute 1e10, phase Ia", factors["Ia"], 0.85, 1.15),
             above("true over fitted best width at compute 1e10, phase II", factors["II"], 1.6),
             above("true over fitted best width at compute 1e10, phase III", factors["III"], 5.0),
-            above("root mean square residual of log loss in phase III over that in phase Ia", misfits["III"] / misfits["Ia"], 5.0),
+            above(
+                "root mean square residual of log loss in phase III over that in phase Ia",
+                misfits["III"] / misfits["Ia"],
+                5.0,
+            ),
         ),
         measured={
             **{f"factor, phase {phase}": value for phase, value in factors.items()},
@@ -58,8 +62,8 @@ def additive_fits(quick: bool) -> Outcome:
     figure="power-law-scaling",
 )
 def phases(quick: bool) -> Outcome:
-    """Local slopes of the computed frontier at compute 1e10 and 1e16 against the table, and SGD on random projections against the equivalent."""
-    table = {"Ia": ((1.0, 0.2),), "II": ((1.0, 0.7),), "III": ((1.0, 1.3),)}
+    """Local slopes of the computed frontier at compute 1e10 and 1e16 against the table; SGD on random projections."""
+    table: dict[str, tuple[tuple[float, float], ...]] = {"Ia": ((1.0, 0.2),), "II": ((1.0, 0.7),), "III": ((1.0, 1.3),)}
     if not quick:
         table = {"Ia": ((1.0, 0.2), (0.75, 0.3)), "II": ((1.0, 0.7), (1.5, 1.0)), "III": ((1.0, 1.3), (0.75, 1.2))}
     before: list[float] = []
@@ -69,8 +73,8 @@ def phases(quick: bool) -> Outcome:
         for alpha, beta in points:
             law = PowerLawScaling(spectrum_exponent=alpha, target_exponent=beta, latent_dimension=np.inf, step=0.2)
             wanted = law.exponents()
-            for early, gaps in ((1e10, before), (1e16, after)):
-                found = law.local_exponents(early)
+            for compute, gaps in ((1e10, before), (1e16, after)):
+                found = law.local_exponents(compute)
                 gaps += [abs(found.width - wanted.width), abs(found.loss - wanted.loss)]
             named.append(law.phase() == phase)
     checked = PowerLawScaling.check_points()[:1] if quick else PowerLawScaling.check_points()
@@ -91,12 +95,12 @@ def phases(quick: bool) -> Outcome:
 @claim(
     "S5",
     _AREA,
-    "With power-law spectra ridgeless noise never averages out, a ridge gives the optimal rate, and width and data have different exponents.",
+    "With power-law spectra ridgeless noise never averages out, a ridge gives the best rate, and width and data differ in exponent.",
     laws=("RidgeScaling",),
     figure="ridge-scaling",
 )
 def ridge_rates(quick: bool) -> Outcome:
-    """Variance and error constants, slopes of the best ridge, of its error and of the width that keeps it; regressions on random features."""
+    """Variance and error constants, slopes of the best ridge, of its error and of the width that keeps it; regressions."""
     plain = RidgeScaling(target_exponent=0.7, latent_dimension=np.inf, samples=1e4, ridge=0.0, noise=0.0)
     rates, error = plain.exponents(), float(plain.theory().test_error)
     noisy = float(plain.replace(noise=1.0, spectrum_exponent=0.75).theory().variance)
@@ -107,12 +111,19 @@ def ridge_rates(quick: bool) -> Outcome:
     comparisons = [compare(point, seeds=200 if quick else None, **effort(quick)) for point in RidgeScaling.check_points()]
     return Outcome(
         (
-            near_relative("noiseless ridgeless error times n^2.4 at (1, 0.7), n = 1e4", error * 1e4**rates.data, rates.error_constant, 0.002),
+            near_relative(
+                "noiseless ridgeless error times n^2.4 at (1, 0.7), n = 1e4",
+                error * 1e4**rates.data,
+                rates.error_constant,
+                0.002,
+            ),
             near("ridgeless variance over tau^2 at alpha = 0.75, n = 1e4", noisy, 0.5, 0.001),
             near("exponent of the error in the width at (1, 0.7)", math.log10(narrow[0] / narrow[1]), 2.0, 0.03),
             near("exponent of the best ridge at (1, 0.2)", in_ridge, 5 / 6, 0.003),
             near("exponent of the excess risk at the best ridge at (1, 0.2)", in_excess, 7 / 12, 0.003),
-            near("exponent of the width that costs a factor 1.5 at (1, 0.2)", math.log10(widths[1] / widths[0]), 5 / 12, 0.01),
+            near(
+                "exponent of the width that costs a factor 1.5 at (1, 0.2)", math.log10(widths[1] / widths[0]), 5 / 12, 0.01
+            ),
             *(agrees(f"regressions at check point {i + 1}", one) for i, one in enumerate(comparisons)),
         ),
         measured={"data exponent": rates.data, "width exponent": rates.width},

@@ -51,5 +51,6 @@ class Schedule(FunctionParameter):
         return self.name if self._function is None else self._function
 
     def __call__(self, steps: ArrayLike) -> Array:
+        """Factors at the given step numbers."""
         k = np.asarray(steps, dtype=float)
         return np.ones(k.shape) if self._function is None else np.asarray(self._function(k), dtype=float)

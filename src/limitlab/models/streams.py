@@ -16,7 +16,7 @@ def white_entries(rng: np.random.Generator, shape: tuple[int, ...], excess_kurto
     """
     if excess_kurtosis == 0:
         return rng.standard_normal(shape)
-    signs = 2.0 * rng.integers(0, 2, shape) - 1
+    signs = np.asarray(2 * rng.integers(0, 2, shape) - 1, dtype=np.float64)
     if excess_kurtosis == -2:
         return signs
     square = 3 + excess_kurtosis

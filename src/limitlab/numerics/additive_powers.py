@@ -1,4 +1,4 @@
-"""Fits of a sum of powers E + A N^-a + B D^-b: the form, its derivatives, the search for its parameters (docs/theory/scaling_fit.md, eqs. 1-3).
+"""Fits of a sum of powers E + A N^-a + B D^-b: form, derivatives, search for the parameters (docs/theory/scaling_fit.md, eqs. 1-3).
 
 Inside, sizes are logarithms n = log(N / their geometric mean) and d likewise, so that the two amplitudes are parts of the loss:
 
@@ -84,7 +84,17 @@ def polished(runs: Runs, start: Array, width: float, embed: Embedding | None = N
     inside = np.clip(start, low + 1e-9 * (low > -np.inf), high - 1e-9 * (high < np.inf))
     options = dict(loss="linear") if np.isinf(width) else dict(loss="huber", f_scale=width)
     found = least_squares(
-        residual, inside, slope, (low, high), "trf", xtol=1e-13, ftol=1e-14, gtol=1e-14, x_scale="jac", max_nfev=80, **options
+        residual,
+        inside,
+        slope,
+        (low, high),
+        "trf",
+        xtol=1e-13,
+        ftol=1e-14,
+        gtol=1e-14,
+        x_scale="jac",
+        max_nfev=80,
+        **options,
     )
     return Best(free_to_all(found.x)[0], 2 * float(found.cost), width)
 
@@ -131,7 +141,8 @@ def _with_product(runs: Runs, additive: Best, width: float) -> Best:
     theta = additive.theta
     small = np.log(0.1 * np.exp(runs.log_loss.mean()))
     tries = [
-        np.r_[theta, small, p * theta[3], q * theta[4]] for p, q in ((0.5, 0.5), (0.5, 0.25), (0.25, 0.5), (1.0, 0.5), (0.5, 1.0))
+        np.r_[theta, small, p * theta[3], q * theta[4]]
+        for p, q in ((0.5, 0.5), (0.5, 0.25), (0.25, 0.5), (1.0, 0.5), (0.5, 1.0))
     ]
     found = [polished(runs, np.clip(start, *bounds(8)), width) for start in tries]
     return min(found, key=lambda one: one.cost)

@@ -25,7 +25,10 @@ Array = NDArray[np.float64]
 NAMES = ("E", "A", "B", "a", "b")
 LEAST_ROWS, LEAST_SIZES = 8, 3
 RAY = 0.01  # decades: closer to one line log D = slope log N + const, slope > 0, the two terms can be exchanged
-HOPELESS, DOUBTFUL = 1e4, 100.0  # condition numbers from which the terms are not separated, and from which a warning is given
+HOPELESS, DOUBTFUL = (
+    1e4,
+    100.0,
+)  # condition numbers from which the terms are not separated, and from which a warning is given
 CURVE = 10  # values of D at one N beyond which they are suspected to be one run
 SUSPICIOUS = 1e-3  # p-value of the test of the form
 NOT_DETERMINED = "not determined by these data"
@@ -111,7 +114,10 @@ class ScalingFit:
 
     def predict(self, N: ArrayLike, D: ArrayLike) -> Array:
         """The fitted loss."""
-        n, d = np.log(np.asarray(N, dtype=float)) - self.runs.centre_n, np.log(np.asarray(D, dtype=float)) - self.runs.centre_d
+        n, d = (
+            np.log(np.asarray(N, dtype=float)) - self.runs.centre_n,
+            np.log(np.asarray(D, dtype=float)) - self.runs.centre_d,
+        )
         n, d = np.broadcast_arrays(n, d)
         return np.exp(form.model(self.best.theta, Runs(n.ravel(), d.ravel(), n.ravel(), 0.0, 0.0))[0]).reshape(n.shape)
 
@@ -156,7 +162,11 @@ class ScalingFit:
             low, high = self._optimal_log_n(float(compute))
             ends = (math.exp(low), math.exp(high) if high < 700 else math.inf)
             total = compute / self.flops
-            return ends if name == "N" else (total / ends[1] if ends[1] < math.inf else 0.0, total / ends[0] if ends[0] else math.inf)
+            return (
+                ends
+                if name == "N"
+                else (total / ends[1] if ends[1] < math.inf else 0.0, total / ends[0] if ends[0] else math.inf)
+            )
         if name not in NAMES:
             raise ValueError(f"name = {name!r} is not allowed: must be one of {', '.join(NAMES)}, or N or D with a compute")
         if not self.separable and name != "E":
@@ -219,7 +229,9 @@ class ScalingFit:
         a, b = theta[3:5]
         n, d = at - runs.centre_n, product - at - runs.centre_d
         gradient = np.array([0.0, 1.0, -1.0, 1 / a - n, d - 1 / b]) / (a + b)
-        return profile_interval(self._cost(embed), at, self._error(gradient), theta[[0, 2, 3, 4]], self._rise(), at - 60, at + 60)
+        return profile_interval(
+            self._cost(embed), at, self._error(gradient), theta[[0, 2, 3, 4]], self._rise(), at - 60, at + 60
+        )
 
     def _cost(self, embed: Any) -> Any:
         """(value, start) -> least cost with the parameter at the value, and where."""
@@ -232,7 +244,7 @@ class ScalingFit:
 
     def _error(self, gradient: Array) -> float:
         spread = form.covariance(self.best.theta, self.runs, form.noise_variance(self.best, self.runs)[1])
-        return float(math.sqrt(max(gradient @ spread @ gradient, 0.0)))
+        return math.sqrt(max(float(gradient @ spread @ gradient), 0.0))
 
     def _rise(self) -> tuple[float, float, float]:
         """The least cost, the unit of its rise, and the rise (in units) at the ends of the interval."""
@@ -241,7 +253,9 @@ class ScalingFit:
         freedom = self.runs.n.size - 5
         return self.best.cost, form.noise_variance(self.best, self.runs)[0], float(f.ppf(self.level, 1, freedom))
 
-    def bootstrap(self, resamples: int = 200, seed: int = 0, compute: Sequence[float] = ()) -> dict[str, tuple[float, float]]:
+    def bootstrap(
+        self, resamples: int = 200, seed: int = 0, compute: Sequence[float] = ()
+    ) -> dict[str, tuple[float, float]]:
         """Percentile intervals by resampling the residuals: a cross-check of the profiles, a little too narrow.
 
         Keys are the parameters, and "N at 1e+22" and the like for every compute.
@@ -253,7 +267,9 @@ class ScalingFit:
         centre, found = form.model(self.best.theta, self.runs)[0], []
         for _ in range(resamples):
             runs = self.runs._replace(log_loss=centre + rng.choice(left, left.size))
-            again = ScalingFit(runs, form.polished(runs, self.best.theta, self.best.width), self.level, self.flops, True, 0.0)
+            again = ScalingFit(
+                runs, form.polished(runs, self.best.theta, self.best.width), self.level, self.flops, True, 0.0
+            )
             found.append([getattr(again, name) for name in NAMES] + [again.optimum(total).N for total in compute])
         ends = np.quantile(found, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
         names = [*NAMES, *(f"N at {total:g}" for total in compute)]
@@ -306,14 +322,16 @@ class ScalingFit:
         if not self.separable:
             found.append(f"a, b and the optimal size are {NOT_DETERMINED}: {self._why_not()}. Add runs with another D/N.")
         elif self.condition > DOUBTFUL:
-            found.append(f"The two terms are hard to tell apart (condition {self.condition:.0f}): add runs with another D/N.")
+            found.append(
+                f"The two terms are hard to tell apart (condition {self.condition:.0f}): add runs with another D/N."
+            )
         counts = np.unique(self.runs.n.round(9), return_counts=True)[1]
         if counts.max() > CURVE:
             found.append(
                 f"One N has {counts.max()} values of D. If they are points of one training curve, their errors are correlated and "
                 "the learning-rate schedule biases them: use the ends of separate runs."
             )
-        if self.E <= 1e-6 * math.exp(float(self.runs.log_loss.min())):
+        if 1e-6 * math.exp(float(self.runs.log_loss.min())) >= self.E:
             found.append("E is at its lowest value 0: the table does not show a floor.")
         test = self.lack_of_fit
         if test is not None and test.p_value < SUSPICIOUS and test.misfit > 1e-6 and not self.interaction:
@@ -321,7 +339,9 @@ class ScalingFit:
             factor = f": with a product term the optimal N at 100 times the largest compute changes by a factor {self.form_error():.3g}"
             found.append(size + (factor if self.separable else "") + ". Do not extrapolate the additive form.")
         if self.replicate_sd is not None and self.residual_sd > 2 * self.replicate_sd:
-            found.append(f"Residuals ({self.residual_sd:.2g}) exceed the replicate noise ({self.replicate_sd:.2g}): the form is not exact.")
+            found.append(
+                f"Residuals ({self.residual_sd:.2g}) exceed the replicate noise ({self.replicate_sd:.2g}): the form is not exact."
+            )
         return tuple(found)
 
     def trust(self, compute: float) -> str:
@@ -452,7 +472,12 @@ def _minimised(runs: Runs, width: float, embed: Any, start: Array) -> tuple[floa
 
     def measured(free: Array) -> tuple[float, Array, Array]:
         theta, inner = embed(free)
-        legal = theta[0] >= 0 and form.LOWEST <= min(theta[3:5]) and max(theta[3:5]) <= form.HIGHEST and np.abs(theta[1:3]).max() < 300
+        legal = (
+            theta[0] >= 0
+            and min(theta[3:5]) >= form.LOWEST
+            and max(theta[3:5]) <= form.HIGHEST
+            and np.abs(theta[1:3]).max() < 300
+        )
         if not legal:
             return math.inf, free, np.empty((0, 0))
         log_loss, slope = form.model(theta, runs)
@@ -510,7 +535,9 @@ def _runs(N: ArrayLike, D: ArrayLike | None, loss: ArrayLike, compute: ArrayLike
             row = int(np.flatnonzero(~(np.isfinite(column) & (column > 0)))[0])
             raise ValueError(f"{name} = {column[row]:g} in row {row + 1} is not allowed: must be above 0 and finite")
         if name != "loss" and np.unique(column.round(12)).size < LEAST_SIZES:
-            raise ValueError(f"{np.unique(column).size} values of {name} are not allowed: give runs at {LEAST_SIZES} or more")
+            raise ValueError(
+                f"{np.unique(column).size} values of {name} are not allowed: give runs at {LEAST_SIZES} or more"
+            )
     return form.centred(columns["N"], columns["D"], columns["loss"])
 
 

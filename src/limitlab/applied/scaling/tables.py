@@ -52,7 +52,9 @@ def read_runs(path: Path, **named: str | None) -> RunTable:
         numbers = pd.to_numeric(frame[columns[name]], errors="coerce").to_numpy(dtype=float)
         if np.isnan(numbers).any():
             row = int(np.flatnonzero(np.isnan(numbers))[0])
-            raise ValueError(f"column {columns[name]!r} of {path.name} holds no number in row {row + 1}: {frame[columns[name]][row]!r}")
+            raise ValueError(
+                f"column {columns[name]!r} of {path.name} holds no number in row {row + 1}: {frame[columns[name]][row]!r}"
+            )
         return numbers
 
     size, data, loss, compute = (column(role) for role in ("N", "D", "loss", "compute"))

@@ -48,7 +48,7 @@ def losses(spectrum: Spectrum, width: float, step: float, batch: float, steps: A
         found[:, few] = np.stack([(powers * part).sum(axis=-1).real for part in values])
     if not few.all():
         z, weight = parabola(steps[~few] + 1, nodes)
-        values = _transforms(spectrum, width, step, batch, -np.expm1(-z))
+        values = _transforms(spectrum, width, step, batch, np.asarray(-np.expm1(-z), dtype=np.complex128))
         powers = 2 * weight * np.exp(-(steps[~few] + 1)[:, None] * z)
         found[:, ~few] = np.stack([(powers * part).sum(axis=-1).real for part in values])
     return Losses(*found)
@@ -57,8 +57,8 @@ def losses(spectrum: Spectrum, width: float, step: float, batch: float, steps: A
 def _transforms(spectrum: Spectrum, width: float, step: float, batch: float, below: Complex) -> tuple[Complex, ...]:
     """The four generating functions where 1 - L is `below`."""
     curvature = step**2 * (1 + 1 / batch)
-    z1 = (step + np.sqrt(step**2 - curvature * below)) / curvature
-    z2 = below / (curvature * z1)  # the other root, without cancellation
+    z1 = np.asarray((step + np.sqrt(step**2 - curvature * below)) / curvature, dtype=np.complex128)
+    z2 = np.asarray(below / (curvature * z1), dtype=np.complex128)  # the other root, without cancellation
     (form1, trace1), (form2, trace2) = (_resolvents(spectrum, width, z) for z in (z1, z2))
     scale = -1 / (curvature * (z1 - z2))
     forcing, kernel = scale * (form1 - form2), step**2 / batch * scale * (trace1 - trace2)

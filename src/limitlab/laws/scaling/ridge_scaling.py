@@ -1,7 +1,7 @@
 """Ridge regression with power-law spectra on all features or on random ones (docs/theory/ridge_scaling.md).
 
-Setting.  n rows x with variances j^{-2 alpha}, y = <x, b> + noise with b_j = j^{-beta}, j <= V. Ridge regression (1/n)|y - Z t|^2 + lambda |t|^2
-          on Z = X W, W (V x N) with entries N(0, 1/N); on X itself for N = infinity.
+Setting.  n rows x with variances j^{-2 alpha}, y = <x, b> + noise with b_j = j^{-beta}, j <= V. Ridge regression
+          (1/n)|y - Z t|^2 + lambda |t|^2 on Z = X W, W (V x N) with entries N(0, 1/N); on X itself for N = infinity.
 Limit.    n, N large, V larger: deterministic equivalents whose error does not depend on V.
 Result.   kappa (1 - df1/n) (1 - df1/N) = lambda with df1 < min(n, N); r = (1 - df1/N)/(1 - df2/N),
 
@@ -138,9 +138,17 @@ class RidgeScaling(Law):
     )
     samples: float = parameter(100.0, "number of samples", note="an experiment's size", symbol="n", least=1, scale="log")
     width: float = parameter(
-        math.inf, "number of neurons", note="random features; inf: all inputs", symbol="N", least=1, scale="log", infinite=True
+        math.inf,
+        "number of neurons",
+        note="random features; inf: all inputs",
+        symbol="N",
+        least=1,
+        scale="log",
+        infinite=True,
     )
-    ridge: float = parameter(1e-3, "ridge penalty", symbol=r"\lambda", least=0, scale="log", broadcasts=True, one_draw_serves_many=True)
+    ridge: float = parameter(
+        1e-3, "ridge penalty", symbol=r"\lambda", least=0, scale="log", broadcasts=True, one_draw_serves_many=True
+    )
     noise: float = parameter(
         0.3, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True, one_draw_serves_many=True
     )
@@ -149,8 +157,24 @@ class RidgeScaling(Law):
     def check_points(cls) -> list[Self]:
         """More samples than features, and fewer; a ridge and noise at both."""
         return [
-            cls(spectrum_exponent=0.75, target_exponent=0.6, latent_dimension=400, samples=80, width=56, ridge=0.01, noise=0.3),
-            cls(spectrum_exponent=1.0, target_exponent=0.3, latent_dimension=300, samples=80, width=160, ridge=2e-3, noise=0.4),
+            cls(
+                spectrum_exponent=0.75,
+                target_exponent=0.6,
+                latent_dimension=400,
+                samples=80,
+                width=56,
+                ridge=0.01,
+                noise=0.3,
+            ),
+            cls(
+                spectrum_exponent=1.0,
+                target_exponent=0.3,
+                latent_dimension=300,
+                samples=80,
+                width=160,
+                ridge=2e-3,
+                noise=0.4,
+            ),
         ]
 
     @model_validator(mode="after")
@@ -181,7 +205,10 @@ class RidgeScaling(Law):
         found = [self._point(float(lam), float(tau)) for lam, tau in zip(ridges.ravel(), noises.ravel(), strict=True)]
         values: dict[str, Any] = {name: np.reshape([one[name] for one in found], ridges.shape) for name in NAMES}
         scale = {name: float(np.max(np.where(np.isfinite(array), array, 0.0))) for name, array in values.items()}
-        return {**values, "accuracy": {name: SPECTRUM_ERROR * (size + self.spectrum.variance) for name, size in scale.items()}}
+        return {
+            **values,
+            "accuracy": {name: SPECTRUM_ERROR * (size + self.spectrum.variance) for name, size in scale.items()},
+        }
 
     def _point(self, ridge: float, noise: float) -> dict[str, float]:
         return risk(self.spectrum, self.samples, self.width, ridge, noise)
@@ -209,7 +236,8 @@ class RidgeScaling(Law):
 
     @staticmethod
     def _fit(
-        ridge: float, noise: float, n: int, features: float, clean: Array, left: Array, singular: Array, maps: Array, spread: Array, target: Array
+        ridge: float, noise: float, n: int, features: float, clean: Array,
+        left: Array, singular: Array, maps: Array, spread: Array, target: Array,
     ) -> dict[str, float]:  # fmt: skip
         """Errors of one ridge fit, its noise averaged."""
         strength = singular / (singular**2 + n * ridge)

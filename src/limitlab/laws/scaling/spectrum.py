@@ -19,7 +19,10 @@ KEPT = 256  # modes that are kept one by one
 ALL = 2 * KEPT  # up to so many modes nothing is grouped
 PANEL, ORDER = 1.5, 12  # length of a panel in log j, nodes on it
 END = 1 / 24  # of Euler and Maclaurin's formula between half integers
-TAIL_DIGITS, LARGEST = 13, 60  # an infinite spectrum ends where the rest of its trace is below this many digits, at most at 10^60
+TAIL_DIGITS, LARGEST = (
+    13,
+    60,
+)  # an infinite spectrum ends where the rest of its trace is below this many digits, at most at 10^60
 
 
 class Spectrum(NamedTuple):

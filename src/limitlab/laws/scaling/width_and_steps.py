@@ -80,7 +80,7 @@ class PowerLawScaling(Law):
         "effective_ridge": observable(scalar=True, rate=SHRINKING),
     }
     size_meaning = "width d"
-    default_sizes = (30, 60, 120)
+    default_sizes = (25, 50, 100)
     default_seeds = 100
 
     spectrum_exponent: float = parameter(
@@ -93,13 +93,25 @@ class PowerLawScaling(Law):
         500.0, "modes of the inputs", note="inf only for alpha > 1/2", symbol="V", least=2, scale="log", infinite=True
     )
     width: float = parameter(
-        100.0, "number of neurons", note="random features; an experiment's size", symbol="d", least=1, scale="log", infinite=True
+        100.0,
+        "number of neurons",
+        note="random features; an experiment's size",
+        symbol="d",
+        least=1,
+        scale="log",
+        infinite=True,
     )
     step: float = parameter(0.2, "step size of the algorithm", note="as it runs", symbol=r"\eta", above=0, scale="log")
     batch: int = parameter(1, "samples per step", symbol="B", least=1, scale="log")
     noise: float = parameter(0.0, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True)
     steps: float | tuple[float, ...] = parameter(
-        (1.0, 10.0, 100.0), "iterations of the algorithm", note="whole below 16", symbol="k", kind="coordinate", least=0, scale="log"
+        (1.0, 10.0, 100.0),
+        "iterations of the algorithm",
+        note="whole below 16",
+        symbol="k",
+        kind="coordinate",
+        least=0,
+        scale="log",
     )
     replicas: int = parameter(5, "runs averaged in one draw", kind="experiment", least=1)
     refinement: int = parameter(1, "refinement of the numerical grids", kind="solver", least=1, most=4, finer=2)
@@ -108,8 +120,18 @@ class PowerLawScaling(Law):
     def check_points(cls) -> list[Self]:
         """Phases Ia and III with noise and batches; no term is switched off."""
         return [
-            cls(spectrum_exponent=0.75, target_exponent=0.3, latent_dimension=300, step=0.25, noise=0.2, steps=(16, 60, 200)),
-            cls(spectrum_exponent=0.8, target_exponent=1.0, latent_dimension=300, step=0.3, batch=6, noise=0.4, steps=(16, 40, 100)),
+            cls(
+                spectrum_exponent=0.75, target_exponent=0.3, latent_dimension=300, step=0.25, noise=0.2, steps=(16, 60, 200)
+            ),
+            cls(
+                spectrum_exponent=0.8,
+                target_exponent=1.0,
+                latent_dimension=300,
+                step=0.3,
+                batch=6,
+                noise=0.4,
+                steps=(16, 40, 100),
+            ),
         ]
 
     @model_validator(mode="after")
@@ -126,7 +148,7 @@ class PowerLawScaling(Law):
         most = min(self.largest_step(), generating.equivalent_threshold(self.spectrum, self.width, self.batch))
         if not self.step < most:
             raise ValueError(
-                f"step = {self.step:g} is not allowed: must be below {most:.6g}, where the loss stops to settle (a larger batch allows more)"
+                f"step = {self.step:g} is not allowed: must be below {most:.6g}, where the loss stops to settle (or enlarge the batch)"
             )
         return self
 
@@ -143,7 +165,7 @@ class PowerLawScaling(Law):
         """In phases II and III the loss is not a sum of a power of the width and a power of the steps."""
         if self.phase() in ("II", "III"):
             return (
-                f"phase {self.phase()}: the term width^-1 steps^-{1 - 1 / (2 * self.spectrum_exponent):.3g} limits the best width, and a fit "
+                f"phase {self.phase()}: the term width^-1 steps^-{1 - 1 / (2 * self.spectrum_exponent):.3g} limits the best width; a fit "
                 "E + A N^-a + B D^-b misplaces it, by up to 2 times (II) and 8 times (III) at compute 1e10"
             )
         return ""
@@ -152,7 +174,9 @@ class PowerLawScaling(Law):
 
     def predicted(self, steps: Array, noise: Array) -> Values:
         """The deterministic equivalent at every number of steps."""
-        fine, coarse = (self._losses(np.ravel(steps), nodes) for nodes in (generating.NODES * self.refinement, generating.COARSER))
+        fine, coarse = (
+            self._losses(np.ravel(steps), nodes) for nodes in (generating.NODES * self.refinement, generating.COARSER)
+        )
         excess = fine.signal + noise**2 * fine.noise
         floor, kappa = generating.projection_floor(self.spectrum, self.width)
         gap = float(np.max(np.abs(fine.signal - coarse.signal), initial=0.0))
@@ -239,7 +263,9 @@ class PowerLawScaling(Law):
         alpha, beta, phase = self.spectrum_exponent, self.target_exponent, self.phase()
         table = {
             "Ia": (1 / (2 * alpha + 1), (2 * alpha + 2 * beta - 1) / (2 * alpha + 1)),
-            "II": (beta / (alpha + beta), (2 * alpha + 2 * beta - 1) / (2 * (alpha + beta))) if alpha + beta > 0 else (0.0, 0.0),
+            "II": (beta / (alpha + beta), (2 * alpha + 2 * beta - 1) / (2 * (alpha + beta)))
+            if alpha + beta > 0
+            else (0.0, 0.0),
             "III": (0.5, 1 - 1 / (4 * alpha)),
             "Ib": (0.5, alpha + beta - 0.5),
             "IVa": (0.5, alpha),
@@ -258,7 +284,9 @@ class PowerLawScaling(Law):
         """
         given = np.asarray(compute, dtype=float)
         if not (np.isfinite(given).all() and (given >= 4 * generating.FEW * self.batch * LOWEST_WIDTH).all()):
-            raise ValueError(f"compute = {compute} is not allowed: must be at least {4 * generating.FEW * self.batch * LOWEST_WIDTH:g}")
+            raise ValueError(
+                f"compute = {compute!r} is not allowed: must be at least {4 * generating.FEW * self.batch * LOWEST_WIDTH:g}"
+            )
         found = [self._best_width(float(total)) for total in given.ravel()]
         width, loss = (np.reshape(column, given.shape)[()] for column in zip(*found, strict=True))
         return Frontier(width, given[()] / (self.batch * width), loss)
@@ -268,7 +296,9 @@ class PowerLawScaling(Law):
 
         def loss(log_width: float) -> float:
             width = math.exp(log_width)
-            parts = generating.losses(self.spectrum, width, self.step, self.batch, np.array([compute / (self.batch * width)]))
+            parts = generating.losses(
+                self.spectrum, width, self.step, self.batch, np.array([compute / (self.batch * width)])
+            )
             return math.log(float(parts.signal[0] + self.noise**2 * parts.noise[0]))
 
         most = min(compute / (self.batch * generating.FEW), 0.99 * self.latent_dimension)

@@ -101,7 +101,7 @@ def recursion(
     summed, mean_square = np.zeros_like(s), np.zeros_like(s)
     last, average = np.zeros(marks.size), np.zeros(marks.size)
     done = 0
-    risk = np.sum(s * a)
+    risk = float(np.sum(s * a))
     for i in range(marks.size):
         while done < marks[i]:
             if done >= first:  # theta_done enters the average

@@ -9,7 +9,8 @@ Result.   The energies a_i = E(theta - beta)_i^2 in the eigenbasis close on them
               a_i <- ((1 - eta s_i)^2 + eta^2 s_i^2 (1 + kappa4)/B) a_i + (eta^2/B) s_i (R + tau^2),                        (1)
 
           a symmetric map, diagonal plus rank one: one eigendecomposition gives every number of steps at once.
-Status.   (1) is an identity for the mean. One run follows it as d -> infinity: theorem (Paquette et al. 2021; Collins-Woodfin and Paquette 2023).
+Status.   (1) is an identity for the mean. One run follows it as d -> infinity: theorem (Paquette et al. 2021;
+          Collins-Woodfin and Paquette 2023).
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ class StreamingLeastSquares(GroupedSignal):
         0.5, "step size of the algorithm", note="times the dimension", symbol=r"\eta d", above=0, scale="log"
     )
     batch: int = parameter(1, "samples per step", symbol="B", least=1, scale="log")
-    momentum: float = parameter(0.0, "momentum", note="share of the last move that is repeated", symbol=r"\mu", least=0, below=1)
+    momentum: float = parameter(
+        0.0, "momentum", note="share of the last move that is repeated", symbol=r"\mu", least=0, below=1
+    )
     schedule: Schedule = parameter(
         "constant", "factor of the step at each step number", note="a function of the step number", symbol=r"\eta_k/\eta"
     )
@@ -82,7 +85,13 @@ class StreamingLeastSquares(GroupedSignal):
         None, "time from which iterates are averaged", note="None: no average", symbol="t_0", least=0
     )
     times: float | tuple[float, ...] = parameter(
-        (0.5, 1.0, 2.0, 4.0), "times", note="steps over the dimension", symbol="t = k/d", kind="coordinate", least=0, scale="log"
+        (0.5, 1.0, 2.0, 4.0),
+        "times",
+        note="steps over the dimension",
+        symbol="t = k/d",
+        kind="coordinate",
+        least=0,
+        scale="log",
     )
     dimension: int | None = parameter(
         None, "dimension", note="None: the limit; an experiment has its own", symbol="d", least=1, scale="log"
@@ -111,11 +120,17 @@ class StreamingLeastSquares(GroupedSignal):
     def _consistent(self) -> Self:
         first, constant = np.min(self.times), self.schedule.name == "constant"
         if self.average_from is not None and self.momentum:
-            raise ValueError(f"average_from = {self.average_from:g} is not allowed with momentum: set momentum to 0, or leave it out")
+            raise ValueError(
+                f"average_from = {self.average_from:g} is not allowed with momentum: set momentum to 0, or leave it out"
+            )
         if self.average_from is not None and not self.average_from < first:
-            raise ValueError(f"average_from = {self.average_from:g} is not allowed: must be below the first of the times, {first:g}")
+            raise ValueError(
+                f"average_from = {self.average_from:g} is not allowed: must be below the first of the times, {first:g}"
+            )
         if not constant and self.dimension is None:
-            raise ValueError(f"schedule = {self.schedule.name} is not allowed without a dimension: its argument counts steps; set dimension")
+            raise ValueError(
+                f"schedule = {self.schedule.name} is not allowed without a dimension: its argument counts steps; set dimension"
+            )
         if self.dimension is not None and self.dimension < len(self.eigenvalues):
             raise ValueError(
                 f"dimension = {self.dimension} is not allowed: must be at least the number of groups, {len(self.eigenvalues)}"
@@ -160,7 +175,9 @@ class StreamingLeastSquares(GroupedSignal):
         first = int(marks[-1]) if self.average_from is None else int(self.steps(self.average_from))
         options = (float(self.batch), self.kurtosis, self.momentum)
         shape = (*noise.shape[:-1], marks.size)
-        rows = [second_moments.recursion(*self._groups, pace, *options, float(tau) ** 2, first, marks) for tau in np.ravel(noise)]
+        rows = [
+            second_moments.recursion(*self._groups, pace, *options, float(tau) ** 2, first, marks) for tau in np.ravel(noise)
+        ]
         last, average = (np.reshape([row[i] for row in rows], shape) for i in (0, 1))
         return last, None if self.average_from is None else average
 
@@ -170,7 +187,8 @@ class StreamingLeastSquares(GroupedSignal):
             return excess, None
         options = (self._pace, float(self.batch))
         rows = [
-            second_moments.limit_average(*self._groups, *options, float(tau) ** 2, self.average_from, times) for tau in np.ravel(noise)
+            second_moments.limit_average(*self._groups, *options, float(tau) ** 2, self.average_from, times)
+            for tau in np.ravel(noise)
         ]
         return excess, np.reshape(rows, np.broadcast_shapes(noise.shape, times.shape))
 
@@ -281,12 +299,16 @@ class StreamingLeastSquares(GroupedSignal):
         """
         self._plain("steps_to")
         modes, start = self.modes(), float(np.dot(self.eigenvalues, self.signal_energy))
-        if not 0 < level:
+        if not level > 0:
             raise ValueError(f"level = {level:g} is not allowed: must be above 0")
         if level >= start:
             return 0.0
         path = modes.excess if self.dimension else modes.excess_in_time
-        grid = np.r_[0.0, np.unique(np.round(np.geomspace(1, 1e12, 4000)))] if self.dimension else np.geomspace(1e-9, 1e12, 6000)
+        grid = (
+            np.r_[0.0, np.unique(np.round(np.geomspace(1, 1e12, 4000)))]
+            if self.dimension
+            else np.geomspace(1e-9, 1e12, 6000)
+        )
         values = path(grid, self.noise)
         below = np.flatnonzero(values <= level)
         if not below.size:
@@ -315,7 +337,9 @@ class StreamingLeastSquares(GroupedSignal):
         longest = self.replace(step=1e-9 * self.largest_step()).largest_step()
 
         def excess(log_step: float) -> float:
-            return float(np.ravel(self.replace(step=math.exp(log_step), times=at, average_from=None).evaluate()["excess_risk"])[0])
+            return float(
+                np.ravel(self.replace(step=math.exp(log_step), times=at, average_from=None).evaluate()["excess_risk"])[0]
+            )
 
         grid = np.log(longest) + np.linspace(-12, -1e-6, SCAN_POINTS)
         i = int(np.argmin([excess(float(x)) for x in grid]))
@@ -324,7 +348,9 @@ class StreamingLeastSquares(GroupedSignal):
 
     def _plain(self, what: str) -> None:
         if self.momentum or self.schedule.name != "constant":
-            raise ValueError(f"{what} is not given with momentum or a schedule: set momentum to 0 and schedule to 'constant'")
+            raise ValueError(
+                f"{what} is not given with momentum or a schedule: set momentum to 0 and schedule to 'constant'"
+            )
 
     @classmethod
     def from_data(cls, X: ArrayLike, y: ArrayLike, **options: Any) -> Self:
@@ -340,7 +366,9 @@ class StreamingLeastSquares(GroupedSignal):
         """
         rows, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
         if rows.ndim != 2 or labels.shape != rows.shape[:1] or not rows.shape[0] > rows.shape[1]:
-            raise ValueError(f"X of shape {rows.shape} and y of shape {labels.shape} are not allowed: give n x p with n > p, and n labels")
+            raise ValueError(
+                f"X of shape {rows.shape} and y of shape {labels.shape} are not allowed: give n x p with n > p, and n labels"
+            )
         if not (np.isfinite(rows).all() and np.isfinite(labels).all()):
             raise ValueError("X and y are not allowed: they must hold finite numbers only")
         n, p = rows.shape
@@ -348,6 +376,5 @@ class StreamingLeastSquares(GroupedSignal):
         fitted, *_ = np.linalg.lstsq(rows, labels, rcond=None)
         residual = float(np.sum((labels - rows @ fitted) ** 2)) / (n - p)
         energies = (fitted @ basis) ** 2
-        return cls(
-            eigenvalues=np.maximum(values, 0.0), weights=np.ones(p), signal_energy=energies, noise=math.sqrt(residual), dimension=p, **options
-        )  # fmt: skip
+        spectrum = dict(eigenvalues=np.maximum(values, 0.0), weights=np.ones(p), signal_energy=energies)
+        return cls(**spectrum, noise=math.sqrt(residual), dimension=p, **options)  # type: ignore[arg-type]

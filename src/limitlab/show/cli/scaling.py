@@ -9,7 +9,17 @@ import typer
 
 from limitlab.show.cli.app import FAILED, app
 from limitlab.show.cli.options import read_numbers
-from limitlab.show.cli.output import JsonOption, OutOption, PlotOption, check_paths, print_json, print_table, save_figure, save_rows, say
+from limitlab.show.cli.output import (
+    JsonOption,
+    OutOption,
+    PlotOption,
+    check_paths,
+    print_json,
+    print_table,
+    save_figure,
+    save_rows,
+    say,
+)
 from limitlab.show.cli.progress import working
 
 if TYPE_CHECKING:
@@ -21,18 +31,28 @@ if TYPE_CHECKING:
 @app.command("scaling-fit", epilog="Example: limitlab scaling-fit runs.csv --compute 1e22,1e24 --plot fit.png")
 def scaling_fit_command(
     runs: Annotated[Path, typer.Argument(metavar="RUNS", help="A table, one row per run: .csv or .tsv.")],
-    size: Annotated[str | None, typer.Option("--size", metavar="COLUMN", help="Model size N (default: N, params, ...).")] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", metavar="COLUMN", help="Model size N (default: N, params, ...).")
+    ] = None,
     data: Annotated[str | None, typer.Option("--data", metavar="COLUMN", help="Data D (default: D, tokens, ...).")] = None,
-    loss: Annotated[str | None, typer.Option("--loss", metavar="COLUMN", help="Final loss (default: loss, val_loss, ...).")] = None,
+    loss: Annotated[
+        str | None, typer.Option("--loss", metavar="COLUMN", help="Final loss (default: loss, val_loss, ...).")
+    ] = None,
     budget: Annotated[
-        str | None, typer.Option("--budget", metavar="COLUMN", help="Compute of each run, where there is no D (default: C, flops, ...).")
+        str | None,
+        typer.Option(
+            "--budget", metavar="COLUMN", help="Compute of each run, where there is no D (default: C, flops, ...)."
+        ),
     ] = None,
     compute: Annotated[
-        str | None, typer.Option("--compute", metavar="RANGE", help="Budgets to plan for, such as 1e22,1e24 or 1e20:1e24:5log.")
+        str | None,
+        typer.Option("--compute", metavar="RANGE", help="Budgets to plan for, such as 1e22,1e24 or 1e20:1e24:5log."),
     ] = None,
     flops: Annotated[float, typer.Option("--flops", help="Compute per unit of N D.")] = 6.0,
     level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
-    least_squares: Annotated[bool, typer.Option("--least-squares", help="Instead of Huber's cost, which forgives bad runs.")] = False,
+    least_squares: Annotated[
+        bool, typer.Option("--least-squares", help="Instead of Huber's cost, which forgives bad runs.")
+    ] = False,
     interaction: Annotated[bool, typer.Option("--interaction", help="Add a product term G N^-p D^-q.")] = False,
     as_json: JsonOption = False,
     out: OutOption = None,
@@ -108,7 +128,13 @@ def plan_rows(fit: ScalingFit, budgets: list[float]) -> list[dict[str, Any]]:
         low, high = fit.interval("N", compute=total) if not fit.interaction else (0.0, float("inf"))
         rows.append(
             dict(
-                compute=total, N=best.N, N_low=low, N_high=high, D=best.D, loss=float(fit.predict(best.N, best.D)), where=fit.trust(total)
+                compute=total,
+                N=best.N,
+                N_low=low,
+                N_high=high,
+                D=best.D,
+                loss=float(fit.predict(best.N, best.D)),
+                where=fit.trust(total),
             )
         )
     return rows

@@ -42,11 +42,22 @@ def streaming(quick: bool = True) -> Figure:
     for index, exponent in enumerate((0.5, 1.0, 2.0)):
         s = np.arange(1, d + 1.0) ** -exponent
         law = base.replace(eigenvalues=s, step=1e-3)
-        theory_line(right, batches, [law.replace(batch=int(b)).largest_step() / d for b in batches], index, f"$s_j = j^{{-{exponent:g}}}$")
+        theory_line(
+            right,
+            batches,
+            [law.replace(batch=int(b)).largest_step() / d for b in batches],
+            index,
+            f"$s_j = j^{{-{exponent:g}}}$",
+        )
         theory_line(right, batches, np.minimum(2 * batches / s.sum(), 2 / s[0]), index, linestyle=":", linewidth=1.2)
         right.axvline(law.critical_batch(), color="grey", linewidth=0.6)
     finish(
-        right, "batch $B$", r"largest step $\eta_{\max}$", r"dotted: $\min(2B/\mathrm{tr}\,\Sigma,\ 2/s_1)$", xscale="log", yscale="log"
+        right,
+        "batch $B$",
+        r"largest step $\eta_{\max}$",
+        r"dotted: $\min(2B/\mathrm{tr}\,\Sigma,\ 2/s_1)$",
+        xscale="log",
+        yscale="log",
     )
     readable_ticks(right)
     return figure
@@ -65,12 +76,19 @@ def width_and_steps(quick: bool = True) -> Figure:
     finish(left, "steps $k$", "loss $P$", r"$\alpha = 1$, $\beta = 0.2$; dotted: floor", xscale="log", yscale="log")
     wide = law.replace(latent_dimension=1e7, batch=1)
     compute = np.geomspace(1e4, 1e9, 6 if quick else 16)
-    for index, width in enumerate((50, 200, 800, 3200)):
+    for width in (50, 200, 800, 3200):
         steps = np.unique(np.round(np.geomspace(16, 1e9 / width, 40)))
         middle.plot(width * steps, wide.replace(width=width, steps=steps).theory().excess_risk, color="grey", linewidth=0.9)
     for index, beta in enumerate((0.2, 0.7, 1.3)):
         theory_line(middle, compute, wide.replace(target_exponent=beta).frontier(compute).loss, index, rf"$\beta = {beta}$")
-    finish(middle, "compute $C = dBk$", "best loss", r"$\alpha = 1$; grey: single widths, $\beta = 0.2$", xscale="log", yscale="log")
+    finish(
+        middle,
+        "compute $C = dBk$",
+        "best loss",
+        r"$\alpha = 1$; grey: single widths, $\beta = 0.2$",
+        xscale="log",
+        yscale="log",
+    )
     a, b = np.meshgrid(np.linspace(0.31, 1.6, 130), np.linspace(0.02, 1.6, 130))
     exponent = np.full(a.shape, np.nan)
     for i in np.ndindex(a.shape):
@@ -109,12 +127,22 @@ def ridge_scaling(quick: bool = True) -> Figure:
     theory_line(left, samples, [float(one.theory().excess_risk) for one in best], 3, "best ridge", linestyle="--")
     left.axhline(law.noise**2 * (2 * law.spectrum_exponent - 1), color="grey", linestyle=":", linewidth=1)
     finish(
-        left, "samples $n$", "excess risk $R$", r"all features; dotted: $\tau^2(2\alpha - 1)$", xscale="log", yscale="log", ylim=(0.01, 1)
+        left,
+        "samples $n$",
+        "excess risk $R$",
+        r"all features; dotted: $\tau^2(2\alpha - 1)$",
+        xscale="log",
+        yscale="log",
+        ylim=(0.01, 1),
     )
     widths, some = np.geomspace(8, 800, 60), (15, 40, 200, 500)
     wide = law.replace(samples=80.0)
-    for index, (label, ridge) in enumerate((("no ridge", 1e-9), (r"$\lambda = 10^{-3}$", 1e-3), (r"$\lambda = 0.05$", 0.05))):
-        theory_line(right, widths, [float(wide.replace(width=w, ridge=ridge).theory().excess_risk) for w in widths], index, label)
+    for index, (label, ridge) in enumerate(
+        (("no ridge", 1e-9), (r"$\lambda = 10^{-3}$", 1e-3), (r"$\lambda = 0.05$", 0.05))
+    ):
+        theory_line(
+            right, widths, [float(wide.replace(width=w, ridge=ridge).theory().excess_risk) for w in widths], index, label
+        )
         runs = [wide.replace(width=float(w), ridge=ridge).simulate_batch(80, range(draws)).excess_risk for w in some]
         simulation_points(right, some, [r.mean() for r in runs], [r.std(ddof=1) / math.sqrt(draws) for r in runs], index)
     finish(right, "random features $N$", "excess risk $R$", "$n = 80$ samples", xscale="log", yscale="log", ylim=(0.02, 3))
@@ -160,14 +188,18 @@ def two_fits(quick: bool = True) -> Figure:
     truth = (1.82, 482.0, 2085.0, 0.348, 0.366)
     grids = np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geomspace(1e9, 3e11, 6), indexing="ij")
     line = np.geomspace(5e7, 1e10, 48)
-    for axes, (N, D), title in zip(panels, (grids, (line, 20 * line)), ("a grid of $N$ and $D$", "one ray $D = 20\\,N$"), strict=True):
+    for axes, (N, D), title in zip(
+        panels, (grids, (line, 20 * line)), ("a grid of $N$ and $D$", "one ray $D = 20\\,N$"), strict=True
+    ):
         N, D = N.ravel(), D.ravel()
         E, A, B, a, b = truth
         loss = (E + A * N**-a + B * D**-b) * np.exp(0.005 * np.random.default_rng(0).standard_normal(N.size))
         fit = scaling_fit(N, D, loss, robust=False)
         points = np.linspace(0.15, 0.75, 31 if quick else 61)
         rise = np.array([[fit.profiled_rise(x, y) for x in points] for y in points])
-        image = axes.contourf(points, points, np.sqrt(rise), levels=[0, 1, 2, 3, 5, 10, 20, 50], cmap="Blues_r", extend="max")
+        image = axes.contourf(
+            points, points, np.sqrt(rise), levels=[0, 1, 2, 3, 5, 10, 20, 50], cmap="Blues_r", extend="max"
+        )
         axes.plot([a], [b], "X", color=COLOURS[1], markersize=9, label="truth")
         axes.grid(False)
         said = "separable" if fit.separable else "not separable"
