@@ -89,13 +89,15 @@ def projection_floor(spectrum: Spectrum, width: float) -> tuple[float, float]:
 
 def ridge_of_width(spectrum: Spectrum, width: float) -> float:
     """The root of df1(kappa) = width, for a width below the number of modes."""
+    from scipy.optimize import brentq
+
     s, counts, _ = spectrum
 
-    def missing(x: Array) -> Array:  # in log kappa: df1 falls
-        return np.asarray(width - (counts * learned(np.exp(x), s)).sum(axis=-1))
+    def missing(log_kappa: float) -> float:  # df1 falls with kappa
+        return width - float(counts @ (s / (s + math.exp(log_kappa))))
 
     low = math.log(s.min()) - 40
-    return math.exp(float(bracketed_root(missing, low, math.log(counts @ s / width) + 1e-9)))
+    return math.exp(brentq(missing, low, math.log(counts @ s / width) + 1e-9, xtol=1e-14, rtol=8.9e-16))
 
 
 def equivalent_threshold(spectrum: Spectrum, width: float, batch: float) -> float:

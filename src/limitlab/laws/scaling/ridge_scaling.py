@@ -162,8 +162,8 @@ class RidgeScaling(Law):
                 target_exponent=0.6,
                 latent_dimension=400,
                 samples=80,
-                width=56,
-                ridge=0.01,
+                width=40,
+                ridge=0.003,
                 noise=0.3,
             ),
             cls(
