@@ -61,8 +61,8 @@ class Parameter:
 
     @property
     def dimension(self) -> str:
-        """The dimension that a coordinate becomes: `times` are values of `time`."""
-        return self.name.removesuffix("s")
+        """The dimension that a coordinate becomes: `times` are values of `time`, `steps` of `iteration` (a `step` is a length)."""
+        return "iteration" if self.name == "steps" else self.name.removesuffix("s")
 
     @property
     def bounded(self) -> bool:

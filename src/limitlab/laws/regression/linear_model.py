@@ -1,4 +1,4 @@
-"""The linear model that ridge regression and early stopping share: its parameters, their checks, and how it is drawn.
+"""The linear model that ridge regression, early stopping and SGD share: its parameters, their checks, and how it is drawn.
 
 Setting.  n rows x = Sigma^{1/2} z with independent entries z of mean 0 and variance 1; labels y = <x, beta> + noise.
           Sigma has eigenvalue s_k in a share w_k of the p directions, and beta has squared norm b_k there, spread over many
@@ -25,29 +25,9 @@ __all__ = ["gaps"]
 Array = NDArray[np.float64]
 
 
-class LinearModel(Law):
-    """Random inputs with a discrete population spectrum, a dense linear signal, and noise."""
+class GroupedSignal(Law):
+    """A discrete population spectrum, a dense linear signal in it, and noise on the labels."""
 
-    former_names = {"signal": "signal_energy"}
-
-    assumptions = (
-        "rows x = Sigma^{1/2} z with independent entries z of mean 0, variance 1 and more than four moments",
-        "the signal is spread over many directions of each group (or the inputs are Gaussian)",
-        "labels are linear in x plus independent noise of constant variance",
-    )
-    size_meaning = "number of features p"
-    default_seeds = 30
-
-    ratio: float = parameter(
-        2.0,
-        "features per sample",
-        symbol=r"\gamma = p/n",
-        above=0,
-        scale="log",
-        infinite=True,
-        broadcasts=True,
-        count="size / value",
-    )
     noise: float = parameter(
         0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True, one_draw_serves_many=True
     )
@@ -85,6 +65,31 @@ class LinearModel(Law):
     def null_error(self) -> float:
         """Test error of predicting zero: the signal's variance plus the noise's."""
         return float(np.dot(self.eigenvalues, self.signal_energy)) + self.noise**2
+
+
+class LinearModel(GroupedSignal):
+    """Random inputs with a discrete population spectrum, a dense linear signal, and noise."""
+
+    former_names = {"signal": "signal_energy"}
+
+    assumptions = (
+        "rows x = Sigma^{1/2} z with independent entries z of mean 0, variance 1 and more than four moments",
+        "the signal is spread over many directions of each group (or the inputs are Gaussian)",
+        "labels are linear in x plus independent noise of constant variance",
+    )
+    size_meaning = "number of features p"
+    default_seeds = 30
+
+    ratio: float = parameter(
+        2.0,
+        "features per sample",
+        symbol=r"\gamma = p/n",
+        above=0,
+        scale="log",
+        infinite=True,
+        broadcasts=True,
+        count="size / value",
+    )
 
     def design(self, draw: Draw) -> Design:
         """The inputs of one experiment."""

@@ -1,0 +1,38 @@
+"""
+A scaling law and what the runs cannot decide
+=============================================
+
+Forty-eight training runs of different size :math:`N` and data :math:`D`: the fit :math:`L = E + A N^{-a} + B D^{-b}`, its intervals, and the
+best size for a larger budget. Then the same number of runs along one ray, which cannot tell the two exponents apart.
+"""
+
+import numpy as np
+
+from limitlab.applied import scaling_fit
+from limitlab.show.figures.scaling import scaling_fit_figure
+
+rng = np.random.default_rng(0)
+N, D = (grid.ravel() for grid in np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geomspace(1e9, 3e11, 6)))
+loss = (1.82 + 482 * N**-0.348 + 2085 * D**-0.366) * np.exp(0.01 * rng.standard_normal(N.size))
+
+# %%
+# Every number comes with its interval.
+
+fit = scaling_fit(N, D, loss)
+print(fit)
+
+# %%
+# The best size for a budget beyond the runs, how far beyond, and how well it is known.
+
+print(fit.optimum(1e24), fit.interval("N", compute=1e24), fit.trust(1e24))
+
+# %%
+# The picture: runs with the fit, and the best size with its band.
+
+figure = scaling_fit_figure(fit, "48 runs")
+
+# %%
+# Twenty tokens for every parameter: the same number of runs, and nothing is known about the exponents.
+
+ray = np.geomspace(5e7, 1e10, 48)
+print(scaling_fit(ray, 20 * ray, (1.82 + 482 * ray**-0.348 + 2085 * (20 * ray) ** -0.366) * np.exp(0.01 * rng.standard_normal(48))))

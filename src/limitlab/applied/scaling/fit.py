@@ -1,0 +1,553 @@
+"""`scaling_fit`: loss against model size and data, with intervals, the compute-optimal size, and what the table cannot decide.
+
+Equation numbers are those of docs/theory/scaling_fit.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.numerics import additive_powers as form
+from limitlab.numerics.additive_powers import Best, Runs
+from limitlab.numerics.profiles import profile_interval
+
+__all__ = ["ScalingFit", "scaling_fit", "scaling_plan"]
+
+Array = NDArray[np.float64]
+
+NAMES = ("E", "A", "B", "a", "b")
+LEAST_ROWS, LEAST_SIZES = 8, 3
+RAY = 0.01  # decades: closer to one line log D = slope log N + const, slope > 0, the two terms can be exchanged
+HOPELESS, DOUBTFUL = (
+    1e4,
+    100.0,
+)  # condition numbers from which the terms are not separated, and from which a warning is given
+CURVE = 10  # values of D at one N beyond which they are suspected to be one run
+SUSPICIOUS = 1e-3  # p-value of the test of the form
+NOT_DETERMINED = "not determined by these data"
+
+
+class Optimum(NamedTuple):
+    """Size and data of the least loss for a compute budget."""
+
+    N: float
+    D: float
+
+
+class LackOfFit(NamedTuple):
+    """Test of the form: F statistic, its p-value, and the root mean square of the structure that the form misses (in log loss)."""
+
+    statistic: float
+    p_value: float
+    misfit: float
+
+
+@dataclass(frozen=True)
+class ScalingFit:
+    """What `scaling_fit` found. Prints as a table; `interval(name)` and `optimum(compute)` say the rest.
+
+    Attributes
+    ----------
+    E, A, B, a, b
+        Parameters of L = E + A N^-a + B D^-b.
+    residual_sd
+        Standard deviation of the log losses around the fit.
+    separable
+        Whether the table can tell the two terms apart. If not, a, b and the optimum mean nothing; the curve still does.
+    condition
+        Condition number of the fit; above 100 intervals are wide, above 10^4 there is nothing to separate.
+    warnings
+        What to know before using the numbers.
+    """
+
+    runs: Runs
+    best: Best
+    level: float
+    flops: float
+    separable: bool
+    condition: float
+    replicate_sd: float | None = None
+
+    # -- parameters -----------------------------------------------------------------------------------------------------
+
+    @property
+    def E(self) -> float:
+        """The loss that remains at infinite size and data."""
+        return float(self.best.theta[0])
+
+    @property
+    def A(self) -> float:
+        """Amplitude of the term in N."""
+        return math.exp(self.best.theta[1] + self.a * self.runs.centre_n)
+
+    @property
+    def B(self) -> float:
+        """Amplitude of the term in D."""
+        return math.exp(self.best.theta[2] + self.b * self.runs.centre_d)
+
+    @property
+    def a(self) -> float:
+        """Exponent of the size."""
+        return float(self.best.theta[3])
+
+    @property
+    def b(self) -> float:
+        """Exponent of the data."""
+        return float(self.best.theta[4])
+
+    @property
+    def interaction(self) -> bool:
+        """Whether a product term G N^-p D^-q was fitted too."""
+        return self.best.theta.size > 5
+
+    @property
+    def residual_sd(self) -> float:
+        """Standard deviation of the log losses around the fit (inside Huber's width, where it is robust)."""
+        return math.sqrt(form.noise_variance(self.best, self.runs)[0])
+
+    def predict(self, N: ArrayLike, D: ArrayLike) -> Array:
+        """The fitted loss."""
+        n, d = (
+            np.log(np.asarray(N, dtype=float)) - self.runs.centre_n,
+            np.log(np.asarray(D, dtype=float)) - self.runs.centre_d,
+        )
+        n, d = np.broadcast_arrays(n, d)
+        return np.exp(form.model(self.best.theta, Runs(n.ravel(), d.ravel(), n.ravel(), 0.0, 0.0))[0]).reshape(n.shape)
+
+    # -- the optimum ----------------------------------------------------------------------------------------------------
+
+    def optimum(self, compute: float) -> Optimum:
+        """Size and data with the least fitted loss for compute = flops N D, equation (5).
+
+        Raises
+        ------
+        ValueError
+            Where the table cannot separate the two terms.
+        """
+        if not self.separable:
+            raise ValueError(
+                f"compute = {compute:g} has no optimum that this table could decide: {self._why_not()}; add runs with another D/N"
+            )
+        product = math.log(_positive("compute", compute) / self.flops)
+        if self.interaction:
+            log_n = self._numerical_optimum(product)
+        else:
+            log_n = form.log_optimum(self.best.theta, self.runs, product)
+        return Optimum(math.exp(log_n), math.exp(product - log_n))
+
+    def _numerical_optimum(self, product: float) -> float:
+        grid = np.linspace(-25, 25, 20001) + product / 2
+        loss = self.predict(np.exp(grid), np.exp(product - grid))
+        return float(grid[int(np.argmin(loss))])
+
+    # -- intervals ------------------------------------------------------------------------------------------------------
+
+    def interval(self, name: str, compute: float | None = None) -> tuple[float, float]:
+        """Profile interval of E, A, B, a, b, or of the optimal "N" or "D" at a compute; an end that the table leaves open is infinite.
+
+        For E the lower end is open where the table does not exclude E = 0.
+        """
+        if self.interaction:
+            raise ValueError("interval is not given with a product term: use bootstrap(), or fit with interaction=False")
+        if name in ("N", "D"):
+            if compute is None:
+                raise ValueError(f"interval({name!r}) needs a compute: interval({name!r}, compute=1e22)")
+            low, high = self._optimal_log_n(float(compute))
+            ends = (math.exp(low), math.exp(high) if high < 700 else math.inf)
+            total = compute / self.flops
+            return (
+                ends
+                if name == "N"
+                else (total / ends[1] if ends[1] < math.inf else 0.0, total / ends[0] if ends[0] else math.inf)
+            )
+        if name not in NAMES:
+            raise ValueError(f"name = {name!r} is not allowed: must be one of {', '.join(NAMES)}, or N or D with a compute")
+        if not self.separable and name != "E":
+            return (0.0, math.inf) if name in ("A", "B") else (-math.inf, math.inf)
+        return self._profiles(name)
+
+    def _profiles(self, name: str) -> tuple[float, float]:
+        runs, theta = self.runs, self.best.theta
+        spread = np.sqrt(np.diag(form.covariance(theta, runs, form.noise_variance(self.best, runs)[1])))
+        if name in ("A", "B"):  # at their own scale: log A = u + a * centre
+            column, exponent, centre = (1, 3, runs.centre_n) if name == "A" else (2, 4, runs.centre_d)
+
+            def embed(value: float, free: Array) -> tuple[Array, Array]:
+                whole = np.insert(free, column, 0.0)
+                whole[column] = value - whole[exponent] * centre
+                inner = np.delete(np.eye(5), column, axis=1)
+                inner[column, exponent - (exponent > column)] = -centre
+                return whole, inner
+
+            gradient = np.zeros(5)
+            gradient[column], gradient[exponent] = 1.0, centre
+            error = self._error(gradient)
+            start = theta[column] + theta[exponent] * centre
+            low, high = profile_interval(self._cost(embed), start, error, np.delete(theta, column), self._rise(), -200, 200)
+            return math.exp(low), math.exp(high) if high < 700 else math.inf
+        index = {"E": 0, "a": 3, "b": 4}[name]
+        least, most = (0.0, math.inf) if name == "E" else (form.LOWEST * 2, form.HIGHEST * 0.9)
+
+        def fixed(value: float, free: Array) -> tuple[Array, Array]:
+            return np.insert(free, index, value), np.delete(np.eye(5), index, axis=1)
+
+        return profile_interval(
+            self._cost(fixed), float(theta[index]), float(spread[index]), np.delete(theta, index), self._rise(), least, most
+        )
+
+    def profiled_rise(self, a: float, b: float) -> float:
+        """Rise of the cost, in units of its variance, where both exponents are held: the map of what the table decides about them."""
+
+        def embed(free: Array) -> tuple[Array, Array]:
+            return np.r_[free, a, b], np.eye(5)[:, :3]
+
+        cost, _ = _minimised(self.runs, self.best.width, embed, form.with_exponents(self.runs, a, b)[1][:3])
+        return max(cost - self.best.cost, 0.0) / form.noise_variance(self.best, self.runs)[0]
+
+    def _optimal_log_n(self, compute: float) -> tuple[float, float]:
+        """Profile of log N*: the amplitude of the first term follows from it, equation (6)."""
+        runs, theta = self.runs, self.best.theta
+        product = math.log(compute / self.flops)
+        at = math.log(self.optimum(compute).N)
+
+        def embed(value: float, free: Array) -> tuple[Array, Array]:  # free: E, v, a, b
+            E, v, a, b = free
+            n, d = value - runs.centre_n, product - value - runs.centre_d
+            whole = np.array([E, v + a * n - b * d + math.log(b / a), v, a, b])
+            inner = np.zeros((5, 4))
+            inner[0, 0] = inner[2, 1] = inner[3, 2] = inner[4, 3] = inner[1, 1] = 1.0
+            inner[1, 2], inner[1, 3] = n - 1 / a, 1 / b - d
+            return whole, inner
+
+        a, b = theta[3:5]
+        n, d = at - runs.centre_n, product - at - runs.centre_d
+        gradient = np.array([0.0, 1.0, -1.0, 1 / a - n, d - 1 / b]) / (a + b)
+        return profile_interval(
+            self._cost(embed), at, self._error(gradient), theta[[0, 2, 3, 4]], self._rise(), at - 60, at + 60
+        )
+
+    def _cost(self, embed: Any) -> Any:
+        """(value, start) -> least cost with the parameter at the value, and where."""
+
+        def cost(value: float, start: Array) -> tuple[float, Array]:
+            found = _minimised(self.runs, self.best.width, lambda free: embed(value, free), start)
+            return found
+
+        return cost
+
+    def _error(self, gradient: Array) -> float:
+        spread = form.covariance(self.best.theta, self.runs, form.noise_variance(self.best, self.runs)[1])
+        return math.sqrt(max(float(gradient @ spread @ gradient), 0.0))
+
+    def _rise(self) -> tuple[float, float, float]:
+        """The least cost, the unit of its rise, and the rise (in units) at the ends of the interval."""
+        from scipy.stats import f
+
+        freedom = self.runs.n.size - 5
+        return self.best.cost, form.noise_variance(self.best, self.runs)[0], float(f.ppf(self.level, 1, freedom))
+
+    def bootstrap(
+        self, resamples: int = 200, seed: int = 0, compute: Sequence[float] = ()
+    ) -> dict[str, tuple[float, float]]:
+        """Percentile intervals by resampling the residuals: a cross-check of the profiles, a little too narrow.
+
+        Keys are the parameters, and "N at 1e+22" and the like for every compute.
+        """
+        if not self.separable:
+            raise ValueError(f"a bootstrap of this table means nothing: {self._why_not()}")
+        rng, left = np.random.default_rng(seed), form.residuals(self.best.theta, self.runs)
+        left = (left - left.mean()) * math.sqrt(left.size / (left.size - self.best.theta.size))
+        centre, found = form.model(self.best.theta, self.runs)[0], []
+        for _ in range(resamples):
+            runs = self.runs._replace(log_loss=centre + rng.choice(left, left.size))
+            again = ScalingFit(
+                runs, form.polished(runs, self.best.theta, self.best.width), self.level, self.flops, True, 0.0
+            )
+            found.append([getattr(again, name) for name in NAMES] + [again.optimum(total).N for total in compute])
+        ends = np.quantile(found, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
+        names = [*NAMES, *(f"N at {total:g}" for total in compute)]
+        return {name: (float(low), float(high)) for name, low, high in zip(names, *ends, strict=True)}
+
+    # -- how far to trust it --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def lack_of_fit(self) -> LackOfFit | None:
+        """Is there structure in the residuals that no parameters of the form explain? None with too few rows."""
+        from scipy.stats import f
+
+        n, d = self.runs.n, self.runs.d
+        freedom = n.size - self.best.theta.size - 7
+        if freedom < 3:
+            return None
+        shape = np.stack([n, d, n**2, d**2, n * d, n**2 * d, n * d**2], axis=1)
+        slope = form.model(self.best.theta, self.runs)[1]
+        left = form.residuals(self.best.theta, self.runs)
+        known = np.linalg.qr(slope / np.linalg.norm(slope, axis=0))[0]
+        beyond, sizes, _ = np.linalg.svd(shape - known @ (known.T @ shape), full_matrices=False)
+        beyond = beyond[:, sizes > 1e-8 * sizes[0]]
+        left = left - known @ (known.T @ left)
+        explained = beyond @ (beyond.T @ left)
+        rest = max(float(np.sum((left - explained) ** 2)), 1e-28 * n.size) / freedom
+        statistic = float(np.sum(explained**2)) / beyond.shape[1] / rest
+        misfit = math.sqrt(float(np.mean(explained**2)))
+        return LackOfFit(statistic, float(f.sf(statistic, beyond.shape[1], freedom)), misfit)
+
+    @cached_property
+    def with_product(self) -> ScalingFit:
+        """The same table with a product term G N^-p D^-q added."""
+        best = form.best_fit(self.runs, np.isfinite(self.best.width), interaction=True)
+        return ScalingFit(self.runs, best, self.level, self.flops, self.separable, self.condition, self.replicate_sd)
+
+    @property
+    def largest_compute(self) -> float:
+        """The largest compute of a run in the table."""
+        return self.flops * math.exp(float(np.max(self.runs.n + self.runs.d)) + self.runs.centre_n + self.runs.centre_d)
+
+    def form_error(self, compute: float | None = None) -> float:
+        """Factor between the optimal N of the additive form and that with a product term (default: at 100 times the largest compute)."""
+        total = 100 * self.largest_compute if compute is None else compute
+        return self.with_product.optimum(total).N / self.optimum(total).N
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before using the numbers, one sentence each."""
+        found = []
+        if not self.separable:
+            found.append(f"a, b and the optimal size are {NOT_DETERMINED}: {self._why_not()}. Add runs with another D/N.")
+        elif self.condition > DOUBTFUL:
+            found.append(
+                f"The two terms are hard to tell apart (condition {self.condition:.0f}): add runs with another D/N."
+            )
+        counts = np.unique(self.runs.n.round(9), return_counts=True)[1]
+        if counts.max() > CURVE:
+            found.append(
+                f"One N has {counts.max()} values of D. If they are points of one training curve, their errors are correlated and "
+                "the learning-rate schedule biases them: use the ends of separate runs."
+            )
+        if 1e-6 * math.exp(float(self.runs.log_loss.min())) >= self.E:
+            found.append("E is at its lowest value 0: the table does not show a floor.")
+        test = self.lack_of_fit
+        if test is not None and test.p_value < SUSPICIOUS and test.misfit > 1e-6 and not self.interaction:
+            size = f"The form misses structure of {100 * test.misfit:.2g} % of the loss (F = {test.statistic:.3g})"
+            factor = f": with a product term the optimal N at 100 times the largest compute changes by a factor {self.form_error():.3g}"
+            found.append(size + (factor if self.separable else "") + ". Do not extrapolate the additive form.")
+        if self.replicate_sd is not None and self.residual_sd > 2 * self.replicate_sd:
+            found.append(
+                f"Residuals ({self.residual_sd:.2g}) exceed the replicate noise ({self.replicate_sd:.2g}): the form is not exact."
+            )
+        return tuple(found)
+
+    def trust(self, compute: float) -> str:
+        """How far a compute is from the runs."""
+        beyond = compute / self.largest_compute
+        if beyond <= 1:
+            return "inside the runs"
+        return f"{beyond:.3g} times beyond the largest run"
+
+    def _why_not(self) -> str:
+        if self.condition > HOPELESS:
+            return f"the two terms are exchangeable (condition {self.condition:.1e})"
+        return "N and D grow along one line, so that the two terms are exchangeable"
+
+    def __str__(self) -> str:
+        lines = [f"L = E + A N^-a + B D^-b, {self.runs.n.size} runs, residual sd of log L {self.residual_sd:.3g}"]
+        for name in NAMES:
+            if not self.separable and name != "E":
+                lines.append(f"  {name}  {NOT_DETERMINED}")
+                continue
+            ends = "" if self.interaction else f"  {100 * self.level:g} % {_shown(self.interval(name))}"
+            lines.append(f"  {name}  {getattr(self, name):.6g}{ends}")
+        return "\n".join([*lines, *(f"  warning: {text}" for text in self.warnings)])
+
+
+def scaling_fit(
+    N: ArrayLike,
+    D: ArrayLike | None,
+    loss: ArrayLike,
+    robust: bool = True,
+    level: float = 0.95,
+    flops: float = 6.0,
+    *,
+    compute: ArrayLike | None = None,
+    interaction: bool = False,
+    replicate_sd: float | None = None,
+) -> ScalingFit:
+    """Fit L = E + A N^-a + B D^-b to the end points of training runs, and say what they decide and what they do not.
+
+    Parameters
+    ----------
+    N, D, loss
+        Model size, data and final loss of every run. D may be None where `compute` is given: D = compute / (flops N).
+    robust
+        Huber's cost of log losses, which forgives a few bad runs; least squares otherwise.
+    level
+        Of the intervals.
+    flops
+        Compute per unit of N D: 6 for the training of transformers.
+    compute
+        Compute of every run, instead of D.
+    interaction
+        Also fit a product term G N^-p D^-q.
+    replicate_sd
+        Standard deviation of log loss between runs that differ in their seed only, where it is known.
+
+    Returns
+    -------
+    ScalingFit
+        `.E, .A, .B, .a, .b, .residual_sd, .separable, .interval(name), .optimum(compute), .warnings`; `print` shows all.
+
+    Examples
+    --------
+    >>> N, D = (grid.ravel() for grid in np.meshgrid(np.geomspace(1e7, 1e9, 5), np.geomspace(1e8, 1e11, 5)))
+    >>> fit = scaling_fit(N, D, 1.8 + 400 * N**-0.35 + 2000 * D**-0.37)
+    >>> round(fit.a, 6), round(fit.b, 6), fit.separable
+    (0.35, 0.37, True)
+    >>> scaling_fit(N, 20 * N, 1.8 + 400 * N**-0.35 + 2000 * (20 * N) ** -0.37).separable
+    False
+    """
+    runs = _runs(N, D, loss, compute, _positive("flops", flops))
+    if not 0 < level < 1:
+        raise ValueError(f"level = {level:g} is not allowed: must be between 0 and 1")
+    best = form.best_fit(runs, robust, interaction)
+    number = form.condition(best.theta, runs)
+    return ScalingFit(runs, best, level, flops, not on_a_ray(runs) and number < HOPELESS, number, replicate_sd)
+
+
+def on_a_ray(runs: Runs) -> bool:
+    """Whether log D is a rising straight line in log N, up to a hundredth of a decade: the test of the design, whatever the fit says."""
+    slope = float(runs.n @ runs.d / (runs.n @ runs.n))
+    spread = float(np.sqrt(np.mean((runs.d - slope * runs.n) ** 2))) / math.log(10)
+    return slope > 0 and spread < RAY
+
+
+def scaling_plan(
+    N: ArrayLike,
+    D: ArrayLike,
+    noise: float,
+    E: float = 1.8,
+    A: float = 480.0,
+    B: float = 2100.0,
+    a: float = 0.35,
+    b: float = 0.37,
+    compute: float = 1e23,
+    flops: float = 6.0,
+) -> dict[str, float]:
+    """Standard errors that a table of runs would give, before any run: of E, a, b and log N at a compute; and its condition number.
+
+    `noise` is the standard deviation of log loss; the other numbers are the assumed truth.
+
+    >>> N, D = (grid.ravel() for grid in np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geomspace(1e9, 3e11, 6)))
+    >>> round(scaling_plan(N, D, 0.01, 1.82, 482, 2085, 0.348, 0.366)["a"], 3)
+    0.021
+    """
+    n, d = np.asarray(N, dtype=float), np.asarray(D, dtype=float)
+    runs = _runs(n, d, E + A * n**-a + B * d**-b, None, flops)
+    theta = np.array([E, math.log(A) - a * runs.centre_n, math.log(B) - b * runs.centre_d, a, b])
+    spread = form.covariance(theta, runs, _positive("noise", noise) ** 2)
+    fit = ScalingFit(runs, Best(theta, 0.0, math.inf), 0.95, flops, True, form.condition(theta, runs))
+    at, product = math.log(fit.optimum(compute).N), math.log(compute / flops)
+    gradient = np.array([0.0, 1.0, -1.0, 1 / a - at + runs.centre_n, product - at - runs.centre_d - 1 / b]) / (a + b)
+    errors = np.sqrt(np.diag(spread))
+    return {
+        "E": float(errors[0]),
+        "a": float(errors[3]),
+        "b": float(errors[4]),
+        "log N": float(math.sqrt(gradient @ spread @ gradient)),
+        "condition": fit.condition,
+    }
+
+
+# -- inside -----------------------------------------------------------------------------------------------------------
+
+
+def _minimised(runs: Runs, width: float, embed: Any, start: Array) -> tuple[float, Array]:
+    """The least cost over free parameters that `embed` completes, by damped Gauss-Newton steps, and where it is."""
+
+    def measured(free: Array) -> tuple[float, Array, Array]:
+        theta, inner = embed(free)
+        legal = (
+            theta[0] >= 0
+            and min(theta[3:5]) >= form.LOWEST
+            and max(theta[3:5]) <= form.HIGHEST
+            and np.abs(theta[1:3]).max() < 300
+        )
+        if not legal:
+            return math.inf, free, np.empty((0, 0))
+        log_loss, slope = form.model(theta, runs)
+        left = log_loss - runs.log_loss
+        size = np.abs(left)
+        cost = float(np.sum(np.where(size <= width, left**2, 2 * width * size - width**2 if np.isfinite(width) else 0.0)))
+        weight = np.where(size <= width, 1.0, width / np.maximum(size, 1e-300)) if np.isfinite(width) else np.ones_like(left)
+        return cost, left * weight, slope @ inner
+
+    free, damping = np.array(start), 1e-3
+    cost, pull, slope = measured(free)
+    if math.isinf(cost):
+        return math.inf, free
+    for _ in range(200):
+        gram, gradient = slope.T @ slope, slope.T @ pull
+        kept = np.ones(free.size, bool)
+        # E at its bound and pushed below it stays there
+        bound = embed(free)[0][0] <= 0 and free[0] == 0
+        if bound and gradient[0] > 0:
+            kept[0] = False
+        moved = np.zeros(free.size)
+        system = gram[np.ix_(kept, kept)]
+        moved[kept] = -np.linalg.solve(system + damping * np.diag(np.diag(system) + 1e-300), gradient[kept])
+        trial = free + moved
+        if embed(trial)[0][0] < 0 and kept[0]:
+            trial[0] = 0.0
+        new = measured(trial)
+        if new[0] <= cost:
+            done = cost - new[0] <= 1e-13 * cost + 1e-300
+            free, (cost, pull, slope), damping = trial, new, max(damping / 5, 1e-12)
+            if done:
+                break
+        else:
+            damping *= 4
+            if damping > 1e10:
+                break
+    return cost, free
+
+
+def _runs(N: ArrayLike, D: ArrayLike | None, loss: ArrayLike, compute: ArrayLike | None, flops: float) -> Runs:
+    """The checked table."""
+    n = np.ravel(np.asarray(N, dtype=float))
+    if D is None:
+        if compute is None:
+            raise ValueError("D is missing: give D, or compute")
+        D = np.ravel(np.asarray(compute, dtype=float)) / (flops * n)
+    columns = dict(N=n, D=np.ravel(np.asarray(D, dtype=float)), loss=np.ravel(np.asarray(loss, dtype=float)))
+    lengths = {name: column.size for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"columns of different lengths are not allowed: {lengths}")
+    if n.size < LEAST_ROWS:
+        raise ValueError(f"{n.size} runs are not allowed: five parameters need at least {LEAST_ROWS}")
+    for name, column in columns.items():
+        if not (np.isfinite(column).all() and (column > 0).all()):
+            row = int(np.flatnonzero(~(np.isfinite(column) & (column > 0)))[0])
+            raise ValueError(f"{name} = {column[row]:g} in row {row + 1} is not allowed: must be above 0 and finite")
+        if name != "loss" and np.unique(column.round(12)).size < LEAST_SIZES:
+            raise ValueError(
+                f"{np.unique(column).size} values of {name} are not allowed: give runs at {LEAST_SIZES} or more"
+            )
+    return form.centred(columns["N"], columns["D"], columns["loss"])
+
+
+def _positive(name: str, value: float) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} = {value:g} is not allowed: must be above 0 and finite")
+    return float(value)
+
+
+def _shown(ends: tuple[float, float]) -> str:
+    """An interval in words."""
+    words = ["open" if math.isinf(end) else f"{end:.5g}" for end in ends]
+    return NOT_DETERMINED if words == ["open", "open"] else f"[{words[0]}, {words[1]}]"

@@ -1,0 +1,315 @@
+"""Loss against width, steps and compute for power-law features (docs/theory/power_law_scaling.md).
+
+Setting.  x_j = j^{-alpha} z_j, y = <x, b> + noise with b_j = j^{-beta}, j <= V. A model sees f = W'x with W (V x d) of entries N(0, 1/d)
+          and learns d weights by one-pass SGD (`StreamingLeastSquares`) from 0, with step eta and batches of B.
+Limit.    d, V large: deterministic equivalents of K = D^{1/2} W W' D^{1/2}, D = diag(j^{-2 alpha}), kappa(z) (1 - df1(kappa)/d) = -z.
+Result.   P_k = F_k + sum_{j<k} K_{k-1-j} (P_j + tau^2): forcing F_k = <rho(K)^k>, kernel K_m = (eta^2/B) tr K^2 rho(K)^m,
+          rho(z) = 1 - 2 eta z + eta^2 (1 + 1/B) z^2. Generating functions give any number of steps for the price of one.
+Status.   Given W an identity; the equivalent is derived (Paquette, Paquette, Xiao and Pennington 2024), checked here by a second method
+          and by simulation. The phase table follows from balancing terms and is confirmed numerically.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.scaling import generating
+from limitlab.laws.scaling.spectrum import Spectrum, power_law
+from limitlab.laws.sgd.second_moments import largest_step
+from limitlab.models.streams import least_squares_runs
+
+__all__ = ["PowerLawScaling"]
+
+Array = NDArray[np.float64]
+
+COARSE = 15  # widths of the first look for a frontier
+LOWEST_WIDTH = 2.0
+SPECTRUM_ERROR = 1e-11  # relative error of sums over grouped spectra
+SHRINKING = (2.0, 4.0)  # rates of gaps of what falls with the width itself: one more than its own exponent
+IV_FROM = 1 - math.sqrt(0.5)  # alpha from which phase IVa begins
+
+
+class Exponents(NamedTuple):
+    """Compute-optimal width ~ C^width and loss ~ C^-loss."""
+
+    width: float
+    loss: float
+
+
+class Frontier(NamedTuple):
+    """Best width, its number of steps and its loss at each compute, arrays or numbers as the compute was given."""
+
+    width: Any
+    steps: Any
+    loss: Any
+
+
+class PowerLawScaling(Law):
+    """How does the loss fall with width, steps and compute when features and target are power laws, and what width is best?
+
+    Examples
+    --------
+    >>> law = PowerLawScaling(spectrum_exponent=1.0, target_exponent=0.2, latent_dimension=1e7, width=500, step=0.3, steps=(1e2, 1e8))
+    >>> law.theory().excess_risk.values.round(6).tolist()
+    [0.057058, 0.000871]
+    >>> law.phase(), round(law.exponents().width, 4), round(law.exponents().loss, 4)
+    ('Ia', 0.3333, 0.4667)
+    >>> best = law.frontier(1e7)
+    >>> round(best.width), round(float(best.loss), 6)
+    (501, 0.002238)
+    """
+
+    status = "derived"
+    regime = "width and latent dimension large; any number of steps; step below the threshold of stability"
+    assumptions = (
+        "Gaussian inputs with independent coordinates of variance j^(-2 alpha), target coefficients j^(-beta)",
+        "Gaussian random features, one pass over fresh data",
+    )
+    references = ("paquette2024phases", "bordelon2024dynamical", "weideman2007parabolic")
+    observables = {
+        **shared("excess_risk", "test_error"),
+        "forcing": observable("mean loss of gradient descent with the noise of batches left out", r"F_k"),
+        "kernel": observable("response of the loss to earlier noise of batches", r"K_k"),
+        "floor": observable("loss that no training of this width removes", r"P_\infty", scalar=True, rate=SHRINKING),
+        "effective_ridge": observable(scalar=True, rate=SHRINKING),
+    }
+    size_meaning = "width d"
+    default_sizes = (25, 50, 100)
+    default_seeds = 100
+
+    spectrum_exponent: float = parameter(
+        1.0, "half the exponent of the eigenvalues", note="eigenvalues j^(-2 alpha)", symbol=r"\alpha", above=0, most=6
+    )
+    target_exponent: float = parameter(
+        0.7, "exponent of the target coefficients", note="coefficients j^(-beta)", symbol=r"\beta", least=0, most=6
+    )
+    latent_dimension: float = parameter(
+        500.0, "modes of the inputs", note="inf only for alpha > 1/2", symbol="V", least=2, scale="log", infinite=True
+    )
+    width: float = parameter(
+        100.0,
+        "number of neurons",
+        note="random features; an experiment's size",
+        symbol="d",
+        least=1,
+        scale="log",
+        infinite=True,
+    )
+    step: float = parameter(0.2, "step size of the algorithm", note="as it runs", symbol=r"\eta", above=0, scale="log")
+    batch: int = parameter(1, "samples per step", symbol="B", least=1, scale="log")
+    noise: float = parameter(0.0, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True)
+    steps: float | tuple[float, ...] = parameter(
+        (1.0, 10.0, 100.0),
+        "iterations of the algorithm",
+        note="whole below 16",
+        symbol="k",
+        kind="coordinate",
+        least=0,
+        scale="log",
+    )
+    replicas: int = parameter(5, "runs averaged in one draw", kind="experiment", least=1)
+    refinement: int = parameter(1, "refinement of the numerical grids", kind="solver", least=1, most=4, finer=2)
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Phases Ia and III with noise and batches; no term is switched off."""
+        return [
+            cls(
+                spectrum_exponent=0.75, target_exponent=0.3, latent_dimension=300, step=0.25, noise=0.2, steps=(16, 60, 200)
+            ),
+            cls(
+                spectrum_exponent=0.8,
+                target_exponent=1.0,
+                latent_dimension=300,
+                step=0.3,
+                batch=6,
+                noise=0.4,
+                steps=(16, 40, 100),
+            ),
+        ]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if math.isinf(self.latent_dimension) and not 2 * self.spectrum_exponent > 1:
+            raise ValueError(
+                f"latent_dimension = inf is not allowed for spectrum_exponent = {self.spectrum_exponent:g}: the trace is infinite; "
+                "choose a finite number of modes, or an exponent above 0.5"
+            )
+        given = np.atleast_1d(self.steps)
+        broken = given[(given < generating.FEW) & (given != np.round(given))]
+        if broken.size:
+            raise ValueError(f"steps = {broken[0]:g} is not allowed: must be whole below {generating.FEW}")
+        most = min(self.largest_step(), generating.equivalent_threshold(self.spectrum, self.width, self.batch))
+        if not self.step < most:
+            raise ValueError(
+                f"step = {self.step:g} is not allowed: must be below {most:.6g}, where the loss stops to settle (or enlarge the batch)"
+            )
+        return self
+
+    @property
+    def spectrum(self) -> Spectrum:
+        """The groups of the spectrum."""
+        return power_law(self.spectrum_exponent, self.target_exponent, self.latent_dimension)
+
+    def realised(self, size: int) -> Self:
+        """The law at the width of an experiment of this size."""
+        return self.replace(width=float(size))
+
+    def caveat(self) -> str:
+        """In phases II and III the loss is not a sum of a power of the width and a power of the steps."""
+        if self.phase() in ("II", "III"):
+            return (
+                f"phase {self.phase()}: the term width^-1 steps^-{1 - 1 / (2 * self.spectrum_exponent):.3g} limits the best width; a fit "
+                "E + A N^-a + B D^-b misplaces it, by up to 2 times (II) and 8 times (III) at compute 1e10"
+            )
+        return ""
+
+    # -- the prediction -------------------------------------------------------------------------------------------------
+
+    def predicted(self, steps: Array, noise: Array) -> Values:
+        """The deterministic equivalent at every number of steps."""
+        fine, coarse = (
+            self._losses(np.ravel(steps), nodes) for nodes in (generating.NODES * self.refinement, generating.COARSER)
+        )
+        excess = fine.signal + noise**2 * fine.noise
+        floor, kappa = generating.projection_floor(self.spectrum, self.width)
+        gap = float(np.max(np.abs(fine.signal - coarse.signal), initial=0.0))
+        gap += float(np.max(noise**2)) * float(np.max(np.abs(fine.noise - coarse.noise), initial=0.0))
+        error = gap + SPECTRUM_ERROR * self.spectrum.variance
+        kernel_error = float(np.max(np.abs(fine.kernel - coarse.kernel), initial=0.0)) + SPECTRUM_ERROR
+        return dict(
+            excess_risk=excess,
+            test_error=excess + noise**2,
+            forcing=fine.forcing,
+            kernel=fine.kernel,
+            floor=floor,
+            effective_ridge=kappa,
+            accuracy=dict(
+                excess_risk=error,
+                test_error=error,
+                forcing=error,
+                kernel=kernel_error,
+                floor=SPECTRUM_ERROR * self.spectrum.variance,
+                effective_ridge=SPECTRUM_ERROR,
+            ),
+        )
+
+    def _losses(self, steps: Array, nodes: int) -> generating.Losses:
+        return generating.losses(self.spectrum, self.width, self.step, self.batch, steps, nodes)
+
+    # -- the experiment -------------------------------------------------------------------------------------------------
+
+    def measured(self, draw: Draw, steps: Array) -> Values:
+        """One draw of W and `replicas` runs of SGD; given W the misfit of the best weights is noise that is independent of the features."""
+        if math.isinf(self.latent_dimension):
+            raise ValueError("latent_dimension = inf is not allowed in a simulation: choose a finite value")
+        modes, d = round(self.latent_dimension), draw.size
+        j = np.arange(1.0, modes + 1)
+        variances, target = j ** (-2 * self.spectrum_exponent), j**-self.target_exponent
+        W = draw.rng.standard_normal((modes, d)) / math.sqrt(d)
+        values, basis = np.linalg.eigh(W.T @ (variances[:, None] * W))
+        seen = values > 1e-12 * values[-1]
+        values, basis = values[seen], basis[:, seen]
+        best = (basis.T @ (W.T @ (variances * target))) / values
+        floor = max(float(variances @ target**2 - values @ best**2), 0.0)
+        marks = np.round(np.ravel(steps)).astype(np.int64)
+        pace = np.full(int(marks[-1]), self.step)
+        spread = math.hypot(self.noise, math.sqrt(floor))
+        last, _ = least_squares_runs(draw.rng, values, -best, spread, pace, self.batch, 0.0, 0.0, self.replicas, None, marks)
+        decay = (1 - self.step * values) ** 2 + (self.step * values) ** 2 / self.batch
+        powers = decay ** marks[:, None]
+        return dict(
+            excess_risk=last + floor,
+            test_error=last + floor + self.noise**2,
+            forcing=powers @ (values * best**2) + floor,
+            kernel=self.step**2 / self.batch * (powers @ values**2),
+            floor=floor,
+            effective_ridge=d / float(np.sum(1 / values)) if values.size == d else 0.0,
+        )
+
+    # -- thresholds, phases, the frontier -----------------------------------------------------------------------------------
+
+    def largest_step(self) -> float:
+        """The step from which the mean square of infinitely wide models grows without bound; use half of it at finite width.
+
+        >>> round(PowerLawScaling(latent_dimension=1e6).largest_step(), 3)
+        0.611
+        """
+        return largest_step(self.spectrum.eigenvalues, self.spectrum.counts, self.batch, 0.0, 0.0)
+
+    def phase(self) -> str:
+        """Ia, II, III (alpha > 1/2), Ib, IVa (alpha < 1/2), "boundary" where two meet, "other" outside the table.
+
+        >>> [PowerLawScaling(spectrum_exponent=a, target_exponent=b).phase() for a, b in ((1, 0.2), (1, 0.7), (1, 1.3), (1, 1))]
+        ['Ia', 'II', 'III', 'boundary']
+        """
+        alpha, beta = self.spectrum_exponent, self.target_exponent
+        if alpha == 0.5 or beta == 0.5 or (alpha > 0.5 and alpha == beta):
+            return "boundary"
+        if alpha > 0.5:
+            return "Ia" if beta < 0.5 else "II" if beta < alpha else "III"
+        if beta < 0.5:
+            return "Ib" if alpha + beta > 0.5 else "other"
+        return "IVa" if alpha > IV_FROM else "other"
+
+    def exponents(self) -> Exponents:
+        """Exponents of the compute-optimal width and loss, C = width * batch * steps; they are reached slowly (`local_exponents`)."""
+        alpha, beta, phase = self.spectrum_exponent, self.target_exponent, self.phase()
+        table = {
+            "Ia": (1 / (2 * alpha + 1), (2 * alpha + 2 * beta - 1) / (2 * alpha + 1)),
+            "II": (beta / (alpha + beta), (2 * alpha + 2 * beta - 1) / (2 * (alpha + beta)))
+            if alpha + beta > 0
+            else (0.0, 0.0),
+            "III": (0.5, 1 - 1 / (4 * alpha)),
+            "Ib": (0.5, alpha + beta - 0.5),
+            "IVa": (0.5, alpha),
+        }
+        if phase not in table:
+            raise ValueError(
+                f"spectrum_exponent = {alpha:g} and target_exponent = {beta:g} have no exponents here (phase: {phase}); "
+                "on a boundary there are logarithms: move off it"
+            )
+        return Exponents(*table[phase])
+
+    def frontier(self, compute: ArrayLike) -> Frontier:
+        """The width, steps and loss of least loss for compute = width * batch * steps; width and steps need not be whole.
+
+        The latent dimension and the step stay as they are; the law's own width and steps are not used.
+        """
+        given = np.asarray(compute, dtype=float)
+        if not (np.isfinite(given).all() and (given >= 4 * generating.FEW * self.batch * LOWEST_WIDTH).all()):
+            raise ValueError(
+                f"compute = {compute!r} is not allowed: must be at least {4 * generating.FEW * self.batch * LOWEST_WIDTH:g}"
+            )
+        found = [self._best_width(float(total)) for total in given.ravel()]
+        width, loss = (np.reshape(column, given.shape)[()] for column in zip(*found, strict=True))
+        return Frontier(width, given[()] / (self.batch * width), loss)
+
+    def _best_width(self, compute: float) -> tuple[float, float]:
+        from scipy.optimize import minimize_scalar
+
+        def loss(log_width: float) -> float:
+            width = math.exp(log_width)
+            parts = generating.losses(
+                self.spectrum, width, self.step, self.batch, np.array([compute / (self.batch * width)])
+            )
+            return math.log(float(parts.signal[0] + self.noise**2 * parts.noise[0]))
+
+        most = min(compute / (self.batch * generating.FEW), 0.99 * self.latent_dimension)
+        grid = np.linspace(math.log(LOWEST_WIDTH), math.log(most), COARSE)
+        i = int(np.argmin([loss(float(x)) for x in grid]))
+        ends = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, COARSE - 1)])
+        best = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-5})
+        return math.exp(best.x), math.exp(best.fun)
+
+    def local_exponents(self, compute: float) -> Exponents:
+        """Slopes of the computed frontier at a compute, to be set beside `exponents`: the approach is slow."""
+        ends = self.frontier([compute / 2, compute * 2])
+        slopes = np.log([ends.width[1] / ends.width[0], ends.loss[0] / ends.loss[1]]) / math.log(4)
+        return Exponents(float(slopes[0]), float(slopes[1]))

@@ -1,0 +1,380 @@
+"""Least squares by one-pass SGD: any covariance, batches, schedules, momentum, averages (docs/theory/streaming_least_squares.md).
+
+Setting.  Rows x = Sigma^{1/2} z in dimension d, y = <x, beta> + noise; theta <- theta - (eta/B) sum over a fresh batch of B rows of
+          x (x.theta - y), from 0. Sigma has eigenvalue s_k in a share w_k of the directions, where beta has squared norm b_k.
+Limit.    None is needed: with `dimension` = d the law is exact. Without it d -> infinity at fixed step * d and steps / d.
+Result.   The energies a_i = E(theta - beta)_i^2 in the eigenbasis close on themselves, with R = sum s_i a_i and kappa4 the excess
+          kurtosis of z:
+
+              a_i <- ((1 - eta s_i)^2 + eta^2 s_i^2 (1 + kappa4)/B) a_i + (eta^2/B) s_i (R + tau^2),                        (1)
+
+          a symmetric map, diagonal plus rank one: one eigendecomposition gives every number of steps at once.
+Status.   (1) is an identity for the mean. One run follows it as d -> infinity: theorem (Paquette et al. 2021;
+          Collins-Woodfin and Paquette 2023).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
+
+from limitlab.errors import UnreachableTarget
+from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.regression.linear_model import GroupedSignal
+from limitlab.laws.sgd import second_moments
+from limitlab.laws.sgd.second_moments import Modes
+from limitlab.models.designs import Entries
+from limitlab.models.step_schedules import StepSchedule
+from limitlab.models.streams import least_squares_runs
+from limitlab.numerics.apportion import apportion
+
+__all__ = ["StreamingLeastSquares"]
+
+Array = NDArray[np.float64]
+
+KURTOSIS = {"gaussian": 0.0, "sign": -2.0}
+SCAN_POINTS = 60  # of the search for the best step, geometric below the largest
+
+
+class StreamingLeastSquares(GroupedSignal):
+    """What is the error of least squares after k steps of one-pass SGD, and how long may a step, how large should a batch be?
+
+    Examples
+    --------
+    >>> law = StreamingLeastSquares(eigenvalues=(2.0, 0.5), weights=(0.3, 0.7), signal_energy=(0.5, 0.5), step=0.6, batch=2, noise=0.4)
+    >>> law.replace(times=(1.0, 4.0)).theory().excess_risk.values.round(6).tolist()
+    [0.297619, 0.057412]
+    >>> round(law.largest_step(), 4), round(law.replace(dimension=100).largest_step(), 4)
+    (4.2105, 4.0245)
+    """
+
+    status = "theorem"
+    regime = "exact in every dimension d (`dimension`); without it d -> infinity at fixed step * d and steps / d"
+    assumptions = (
+        "fresh rows x = Sigma^{1/2} z at every step, z independent of mean 0 and variance 1 in the eigenbasis",
+        "labels are linear in x plus independent noise of constant variance",
+    )
+    references = ("paquette2021sgd", "collinswoodfin2023high", "lee2022trajectory")
+    observables = {
+        **shared("excess_risk", "test_error"),
+        "average_excess_risk": observable("mean squared error on a new noiseless label of the average iterate", r"\bar R"),
+    }
+    size_meaning = "dimension d"
+    default_seeds = 40
+
+    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True)
+    entries: Entries = parameter("gaussian", "law of the independent entries of the inputs", symbol="z")
+    excess_kurtosis: float | None = parameter(
+        None, "excess kurtosis of the entries of the inputs", note="None: that of `entries`", symbol=r"\kappa_4", least=-2
+    )
+    step: float = parameter(
+        0.5, "step size of the algorithm", note="times the dimension", symbol=r"\eta d", above=0, scale="log"
+    )
+    batch: int = parameter(1, "samples per step", symbol="B", least=1, scale="log")
+    momentum: float = parameter(
+        0.0, "momentum", note="share of the last move that is repeated", symbol=r"\mu", least=0, below=1
+    )
+    schedule: StepSchedule = parameter(
+        "constant", "factor of the step at each step number", note="a function of the step number", symbol=r"\eta_k/\eta"
+    )
+    average_from: float | None = parameter(
+        None, "time from which iterates are averaged", note="None: no average", symbol="t_0", least=0
+    )
+    times: float | tuple[float, ...] = parameter(
+        (0.5, 1.0, 2.0, 4.0),
+        "times",
+        note="steps over the dimension",
+        symbol="t = k/d",
+        kind="coordinate",
+        least=0,
+        scale="log",
+    )
+    dimension: int | None = parameter(
+        None, "dimension", note="None: the limit; an experiment has its own", symbol="d", least=1, scale="log"
+    )
+    replicas: int = parameter(20, "runs averaged in one draw", kind="experiment", least=1)
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """The limit with an average; then the exact law with signs and momentum, and with a schedule's own entries and an average."""
+        return [
+            cls(
+                eigenvalues=(2.0, 0.5), weights=(0.3, 0.7), signal_energy=(0.5, 0.9), step=1.1, batch=2, noise=0.6,
+                average_from=0.5, times=(1.0, 2.0, 4.0),
+            ),
+            cls(
+                eigenvalues=(3.0, 1.0, 0.2), weights=(0.1, 0.4, 0.5), signal_energy=(0.4, 0.6, 1.5), step=0.5, batch=2, noise=0.7,
+                momentum=0.6, entries="sign", dimension=50, times=(0.5, 1.5, 4.0),
+            ),
+            cls(
+                eigenvalues=(1.5, 0.6), weights=(0.4, 0.6), signal_energy=(0.8, 0.7), step=0.7, batch=3, noise=0.8, excess_kurtosis=3.0,
+                dimension=50, average_from=0.3, times=(1.0, 3.0),
+            ),
+        ]  # fmt: skip
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        first, constant = np.min(self.times), self.schedule.name == "constant"
+        if self.average_from is not None and self.momentum:
+            raise ValueError(
+                f"average_from = {self.average_from:g} is not allowed with momentum: set momentum to 0, or leave it out"
+            )
+        if self.average_from is not None and not self.average_from < first:
+            raise ValueError(
+                f"average_from = {self.average_from:g} is not allowed: must be below the first of the times, {first:g}"
+            )
+        if not constant and self.dimension is None:
+            raise ValueError(
+                f"schedule = {self.schedule.name} is not allowed without a dimension: its argument counts steps; set dimension"
+            )
+        if self.dimension is not None and self.dimension < len(self.eigenvalues):
+            raise ValueError(
+                f"dimension = {self.dimension} is not allowed: must be at least the number of groups, {len(self.eigenvalues)}"
+            )
+        if constant and not self.step < self.largest_step():
+            raise ValueError(
+                f"step = {self.step:g} is not allowed: must be below {self.largest_step():.6g}, beyond which the mean square grows "
+                "without bound (a larger batch allows a longer step)"
+            )
+        return self
+
+    def observed(self) -> tuple[str, ...]:
+        """The average iterate only where there is one."""
+        names = tuple(type(self).observables)
+        return names if self.average_from is not None else names[:2]
+
+    def realised(self, size: int) -> Self:
+        """The law with the groups of an experiment of this size; where it is exact, in this dimension."""
+        whole = super().realised(size)
+        return whole if self.dimension is None else whole.replace(dimension=size)
+
+    # -- the prediction -------------------------------------------------------------------------------------------------
+
+    def predicted(self, times: Array, noise: Array) -> Values:
+        """The mean over runs at every time, over a grid of noise levels."""
+        excess, average = self._exact(times, noise) if self.dimension else self._limit(times, noise)
+        found: dict[str, Any] = dict(excess_risk=excess, test_error=excess + noise**2)
+        return found if average is None else {**found, "average_excess_risk": average}
+
+    def modes(self) -> Modes:
+        """The recursion in the basis that makes it diagonal (constant step, no momentum); per step, or per unit of time in the limit."""
+        if self.dimension is None:
+            return second_moments.limit_modes(*self._groups, self._pace, self.batch)
+        return second_moments.discrete_modes(*self._groups, self._pace, self.batch, self.kurtosis)
+
+    def _exact(self, times: Array, noise: Array) -> tuple[Array, Array | None]:
+        steps = self.steps(times)
+        if not self.momentum and self.schedule.name == "constant" and self.average_from is None:
+            return self.modes().excess(steps, noise), None
+        marks = np.ravel(steps)
+        pace = self._pace * self.schedule(np.arange(int(marks[-1])))
+        first = int(marks[-1]) if self.average_from is None else int(self.steps(self.average_from))
+        options = (float(self.batch), self.kurtosis, self.momentum)
+        shape = (*noise.shape[:-1], marks.size)
+        rows = [
+            second_moments.recursion(*self._groups, pace, *options, float(tau) ** 2, first, marks) for tau in np.ravel(noise)
+        ]
+        last, average = (np.reshape([row[i] for row in rows], shape) for i in (0, 1))
+        return last, None if self.average_from is None else average
+
+    def _limit(self, times: Array, noise: Array) -> tuple[Array, Array | None]:
+        excess = self.modes().excess_in_time(times, noise)
+        if self.average_from is None:
+            return excess, None
+        options = (self._pace, float(self.batch))
+        rows = [
+            second_moments.limit_average(*self._groups, *options, float(tau) ** 2, self.average_from, times)
+            for tau in np.ravel(noise)
+        ]
+        return excess, np.reshape(rows, np.broadcast_shapes(noise.shape, times.shape))
+
+    # -- the experiment -------------------------------------------------------------------------------------------------
+
+    def measured(self, draw: Draw, times: Array) -> Values:
+        """The mean over `replicas` runs of SGD on fresh rows, theta - beta followed in the eigenbasis."""
+        counts = apportion(draw.size, self.weights)
+        s = np.repeat(self.eigenvalues, counts)
+        gap = -np.sqrt(np.repeat(np.divide(self.signal_energy, counts), counts))
+        steps = np.round(times * draw.size).astype(np.int64)
+        pace = self.step / draw.size * self.schedule(np.arange(steps[-1]))
+        first = None if self.average_from is None else round(self.average_from * draw.size)
+        last, average = least_squares_runs(
+            draw.rng, s, gap, self.noise, pace, self.batch, self.momentum, self.kurtosis, self.replicas, first, steps
+        )
+        found = dict(excess_risk=last, test_error=last + self.noise**2)
+        return found if first is None else {**found, "average_excess_risk": average}
+
+    # -- what else one asks ---------------------------------------------------------------------------------------------
+
+    @property
+    def kurtosis(self) -> float:
+        """Excess kurtosis of the entries of z."""
+        return KURTOSIS[self.entries] if self.excess_kurtosis is None else self.excess_kurtosis
+
+    def steps(self, times: ArrayLike) -> NDArray[np.int64]:
+        """Whole numbers of steps at the times, in the law's dimension."""
+        assert self.dimension is not None
+        return np.round(np.asarray(times) * self.dimension).astype(np.int64)
+
+    @property
+    def _groups(self) -> tuple[Array, Array, Array]:
+        """Eigenvalues, counts (or shares, in the limit) and energies at the start."""
+        counts = self.shares if self.dimension is None else apportion(self.dimension, self.weights).astype(float)
+        return np.asarray(self.eigenvalues, dtype=float), counts, np.asarray(self.signal_energy, dtype=float)
+
+    @property
+    def _pace(self) -> float:
+        """The step as it runs; in the limit step times dimension, lengthened by the momentum."""
+        return self.step / (1 - self.momentum) if self.dimension is None else self.step / self.dimension
+
+    def largest_step(self) -> float:
+        """The step (times the dimension) from which the mean square grows without bound: gain 1 in equation (8).
+
+        >>> spectrum = dict(eigenvalues=tuple(1 / j**2 for j in range(1, 61)), weights=(1,) * 60, signal_energy=(1,) * 60)
+        >>> law = StreamingLeastSquares(dimension=60, **spectrum)
+        >>> round(law.largest_step() / 60, 3), round(2 / sum(spectrum["eigenvalues"]), 3)  # and what the trace would say
+        (0.612, 1.228)
+        """
+        s, counts, _ = self._groups
+        if self.dimension is None:
+            return float(2 * self.batch * (1 - self.momentum) / (counts @ s))
+        return self.dimension * second_moments.largest_step(s, counts, self.batch, self.kurtosis, self.momentum)
+
+    def stationary_risk(self) -> float:
+        """Excess risk at rest with a constant step, tau^2 N / (1 - N) with the gain N of equation (8).
+
+        >>> round(StreamingLeastSquares(step=0.5, noise=1.0).stationary_risk(), 6)  # N = 1/4
+        0.333333
+        """
+        s, counts, _ = self._groups
+        if self.dimension is None:
+            share = self._pace * float(counts @ s) / (2 * self.batch)
+        else:
+            share = float(second_moments.gain(self._pace, s, counts, self.batch, self.kurtosis, self.momentum))
+        return self.noise**2 * share / (1 - share)
+
+    def critical_batch(self) -> float:
+        """The trace of Sigma over its largest eigenvalue: up to this batch the largest step grows with it; infinite in the limit.
+
+        >>> StreamingLeastSquares(dimension=40).critical_batch()
+        40.0
+        """
+        s, counts, _ = self._groups
+        return math.inf if self.dimension is None else float(counts @ s / s.max())
+
+    def slowest_rate(self) -> float:
+        """Rate per unit of `times` at which the slowest part of the excess risk decays (constant step, no momentum)."""
+        self._plain("slowest_rate")
+        lowest = float(self.modes().rates[0])
+        return lowest * (self.dimension or 1)
+
+    def average_constant(self) -> float:
+        """What time times the excess risk of the average iterate tends to: about (tau^2 + R)/B, equation (9) (no momentum).
+
+        >>> round(StreamingLeastSquares(step=0.5, noise=1.0, batch=4).average_constant(), 6)
+        0.266667
+        """
+        self._plain("average_constant")
+        s, counts, _ = self._groups
+        rest = self.stationary_risk() + self.noise**2
+        if self.dimension is None:
+            return rest / self.batch
+        eta, positive = self._pace, s > 0
+        lost = 2 - eta * s * (1 + (1 + self.kurtosis) / self.batch)  # (1 - rho) / (eta s)
+        return float((counts * (2 - eta * s) / lost)[positive].sum()) * rest / self.batch / self.dimension
+
+    def steps_to(self, level: float) -> float:
+        """Steps until the excess risk has fallen to a level (constant step, no momentum), interpolated geometrically between whole steps.
+
+        In the limit the time, steps over the dimension.
+
+        >>> law = StreamingLeastSquares(dimension=100, step=0.5, noise=0.3)
+        >>> steps = law.steps_to(0.2)
+        >>> bool(law.modes().excess(np.floor(steps), 0.3) > 0.2 > law.modes().excess(np.ceil(steps), 0.3))
+        True
+        """
+        self._plain("steps_to")
+        modes, start = self.modes(), float(np.dot(self.eigenvalues, self.signal_energy))
+        if not level > 0:
+            raise ValueError(f"level = {level:g} is not allowed: must be above 0")
+        if level >= start:
+            return 0.0
+        path = modes.excess if self.dimension else modes.excess_in_time
+        grid = (
+            np.r_[0.0, np.unique(np.round(np.geomspace(1, 1e12, 4000)))]
+            if self.dimension
+            else np.geomspace(1e-9, 1e12, 6000)
+        )
+        values = path(grid, self.noise)
+        below = np.flatnonzero(values <= level)
+        if not below.size:
+            i = int(np.argmin(values))
+            raise UnreachableTarget(
+                f"level = {level:g} is never reached: the excess risk stays above {values[i]:.6g}; shorten the step or enlarge the batch",
+                best=float(values[i]), at=float(grid[i]),
+            )  # fmt: skip
+        low, high = float(grid[below[0] - 1]), float(grid[below[0]])
+        whole = 1.0 if self.dimension else 1e-12 * high
+        while high - low > whole:
+            middle = np.floor((low + high) / 2) if self.dimension else (low + high) / 2
+            low, high = (low, middle) if float(path(middle, self.noise)) <= level else (middle, high)
+        above, under = (math.log(float(path(end, self.noise))) for end in (low, high))
+        return float(low + (high - low) * (above - math.log(level)) / (above - under))
+
+    def best_step(self, time: float | None = None) -> float:
+        """The constant step with the least excess risk at a time (default: the last of `times`).
+
+        >>> round(StreamingLeastSquares(noise=0.5, times=(2.0,)).best_step(), 3)
+        0.64
+        """
+        from scipy.optimize import minimize_scalar
+
+        at = float(np.max(self.times)) if time is None else float(time)
+        longest = self.replace(step=1e-9 * self.largest_step()).largest_step()
+
+        def excess(log_step: float) -> float:
+            return float(
+                np.ravel(self.replace(step=math.exp(log_step), times=at, average_from=None).evaluate()["excess_risk"])[0]
+            )
+
+        grid = np.log(longest) + np.linspace(-12, -1e-6, SCAN_POINTS)
+        i = int(np.argmin([excess(float(x)) for x in grid]))
+        ends = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, SCAN_POINTS - 1)])
+        return math.exp(minimize_scalar(excess, bounds=ends, method="bounded", options={"xatol": 1e-9}).x)
+
+    def _plain(self, what: str) -> None:
+        if self.momentum or self.schedule.name != "constant":
+            raise ValueError(
+                f"{what} is not given with momentum or a schedule: set momentum to 0 and schedule to 'constant'"
+            )
+
+    @classmethod
+    def from_data(cls, X: ArrayLike, y: ArrayLike, **options: Any) -> Self:
+        """The law at the spectrum, the coefficients and the noise of a table: one group per direction of X'X/n.
+
+        Rows are taken as Gaussian with the second moments of the table; it needs more rows than columns. `step` is times the dimension.
+
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.standard_normal((400, 3)) * [1.0, 2.0, 0.5]
+        >>> law = StreamingLeastSquares.from_data(X, X @ [1.0, -1.0, 0.0] + 0.3 * rng.standard_normal(400), step=0.1)
+        >>> law.dimension, round(law.noise, 2)
+        (3, 0.3)
+        """
+        rows, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+        if rows.ndim != 2 or labels.shape != rows.shape[:1] or not rows.shape[0] > rows.shape[1]:
+            raise ValueError(
+                f"X of shape {rows.shape} and y of shape {labels.shape} are not allowed: give n x p with n > p, and n labels"
+            )
+        if not (np.isfinite(rows).all() and np.isfinite(labels).all()):
+            raise ValueError("X and y are not allowed: they must hold finite numbers only")
+        n, p = rows.shape
+        values, basis = np.linalg.eigh(rows.T @ rows / n)
+        fitted, *_ = np.linalg.lstsq(rows, labels, rcond=None)
+        residual = float(np.sum((labels - rows @ fitted) ** 2)) / (n - p)
+        energies = (fitted @ basis) ** 2
+        spectrum = dict(eigenvalues=np.maximum(values, 0.0), weights=np.ones(p), signal_energy=energies)
+        return cls(**spectrum, noise=math.sqrt(residual), dimension=p, **options)  # type: ignore[arg-type]

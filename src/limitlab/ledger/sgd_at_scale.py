@@ -1,0 +1,105 @@
+"""Claims about SGD on least squares at scale: one pass (S1, S2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from limitlab.lab.compare import compare
+from limitlab.laws.sgd.streaming import StreamingLeastSquares
+from limitlab.ledger.claims import Outcome, claim
+from limitlab.ledger.criteria import above, agrees, below, near
+from limitlab.ledger.measures import effort, largest
+
+_AREA = "Scaling laws"
+
+
+def stepwise(law: StreamingLeastSquares, steps: int) -> list[float]:
+    """The mean excess risk step by step, equation (1) written out direction by direction."""
+    assert law.dimension is not None
+    s, a = np.asarray(law.eigenvalues), np.asarray(law.signal_energy)
+    eta, risks = law.step / law.dimension, []
+    for _ in range(steps + 1):
+        risks.append(float(s @ a))
+        spread = eta**2 / law.batch
+        a = ((1 - eta * s) ** 2 + spread * (1 + law.kurtosis) * s**2) * a + spread * s * (risks[-1] + law.noise**2)
+    return risks
+
+
+def one_per_direction(eigenvalues: np.ndarray, **options: object) -> StreamingLeastSquares:
+    """A law with one group for each direction and unit energies."""
+    size = len(eigenvalues)
+    flat = tuple(np.ones(size))
+    return StreamingLeastSquares(  # type: ignore[arg-type]
+        **{"eigenvalues": tuple(eigenvalues), "weights": flat, "signal_energy": flat, "dimension": size, **options}
+    )
+
+
+@claim(
+    "S1",
+    _AREA,
+    "The mean risk of one-pass SGD on least squares is exact in every dimension, and closed for all numbers of steps.",
+    laws=("StreamingLeastSquares",),
+    figure="streaming-least-squares",
+)
+def exact_at_every_dimension(quick: bool) -> Outcome:
+    """The closed form against the recursion step by step, runs of SGD with batches, momentum, signs and averages, the 1/d to the limit."""
+    steps = 2000 if quick else 20_000
+    law = one_per_direction(1 / np.arange(1, 61.0), step=12.0, batch=2, noise=0.5, times=tuple(np.arange(steps + 1) / 60))
+    gap = largest(np.abs(law.theory().excess_risk.values / stepwise(law, steps) - 1))
+    points = [compare(point, seeds=10 if quick else None, **effort(quick)) for point in StreamingLeastSquares.check_points()]
+    flat = StreamingLeastSquares(step=0.8, noise=0.5, times=(2.0,))
+    limit = float(flat.theory().excess_risk[0])
+    gaps = [d * (float(flat.replace(dimension=d).theory().excess_risk[0]) / limit - 1) for d in (50, 200, 800)]
+    return Outcome(
+        (
+            below(f"largest relative gap between closed form and {steps} steps of the recursion", gap, 1e-11),
+            *(agrees(f"runs of SGD at check point {i + 1}", found) for i, found in enumerate(points)),
+            near("d times the relative gap to the limit at d = 50, over that at d = 800", gaps[0] / gaps[2], 1.0, 0.05),
+        ),
+        measured={f"d times the gap at d = {d}": found for d, found in zip((50, 200, 800), gaps, strict=True)},
+    )
+
+
+@claim(
+    "S2",
+    _AREA,
+    "The largest stable step of one-pass SGD is not 2B over the trace: with a large top eigenvalue it is shorter.",
+    laws=("StreamingLeastSquares",),
+    figure="streaming-least-squares",
+)
+def shorter_than_the_trace_says(quick: bool) -> Outcome:
+    """Threshold for s = j^-2; the quadratic form that decides is measured over one step, below it and between it and the textbook value."""
+    s = np.arange(1, 61.0) ** -2
+    limit, textbook = one_per_direction(s, step=1.0).largest_step() / 60, 2 / float(s.sum())
+    rng, runs = np.random.default_rng(0), 200_000 if quick else 2_000_000
+    growth = {
+        name: one_step_growth(rng, s, eta, runs) for name, eta in (("below", 0.8 * limit), ("between", 0.9 * textbook))
+    }
+    return Outcome(
+        (
+            near("largest step for s = j^-2, d = 60, B = 1", limit, 0.612, 0.001),
+            above("textbook value over the truth", textbook / limit, 1.9),
+            below("growth in one step at 0.8 of the largest step, plus 5 standard errors", sum(growth["below"]), 1.0),
+            above(
+                "growth in one step at 0.9 of the textbook value, less 5 standard errors",
+                growth["between"][0] - growth["between"][1],
+                1.0,
+            ),
+        ),
+        measured={"2B / trace": textbook, **{f"growth {name}": value for name, (value, _) in growth.items()}},
+        note="Above the threshold the mean over runs is soon carried by few of them: growth is measured over one step.",
+    )
+
+
+def one_step_growth(rng: np.random.Generator, s: np.ndarray, eta: float, runs: int) -> tuple[float, float]:
+    """Factor by which a step of SGD multiplies the quadratic form that grows fastest, and five standard errors of it."""
+    spread = np.diag((1 - eta * s) ** 2 + eta**2 * s**2) + eta**2 * np.outer(s, s)
+    form = np.abs(np.linalg.eigh(spread)[1][:, -1])
+    found = []
+    for _ in range(20):
+        error = np.sqrt(form) * (2.0 * rng.integers(0, 2, (runs // 20, len(s))) - 1)
+        x = rng.standard_normal(error.shape) * np.sqrt(s)
+        moved = error - eta * np.einsum("rd,rd->r", x, error)[:, None] * x
+        found.append(moved**2 @ form)
+    values = np.concatenate(found)
+    return float(values.mean()), 5 * float(values.std()) / np.sqrt(values.size)
