@@ -261,6 +261,10 @@ class LogisticCalibration(Law):
             raise ValueError(f"signal_energy = {self.signal_energy} is not allowed: must have one entry above 0")
         return self
 
+    def natural_scale(self, observable: str) -> float:
+        """Intercepts are judged on the scale of log odds, of which 1 is the unit."""
+        return 1.0 if observable.endswith("_intercept") else 0.0
+
     # -- the limit --------------------------------------------------------------------------------------------------------
 
     def energies(self) -> Array:
