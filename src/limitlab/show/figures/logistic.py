@@ -31,8 +31,8 @@ def logistic_calibration(quick: bool = True) -> Figure:
         theory_line(left, lines, [float(limit[name]) for limit in limits], index, label)
         means, spread = ([float(getattr(run[name], kind)()) for run in runs] for kind in ("mean", "std"))
         simulation_points(left, few, means, np.array(spread) / math.sqrt(seeds), index)
-    tuned = [float(law.replace(ratio=float(ratio), ridge=0.3 * float(ratio)).theory().calibration_slope) for ratio in lines]
-    theory_line(left, lines, tuned, 2, r"calibration slope, ridge $\lambda=0.3\,p/n$", linestyle="--")
+    tuned = [float(law.replace(ratio=float(ratio), ridge=0.5 * float(ratio)).theory().calibration_slope) for ratio in lines]
+    theory_line(left, lines, tuned, 2, r"calibration slope, ridge $\lambda=0.5\,p/n$", linestyle="--")
     left.axhline(1.0, color="0.5", linewidth=1.0, linestyle=":")
     finish(
         left,
