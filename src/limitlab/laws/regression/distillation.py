@@ -28,7 +28,7 @@ from pydantic import model_validator
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.relabelled import State, shares_of, step
-from limitlab.models.designs import draw_design
+from limitlab.models.designs import draw_design, ridge_resolvent
 from limitlab.numerics.apportion import apportion
 from limitlab.numerics.equivalents import learned, ridge_equivalent, unlearned
 
@@ -313,7 +313,7 @@ class Distillation(LinearModel):
 
         if self.inputs == "same":
             S = covariance(n)
-            Rt, R = _fit(S, self.teacher_ridge), _fit(S, self.ridge)
+            Rt, R = ridge_resolvent(S, self.teacher_ridge), ridge_resolvent(S, self.ridge)
             teacher, teacher_noise = Rt @ S, self.noise**2 / n * Rt @ S @ Rt
             labels = (1 - self.mix) * np.eye(p) + self.mix * S @ Rt  # of X'y/n
             student, noise = R @ labels @ S, self.noise**2 / n * R @ labels @ S @ labels.T @ R
@@ -322,8 +322,8 @@ class Distillation(LinearModel):
             groups = range(len(counts)) if self.teacher_groups is None else self.teacher_groups
             seen = np.isin(np.repeat(np.arange(len(counts)), counts), list(groups))
             St, S = covariance(samples), covariance(n)
-            Rt, R = np.zeros((p, p)), _fit(S, self.ridge)
-            Rt[np.ix_(seen, seen)] = _fit(St[np.ix_(seen, seen)], self.teacher_ridge)
+            Rt, R = np.zeros((p, p)), ridge_resolvent(S, self.ridge)
+            Rt[np.ix_(seen, seen)] = ridge_resolvent(St[np.ix_(seen, seen)], self.teacher_ridge)
             teacher, teacher_noise = Rt @ St, self.noise**2 / samples * Rt @ St @ Rt
             student = R @ S @ teacher
             noise = R @ S @ teacher_noise @ S @ R + self.student_noise**2 / n * R @ S @ R
@@ -340,10 +340,3 @@ class Distillation(LinearModel):
             variance=variance,
             gain=worse - bias - variance,
         )
-
-
-def _fit(S: Array, ridge: float) -> Array:
-    """(S + ridge)^-1, the pseudo-inverse without a penalty."""
-    if ridge > 0:
-        return np.asarray(np.linalg.inv(S + ridge * np.eye(len(S))))
-    return np.asarray(np.linalg.pinv(S, hermitian=True))

@@ -25,7 +25,7 @@ from pydantic import model_validator
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.relabelled import State, shares_of, step
-from limitlab.models.designs import draw_design
+from limitlab.models.designs import draw_design, ridge_resolvent
 from limitlab.numerics.apportion import apportion
 
 __all__ = ["ModelCollapse", "exact_accumulated"]
@@ -254,7 +254,7 @@ class ModelCollapse(LinearModel):
             X = draw_design(draw.rng, n, self.eigenvalues, counts, self.entries).X
             real = n if generation == 1 else round(self.real_share * n)
             S1, S2 = X[:real].T @ X[:real] / n, X[real:].T @ X[real:] / n
-            R = _inverse(S1 + S2 + past, self.ridge)
+            R = ridge_resolvent(S1 + S2 + past, self.ridge)
             labels = (tau**2 * S1 + synthetic**2 * S2) / n
             T, K = R @ (S1 + (S2 + past) @ T), R @ ((S2 + past) @ K @ (S2 + past) + labels) @ R
             if self.data == "accumulate":
@@ -263,10 +263,3 @@ class ModelCollapse(LinearModel):
             rows.append((bias, bias + float(s @ np.diag(K)), float((T**2 @ energy).sum() + np.trace(K))))
         bias_, excess, norm = np.array(rows)[generations.astype(int) - 1].T
         return dict(bias=bias_, excess_risk=excess, test_error=excess + tau**2, coefficient_norm=norm)
-
-
-def _inverse(S: Array, ridge: float) -> Array:
-    """(S + ridge)^-1, the pseudo-inverse without a penalty."""
-    if ridge > 0:
-        return np.asarray(np.linalg.inv(S + ridge * np.eye(len(S))))
-    return np.asarray(np.linalg.pinv(S, hermitian=True))
