@@ -52,7 +52,9 @@ def ratios() -> dict[str, float]:
         return risk(spectrum, 1e4, np.inf, 1e-3, 0.5)["test_error"]
 
     (grouped, explicit), values = best(5, lambda: point(groups), lambda: point(full))
-    print(f"ridge, 1e6 modes: {1e3 * grouped:.3g} ms in groups, {1e3 * explicit:.3g} ms, relative gap {values[0] / values[1] - 1:.1e}")
+    print(
+        f"ridge, 1e6 modes: {1e3 * grouped:.3g} ms in groups, {1e3 * explicit:.3g} ms, relative gap {values[0] / values[1] - 1:.1e}"
+    )
     scale = PowerLawScaling(latent_dimension=1e7, width=300.0, step=0.3, steps=1e12)
     print(f"power-law scaling, one point at 1e12 steps: {1e3 * best(5, scale.evaluate)[0][0]:.3g} ms")
     began = time.process_time()

@@ -35,4 +35,8 @@ figure = scaling_fit_figure(fit, "48 runs")
 # Twenty tokens for every parameter: the same number of runs, and nothing is known about the exponents.
 
 ray = np.geomspace(5e7, 1e10, 48)
-print(scaling_fit(ray, 20 * ray, (1.82 + 482 * ray**-0.348 + 2085 * (20 * ray) ** -0.366) * np.exp(0.01 * rng.standard_normal(48))))
+print(
+    scaling_fit(
+        ray, 20 * ray, (1.82 + 482 * ray**-0.348 + 2085 * (20 * ray) ** -0.366) * np.exp(0.01 * rng.standard_normal(48))
+    )
+)

@@ -38,6 +38,7 @@ COMMANDS = [
     "plan",
     "optimal",
     "stop",
+    "sample-size",
     "forecast",
     "verify",
     "figure",

@@ -45,6 +45,17 @@ def ridge_filter(values: Array, ridge: ArrayLike) -> Filter:
     return Filter(np.where(none, 0.0, fit), np.where(none, 1.0, residual))
 
 
+def ridge_resolvent(S: Array, ridge: float) -> Array:
+    """(S + ridge)^-1 of a sample covariance, the pseudo-inverse without a penalty.
+
+    >>> ridge_resolvent(np.diag([1.0, 0.0]), 0.0).tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
+    if ridge > 0:
+        return np.asarray(np.linalg.inv(S + ridge * np.eye(len(S))))
+    return np.asarray(np.linalg.pinv(S, hermitian=True))
+
+
 def flow_filter(values: Array, time: ArrayLike) -> Filter:
     """The filter of gradient flow from zero, stopped at a time.
 

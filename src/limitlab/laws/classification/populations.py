@@ -120,4 +120,36 @@ class RandomFeatures:
         return float(increasing_root_log(lambda gam: first - self.averages(gam).E1, start=scale, unbounded=True))
 
 
-Population = Isotropic | RandomFeatures
+@dataclass(frozen=True)
+class Groups:
+    """Gaussian features in groups of equal variance that contain the label's score.
+
+    >>> Groups(0.5, (4.0, 1.0), (0.5, 0.5), (0.8, 0.2)).averages(1.0).W1.round(12)
+    np.float64(0.74)
+    """
+
+    load: float  # p/n
+    eigenvalues: tuple[float, ...]  # s_k
+    shares: tuple[float, ...]  # of the directions
+    energy: tuple[float, ...]  # of the variance of the label's score
+    correlation: float = 1.0
+    rank: float = 1.0
+
+    def averages(self, penalty: ArrayLike) -> Averages:
+        """The averages as sums over the groups; those of the label's direction are weighted by its variance in each."""
+        s, gam = np.asarray(self.eigenvalues), np.asarray(penalty, dtype=float)[..., None]
+        kept = s / (s + gam)
+        powers = (kept, kept / (s + gam), kept**2)
+        return Averages(
+            *((np.asarray(self.shares) * power).sum(axis=-1) for power in powers),
+            *((np.asarray(self.energy) * power).sum(axis=-1) for power in powers),
+        )
+
+    def penalty(self, first: float) -> float:
+        """The penalty at which E1 takes a value below `rank`."""
+        from limitlab.numerics.roots import increasing_root_log
+
+        return float(increasing_root_log(lambda gam: first - self.averages(gam).E1, unbounded=True))
+
+
+Population = Isotropic | Groups | RandomFeatures

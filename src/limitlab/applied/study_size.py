@@ -1,0 +1,310 @@
+"""How many patients does a risk model need? Sample sizes from the limit law of logistic regression, beside published rules of thumb.
+
+For p candidate predictors, a prevalence and the discrimination (AUC) of the true model, the law `LogisticCalibration` says what a fit
+without penalty on n patients is worth. Each requirement is monotone in p/n, so it is solved for n. Assumed: predictors are jointly
+Gaussian (skewed ones need more), the logistic model is right, all predictors are kept, no penalty. The mean over studies is promised, not
+the single study: `SampleSize.simulated_slopes` shows the spread. docs/theory/logistic_calibration.md, section "Sample sizes".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.errors import UnreachableTarget
+from limitlab.laws.classification.gaussian_score import Score, TrueScore
+from limitlab.laws.classification.logistic_calibration import LogisticCalibration, intercept_of, solve_logistic
+from limitlab.laws.classification.logistic_existence import Existence, existence
+from limitlab.laws.classification.populations import Groups
+from limitlab.numerics.panel_rules import panel_rule
+
+__all__ = ["SampleSize", "sample_size"]
+
+Array = NDArray[np.float64]
+
+LARGEST_SHARE, SMALLEST_SHARE = 0.98, 1e-7  # of the existence threshold, between which p/n is looked for
+MARGIN_OF_ERROR, NORMAL_95 = 0.05, 1.96  # of Riley's third criterion
+OPTIMISM = 0.05  # of Riley's second
+
+
+@dataclass(frozen=True)
+class SampleSize:
+    """How many samples a logistic regression needs, and what the rules of thumb would give.
+
+    Attributes
+    ----------
+    predictors, auc, prevalence
+        What was asked for; `auc` is that of the true model.
+    intercept, signal
+        Mean and standard deviation of the true score, which follow from prevalence and AUC.
+    needed
+        Whole number of samples by requirement (rounded up).
+    ratio, samples
+        p/n of the strictest requirement, and its whole number of samples.
+    riley_samples, riley_r2, riley_criteria
+        Riley's criterion (i) with the Cox-Snell R^2 behind it, and all three criteria by name.
+    ten_events_samples
+        Ten labels 1 per predictor.
+    slope_at_riley, slope_at_ten_events
+        Calibration slope of the law at these numbers of samples (0 where no fit exists).
+    existence_threshold
+        p/n beyond which no fit exists.
+    """
+
+    predictors: int
+    auc: float
+    prevalence: float
+    intercept: float
+    signal: float
+    needed: Mapping[str, int]
+    ratio: float
+    samples: int
+    riley_samples: int
+    riley_r2: float
+    riley_criteria: Mapping[str, int]
+    ten_events_samples: int
+    slope_at_riley: float
+    slope_at_ten_events: float
+    existence_threshold: float
+    _existence: Existence
+
+    def no_fit_probability(self, samples: ArrayLike) -> Any:
+        """Probability that the fit does not exist with so many samples."""
+        return self._existence.no_fit_probability(self.predictors, samples)[()]
+
+    def law(self, samples: float | None = None) -> LogisticCalibration:
+        """The law at so many samples (default: those needed)."""
+        ratio = self.ratio if samples is None else self.predictors / samples
+        return LogisticCalibration(ratio=ratio, intercept=self.intercept, signal=self.signal)
+
+    def simulated_slopes(self, samples: int | None = None, fits: int = 100) -> Array:
+        """Calibration slopes of single studies of this size; their mean is the promise, their spread is what one study risks."""
+        law = self.law(self.samples if samples is None else samples)
+        return np.asarray(law.simulate_batch(self.predictors, range(fits)).calibration_slope.values)
+
+    def curve(self, samples: ArrayLike) -> xr.Dataset:
+        """What each number of samples buys: slope, AUC, excesses over the true model, and the chance of no fit.
+
+        >>> table = sample_size(10, auc=0.8, prevalence=0.3).curve([200, 800])
+        >>> bool(table.calibration_slope[0] < table.calibration_slope[1] < 1)
+        True
+        """
+        counts = np.atleast_1d(np.asarray(samples, dtype=float))
+        truth = TrueScore(self.intercept, self.signal)
+        rows = [_promises(truth, self._existence, self.predictors / n) for n in counts]
+        columns = {name: ("samples", np.array([row[name] for row in rows]), {"long_name": ABOUT[name]}) for name in rows[0]}
+        risk = ("samples", np.atleast_1d(self.no_fit_probability(counts)), {"long_name": ABOUT["no_fit_probability"]})
+        return xr.Dataset({**columns, "no_fit_probability": risk}, {"samples": counts})
+
+
+ABOUT = {
+    "calibration_slope": "calibration slope",
+    "auc_loss": "AUC lost against the true model",
+    "log_loss_excess": "log-loss above the true model's",
+    "error_excess": "error rate above the true model's",
+    "no_fit_probability": "probability that no fit exists",
+}
+
+
+def sample_size(
+    predictors: int,
+    auc: float,
+    prevalence: float,
+    calibration_slope: float = 0.9,
+    auc_loss: float | None = None,
+    log_loss_excess: float | None = None,
+    error_excess: float | None = None,
+    risk_no_fit: float = 0.01,
+) -> SampleSize:
+    """Samples that a logistic regression without penalty needs.
+
+    Parameters
+    ----------
+    predictors
+        Number p of candidate parameters (without the intercept).
+    auc
+        Discrimination of the true model, between 0.5 and 0.999.
+    prevalence
+        Share of labels 1.
+    calibration_slope
+        Mean calibration slope to reach, between 0 and 1.
+    auc_loss, log_loss_excess, error_excess
+        What the fit may lose against the true model, in the mean; None asks nothing.
+    risk_no_fit
+        Largest probability that no fit exists.
+
+    Raises
+    ------
+    ValueError
+        For values out of range.
+    UnreachableTarget
+        When even 10^7 times more samples than a fit needs to exist do not suffice.
+
+    Examples
+    --------
+    >>> found = sample_size(20, auc=0.8, prevalence=0.2)
+    >>> found.samples, found.riley_samples, found.ten_events_samples
+    (1323, 882, 1000)
+    >>> round(found.slope_at_riley, 6)
+    0.854687
+    """
+    _check(predictors, auc, prevalence, risk_no_fit)
+    truth = true_score(auc, prevalence)
+    case = existence(truth)
+    asked = dict(
+        calibration_slope=calibration_slope, auc_loss=auc_loss, log_loss_excess=log_loss_excess, error_excess=error_excess
+    )
+    ratios = {"no_fit_probability": predictors / _samples_for_a_fit(case, predictors, risk_no_fit)}
+    for name, target in asked.items():
+        if target is not None:
+            ratios[name] = _largest_ratio(truth, case, name, target)
+    r2 = cox_snell_r2(auc, prevalence)
+    riley = riley_criteria(predictors, prevalence, r2, calibration_slope)
+    events = math.ceil(round(10 * predictors / prevalence, 9))
+    return SampleSize(
+        predictors=int(predictors),
+        auc=auc,
+        prevalence=prevalence,
+        intercept=truth.intercept,
+        signal=truth.signal,
+        needed={name: math.ceil(predictors / ratio) for name, ratio in ratios.items()},
+        ratio=min(ratios.values()),
+        samples=math.ceil(predictors / min(ratios.values())),
+        riley_samples=riley["shrinkage"],
+        riley_r2=r2,
+        riley_criteria=riley,
+        ten_events_samples=events,
+        slope_at_riley=_promises(truth, case, predictors / riley["shrinkage"])["calibration_slope"],
+        slope_at_ten_events=_promises(truth, case, predictors / events)["calibration_slope"],
+        existence_threshold=case.threshold,
+        _existence=case,
+    )
+
+
+def _check(predictors: int, auc: float, prevalence: float, risk_no_fit: float) -> None:
+    if isinstance(predictors, bool) or not float(predictors).is_integer() or predictors < 1:
+        raise ValueError(f"predictors = {predictors!r} is not allowed: must be a whole number of at least 1")
+    ranges = (("auc", auc, 0.5, 0.999), ("prevalence", prevalence, 0, 1), ("risk_no_fit", risk_no_fit, 0, 1))
+    for name, value, low, high in ranges:
+        if not low < value < high:
+            raise ValueError(f"{name} = {value!r} is not allowed: must be above {low:g}, below {high:g}")
+
+
+def true_score(auc: float, prevalence: float) -> TrueScore:
+    """The Gaussian score of a logistic model with this AUC and prevalence.
+
+    >>> found = true_score(0.8, 0.2)
+    >>> round(found.intercept, 7), round(found.signal, 7)
+    (-1.8258884, 1.3417095)
+    """
+    from scipy.optimize import brentq
+
+    def at(signal: float) -> TrueScore:
+        return TrueScore(0.0 if prevalence == 0.5 else intercept_of(prevalence, signal), signal)
+
+    high = 1.0
+    while at(high).auc < auc:
+        high *= 2
+    return at(float(brentq(lambda signal: at(signal).auc - auc, 1e-4, high, xtol=1e-12, rtol=1e-12)))
+
+
+# -- the law, solved for n --------------------------------------------------------------------------------------------
+
+
+def _promises(truth: TrueScore, case: Existence, ratio: float) -> dict[str, float]:
+    """What a fit at this p/n is worth beside the true model; the limit of large scores where no fit exists."""
+    if ratio >= case.threshold:
+        return dict(calibration_slope=0.0, auc_loss=math.inf, log_loss_excess=math.inf, error_excess=math.inf)
+    score = solve_logistic(truth, Groups(ratio, (1.0,), (1.0,), (1.0,)), 0.0).score
+    best = Score(truth, truth.intercept, truth.signal, 0.0)
+    got, least = score.losses(), best.losses()
+    return dict(
+        calibration_slope=score.calibration()[0],
+        auc_loss=best.auc() - score.auc(),
+        log_loss_excess=got["log_loss"] - least["log_loss"],
+        error_excess=got["classification_error"] - least["classification_error"],
+    )
+
+
+def _largest_ratio(truth: TrueScore, case: Existence, name: str, target: float) -> float:
+    """The largest p/n that meets one requirement, by bracketing in log p/n."""
+    from scipy.optimize import brentq
+
+    wanted = target < 1 if name == "calibration_slope" else True
+    if not (target > 0 and wanted):
+        bound = "above 0, below 1" if name == "calibration_slope" else "above 0"
+        raise ValueError(f"{name} = {target!r} is not allowed: must be {bound}")
+    sign = -1.0 if name == "calibration_slope" else 1.0
+
+    def missed(log_ratio: float) -> float:
+        return sign * (_promises(truth, case, math.exp(log_ratio))[name] - target)
+
+    high = math.log(0.6 * case.threshold)
+    if missed(high) < 0:
+        high = math.log(LARGEST_SHARE * case.threshold)
+        if missed(high) < 0:
+            return math.exp(high)
+    low = high
+    while missed(low) > 0:
+        high, low = low, low - 1.5
+        if low < math.log(SMALLEST_SHARE * case.threshold):
+            raise UnreachableTarget(f"{name} = {target:g} is not reached with p/n above {math.exp(low):.2g}")
+    return math.exp(float(brentq(missed, low, high, xtol=1e-12, rtol=1e-12)))
+
+
+def _samples_for_a_fit(case: Existence, predictors: int, risk: float) -> float:
+    """n at which equation (5) gives the risk: a quadratic in sqrt n."""
+    from scipy.special import ndtri
+
+    slack = float(ndtri(risk)) * case.spread
+    return ((-slack + math.sqrt(slack**2 + 4 * case.threshold * (predictors + 1))) / (2 * case.threshold)) ** 2
+
+
+# -- rules of thumb ---------------------------------------------------------------------------------------------------
+
+
+def cox_snell_r2(auc: float, prevalence: float) -> float:
+    """Cox and Snell's R^2 of two unit normals (cases, controls) a distance sqrt(2) Phi^-1(AUC) apart.
+
+    >>> round(cox_snell_r2(0.8, 0.2), 7)
+    0.1827246
+    """
+    from scipy.special import ndtri
+
+    distance = math.sqrt(2) * float(ndtri(auc))
+    x, weight = panel_rule((), width=0.5)
+    offset = math.log(prevalence / (1 - prevalence))
+    cases, controls = (offset + distance * (x + shift) for shift in (distance / 2, -distance / 2))
+    fitted = -prevalence * float(weight @ np.logaddexp(0, -cases)) - (1 - prevalence) * float(
+        weight @ np.logaddexp(0, controls)
+    )
+    return 1 - math.exp(2 * (_null(prevalence) - fitted))
+
+
+def riley_criteria(predictors: int, prevalence: float, r2: float, shrinkage: float = 0.9) -> dict[str, int]:
+    """Riley's three sample sizes: shrinkage at least S, optimism in R^2 at most 0.05, the prevalence to within 0.05.
+
+    >>> riley_criteria(20, 0.2, cox_snell_r2(0.8, 0.2))
+    {'shrinkage': 882, 'optimism': 562, 'prevalence': 246}
+    """
+    most = 1 - math.exp(2 * _null(prevalence))
+
+    def shrunk(target: float) -> int:
+        return math.ceil(predictors / ((target - 1) * math.log(1 - r2 / target))) if r2 < target else predictors + 1
+
+    return {
+        "shrinkage": shrunk(shrinkage),
+        "optimism": shrunk(r2 / (r2 + OPTIMISM * most)),
+        "prevalence": math.ceil((NORMAL_95 / MARGIN_OF_ERROR) ** 2 * prevalence * (1 - prevalence)),
+    }
+
+
+def _null(prevalence: float) -> float:
+    """Mean log-likelihood of predicting the prevalence."""
+    return prevalence * math.log(prevalence) + (1 - prevalence) * math.log(1 - prevalence)

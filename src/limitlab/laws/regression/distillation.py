@@ -1,0 +1,342 @@
+"""A ridge regression trained on another one's answers: when does the student beat its teacher?
+
+Setting.  The linear model of `Ridge`. inputs "fresh": the teacher is fitted on n_t real labels (`teacher_ratio`, `teacher_ridge`), perhaps seeing
+          only some groups of features (`teacher_groups`); the student on n fresh inputs that the teacher labelled (noise `student_noise`).
+          inputs "same": teacher and student see the same n inputs, and the student's labels are (1 - mix) y + mix X b_teacher.
+Limit.    All sizes -> infinity at fixed ratios.
+Result.   Fresh: equation (1) of `relabelled` twice. Same: the student is a filter whose unfitted share of a direction x is
+
+              1 - f(x) = (1 - mix) g_a(x) + mix (a g_a(x) - b g_b(x))/(a - b),   g_a(x) = a/(x + a),                       (3)
+
+          for the penalties a of student and b of teacher; bias and variance are the same combination of the two-point functions
+
+              Q(a, b) = sum B s u_a u_b/(1 - df2(a, b)),   D(a, b) = df2(a, b)/(1 - df2(a, b)),   df2(a, b) = sum m l_a l_b,    (4)
+
+          u = kappa/(s + kappa), l = 1 - u. docs/theory/learning_from_models.md, sections 3 to 5.
+Status.   Fresh: theorem (two ridge regressions, each with a fixed target); same inputs: derived.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.regression.linear_model import LinearModel
+from limitlab.laws.regression.relabelled import State, shares_of, step
+from limitlab.models.designs import draw_design, ridge_resolvent
+from limitlab.numerics.apportion import apportion
+from limitlab.numerics.equivalents import learned, ridge_equivalent, unlearned
+
+__all__ = ["Distillation"]
+
+Array = NDArray[np.float64]
+Inputs = Literal["fresh", "same"]
+
+NEAR = 2.0  # penalties within this factor are divided differences that cancel: an integral of the derivative instead
+NODES = 16
+PENALTIES = np.geomspace(1e-5, 1e3, 60)
+
+
+# -- same inputs --------------------------------------------------------------------------------------------------------
+
+
+class Filter(NamedTuple):
+    """A combination sum_i values_i g_{ridges_i} + slopes_i dg_{ridges_i}/da of ridge filters."""
+
+    ridges: Array
+    values: Array
+    slopes: Array
+
+
+def mixed_filter(ridge: float, teacher_ridge: float, mix: float) -> Filter:
+    """Equation (3) as a combination of ridge filters; for penalties that nearly agree, by an integral between them.
+
+    >>> mixed_filter(0.3, 0.1, 1.0).values.round(12).tolist()
+    [1.5, -0.5]
+    >>> float(mixed_filter(0.1, 0.1, 0.7).values.sum().round(12))
+    1.0
+    """
+    a, b = ridge, teacher_ridge
+    if max(a, b) > NEAR * min(a, b):
+        return Filter(np.array([a, b]), np.array([1 - mix + mix * a / (a - b), -mix * b / (a - b)]), np.zeros(2))
+    points, weights = np.polynomial.legendre.leggauss(NODES)
+    between = b + (a - b) * (points + 1) / 2
+    share = mix * weights / 2
+    return Filter(np.r_[a, between], np.r_[1 - mix, share], np.r_[0.0, share * between])
+
+
+def same_inputs(
+    chosen: Filter, ratio: float, eigenvalues: Array, weights: Array, energy: Array
+) -> tuple[float, float, float]:
+    """Bias, variance over tau^2 and 1 - df2 of a combination of ridge filters (eq. 4 and its derivatives)."""
+    s, load = eigenvalues, ratio * weights
+    found = ridge_equivalent(chosen.ridges, s, load[None])
+    kappa, gap = np.atleast_1d(found.kappa), float(np.min(found.gap2))
+    if gap == 0:
+        return math.inf, math.inf, 0.0
+    u, kept = np.asarray(unlearned(kappa, s)), np.asarray(learned(kappa, s))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slope = np.where(s > 0, kept / (s + kappa[:, None]), 0.0) * np.asarray(found.derivative).reshape(-1, 1)  # du/da
+
+    def form(left: Array, right: Array, weight: Array) -> Array:
+        return np.asarray((left * weight) @ right.T)
+
+    c, d = chosen.values, chosen.slopes
+    left = 1 - form(kept, kept, load)  # 1 - df2(a, b)
+    m1 = -form(slope, kept, load)  # derivatives of df2 in its first argument and in both; the second's is the transpose
+    m12 = form(slope, slope, load)
+
+    def combined(n: Array, n1: Array, n12: Array) -> float:
+        """sum over pairs of (c + d d/da)(c + d d/db) n/(1 - df2)."""
+        first = n1 / left + n * m1 / left**2
+        both = n12 / left + (n1 * m1.T + n1.T * m1 + n * m12) / left**2 + 2 * n * m1 * m1.T / left**3
+        return float(c @ (n / left) @ c + 2 * d @ first @ c + d @ both @ d)
+
+    signal = energy * s
+    bias = combined(form(u, u, signal), form(slope, u, signal), form(slope, slope, signal))
+    zero = np.zeros_like(left)
+    return bias, combined(zero + 1, zero, zero) - 1, gap
+
+
+# -- the law ------------------------------------------------------------------------------------------------------------
+
+
+class Surrogate(NamedTuple):
+    """The teacher that would be best for a student.
+
+    Attributes
+    ----------
+    gain
+        Factor of the true coefficients in each group.
+    excess_risk
+        The student's excess risk with its labels.
+    excess_risk_true_labels
+        With true labels, for comparison.
+    """
+
+    gain: Array
+    excess_risk: float
+    excess_risk_true_labels: float
+
+
+class Distillation(LinearModel):
+    """A student learns from a teacher's answers: when does it beat the teacher?
+
+    Examples
+    --------
+    >>> groups = dict(eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2))
+    >>> law = Distillation(ratio=0.5, ridge=0.1, teacher_ratio=0.8, teacher_ridge=0.05, noise=1.0, **groups)
+    >>> result = law.theory()
+    >>> round(float(result.teacher_excess_risk), 9), round(float(result.excess_risk), 9)
+    (0.971905201, 0.715084759)
+    """
+
+    status = "derived"
+    regime = "n, p -> infinity with fixed features per sample of teacher and student"
+    references = ("ildiz2025high", "mobahi2020self", "pareek2024understanding", "hastie2022surprises")
+    observables = {
+        "teacher_excess_risk": observable("the teacher's mean squared error on a new noiseless label", r"R_{\mathrm{t}}"),
+        **shared("excess_risk", "bias", "variance"),
+        "gain": observable("what the student is better than its teacher", r"R_{\mathrm{t}}-R"),
+    }
+    default_sizes = (60, 120, 240)
+    default_seeds = 20
+
+    ratio: float = parameter(0.5, "features per sample", symbol=r"\gamma = p/n", above=0, scale="log", count="size / value")
+    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
+    ridge: float = parameter(0.1, "ridge penalty", note="of the student", symbol=r"\lambda", least=0, scale="log")
+    teacher_ratio: float = parameter(
+        0.8,
+        "features per sample of the teacher",
+        note="not used with the same inputs",
+        symbol=r"\gamma_{\mathrm{t}}",
+        above=0,
+        scale="log",
+        count="size / value",
+    )
+    teacher_ridge: float = parameter(
+        0.05, "ridge penalty of the teacher", symbol=r"\lambda_{\mathrm{t}}", least=0, scale="log"
+    )
+    teacher_groups: tuple[int, ...] | None = parameter(
+        None, "groups that the teacher sees", note="counted from 0; not given: all", least=0
+    )
+    student_noise: float = parameter(
+        0.0, "standard deviation of the noise on the teacher's labels", note="0: soft labels", symbol=r"\tau_s", least=0
+    )
+    inputs: Inputs = parameter("fresh", "the student's inputs", note="fresh, or the teacher's own (same)")
+    mix: float = parameter(
+        1.0,
+        "share of the teacher's labels among the student's",
+        note="with the same inputs; below 0 and above 1 are allowed",
+        symbol=r"\xi",
+    )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Fresh inputs with a teacher that misses a group and noisy answers; the same inputs with unequal and with equal penalties."""
+        groups = dict(eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2))
+        return [
+            cls(
+                ratio=0.6,
+                ridge=0.15,
+                teacher_ratio=0.8,
+                teacher_ridge=0.05,
+                teacher_groups=(0, 1),
+                noise=0.8,
+                student_noise=0.3,
+                **groups,
+            ),
+            cls(ratio=2.0, ridge=0.3, teacher_ridge=0.1, noise=0.5, inputs="same", mix=0.7, **groups),
+            cls(ratio=0.8, ridge=0.2, teacher_ridge=0.2, noise=1.0, inputs="same", mix=1.3, **groups),
+        ]
+
+    @model_validator(mode="after")
+    def _what_is_covered(self) -> Self:
+        groups = self.teacher_groups
+        if groups is not None and (not groups or max(groups) >= len(self.eigenvalues) or len(set(groups)) < len(groups)):
+            raise ValueError(
+                f"teacher_groups = {groups} is not allowed: must name one or more of the {len(self.eigenvalues)} groups, each once, "
+                "counted from 0"
+            )
+        if self.inputs == "same":
+            for name, value, fine in (("student_noise", self.student_noise, 0.0), ("teacher_groups", groups, None)):
+                if value != fine:
+                    raise ValueError(f"{name} = {value} is not allowed with inputs = 'same': must be {fine}")
+        elif self.mix != 1:
+            raise ValueError(
+                f"mix = {self.mix:g} is not allowed with inputs = 'fresh': must be 1 (fresh inputs have no labels)"
+            )
+        return self
+
+    # -- the limit --------------------------------------------------------------------------------------------------------
+
+    def _groups(self) -> tuple[Array, Array, Array]:
+        return np.asarray(self.eigenvalues), self.shares, np.asarray(self.signal_energy)
+
+    def _fresh(self, noise: float, student_noise: float) -> tuple[State, State]:
+        """Teacher and student on fresh inputs; what the teacher does not see is noise to it."""
+        s, w, energy = self._groups()
+        seen = list(range(len(s)) if self.teacher_groups is None else self.teacher_groups)
+        unseen = np.delete(s * energy, seen).sum()
+        nothing = np.zeros(len(seen))
+        fit = shares_of(self.teacher_ratio, self.teacher_ridge, s[seen], w[seen])
+        partial = step(fit, energy[seen], State(nothing, nothing), 1.0, math.sqrt(noise**2 + unseen), 0.0)
+        teacher = State(np.zeros(len(s)), np.zeros(len(s)))
+        for whole, part in zip(teacher, partial, strict=True):
+            whole[seen] = part
+        student = step(shares_of(self.ratio, self.ridge, s, w), energy, teacher, 0.0, noise, student_noise)
+        return teacher, student
+
+    def _risks(self) -> tuple[float, float, float]:
+        """Excess risk of the teacher, bias and variance of the student."""
+        s, w, energy = self._groups()
+        if self.inputs == "fresh":
+            teacher, student = self._fresh(self.noise, self.student_noise)
+            clean = self._fresh(0.0, 0.0)[1].excess(s, energy)
+            return teacher.excess(s, energy), clean, student.excess(s, energy) - clean
+        alone = mixed_filter(self.teacher_ridge, self.teacher_ridge, 0.0)
+        bias_t, variance_t, _ = same_inputs(alone, self.ratio, s, w, energy)
+        bias, variance, _ = same_inputs(mixed_filter(self.ridge, self.teacher_ridge, self.mix), self.ratio, s, w, energy)
+        return bias_t + self.noise**2 * variance_t, bias, self.noise**2 * variance
+
+    def predicted(self) -> Values:
+        """The limit at the law's own parameters; infinite at the interpolation threshold of a fit without penalty."""
+        with np.errstate(invalid="ignore"):
+            teacher, bias, variance = (math.inf if math.isnan(value) else value for value in self._risks())
+            gain = teacher - bias - variance
+        return dict(
+            teacher_excess_risk=teacher,
+            excess_risk=bias + variance,
+            bias=bias,
+            variance=variance,
+            gain=-math.inf if math.isnan(gain) else gain,
+        )
+
+    def best_surrogate(self) -> Surrogate:
+        """The gains t_k of labels <t beta, x> that are best for this student (docs/theory/learning_from_models.md, eq. 6).
+
+        >>> groups = dict(eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2))
+        >>> Distillation(ratio=2.0, ridge=0.0, noise=0.3, **groups).best_surrogate().gain.round(6).tolist()
+        [1.103722, 1.025925, 0.27138]
+        """
+        s, w, energy = self._groups()
+        fit = shares_of(self.ratio, self.ridge, s, w)
+        a, amplified = fit.learned, (1 - fit.gap) / fit.gap
+
+        def excess(t: Array) -> float:
+            left = s * energy
+            return float(left @ (1 - a * t) ** 2 + amplified * (left @ ((1 - a) ** 2 * t**2) + self.noise**2))
+
+        gain = a / (a**2 + (1 - a) ** 2 * amplified)
+        return Surrogate(gain, excess(gain), excess(np.ones_like(gain)))
+
+    def optimal_ridge(self) -> float:
+        """The student's penalty of least excess risk, 0 if none is best, infinity where predicting 0 is.
+
+        >>> law = Distillation(ratio=0.5, teacher_ratio=0.8, teacher_ridge=0.2, noise=0.5)  # a teacher at its own best penalty
+        >>> law.optimal_ridge()
+        0.0
+        """
+        from scipy.optimize import minimize_scalar
+
+        def excess(ridge: float) -> float:
+            return float(self.replace(ridge=ridge).evaluate()["excess_risk"])
+
+        values = [excess(ridge) for ridge in (0.0, *PENALTIES)]
+        best = int(np.argmin(values))
+        if best == len(values) - 1:
+            return math.inf
+        if best <= 1:
+            return 0.0
+        grid = np.log(PENALTIES)
+        found = minimize_scalar(
+            lambda x: excess(math.exp(x)), bounds=(grid[best - 2], grid[best]), method="bounded", options={"xatol": 1e-9}
+        )
+        return float(math.exp(found.x))
+
+    # -- the experiment ---------------------------------------------------------------------------------------------------
+
+    def measured(self, draw: Draw) -> Values:
+        """Both fits as linear maps of beta and of the noises, which are averaged; only the inputs are drawn."""
+        p, n = draw.size, draw.count("ratio")
+        counts = [int(count) for count in apportion(p, self.weights)]
+        s, energy = np.repeat(self.eigenvalues, counts), np.repeat(np.asarray(self.signal_energy) / counts, counts)
+
+        def covariance(samples: int) -> Array:
+            X = draw_design(draw.rng, samples, self.eigenvalues, counts, self.entries).X
+            return np.asarray(X.T @ X / samples)
+
+        if self.inputs == "same":
+            S = covariance(n)
+            Rt, R = ridge_resolvent(S, self.teacher_ridge), ridge_resolvent(S, self.ridge)
+            teacher, teacher_noise = Rt @ S, self.noise**2 / n * Rt @ S @ Rt
+            labels = (1 - self.mix) * np.eye(p) + self.mix * S @ Rt  # of X'y/n
+            student, noise = R @ labels @ S, self.noise**2 / n * R @ labels @ S @ labels.T @ R
+        else:
+            samples = draw.count("teacher_ratio")
+            groups = range(len(counts)) if self.teacher_groups is None else self.teacher_groups
+            seen = np.isin(np.repeat(np.arange(len(counts)), counts), list(groups))
+            St, S = covariance(samples), covariance(n)
+            Rt, R = np.zeros((p, p)), ridge_resolvent(S, self.ridge)
+            Rt[np.ix_(seen, seen)] = ridge_resolvent(St[np.ix_(seen, seen)], self.teacher_ridge)
+            teacher, teacher_noise = Rt @ St, self.noise**2 / samples * Rt @ St @ Rt
+            student = R @ S @ teacher
+            noise = R @ S @ teacher_noise @ S @ R + self.student_noise**2 / n * R @ S @ R
+
+        def unlearned_energy(T: Array) -> float:
+            return float(s @ (T - np.eye(p)) ** 2 @ energy)
+
+        worse, bias = unlearned_energy(teacher) + float(s @ np.diag(teacher_noise)), unlearned_energy(student)
+        variance = float(s @ np.diag(noise))
+        return dict(
+            teacher_excess_risk=worse,
+            excess_risk=bias + variance,
+            bias=bias,
+            variance=variance,
+            gain=worse - bias - variance,
+        )

@@ -1,0 +1,75 @@
+"""Ridge regression on labels of which some come from an earlier model: one step of a chain of models.
+
+Setting.  The linear model of `Ridge`, with groups of directions (eigenvalue s_k, load m_k, energy B_k). A share pi of the labels is real (noise
+          tau), the rest are the predictions of a vector b that is known through P_k = |b|_k^2 and C_k = <b, beta>_k, plus noise tau_s.
+Result.   With kappa, df2 of the ridge, a_k = s_k/(s_k + kappa), nu_k = m_k s_k/(s_k + kappa)^2 and the mixture pi beta + (1 - pi) b of squared
+          norms N_k = pi^2 B + 2 pi (1 - pi) C + (1 - pi)^2 P (docs/theory/learning_from_models.md, section 1),
+
+              r1 = tau^2 + sum s [B - 2 a (pi B + (1 - pi) C) + a^2 N],   r2 = tau_s^2 + sum s [P - 2 a (pi C + (1 - pi) P) + a^2 N],
+              q = [pi r1 + (1 - pi) r2]/(1 - df2),   C <- a (pi B + (1 - pi) C),   P <- a^2 N + nu q.                       (1)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.numerics.equivalents import learned, ridge_equivalent
+
+Array = NDArray[np.float64]
+
+
+class Shares(NamedTuple):
+    """What a ridge fit does to each group of directions."""
+
+    eigenvalues: Array  # s
+    learned: Array  # a
+    gain: Array  # nu
+    gap: float  # 1 - df2
+
+
+class State(NamedTuple):
+    """A model beside the truth, group by group."""
+
+    overlap: Array  # C
+    norm: Array  # P
+
+    def excess(self, eigenvalues: Array, energy: Array) -> float:
+        """Mean squared error on a new noiseless label."""
+        return float(np.dot(eigenvalues, self.norm - 2 * self.overlap + energy))
+
+
+def shares_of(ratio: float, ridge: float, eigenvalues: ArrayLike, weights: ArrayLike) -> Shares:
+    """a, nu and 1 - df2 of a ridge (0 allowed, infinity too); the weights add up to one.
+
+    >>> found = shares_of(0.5, 0.0, [2.0], [1.0])
+    >>> found.learned.tolist(), found.gain.tolist(), float(found.gap)
+    ([1.0], [0.25], 0.5)
+    """
+    s, load = np.asarray(eigenvalues, dtype=float), ratio * np.asarray(weights, dtype=float)
+    found = ridge_equivalent(ridge, s, load)
+    a = np.asarray(learned(found.kappa, s))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gain = np.where(a > 0, load * a / (s + found.kappa), 0.0)
+    return Shares(s, a, gain, float(found.gap2))
+
+
+def step(fit: Shares, energy: Array, before: State, share: float, noise: float, synthetic_noise: float) -> State:
+    """Equation (1): the next model, trained on a share of real labels and the previous model's for the rest.
+
+    >>> fit = shares_of(0.5, 0.0, [1.0], [1.0])
+    >>> zero = State(np.zeros(1), np.zeros(1))
+    >>> step(fit, np.ones(1), zero, 1.0, 0.5, 0.5).excess(fit.eigenvalues, np.ones(1))  # tau^2 gamma/(1 - gamma)
+    0.25
+    """
+    s, a, rest = fit.eigenvalues, fit.learned, 1 - share
+    C, P = before
+    with np.errstate(invalid="ignore", over="ignore"):  # after a model of infinite norm every later one has it
+        mixed = share**2 * energy + 2 * share * rest * C + rest**2 * P
+        real = noise**2 + s @ (energy - 2 * a * (share * energy + rest * C) + a**2 * mixed)
+        synthetic = synthetic_noise**2 + s @ (P - 2 * a * (share * C + rest * P) + a**2 * mixed)
+        residual = share * real + rest * synthetic if rest else real
+        left = np.inf if fit.gap == 0 and residual > 0 else 0.0 if residual == 0 else residual / fit.gap
+        return State(a * (share * energy + rest * C), a**2 * mixed + fit.gain * left)

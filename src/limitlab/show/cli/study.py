@@ -1,0 +1,75 @@
+"""`sample-size`: how many samples a logistic regression needs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limitlab.show.cli.app import app
+from limitlab.show.cli.output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_facts, print_table
+from limitlab.show.cli.progress import working
+from limitlab.show.tables import rows_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from limitlab.applied.study_size import SampleSize
+
+ASSUMES = "assumes Gaussian predictors, a logistic model, no selection, no penalty; skewed predictors need more"
+
+
+@app.command(
+    "sample-size", epilog="Example: limitlab sample-size --predictors 20 --auc 0.8 --prevalence 0.2 --plot buys.png"
+)
+def sample_size_command(
+    predictors: Annotated[int, typer.Option("--predictors", metavar="P", help="Candidate predictors.")],
+    auc: Annotated[float, typer.Option("--auc", help="AUC of the true model, 0.5 to 0.999.")],
+    prevalence: Annotated[float, typer.Option("--prevalence", help="Share of labels 1.")],
+    slope: Annotated[float, typer.Option("--slope", help="Mean calibration slope to reach.")] = 0.9,
+    auc_loss: Annotated[float | None, typer.Option("--auc-loss", help="AUC that may be lost.")] = None,
+    log_loss: Annotated[float | None, typer.Option("--log-loss", help="Log-loss above the true model's.")] = None,
+    error: Annotated[float | None, typer.Option("--error", help="Error rate above the true model's.")] = None,
+    risk: Annotated[float, typer.Option("--risk", help="Largest probability that no fit exists.")] = 0.01,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+) -> None:
+    """How many samples does a logistic regression need? From the limit law, beside the rules of thumb."""
+    import numpy as np
+
+    from limitlab.applied.study_size import sample_size
+
+    check_paths(out, plot)
+    with working("solving for the number of samples"):
+        found = sample_size(predictors, auc, prevalence, slope, auc_loss, log_loss, error, risk)
+        known = [found.samples, found.riley_samples, found.ten_events_samples]
+        least = 1.2 * predictors / found.existence_threshold
+        table = found.curve(np.unique(np.round([*np.geomspace(least, 3 * max(known), 8), *known])))
+
+    def draw() -> Figure:
+        from limitlab.show.figures.logistic import sample_size_figure
+
+        return sample_size_figure(found)
+
+    def show() -> None:
+        print_facts(_facts(found))
+        print_table(rows_of(table), title="what each number of samples buys")
+
+    deliver(table, as_json, out, plot, draw, show, lambda: _plain(found))
+
+
+def _facts(found: SampleSize) -> dict[str, str]:
+    facts = {"samples": f"{found.samples}"}
+    facts |= {f"  for {name.replace('_', ' ')}": f"{count}" for name, count in found.needed.items()}
+    return facts | {
+        "Riley (i)": f"{found.riley_samples}, where the slope is {found.slope_at_riley:.3f}",
+        "ten events per predictor": f"{found.ten_events_samples}, where the slope is {found.slope_at_ten_events:.3f}",
+        "true score": f"mean {found.intercept:.4g}, standard deviation {found.signal:.4g}",
+        "": ASSUMES,
+    }
+
+
+def _plain(found: SampleSize) -> dict[str, Any]:
+    return {name: value for name, value in asdict(found).items() if not name.startswith("_")}

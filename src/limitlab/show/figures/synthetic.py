@@ -1,0 +1,87 @@
+"""Figures of learning from models: chains of generations, students and teachers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from limitlab.laws.regression.distillation import Distillation
+from limitlab.laws.regression.model_collapse import ModelCollapse
+from limitlab.laws.regression.ridge import Ridge
+from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
+
+GROUPS: dict[str, tuple[float, ...]] = dict(
+    eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2)
+)
+
+
+def model_collapse(quick: bool = True) -> Figure:
+    """Excess risk along a chain of models, and the critical share of real labels."""
+    figure, (left, right) = new_figure(columns=2)
+    size, seeds = (100, 8) if quick else (200, 30)
+    lines = tuple(range(1, 11))
+    base = ModelCollapse(ratio=0.8, ridge=0.0, noise=0.5, generations=lines)
+    cases = [
+        ("only the model's labels", base),
+        (r"share 0.3 real", base.replace(real_share=0.3)),
+        (r"share 0.9 real", base.replace(real_share=0.9)),
+        (r"share 0.3 real, $\lambda=0.05$", base.replace(real_share=0.3, ridge=0.05)),
+        ("all data kept", base.replace(data="accumulate")),
+    ]
+    few = (1, 2, 4, 6, 8)
+    for index, (label, law) in enumerate(cases):
+        theory_line(left, lines, law.theory().excess_risk, index, label)
+        runs = law.replace(generations=few).simulate_batch(size, range(seeds)).excess_risk
+        simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / math.sqrt(seeds), index)
+    finish(left, "generation $g$", "excess risk $R$", rf"$\gamma=0.8,\ \tau=0.5$ (points: $p={size}$)", yscale="log")
+    ratios = np.linspace(0.5, 0.98, 13 if quick else 40)
+    for index, ridge in enumerate((0.0, 0.01, 0.03)):
+        law = ModelCollapse(ridge=ridge)
+        shares = [law.replace(ratio=float(ratio)).critical_share() for ratio in ratios]
+        theory_line(right, ratios, shares, index, rf"$\lambda={ridge:g}$")
+    finish(
+        right, r"features per sample $\gamma$", r"critical share of real labels $\pi_c$", "below the line a chain diverges"
+    )
+    return figure
+
+
+def distillation(quick: bool = True) -> Figure:
+    """Excess risk of the student against its penalty, beside the teacher's; the gain of mixing with the same inputs."""
+    figure, (left, right) = new_figure(columns=2)
+    size, seeds = (80, 10) if quick else (160, 60)
+    best = Ridge(ratio=0.8, noise=1.0, **GROUPS).optimal_ridge()
+    ridges, few = np.geomspace(0.003, 3, 40), np.geomspace(0.01, 1, 4)
+    law = Distillation(teacher_ratio=0.8, teacher_ridge=best / 4, noise=1.0, **GROUPS)
+    for index, ratio in enumerate((0.05, 0.3, 1.0)):
+        student = law.replace(ratio=ratio)
+        values = [float(student.replace(ridge=float(ridge)).theory().excess_risk) for ridge in ridges]
+        theory_line(left, ridges, values, index, rf"student, $\gamma={ratio:g}$")
+        if ratio > 0.1:
+            runs = [student.replace(ridge=float(ridge)).simulate_batch(size, range(seeds)).excess_risk for ridge in few]
+            errors = [float(run.std(ddof=1)) / math.sqrt(seeds) for run in runs]
+            simulation_points(left, few, [float(run.mean()) for run in runs], errors, index)
+    left.axhline(float(law.theory().teacher_excess_risk), color="0.3", linestyle="--", linewidth=1.4, label="teacher")
+    finish(
+        left, r"student's penalty $\lambda$", "excess risk $R$", "a teacher with a quarter of its best penalty", xscale="log"
+    )
+    mixes, some = np.linspace(-2, 2, 41), np.array([-1.5, -0.5, 0.5, 1.5])
+    for index, ridge in enumerate((0.2113, best, 2.026)):
+        same = Distillation(ratio=0.8, ridge=ridge, teacher_ridge=ridge, noise=1.0, inputs="same", **GROUPS)
+        values = [float(same.replace(mix=float(mix)).theory().excess_risk) for mix in mixes]
+        theory_line(right, mixes, values, index, rf"$\lambda=\lambda_t={ridge:.2g}$")
+        runs = [same.replace(mix=float(mix)).simulate_batch(size, range(seeds)).excess_risk for mix in some]
+        errors = [float(run.std(ddof=1)) / math.sqrt(seeds) for run in runs]
+        simulation_points(right, some, [float(run.mean()) for run in runs], errors, index)
+    least = float(Ridge(ratio=0.8, ridge=best, noise=1.0, **GROUPS).theory().excess_risk)
+    right.axhline(least, color="0.3", linestyle="--", linewidth=1.4, label="best ridge alone")
+    finish(
+        right, r"share $\xi$ of the teacher's labels", "excess risk $R$", "the same inputs", yscale="log", ylim=(0.38, 1.2)
+    )
+    readable_ticks(right)
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {"model-collapse": model_collapse, "distillation": distillation}
