@@ -1,6 +1,8 @@
 """SGD at scale and scaling laws: closed forms against the loops and sums that they replace.
 
-Run `python benchmarks/bench_scaling.py`. One-pass SGD in dimension 400 after up to 10^6 steps against the recursion step by step; ridge with
+Run `python benchmarks/bench_scaling.py`.
+
+One-pass SGD in dimension 400 after up to 10^6 steps against the recursion step by step; ridge with
 a power-law spectrum of 10^6 modes in groups against all modes.
 """
 
@@ -52,7 +54,9 @@ def ratios() -> dict[str, float]:
         return risk(spectrum, 1e4, np.inf, 1e-3, 0.5)["test_error"]
 
     (grouped, explicit), values = best(5, lambda: point(groups), lambda: point(full))
-    print(f"ridge, 1e6 modes: {1e3 * grouped:.3g} ms in groups, {1e3 * explicit:.3g} ms, relative gap {values[0] / values[1] - 1:.1e}")
+    print(
+        f"ridge, 1e6 modes: {1e3 * grouped:.3g} ms in groups, {1e3 * explicit:.3g} ms, relative gap {values[0] / values[1] - 1:.1e}"
+    )
     scale = PowerLawScaling(latent_dimension=1e7, width=300.0, step=0.3, steps=1e12)
     print(f"power-law scaling, one point at 1e12 steps: {1e3 * best(5, scale.evaluate)[0][0]:.3g} ms")
     began = time.process_time()

@@ -109,7 +109,7 @@ def one_step_growth(rng: np.random.Generator, s: np.ndarray, eta: float, runs: i
 @claim(
     "S6",
     _AREA,
-    "On a fixed data set the noise of batches multiplies the late train error by 1/(1 - eta tr S / 2B), and vanishes by itself where n < p.",
+    "On fixed data the noise of batches multiplies the late train error by 1/(1 - eta tr S / 2B), and vanishes by itself where n < p.",
     laws=("MultiPassLeastSquares",),
     figure="multi-pass-least-squares",
 )

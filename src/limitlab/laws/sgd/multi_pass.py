@@ -1,7 +1,7 @@
 """Least squares by SGD on a fixed data set, batches drawn again and again (docs/theory/multi_pass_least_squares.md).
 
-Setting.  n rows of the linear model of `Ridge`, S = X'X/n; theta <- theta - (eta/B) sum over a batch drawn from the n rows of x (x.theta - y),
-          from 0. Time is t = eta * steps, as in `EarlyStopping`.
+Setting.  n rows of the linear model of `Ridge`, S = X'X/n; theta <- theta - (eta/B) sum over a batch drawn from the rows of
+          x (x.theta - y), from 0. Time is t = eta * steps, as in `EarlyStopping`.
 Limit.    n, p large with p/n -> gamma (`ratio`); `samples` = n enters because the noise of a batch is of order eta p / B.
 Result.   With the errors Ft, Fe of gradient descent with the same step, and L the mean train error,
 
@@ -65,7 +65,14 @@ class MultiPassLeastSquares(LinearModel):
     samples: float = parameter(
         200.0, "number of samples", note="an experiment has its own", symbol="n", least=2, scale="log"
     )
-    step: float = parameter(0.005, "step size of the algorithm", note="as it runs", symbol=r"\eta", above=0, scale="log")
+    step: float = parameter(
+        0.005,
+        "step size of the algorithm",
+        note="as it runs; experiments keep step times features",
+        symbol=r"\eta",
+        above=0,
+        scale="log",
+    )
     batch: int = parameter(1, "samples per step", symbol="B", least=1, scale="log")
     replacement: bool = parameter(True, "whether a batch may hold a sample twice")
     times: float | tuple[float, ...] = parameter(
@@ -78,8 +85,8 @@ class MultiPassLeastSquares(LinearModel):
         """More samples than features with two groups; fewer, with batches without replacement."""
         groups: dict[str, Any] = dict(eigenvalues=(2.0, 0.5), weights=(0.3, 0.7), signal_energy=(0.5, 0.8))
         return [
-            cls(ratio=0.5, noise=0.6, step=0.008, times=(0.4, 1.6), **groups),
-            cls(ratio=1.6, noise=0.7, step=0.03, batch=4, replacement=False, times=(0.6, 1.8)),
+            cls(ratio=0.5, samples=160, noise=0.6, step=0.012, times=(0.48, 1.92), **groups),
+            cls(ratio=1.6, samples=100, noise=0.7, step=0.03, batch=4, replacement=False, times=(0.6, 1.8)),
         ]
 
     @model_validator(mode="after")
@@ -92,9 +99,13 @@ class MultiPassLeastSquares(LinearModel):
         return self
 
     def realised(self, size: int) -> Self:
-        """The law with the samples of an experiment of this size."""
-        count = self.count("ratio", size)
-        return super().realised(size).replace(samples=float(count))
+        """The law with the samples of an experiment of this size, and its step."""
+        changed = super(MultiPassLeastSquares, self.replace(step=1e-9 * self.step)).realised(size)
+        return changed.replace(samples=float(self.count("ratio", size)), step=self.pace(size))
+
+    def pace(self, size: int) -> float:
+        """The step of an experiment with `size` features: step times features stays what it is in the law."""
+        return self.step * self.ratio * self.samples / size
 
     @property
     def spread(self) -> float:
@@ -159,14 +170,14 @@ class MultiPassLeastSquares(LinearModel):
     def measured(self, draw: Draw, times: Array) -> Values:
         """One data set, `replicas` paths of SGD on it, and gradient descent."""
         design = self.design(draw)
-        X, (n, p), rng = design.X, design.X.shape, draw.rng
+        X, (n, p), rng, step = design.X, design.X.shape, draw.rng, self.pace(draw.size)
         scale = np.sqrt(np.repeat(np.divide(self.signal_energy, design.counts), design.counts))
         beta = scale * rng.standard_normal(p)
         y = X @ beta + self.noise * rng.standard_normal(n)
         variances = np.repeat(self.eigenvalues, design.counts)
         theta, plain = np.zeros((self.replicas, p)), np.zeros(p)
         rows, done = [], 0
-        for mark in np.round(np.ravel(times) / self.step).astype(int):
+        for mark in np.round(np.ravel(times) / step).astype(int):
             while done < mark:
                 if self.replacement:
                     chosen = rng.integers(0, n, (self.replicas, self.batch))
@@ -174,8 +185,8 @@ class MultiPassLeastSquares(LinearModel):
                     chosen = np.argsort(rng.random((self.replicas, n)), axis=1)[:, : self.batch]
                 x = X[chosen]
                 wrong = (x @ theta[:, :, None])[..., 0] - y[chosen]
-                theta = theta - self.step / self.batch * (wrong[:, None, :] @ x)[:, 0]
-                plain = plain - self.step / n * (X.T @ (X @ plain - y))
+                theta = theta - step / self.batch * (wrong[:, None, :] @ x)[:, 0]
+                plain = plain - step / n * (X.T @ (X @ plain - y))
                 done += 1
             rows.append(
                 (
