@@ -15,6 +15,7 @@ IDS = (
     + [f"D{i}" for i in range(1, 11)]
     + [f"J{i}" for i in range(1, 30)]
     + [f"M{i}" for i in range(1, 9)]
+    + [f"S{i}" for i in range(1, 7)]
     + [f"T{i}" for i in range(1, 10)]
 )
 
