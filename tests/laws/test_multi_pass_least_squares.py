@@ -64,6 +64,13 @@ def test_late_train_error_with_more_samples_than_features():
     assert float(found.train_error[0]) == pytest.approx(float(found.descent_train_error[0]) / (1 - gain), rel=0.02)
 
 
+@pytest.mark.parametrize("batch", [1, 64])
+def test_threshold_is_that_of_the_eigenvalues_of_gaussian_data(batch):
+    X = np.random.default_rng(0).standard_normal((400, 200))
+    law = MultiPassLeastSquares(ratio=0.5, samples=400, batch=batch, step=1e-4)
+    assert law.largest_step() == pytest.approx(step_limits(X, batch)["law"], rel=0.02)
+
+
 def test_thresholds_on_digits():
     """Rows of very different size: the law's threshold is six times too long, the safe step is safe."""
     from sklearn.datasets import load_digits
