@@ -39,6 +39,7 @@ COMMANDS = [
     "optimal",
     "stop",
     "forecast",
+    "scaling-fit",
     "verify",
     "figure",
     "report",

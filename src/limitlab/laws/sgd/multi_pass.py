@@ -23,8 +23,8 @@ from pydantic import model_validator
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.regression import early_stopping
 from limitlab.laws.regression.linear_model import LinearModel
-from limitlab.numerics.contours import parabola
 from limitlab.numerics.equivalents import df1, resolvent_ridge, right_edge, unlearned
+from limitlab.numerics.power_series import coefficients
 from limitlab.numerics.roots import bracketed_root
 
 __all__ = ["MultiPassLeastSquares"]
@@ -32,8 +32,7 @@ __all__ = ["MultiPassLeastSquares"]
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
-FEW, RADIUS, CIRCLE = 16, 1.25, 160  # as for power laws: below so many steps a circle
-NODES, COARSER = 32, 28
+COARSER = 28  # nodes for the estimate of the numerical error
 
 
 class MultiPassLeastSquares(LinearModel):
@@ -120,8 +119,8 @@ class MultiPassLeastSquares(LinearModel):
         steps = np.round(np.ravel(times) / self.step)
         population = (self.eigenvalues, self.shares, self.signal_energy)
         descent = early_stopping.risk(steps * self.step, self.ratio, self.noise, *population, self.step)
-        train, extra = self._inverted(steps, NODES)
-        coarse = self._inverted(steps, COARSER)
+        train, extra = coefficients(self._transforms, steps)
+        coarse = coefficients(self._transforms, steps, COARSER)
         error = max(float(np.max(np.abs(train - coarse[0]))), float(np.max(np.abs(extra - coarse[1]))))
         error += max(descent["accuracy"].values()) + 1e-12 * self.null_error()
         excess = descent["excess_risk"] + extra
@@ -133,22 +132,6 @@ class MultiPassLeastSquares(LinearModel):
             descent_excess_risk=descent["excess_risk"],
         )
         return {**values, "accuracy": dict.fromkeys(values, error)}
-
-    def _inverted(self, steps: Array, nodes: int) -> tuple[Array, Array]:
-        """Train error and what noise adds to the excess risk, from their generating functions, equation (4)."""
-        found = np.empty((2, steps.size))
-        few = steps < FEW
-        turn = (
-            np.log(RADIUS) + 1j * np.pi * (2 * np.arange(CIRCLE // 2) + 1) / CIRCLE
-        )  # q = log of the argument, on a circle
-        for which, q, weight in (
-            (few, np.broadcast_to(turn, (int(few.sum()), turn.size)), 2 / CIRCLE),
-            (~few, *_on_parabola(steps[~few], nodes)),
-        ):
-            if which.any():
-                powers = weight * np.exp((steps[which] + 1)[:, None] * q)
-                found[:, which] = np.stack([(powers * part).sum(axis=-1).real for part in self._transforms(q)])
-        return found[0], found[1]
 
     def _transforms(self, q: Complex) -> tuple[Complex, Complex]:
         """Generating functions at e^q: differences of resolvents at the two roots of (1 - eta z)^2 = e^q."""
@@ -273,12 +256,6 @@ class GivenData:
             parts = decay * parts + fresh * path[-1]
             path.append(self._rest + float(parts.sum()))
         return np.asarray(path)[marks]
-
-
-def _on_parabola(steps: Array, nodes: int) -> tuple[Complex, Complex]:
-    """Points q and weights for inverting a generating function after so many steps."""
-    z, weight = parabola(steps + 1, nodes)
-    return -z, 2 * weight
 
 
 def safe_step(X: Any, batch: int = 1) -> float:
