@@ -1,6 +1,8 @@
 """SGD at scale and scaling laws: closed forms against the loops and sums that they replace.
 
-Run `python benchmarks/bench_scaling.py`. One-pass SGD in dimension 400 after up to 10^6 steps against the recursion step by step; ridge with
+Run `python benchmarks/bench_scaling.py`.
+
+One-pass SGD in dimension 400 after up to 10^6 steps against the recursion step by step; ridge with
 a power-law spectrum of 10^6 modes in groups against all modes.
 """
 

@@ -2,8 +2,8 @@
 A scaling law and what the runs cannot decide
 =============================================
 
-Forty-eight training runs of different size :math:`N` and data :math:`D`: the fit :math:`L = E + A N^{-a} + B D^{-b}`, its intervals, and the
-best size for a larger budget. Then the same number of runs along one ray, which cannot tell the two exponents apart.
+Forty-eight training runs of different size :math:`N` and data :math:`D`: the fit :math:`L = E + A N^{-a} + B D^{-b}`, its intervals,
+and the best size for a larger budget. Then the same number of runs along one ray, which cannot tell the two exponents apart.
 """
 
 import numpy as np

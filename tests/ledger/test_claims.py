@@ -16,6 +16,8 @@ IDS = (
     + [f"J{i}" for i in range(1, 36)]
     + [f"M{i}" for i in range(1, 15)]
     + [f"T{i}" for i in range(1, 12)]
+    + [f"S{i}" for i in range(1, 7)]
+    + ["B1", "B2", "B3", "C1", "C2"]
 )
 
 

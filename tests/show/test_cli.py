@@ -40,6 +40,7 @@ COMMANDS = [
     "stop",
     "sample-size",
     "forecast",
+    "scaling-fit",
     "verify",
     "figure",
     "report",

@@ -1,10 +1,11 @@
-"""Claims about SGD on least squares at scale: one pass (S1, S2)."""
+"""Claims about SGD on least squares at scale: one pass (S1, S2), a fixed data set (S6)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from limitlab.lab.compare import compare
+from limitlab.laws.sgd.multi_pass import MultiPassLeastSquares
 from limitlab.laws.sgd.streaming import StreamingLeastSquares
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import above, agrees, below, near
@@ -103,3 +104,31 @@ def one_step_growth(rng: np.random.Generator, s: np.ndarray, eta: float, runs: i
         found.append(moved**2 @ form)
     values = np.concatenate(found)
     return float(values.mean()), 5 * float(values.std()) / np.sqrt(values.size)
+
+
+@claim(
+    "S6",
+    _AREA,
+    "On fixed data the noise of batches multiplies the late train error by 1/(1 - eta tr S / 2B), and vanishes by itself where n < p.",
+    laws=("MultiPassLeastSquares",),
+    figure="multi-pass-least-squares",
+)
+def price_of_batches(quick: bool) -> Outcome:
+    """Late train error against gradient descent's on both sides of p = n, and paths of SGD at the check points."""
+    tall = MultiPassLeastSquares(ratio=0.5, samples=200.0, step=0.01, times=(200.0,)).theory()
+    wide = MultiPassLeastSquares(ratio=2.0, samples=150.0, step=0.006, times=(0.0, 60.0)).theory()
+    points = MultiPassLeastSquares.check_points()[1:] if quick else MultiPassLeastSquares.check_points()
+    comparisons = [compare(point, seeds=500 if quick else None, **effort(quick)) for point in points]
+    price = float(tall.train_error[0] / tall.descent_train_error[0])
+    return Outcome(
+        (
+            near("late train error over that of gradient descent at half the threshold, n = 2p", price, 2.0, 0.05),
+            below(
+                "train error at time 60 over that at the start, p = 2n",
+                float(wide.train_error[1] / wide.train_error[0]),
+                1e-3,
+            ),
+            *(agrees(f"paths of SGD at check point {i + 1}", one) for i, one in enumerate(comparisons)),
+        ),
+        measured={"price at half the threshold": price},
+    )

@@ -16,15 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws.scaling.spectrum import Spectrum
-from limitlab.numerics.contours import parabola
 from limitlab.numerics.equivalents import learned, resolvent_ridge, right_edge, unlearned
+from limitlab.numerics.power_series import FEW as FEW
+from limitlab.numerics.power_series import coefficients
 from limitlab.numerics.roots import bracketed_root
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
-FEW = 16  # below so many steps the parabola leaves the strip |Im q| < pi: a circle instead
-RADIUS, CIRCLE = 1.25, 160
 NODES, COARSER = 32, 28
 
 
@@ -39,23 +38,12 @@ class Losses(NamedTuple):
 
 def losses(spectrum: Spectrum, width: float, step: float, batch: float, steps: Array, nodes: int = NODES) -> Losses:
     """Every part of the loss after `steps` steps (whole below 16, any number from there on), equations (4)-(6)."""
-    found = np.empty((4, steps.size))
-    few = steps < FEW
-    if few.any():
-        turn = RADIUS * np.exp(1j * np.pi * (2 * np.arange(CIRCLE // 2) + 1) / CIRCLE)
-        values = _transforms(spectrum, width, step, batch, 1 - turn)
-        powers = turn ** (steps[few, None] + 1) * (2 / CIRCLE)
-        found[:, few] = np.stack([(powers * part).sum(axis=-1).real for part in values])
-    if not few.all():
-        z, weight = parabola(steps[~few] + 1, nodes)
-        values = _transforms(spectrum, width, step, batch, np.asarray(-np.expm1(-z), dtype=np.complex128))
-        powers = 2 * weight * np.exp(-(steps[~few] + 1)[:, None] * z)
-        found[:, ~few] = np.stack([(powers * part).sum(axis=-1).real for part in values])
-    return Losses(*found)
+    return Losses(*coefficients(lambda q: _transforms(spectrum, width, step, batch, q), steps, nodes))
 
 
-def _transforms(spectrum: Spectrum, width: float, step: float, batch: float, below: Complex) -> tuple[Complex, ...]:
-    """The four generating functions where 1 - L is `below`."""
+def _transforms(spectrum: Spectrum, width: float, step: float, batch: float, q: Complex) -> tuple[Complex, ...]:
+    """The four generating functions at L = e^q."""
+    below = np.asarray(-np.expm1(q), dtype=np.complex128)  # 1 - L
     curvature = step**2 * (1 + 1 / batch)
     z1 = np.asarray((step + np.sqrt(step**2 - curvature * below)) / curvature, dtype=np.complex128)
     z2 = np.asarray(below / (curvature * z1), dtype=np.complex128)  # the other root, without cancellation
@@ -101,7 +89,7 @@ def ridge_of_width(spectrum: Spectrum, width: float) -> float:
 
 
 def equivalent_threshold(spectrum: Spectrum, width: float, batch: float) -> float:
-    """The step at which the deterministic equivalent explodes, equation (8); it smears isolated top modes and errs on the short side."""
+    """The step at which the deterministic equivalent explodes, equation (7); it smears isolated top modes and errs on the short side."""
     s, counts, _ = spectrum
     top = float(s.max())
 

@@ -119,20 +119,25 @@ class PowerLawScaling(Law):
     @classmethod
     def check_points(cls) -> list[Self]:
         """Phases Ia and III with noise and batches; no term is switched off."""
-        return [
-            cls(
-                spectrum_exponent=0.75, target_exponent=0.3, latent_dimension=300, step=0.25, noise=0.2, steps=(16, 60, 200)
-            ),
-            cls(
-                spectrum_exponent=0.8,
-                target_exponent=1.0,
-                latent_dimension=300,
-                step=0.3,
-                batch=6,
-                noise=0.4,
-                steps=(16, 40, 100),
-            ),
-        ]
+        first = dict(
+            spectrum_exponent=0.75,
+            target_exponent=0.2,
+            latent_dimension=150,
+            step=0.2,
+            batch=2,
+            noise=0.6,
+            steps=(16, 60, 200),
+        )
+        second = dict(
+            spectrum_exponent=0.8,
+            target_exponent=1.0,
+            latent_dimension=300,
+            step=0.3,
+            batch=6,
+            noise=0.4,
+            steps=(16, 40, 100),
+        )
+        return [cls(**first), cls(**second)]  # type: ignore[arg-type]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

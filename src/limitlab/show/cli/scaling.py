@@ -63,6 +63,8 @@ def scaling_fit_command(
     from limitlab.applied.scaling.tables import read_runs
 
     check_paths(out, plot)
+    if out is not None and out.suffix.lower() != ".csv":
+        raise ValueError(f"--out {out}: the table of parameters is saved as .csv only")
     budgets = [] if compute is None else [float(total) for total in read_numbers("--compute", compute)]
     table = read_runs(runs, N=size, D=data, loss=loss, compute=budget)
     with working(f"fitting {table.N.size} runs"):

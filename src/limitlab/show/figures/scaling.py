@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from limitlab.applied.scaling.fit import ScalingFit, scaling_fit
 from limitlab.laws.scaling.ridge_scaling import RidgeScaling
 from limitlab.laws.scaling.width_and_steps import PowerLawScaling
+from limitlab.laws.sgd.multi_pass import MultiPassLeastSquares
 from limitlab.laws.sgd.streaming import StreamingLeastSquares
 from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
 
@@ -60,6 +61,29 @@ def streaming(quick: bool = True) -> Figure:
         yscale="log",
     )
     readable_ticks(right)
+    return figure
+
+
+def multi_pass(quick: bool = True) -> Figure:
+    """Train error and excess risk of SGD on a fixed data set with paths, beside gradient descent, for two batches."""
+    figure, panels = new_figure(columns=2)
+    fine, few, size = np.geomspace(0.05, 12, 60), (0.2, 0.8, 3.0, 8.0), 60
+    base = MultiPassLeastSquares(ratio=0.5, samples=2.0 * size, step=0.016, noise=0.6)
+    draws = 20 if quick else 100
+    for index, batch in enumerate((1, 4)):
+        law = base.replace(batch=batch)
+        curve = law.replace(times=fine).theory()
+        runs = law.replace(times=few).simulate_batch(size, range(draws))
+        for axes, name in zip(panels, ("train_error", "excess_risk"), strict=True):
+            theory_line(axes, fine, curve[name], index, f"SGD, $B = {batch}$")
+            error = runs[name].std("seed", ddof=1) / math.sqrt(draws)
+            simulation_points(axes, few, runs[name].mean("seed"), error, index)
+    for axes, name, label in zip(
+        panels, ("descent_train_error", "descent_excess_risk"), ("train error", "excess risk $R$"), strict=True
+    ):
+        theory_line(axes, fine, curve[name], 2, "gradient descent", linestyle="--")
+        finish(axes, r"time $t = \eta k$", label, f"$n = {2 * size}$, $p = {size}$", xscale="log", yscale="log")
+        readable_ticks(axes)
     return figure
 
 
@@ -211,6 +235,7 @@ def two_fits(quick: bool = True) -> Figure:
 
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "streaming-least-squares": streaming,
+    "multi-pass-least-squares": multi_pass,
     "power-law-scaling": width_and_steps,
     "ridge-scaling": ridge_scaling,
     "scaling-fit": two_fits,

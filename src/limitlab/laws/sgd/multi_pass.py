@@ -1,0 +1,300 @@
+"""Least squares by SGD on a fixed data set, batches drawn again and again (docs/theory/multi_pass_least_squares.md).
+
+Setting.  n rows of the linear model of `Ridge`, S = X'X/n; theta <- theta - (eta/B) sum over a batch drawn from the rows of
+          x (x.theta - y), from 0. Time is t = eta * steps, as in `EarlyStopping`.
+Limit.    n, p large with p/n -> gamma (`ratio`); `samples` = n enters because the noise of a batch is of order eta p / B.
+Result.   With the errors Ft, Fe of gradient descent with the same step, and L the mean train error,
+
+              L_k = Ft_k + (eta^2/B) sum_{j<k} tr[S^2 (1 - eta S)^{2(k-1-j)}] L_j,
+              excess_k = Fe_k + (eta^2/B) sum_{j<k} tr[Sigma S (1 - eta S)^{2(k-1-j)}] L_j.                                (1)
+
+          Generating functions of deterministic equivalents give any number of steps at once.
+Status.   Derived (Paquette, Paquette, Adlam and Pennington for the homogenised limit); rows of equal size are assumed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.regression import early_stopping
+from limitlab.laws.regression.linear_model import LinearModel
+from limitlab.numerics.equivalents import df1, resolvent_ridge, right_edge, unlearned
+from limitlab.numerics.power_series import coefficients
+from limitlab.numerics.roots import bracketed_root
+
+__all__ = ["MultiPassLeastSquares"]
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+COARSER = 28  # nodes for the estimate of the numerical error
+
+
+class MultiPassLeastSquares(LinearModel):
+    """What does the noise of SGD cost on a fixed data set, compared with gradient descent?
+
+    Examples
+    --------
+    >>> law = MultiPassLeastSquares(ratio=0.5, samples=200, noise=0.5, step=0.01, times=(0.5, 20.0))
+    >>> found = law.theory()
+    >>> found.train_error.values.round(6).tolist(), found.descent_train_error.values.round(6).tolist()
+    ([0.804564, 0.252224], [0.463043, 0.125124])
+    >>> round(law.largest_step(), 5)
+    0.0197
+    """
+
+    former_names = {}
+    status = "derived"
+    regime = "n, p large with p/n fixed; step times dimension over batch of order one"
+    references = ("paquette2024homogenization", "ali2019continuous")
+    observables = {
+        **shared("train_error", "excess_risk", "test_error"),
+        "descent_train_error": observable("train error of gradient descent with the same step", r"E_{\mathrm{train}}^{GD}"),
+        "descent_excess_risk": observable("excess risk of gradient descent with the same step", r"R^{GD}"),
+    }
+    default_sizes = (40, 80, 160)
+
+    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
+    ratio: float = parameter(0.5, "features per sample", symbol=r"\gamma = p/n", above=0, scale="log", count="size / value")
+    samples: float = parameter(
+        200.0, "number of samples", note="an experiment has its own", symbol="n", least=2, scale="log"
+    )
+    step: float = parameter(
+        0.005,
+        "step size of the algorithm",
+        note="as it runs; experiments keep step times features",
+        symbol=r"\eta",
+        above=0,
+        scale="log",
+    )
+    batch: int = parameter(1, "samples per step", symbol="B", least=1, scale="log")
+    replacement: bool = parameter(True, "whether a batch may hold a sample twice")
+    times: float | tuple[float, ...] = parameter(
+        (0.5, 2.0), "times", note="step times steps", symbol="t", kind="coordinate", least=0, scale="log"
+    )
+    replicas: int = parameter(10, "runs averaged in one draw", kind="experiment", least=1)
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """More samples than features with two groups; fewer, with batches without replacement."""
+        groups: dict[str, Any] = dict(eigenvalues=(2.0, 0.5), weights=(0.3, 0.7), signal_energy=(0.5, 0.8))
+        return [
+            cls(ratio=0.5, samples=160, noise=0.6, step=0.012, times=(0.48, 1.92), **groups),
+            cls(ratio=1.6, samples=100, noise=0.7, step=0.03, batch=4, replacement=False, times=(0.6, 1.8)),
+        ]
+
+    @model_validator(mode="after")
+    def _short_enough(self) -> Self:
+        most = min(self.largest_step(), 1 / float(right_edge(self.eigenvalues, self.ratio * self.shares)))
+        if not self.step < most:
+            raise ValueError(
+                f"step = {self.step:g} is not allowed: must be below {most:.6g}, where the train error stops to fall (or enlarge the batch)"
+            )
+        return self
+
+    def realised(self, size: int) -> Self:
+        """The law with the samples of an experiment of this size, and its step."""
+        changed = super(MultiPassLeastSquares, self.replace(step=1e-9 * self.step)).realised(size)
+        return changed.replace(samples=float(self.count("ratio", size)), step=self.pace(size))
+
+    def pace(self, size: int) -> float:
+        """The step of an experiment with `size` features: step times features stays what it is in the law."""
+        return self.step * self.ratio * self.samples / size
+
+    @property
+    def spread(self) -> float:
+        """The factor of a batch in the noise: 1/B, or (1/B)(n-B)/(n-1) where a batch holds no sample twice."""
+        whole = 1.0 if self.replacement else max(self.samples - self.batch, 0.0) / (self.samples - 1)
+        return whole / self.batch
+
+    # -- the prediction -------------------------------------------------------------------------------------------------
+
+    def predicted(self, times: Array) -> Values:
+        """The limit at every time."""
+        steps = np.round(np.ravel(times) / self.step)
+        population = (self.eigenvalues, self.shares, self.signal_energy)
+        descent = early_stopping.risk(steps * self.step, self.ratio, self.noise, *population, self.step)
+        train, extra = coefficients(self._transforms, steps)
+        coarse = coefficients(self._transforms, steps, COARSER)
+        error = max(float(np.max(np.abs(train - coarse[0]))), float(np.max(np.abs(extra - coarse[1]))))
+        error += max(descent["accuracy"].values()) + 1e-12 * self.null_error()
+        excess = descent["excess_risk"] + extra
+        values = dict(
+            train_error=train,
+            excess_risk=excess,
+            test_error=excess + self.noise**2,
+            descent_train_error=descent["train_error"],
+            descent_excess_risk=descent["excess_risk"],
+        )
+        return {**values, "accuracy": dict.fromkeys(values, error)}
+
+    def _transforms(self, q: Complex) -> tuple[Complex, Complex]:
+        """Generating functions at e^q: differences of resolvents at the two roots of (1 - eta z)^2 = e^q."""
+        s, load, n = np.asarray(self.eigenvalues), self.ratio * self.shares, self.samples
+        pairs = []
+        for z in ((1 + np.exp(q / 2)) / self.step, np.asarray(-np.expm1(q / 2)) / self.step):
+            kappa = np.asarray(resolvent_ridge(z, s, load))
+            degrees = n * df1(kappa, s, load)
+            train = -(unlearned(kappa, s) @ np.asarray(self.signal_energy)) + self.noise**2 / kappa
+            pairs.append((z, train, z * degrees, -kappa * degrees))
+        scale = -1 / (self.step**2 * (pairs[0][0] - pairs[1][0]))
+        forcing, kernel, response = (scale * (one - two) for one, two in zip(pairs[0][1:], pairs[1][1:], strict=True))
+        strength = self.step**2 * self.spread
+        train = forcing / (1 - strength * kernel)
+        return train, strength * response * train
+
+    # -- the experiment -------------------------------------------------------------------------------------------------
+
+    def measured(self, draw: Draw, times: Array) -> Values:
+        """One data set, `replicas` paths of SGD on it, and gradient descent."""
+        design = self.design(draw)
+        X, (n, p), rng, step = design.X, design.X.shape, draw.rng, self.pace(draw.size)
+        scale = np.sqrt(np.repeat(np.divide(self.signal_energy, design.counts), design.counts))
+        beta = scale * rng.standard_normal(p)
+        y = X @ beta + self.noise * rng.standard_normal(n)
+        variances = np.repeat(self.eigenvalues, design.counts)
+        theta, plain = np.zeros((self.replicas, p)), np.zeros(p)
+        rows, done = [], 0
+        for mark in np.round(np.ravel(times) / step).astype(int):
+            while done < mark:
+                if self.replacement:
+                    chosen = rng.integers(0, n, (self.replicas, self.batch))
+                else:
+                    chosen = np.argsort(rng.random((self.replicas, n)), axis=1)[:, : self.batch]
+                x = X[chosen]
+                wrong = (x @ theta[:, :, None])[..., 0] - y[chosen]
+                theta = theta - step / self.batch * (wrong[:, None, :] @ x)[:, 0]
+                plain = plain - step / n * (X.T @ (X @ plain - y))
+                done += 1
+            rows.append(
+                (
+                    np.mean((y - theta @ X.T) ** 2),
+                    np.mean((theta - beta) ** 2 @ variances),
+                    np.mean((y - X @ plain) ** 2),
+                    (plain - beta) ** 2 @ variances,
+                )
+            )
+        train, excess, descent_train, descent_excess = np.array(rows).T
+        return dict(
+            train_error=train,
+            excess_risk=excess,
+            test_error=excess + self.noise**2,
+            descent_train_error=descent_train,
+            descent_excess_risk=descent_excess,
+        )
+
+    @classmethod
+    def from_data(cls, X: Any, y: Any, batch: int = 1) -> GivenData:
+        """The law given a user's table: `train_error(step, steps)`, and the thresholds `law_step` and `safe_step`.
+
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.standard_normal((100, 10))
+        >>> data = MultiPassLeastSquares.from_data(X, X[:, 0] + 0.5 * rng.standard_normal(100))
+        >>> bool(data.train_error(0.3 * data.safe_step, [0, 1000])[1] < 0.4)
+        True
+        """
+        return GivenData(X, y, batch)
+
+    # -- thresholds -----------------------------------------------------------------------------------------------------
+
+    def largest_step(self) -> float:
+        """The step from which the train error grows: (1/B) tr[eta S / (2 - eta S)] = 1, equation (5).
+
+        It holds for rows of equal size. On real tables one rare large row can make the true threshold several times shorter.
+        """
+        s, load = np.asarray(self.eigenvalues, dtype=float), self.ratio * self.shares
+        edge = float(right_edge(s, load))
+        if self.spread == 0:
+            return 2 / edge
+        target, top = 1 / (self.spread * self.samples), float(s.max())
+
+        def balance(x: Array) -> Array:
+            return np.asarray((load * s / (np.asarray(x)[..., None] - s)).sum(axis=-1) - target)
+
+        x = float(bracketed_root(balance, top * (1 + 1e-13), top + float(load @ s) / target * (1 + 1e-12)))
+        inside = float((load * (s / (x - s)) ** 2).sum()) < 1
+        return 2 / (x * (1 + target)) if inside else 2 / edge
+
+
+class GivenData:
+    """SGD on one table: the law (1) given X, and the two thresholds. Made by `MultiPassLeastSquares.from_data`.
+
+    Attributes
+    ----------
+    law_step, safe_step
+        The threshold of the law, for rows of equal size, and a step that is safe for any rows: stay below both.
+    """
+
+    def __init__(self, X: Any, y: Any, batch: int = 1):
+        rows, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+        if rows.ndim != 2 or labels.shape != rows.shape[:1] or not (np.isfinite(rows).all() and np.isfinite(labels).all()):
+            raise ValueError(
+                f"X of shape {rows.shape} and y of shape {labels.shape} are not allowed: give finite n x p and n numbers"
+            )
+        self.samples, self.batch = len(rows), batch
+        left, singular, _ = np.linalg.svd(rows, full_matrices=False)
+        self.values, along = singular**2 / self.samples, left.T @ labels
+        self._energy, self._rest = along**2 / self.samples, float(labels @ labels - along @ along) / self.samples
+        limits = step_limits(rows, batch)
+        self.law_step, self.safe_step = limits["law"], limits["safe"]
+
+    def train_error(self, step: float, steps: Any) -> Array:
+        """Mean train error after whole numbers of steps, batches drawn with replacement: equation (1) given X."""
+        if not 0 < step < self.law_step:
+            raise ValueError(
+                f"step = {step:g} is not allowed: must be above 0 and below {self.law_step:.6g} (safe: {self.safe_step:.6g})"
+            )
+        marks = np.round(np.ravel(steps)).astype(int)
+        parts, fresh = self._energy.copy(), step**2 / self.batch * self.values**2
+        decay, path = (1 - step * self.values) ** 2, [self._rest + float(self._energy.sum())]
+        for _ in range(int(marks.max())):
+            parts = decay * parts + fresh * path[-1]
+            path.append(self._rest + float(parts.sum()))
+        return np.asarray(path)[marks]
+
+
+def safe_step(X: Any, batch: int = 1) -> float:
+    """A step that is safe for SGD on the rows of a table, whatever they are: the mean distance to the solution contracts.
+
+    It is 2 / largest eigenvalue of the pencil (M4/B + (1 - 1/B) S^2, S), M4 = mean of |x|^2 x x'.
+
+    >>> X = np.random.default_rng(0).standard_normal((400, 20))
+    >>> 0.05 < safe_step(X) < 0.12
+    True
+    """
+    from scipy.linalg import eigh
+
+    rows = np.asarray(X, dtype=float)
+    n = len(rows)
+    S = rows.T @ rows / n
+    fourth = (rows * np.sum(rows**2, axis=1)[:, None]).T @ rows / n
+    values, basis = np.linalg.eigh(S)
+    kept = values > 1e-10 * values[-1]
+    basis, values = basis[:, kept], values[kept]
+    matrix = basis.T @ (fourth / batch + (1 - 1 / batch) * S @ S) @ basis
+    return 2 / float(eigh(matrix, np.diag(values), eigvals_only=True)[-1])
+
+
+def step_limits(X: Any, batch: int = 1) -> dict[str, float]:
+    """Two thresholds for SGD on a table: that of the law, for rows of equal size, and one that is safe for any rows.
+
+    >>> X = np.random.default_rng(0).standard_normal((400, 20))
+    >>> limits = step_limits(X)
+    >>> limits["safe"] < limits["law"] < 2 / 20 * 1.1
+    True
+    """
+    rows = np.asarray(X, dtype=float)
+    values = np.linalg.eigvalsh(rows.T @ rows / len(rows))
+    values = values[values > 1e-12 * values[-1]]
+
+    def gain(step: Array) -> Array:
+        eta = np.asarray(step)[..., None]
+        return np.asarray((eta * values / (2 - eta * values)).sum(axis=-1) / batch - 1)
+
+    law = float(bracketed_root(gain, 0.0, 2 / values[-1] * (1 - 1e-13)))
+    return {"law": law, "safe": safe_step(rows, batch)}
