@@ -92,7 +92,9 @@ def test_command():
     assert "1323" in shown.output
     assert "882, where the slope is 0.855" in shown.output
     assert json.loads(CliRunner().invoke(app, [*asked, "--json"]).output)["samples"] == 1323
-    assert CliRunner().invoke(app, ["sample-size", "--predictors", "20", "--auc", "0.4", "--prevalence", "0.2"]).exit_code == 2
+    assert (
+        CliRunner().invoke(app, ["sample-size", "--predictors", "20", "--auc", "0.4", "--prevalence", "0.2"]).exit_code == 2
+    )
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,9 @@ def calibration(quick: bool) -> Outcome:
             *(agrees(f"the law at check point {i + 1}", one) for i, one in enumerate(comparisons)),
             above("smallest growth of the bias factor with p/n, from 1 on", float(np.diff([1.0, *bias]).min()), 0),
             below("largest growth of the calibration slope with p/n, from 1 on", largest(np.diff([1.0, *slopes])), 0),
-            above("noise scale at p/n = 0.1 over that of Fisher's information", float(limits[1].noise_scale) / classical, 1.1),
+            above(
+                "noise scale at p/n = 0.1 over that of Fisher's information", float(limits[1].noise_scale) / classical, 1.1
+            ),
             near("calibration slope at the penalty of least log-loss", float(tuned.calibration_slope), 1.0, 0.01),
             above("log-loss that this penalty saves at p/n = 0.1", float(limits[1].log_loss - tuned.log_loss), 0.01),
         ),

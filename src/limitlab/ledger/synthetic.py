@@ -13,7 +13,9 @@ from limitlab.ledger.criteria import Number, above, agrees, below, near, near_re
 from limitlab.ledger.measures import SIGMAS, effort, largest, standard_error
 
 _AREA = "Learning from models"
-_GROUPS: dict[str, tuple[float, ...]] = dict(eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2))
+_GROUPS: dict[str, tuple[float, ...]] = dict(
+    eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2)
+)
 
 
 @claim(
@@ -31,23 +33,34 @@ def collapse(quick: bool) -> Outcome:
     critical = law.critical_share()
     size, seeds = (100, 8) if quick else (200, 40)
     runs = {
-        share: law.replace(real_share=share).simulate_batch(size, range(seeds)).excess_risk.mean("seed") for share in (0.3, 0.95)
+        share: law.replace(real_share=share).simulate_batch(size, range(seeds)).excess_risk.mean("seed")
+        for share in (0.3, 0.95)
     }
     grown = {share: float(run[-1] / run[-2]) for share, run in runs.items()}
     alone = law.replace(ratio=0.5).theory().excess_risk.values
     kept = ModelCollapse(ratio=0.5, ridge=0.0, noise=0.5, data="accumulate", generations=(1, 2, 4))
     draws = kept.simulate_batch(40, range(40 if quick else 400)).excess_risk.values
     gaps = np.abs(draws.mean(axis=0) - exact_accumulated(80, 40, 0.5, [1, 2, 4])) / standard_error(draws)
-    measured: dict[str, Number] = {f"simulated growth per generation at share {share:g}": value for share, value in grown.items()}
+    measured: dict[str, Number] = {
+        f"simulated growth per generation at share {share:g}": value for share, value in grown.items()
+    }
     measured["excess risk in the limit, ridge 0.05, share 0.3"] = law.replace(ridge=0.05, real_share=0.3).limit()
     return Outcome(
         (
             *(agrees(f"the law at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-            below("largest gap of a generation's loss to tau^2 gamma/(1 - gamma)", largest(np.abs(np.diff(alone) - 0.25)), 1e-12),
+            below(
+                "largest gap of a generation's loss to tau^2 gamma/(1 - gamma)",
+                largest(np.abs(np.diff(alone) - 0.25)),
+                1e-12,
+            ),
             near("critical share of real labels at gamma = 0.8", critical, 0.4 / 0.6, 1e-9),
             above("simulated growth per generation below the critical share", grown[0.3], 1.15),
             below("simulated growth per generation above it", grown[0.95], 1.1),
-            below("growth factor with a ridge of 0.05 below the critical share", law.replace(ridge=0.05, real_share=0.3).growth_factor(), 1),
+            below(
+                "growth factor with a ridge of 0.05 below the critical share",
+                law.replace(ridge=0.05, real_share=0.3).growth_factor(),
+                1,
+            ),
             below("largest gap of kept data to the exact sum, in standard errors", largest(gaps), SIGMAS),
         ),
         measured,
@@ -57,8 +70,8 @@ def collapse(quick: bool) -> Outcome:
 @claim(
     "C2",
     _AREA,
-    "A student that learns from a teacher's answers beats it when the teacher's penalty is too small or the signal is anisotropic, and never "
-    "when the signal is isotropic and the teacher at its best penalty.",
+    "A student that learns from a teacher's answers beats it when the teacher's penalty is too small or the signal is anisotropic, and "
+    "never when the signal is isotropic and the teacher at its best penalty.",
     laws=("Distillation",),
     figure="distillation",
 )
@@ -72,21 +85,42 @@ def students(quick: bool) -> Outcome:
     lax = lax.replace(ridge=lax.optimal_ridge())
     gains = lax.simulate_batch(80 if quick else 160, range(10 if quick else 60)).gain.values
     even = Distillation(ratio=0.5, teacher_ratio=0.8, teacher_ridge=0.2, noise=0.5)
-    others = [float(even.replace(ridge=ridge, ratio=ratio).theory().gain) for ridge in (0.0, 0.02, 0.2) for ratio in (0.1, 0.5, 3.0)]
+    others = [
+        float(even.replace(ridge=ridge, ratio=ratio).theory().gain)
+        for ridge in (0.0, 0.02, 0.2)
+        for ratio in (0.1, 0.5, 3.0)
+    ]
     least = float(Ridge(ratio=0.8, ridge=best, noise=1.0, **_GROUPS).theory().excess_risk)
     outside = Distillation(ratio=0.8, ridge=2.026, teacher_ridge=2.026, noise=1.0, inputs="same", mix=-1.31, **_GROUPS)
     surrogate = Distillation(ratio=2.0, ridge=0.0, noise=0.3, **_GROUPS).best_surrogate()
     return Outcome(
         (
             *(agrees(f"the law at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-            above("simulated gain over a teacher with a quarter of its best penalty, minus 5 standard errors",
-                  float(gains.mean()) - SIGMAS * standard_error(gains), 0.0),
+            above(
+                "simulated gain over a teacher with a quarter of its best penalty, minus 5 standard errors",
+                float(gains.mean()) - SIGMAS * standard_error(gains),
+                0.0,
+            ),
             near_relative("that gain", float(gains.mean()), float(lax.theory().gain), 0.15),
             below("largest gain over the best isotropic teacher", largest(others), 1e-12),
-            below("excess risk with mix -1.31 and the same inputs, over the best ridge's", float(outside.theory().excess_risk) / least, 0.97),
-            true("the best surrogate amplifies leading directions and shrinks the last", bool(surrogate.gain[0] > 1 > surrogate.gain[-1])),
-            below("excess risk with the best surrogate's labels over that with true labels",
-                  surrogate.excess_risk / surrogate.excess_risk_true_labels, 0.92),
+            below(
+                "excess risk with mix -1.31 and the same inputs, over the best ridge's",
+                float(outside.theory().excess_risk) / least,
+                0.97,
+            ),
+            true(
+                "the best surrogate amplifies leading directions and shrinks the last",
+                bool(surrogate.gain[0] > 1 > surrogate.gain[-1]),
+            ),
+            below(
+                "excess risk with the best surrogate's labels over that with true labels",
+                surrogate.excess_risk / surrogate.excess_risk_true_labels,
+                0.92,
+            ),
         ),
-        {"excess risk of the best ridge": least, "with mix -1.31": float(outside.theory().excess_risk), "best penalty": best},
+        {
+            "excess risk of the best ridge": least,
+            "with mix -1.31": float(outside.theory().excess_risk),
+            "best penalty": best,
+        },
     )

@@ -3,8 +3,8 @@
 Setting.  x ~ N(0, Sigma), y = 0, 1 with P(y = 1 | x) = sig(b0 + <beta, x>), Var <beta, x> = gamma^2 (`signal`). The fit minimises
           (1/n) sum_i log-loss(y_i, b + <a, x_i>) + (ridge/2) |a|^2; the intercept b is never penalised.
 Limit.    n, p -> infinity with p/n -> kappa (`ratio`).
-Result.   A sample's score without its own influence is w = b + c1 G + c2 Z, where the label sees b0 + gamma G. With the proximal map p(w) of
-          scale V, its force F = y - sig(p) and its stiffness h/(1 + V h), h = sig'(p), put v = E[h/(1 + V h)], m = E[F G] + c1 v. Then
+Result.   A sample's score without its own influence is w = b + c1 G + c2 Z, where the label sees b0 + gamma G. With the proximal map
+          p(w) of scale V, its force F = y - sig(p) and its stiffness h/(1 + V h), h = sig'(p), put v = E[h/(1 + V h)], m = E[F G] + c1 v. Then
 
               E F = 0,  c1 = (m/v) W1,  c1^2 + c2^2 = (m/v)^2 W2 + (E F^2/v^2) kappa E2,  V = kappa E1/v                 (1)
 
@@ -142,13 +142,12 @@ def solve_logistic(truth: TrueScore, population: Groups, ridge: float, fit_inter
     equations = _Equations(truth, population, ridge, fit_intercept)
     unknowns, worst = equations.solved(equations.start())
     if worst > RESIDUAL:  # follow the solution from a small p/n
-        load, unknowns = 0.05 * population.load, None
-        while True:
-            stage = _Equations(truth, _loaded(population, load), ridge, fit_intercept)
-            unknowns, worst = stage.solved(stage.start() if unknowns is None else unknowns)
-            if load == population.load:
-                break
+        load = 0.05 * population.load
+        unknowns = _Equations(truth, _loaded(population, load), ridge, fit_intercept).start()
+        while load < population.load:
+            unknowns, _ = _Equations(truth, _loaded(population, load), ridge, fit_intercept).solved(unknowns)
             load = min(load * CONTINUATION, population.load)
+        unknowns, worst = equations.solved(unknowns)
     if worst > RESIDUAL:
         raise ConvergenceError(f"the equations did not converge at p/n = {population.load:.4g}", None, worst)
     b, c1, c2, scale = equations.read(unknowns)

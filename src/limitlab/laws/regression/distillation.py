@@ -1,7 +1,7 @@
 """A ridge regression trained on another one's answers: when does the student beat its teacher?
 
-Setting.  The linear model of `Ridge`. inputs "fresh": the teacher is fitted on n_t real labels (`teacher_ratio`, `teacher_ridge`), perhaps seeing
-          only some groups of features (`teacher_groups`); the student on n fresh inputs that the teacher labelled (noise `student_noise`).
+Setting.  The linear model of `Ridge`. inputs "fresh": the teacher is fitted on n_t real labels (`teacher_ratio`, `teacher_ridge`), perhaps
+          seeing only some groups of features (`teacher_groups`); the student on n fresh inputs that the teacher labelled (noise `student_noise`).
           inputs "same": teacher and student see the same n inputs, and the student's labels are (1 - mix) y + mix X b_teacher.
 Limit.    All sizes -> infinity at fixed ratios.
 Result.   Fresh: equation (1) of `relabelled` twice. Same: the student is a filter whose unfitted share of a direction x is
@@ -198,9 +198,7 @@ class Distillation(LinearModel):
     @model_validator(mode="after")
     def _what_is_covered(self) -> Self:
         groups = self.teacher_groups
-        if groups is not None and (
-            not groups or max(groups) >= len(self.eigenvalues) or len(set(groups)) < len(groups)
-        ):
+        if groups is not None and (not groups or max(groups) >= len(self.eigenvalues) or len(set(groups)) < len(groups)):
             raise ValueError(
                 f"teacher_groups = {groups} is not allowed: must name one or more of the {len(self.eigenvalues)} groups, each once, "
                 "counted from 0"
@@ -210,7 +208,9 @@ class Distillation(LinearModel):
                 if value != fine:
                     raise ValueError(f"{name} = {value} is not allowed with inputs = 'same': must be {fine}")
         elif self.mix != 1:
-            raise ValueError(f"mix = {self.mix:g} is not allowed with inputs = 'fresh': must be 1 (fresh inputs have no labels)")
+            raise ValueError(
+                f"mix = {self.mix:g} is not allowed with inputs = 'fresh': must be 1 (fresh inputs have no labels)"
+            )
         return self
 
     # -- the limit --------------------------------------------------------------------------------------------------------

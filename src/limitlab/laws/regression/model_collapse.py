@@ -1,13 +1,13 @@
 """Generations of ridge regressions, each trained on labels that its predecessor wrote.
 
-Setting.  The linear model of `Ridge`. Generation 1 sees n real labels. Generation g sees n fresh inputs: a share (`real_share`) has real labels
-          (noise tau), the rest the predictions of generation g - 1 plus noise tau_s (`synthetic_noise`). With data "accumulate" it sees the data of
-          all earlier generations too (no real labels after the first generation).
+Setting.  The linear model of `Ridge`. Generation 1 sees n real labels. Generation g sees n fresh inputs: a share (`real_share`) has real
+          labels (noise tau), the rest the predictions of generation g - 1 plus noise tau_s (`synthetic_noise`). With data "accumulate" it
+          sees the data of all earlier generations too (no real labels after the first generation).
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`), at a fixed number of generations.
-Result.   Equation (1) of `relabelled`, once per generation: it is linear in the state (C, P), so that growth factor and limit follow from one
-          matrix. Accumulated data without a penalty, p < n:
+Result.   Equation (1) of `relabelled`, once per generation: it is linear in the state (C, P), so that growth factor and limit follow
+          from one matrix. Accumulated data without a penalty, p < n:
 
-              excess = tau^2 sum_{i <= g} gamma/(i (i - gamma)),   exactly tau^2 sum_{i <= g} p/(i (i n - p - 1)) for Gaussian inputs.      (2)
+              excess = tau^2 sum_{i <= g} gamma/(i (i - gamma)), exactly tau^2 sum_{i <= g} p/(i (i n - p - 1)) for Gaussian inputs.  (2)
 
           docs/theory/learning_from_models.md, sections 1 and 2.
 Status.   No or only real labels: theorem by induction (Hastie et al. 2022, Dohmatob et al. 2024); mixtures: derived.
@@ -33,7 +33,9 @@ __all__ = ["ModelCollapse", "exact_accumulated"]
 Array = NDArray[np.float64]
 Data = Literal["replace", "accumulate"]
 
-SCAN = np.r_[np.geomspace(1e-4, 0.01, 40, endpoint=False), np.linspace(0.01, 1.0, 400)]  # shares of real labels that are tried
+SCAN = np.r_[
+    np.geomspace(1e-4, 0.01, 40, endpoint=False), np.linspace(0.01, 1.0, 400)
+]  # shares of real labels that are tried
 PENALTIES = np.geomspace(1e-4, 1e3, 60)
 
 
@@ -152,9 +154,7 @@ class ModelCollapse(LinearModel):
         tau, synthetic = self.noises()
         excess = np.cumsum(np.where(i == 1, tau, synthetic) ** 2 * self.ratio / (i * (i - self.ratio)))[index]
         norm = sum(self.signal_energy) + excess * float(self.shares @ (1 / np.asarray(self.eigenvalues)))
-        return dict(
-            bias=np.zeros_like(excess), excess_risk=excess, test_error=excess + self.noise**2, coefficient_norm=norm
-        )
+        return dict(bias=np.zeros_like(excess), excess_risk=excess, test_error=excess + self.noise**2, coefficient_norm=norm)
 
     # -- the long run -----------------------------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class ModelCollapse(LinearModel):
         if self.growth_factor() >= 1 - 1e-12:
             return math.inf
         matrix, constant = self._affine()
-        state = np.linalg.solve(np.eye(len(constant)) - matrix, constant)
+        state = np.asarray(np.linalg.solve(np.eye(len(constant)) - matrix, constant), dtype=np.float64)
         groups = len(self.eigenvalues)
         return State(state[:groups], state[groups:]).excess(np.asarray(self.eigenvalues), np.asarray(self.signal_energy))
 

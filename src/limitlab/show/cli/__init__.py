@@ -1,4 +1,4 @@
-"""The command line: laws, show, cite, predict, simulate, compare, sweep, plan, optimal, stop, sample-size, forecast, verify, figure, report.
+"""Commands: laws, show, cite, predict, simulate, compare, sweep, plan, optimal, stop, sample-size, forecast, verify, figure, report.
 
 One file per group of commands. What a command needs beyond its options (laws, matplotlib) is imported when it runs, so that
 `limitlab --help` answers at once.
@@ -7,7 +7,19 @@ One file per group of commands. What a command needs beyond its options (laws, m
 from limitlab.show.cli import catalogue, running, sweeping, planning, stopping, study, forecasting, ledger, showing  # isort: skip  (the order of the help page)
 from limitlab.show.cli.app import app as app
 
-__all__ = ["app", "catalogue", "forecasting", "ledger", "main", "planning", "running", "showing", "stopping", "study", "sweeping"]
+__all__ = [
+    "app",
+    "catalogue",
+    "forecasting",
+    "ledger",
+    "main",
+    "planning",
+    "running",
+    "showing",
+    "stopping",
+    "study",
+    "sweeping",
+]
 
 
 def main() -> None:

@@ -13,7 +13,9 @@ from limitlab.laws.regression.model_collapse import ModelCollapse
 from limitlab.laws.regression.ridge import Ridge
 from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
 
-GROUPS: dict[str, tuple[float, ...]] = dict(eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2))
+GROUPS: dict[str, tuple[float, ...]] = dict(
+    eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2)
+)
 
 
 def model_collapse(quick: bool = True) -> Figure:
@@ -40,7 +42,9 @@ def model_collapse(quick: bool = True) -> Figure:
         law = ModelCollapse(ridge=ridge)
         shares = [law.replace(ratio=float(ratio)).critical_share() for ratio in ratios]
         theory_line(right, ratios, shares, index, rf"$\lambda={ridge:g}$")
-    finish(right, r"features per sample $\gamma$", r"critical share of real labels $\pi_c$", "below the line a chain diverges")
+    finish(
+        right, r"features per sample $\gamma$", r"critical share of real labels $\pi_c$", "below the line a chain diverges"
+    )
     return figure
 
 
@@ -60,7 +64,9 @@ def distillation(quick: bool = True) -> Figure:
             errors = [float(run.std(ddof=1)) / math.sqrt(seeds) for run in runs]
             simulation_points(left, few, [float(run.mean()) for run in runs], errors, index)
     left.axhline(float(law.theory().teacher_excess_risk), color="0.3", linestyle="--", linewidth=1.4, label="teacher")
-    finish(left, r"student's penalty $\lambda$", "excess risk $R$", "a teacher with a quarter of its best penalty", xscale="log")
+    finish(
+        left, r"student's penalty $\lambda$", "excess risk $R$", "a teacher with a quarter of its best penalty", xscale="log"
+    )
     mixes, some = np.linspace(-2, 2, 41), np.array([-1.5, -0.5, 0.5, 1.5])
     for index, ridge in enumerate((0.2113, best, 2.026)):
         same = Distillation(ratio=0.8, ridge=ridge, teacher_ridge=ridge, noise=1.0, inputs="same", **GROUPS)
