@@ -4,7 +4,8 @@ Setting.  x ~ N(0, Sigma), y = 0, 1 with P(y = 1 | x) = sig(b0 + <beta, x>), Var
           (1/n) sum_i log-loss(y_i, b + <a, x_i>) + (ridge/2) |a|^2; the intercept b is never penalised.
 Limit.    n, p -> infinity with p/n -> kappa (`ratio`).
 Result.   A sample's score without its own influence is w = b + c1 G + c2 Z, where the label sees b0 + gamma G. With the proximal map
-          p(w) of scale V, its force F = y - sig(p) and its stiffness h/(1 + V h), h = sig'(p), put v = E[h/(1 + V h)], m = E[F G] + c1 v. Then
+          p(w) of scale V, its force F = y - sig(p) and its stiffness h/(1 + V h), h = sig'(p), put v = E[h/(1 + V h)], m = E[F G]
+          + c1 v. Then
 
               E F = 0,  c1 = (m/v) W1,  c1^2 + c2^2 = (m/v)^2 W2 + (E F^2/v^2) kappa E2,  V = kappa E1/v                 (1)
 

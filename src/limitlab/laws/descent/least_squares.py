@@ -111,7 +111,7 @@ class LeastSquaresDescent(Law):
     signal: float = parameter(1.0, "norm of the linear part of the target", symbol="r", above=0, broadcasts=True)
     noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True)
     inputs: tuple[tuple[float, ...], ...] | None = parameter(
-        None, "rows of a data set, in place of random inputs", symbol="X"
+        None, "inputs of the samples", note="rows of a data set, in place of random ones", symbol="X"
     )
     targets: tuple[float, ...] | None = parameter(None, "labels of the data set", symbol="y")
 

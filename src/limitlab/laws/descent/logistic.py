@@ -70,7 +70,7 @@ class LogisticDescent(LabelledLaw):
         1e6, "logarithm of the training time", symbol=r"\log t", kind="experiment", least=10, scale="log"
     )
     inputs: tuple[tuple[float, ...], ...] | None = parameter(
-        None, "rows of a data set, in place of random inputs", symbol="X"
+        None, "inputs of the samples", note="rows of a data set, in place of random ones", symbol="X"
     )
     targets: tuple[float, ...] | None = parameter(None, "labels of the data set", note="-1, +1", symbol="y")
 
