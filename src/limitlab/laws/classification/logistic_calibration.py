@@ -30,6 +30,7 @@ from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.classification.gaussian_score import Score, TrueScore
 from limitlab.laws.classification.logistic_existence import Existence, existence
 from limitlab.laws.classification.populations import Groups
+from limitlab.models.data import gaussian_lattice
 from limitlab.models.logistic import LogisticFit, fit_logistic
 from limitlab.models.losses import loss
 from limitlab.numerics.apportion import apportion
@@ -396,11 +397,9 @@ def intercept_of(prevalence: float, signal: float) -> float:
 
 def on_new_inputs(rng: np.random.Generator, truth: TrueScore, fit: LogisticFit, c1: float, c2: float) -> dict[str, float]:
     """Test observables over new inputs: a randomly shifted lattice of true and fitted scores, labels averaged."""
-    from scipy.special import expit, ndtri
+    from scipy.special import expit
 
-    golden = 1.32471795724474602596  # powers of its inverse give evenly spread points in the plane
-    steps = np.arange(1, TEST_INPUTS + 1)[:, None] * np.array([1 / golden, 1 / golden**2])
-    G, Z = ndtri(np.clip((rng.random(2) + steps) % 1.0, 1e-12, 1 - 1e-12)).T
+    G, Z = gaussian_lattice(rng, TEST_INPUTS)
     risk, score = expit(truth.intercept + truth.signal * G), fit.intercept + c1 * G + c2 * Z
     said = expit(score)
     again = fit_logistic(score[:, None], risk)
