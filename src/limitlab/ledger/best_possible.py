@@ -17,8 +17,8 @@ from limitlab.ledger.measures import effort, largest, smallest
 @claim(
     "B3",
     "The best possible error",
-    "No method beats the Bayes error of a generalised linear model; message passing reaches it outside a hard phase, ridge regression at its "
-    "best penalty for Gaussian labels, and logistic regression at its best penalty nearly, where maximum margin does not.",
+    "No method beats the Bayes error of a generalised linear model; message passing reaches it outside a hard phase, ridge regression at "
+    "its best penalty for Gaussian labels, and logistic regression at its best penalty nearly, where maximum margin does not.",
     laws=("BayesOptimal",),
     figure="best-possible",
 )

@@ -1,8 +1,9 @@
 """Channels from a Gaussian score to a label, and priors of coefficients: what message passing needs to know of a generalised linear model.
 
-A label y is drawn given z = <beta, x>, of which a current guess says z ~ N(omega, V). Then Z(y) = E P(y | omega + sqrt(V) w) and the pull of
-the label on the score is g = d log Z/d omega. Channels: gaussian z + noise; sign z; flip: the sign, wrong with probability b; probit and logit:
-y = 1 with probability Phi(b z), 1/(1 + e^{-b z}); abs |z| + noise; relu max(z, 0) + noise. Labels of two classes are -1, +1.
+A label y is drawn given z = <beta, x>, of which a current guess says z ~ N(omega, V). Then Z(y) = E P(y | omega + sqrt(V) w) and the
+pull of the label on the score is g = d log Z/d omega. Channels: gaussian z + noise; sign z; flip: the sign, wrong with probability b;
+probit and logit: y = 1 with probability Phi(b z), 1/(1 + e^{-b z}); abs |z| + noise; relu max(z, 0) + noise. Labels of two classes
+are -1, +1.
 """
 
 from __future__ import annotations

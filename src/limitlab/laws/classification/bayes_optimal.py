@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -329,7 +330,7 @@ class BayesOptimal(Law):
         x, w = np.polynomial.legendre.leggauss(16)
         edges = np.linspace(*ends, 17)
         total = 0.0
-        for a, b in zip(edges[:-1], edges[1:], strict=True):
+        for a, b in pairwise(edges):
             for point, weight in zip(a + (b - a) * (x + 1) / 2, w * (b - a) / 2, strict=True):
                 gap = math.exp(-point)
                 q = min(max(1 - gap, LAST), 1 - LAST)
