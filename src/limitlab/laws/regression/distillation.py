@@ -137,6 +137,7 @@ class Distillation(LinearModel):
     (0.971905201, 0.715084759)
     """
 
+    former_names = {}
     status = "derived"
     regime = "n, p -> infinity with fixed features per sample of teacher and student"
     references = ("ildiz2025high", "mobahi2020self", "pareek2024understanding", "hastie2022surprises")

@@ -66,6 +66,7 @@ class ModelCollapse(LinearModel):
     (1.33, inf, 0.666666667)
     """
 
+    former_names = {}
     status = "derived"
     regime = "n, p -> infinity with p/n fixed, a fixed number of generations, every generation with fresh inputs"
     references = ("dohmatob2024model", "dohmatob2025strong", "gerstgrasser2024model", "hastie2022surprises")
