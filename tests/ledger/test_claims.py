@@ -16,6 +16,8 @@ IDS = (
     + [f"J{i}" for i in range(1, 30)]
     + [f"M{i}" for i in range(1, 9)]
     + [f"T{i}" for i in range(1, 10)]
+    + [f"B{i}" for i in range(1, 4)]
+    + [f"C{i}" for i in range(1, 3)]
 )
 
 

@@ -53,7 +53,9 @@ class Channel:
 
     def clean(self, z: Array) -> Array:
         """The label without noise, for numbers."""
-        return np.asarray({"abs": np.abs, "relu": lambda z: np.maximum(z, 0.0)}.get(self.name, lambda z: z)(z))
+        if self.name == "abs":
+            return np.abs(z)
+        return np.maximum(z, 0.0) if self.name == "relu" else z
 
     def draw(self, rng: np.random.Generator, z: Array) -> Array:
         """Labels for scores."""
@@ -137,8 +139,8 @@ class Prior:
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Entries."""
         if self.name == "rademacher":
-            return 1 - 2.0 * rng.integers(0, 2, size)
-        entries = rng.standard_normal(size)
+            return np.asarray(1 - 2.0 * rng.integers(0, 2, size), dtype=np.float64)
+        entries: Array = np.asarray(rng.standard_normal(size))
         if self.name == "sparse":
             entries *= (rng.random(size) < self.density) / np.sqrt(self.density)
         return entries

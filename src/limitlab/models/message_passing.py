@@ -39,7 +39,7 @@ def message_passing(
     True
     """
     n, p = A.shape
-    a = STUCK * rng.standard_normal(p) if channel.name == "abs" else np.zeros(p)
+    a: Array = np.asarray(STUCK * rng.standard_normal(p)) if channel.name == "abs" else np.zeros(p)
     V, g, S = 1.0, np.zeros(n), 1.0
     for _ in range(steps):
         omega = A @ a - V * g

@@ -328,7 +328,7 @@ class BayesOptimal(Law):
         channel, prior = self._parts()
         ends = [-math.log(1 - min(q, 1 - LAST)) for q in (low, high)]  # in -log(1 - q)
         x, w = np.polynomial.legendre.leggauss(16)
-        edges = np.linspace(*ends, 17)
+        edges = np.linspace(ends[0], ends[1], 17)
         total = 0.0
         for a, b in pairwise(edges):
             for point, weight in zip(a + (b - a) * (x + 1) / 2, w * (b - a) / 2, strict=True):
