@@ -254,7 +254,10 @@ def _largest_ratio(truth: TrueScore, case: Existence, name: str, target: float) 
     while missed(low) > 0:
         high, low = low, low - 1.5
         if low < math.log(SMALLEST_SHARE * case.threshold):
-            raise UnreachableTarget(f"{name} = {target:g} is not reached with p/n above {math.exp(low):.2g}")
+            best = _promises(truth, case, math.exp(low))[name]
+            raise UnreachableTarget(
+                f"{name} = {target:g} is not reached with p/n above {math.exp(low):.2g}", best, math.exp(low)
+            )
     return math.exp(float(brentq(missed, low, high, xtol=1e-12, rtol=1e-12)))
 
 

@@ -70,8 +70,8 @@ def collapse(quick: bool) -> Outcome:
 @claim(
     "C2",
     _AREA,
-    "A student that learns from a teacher's answers beats it when the teacher's penalty is too small or the signal is anisotropic, and never "
-    "when the signal is isotropic and the teacher at its best penalty.",
+    "A student that learns from a teacher's answers beats it when the teacher's penalty is too small or the signal is anisotropic, and "
+    "never when the signal is isotropic and the teacher at its best penalty.",
     laws=("Distillation",),
     figure="distillation",
 )

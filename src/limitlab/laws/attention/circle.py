@@ -127,8 +127,8 @@ class CircleMeanField(Law):
     dimension: int = parameter(2, "dimension", note="of the tokens (densities: 2 only)", symbol="d", least=2)
     density: tuple[tuple[float, float], ...] = parameter(
         ((0.5, 0.2), (0.2, 0.3)),
-        "density at the start, 2 pi rho = 1 + sum_k a_k cos(k theta) + b_k sin(k theta)",
-        note="pairs (a_k, b_k)",
+        "density",
+        note="at the start, 2 pi rho = 1 + sum_k a_k cos(k theta) + b_k sin(k theta); pairs (a_k, b_k)",
         symbol=r"\rho_0",
     )
     normalised: bool = parameter(True, "softmax attention (SA); otherwise exp(score)/n (USA)")

@@ -3,8 +3,9 @@
 Setting.  x ~ N(0, Sigma), y = 0, 1 with P(y = 1 | x) = sig(b0 + <beta, x>), Var <beta, x> = gamma^2 (`signal`). The fit minimises
           (1/n) sum_i log-loss(y_i, b + <a, x_i>) + (ridge/2) |a|^2; the intercept b is never penalised.
 Limit.    n, p -> infinity with p/n -> kappa (`ratio`).
-Result.   A sample's score without its own influence is w = b + c1 G + c2 Z, where the label sees b0 + gamma G. With the proximal map p(w) of
-          scale V, its force F = y - sig(p) and its stiffness h/(1 + V h), h = sig'(p), put v = E[h/(1 + V h)], m = E[F G] + c1 v. Then
+Result.   A sample's score without its own influence is w = b + c1 G + c2 Z, where the label sees b0 + gamma G. With the proximal map
+          p(w) of scale V, its force F = y - sig(p) and its stiffness h/(1 + V h), h = sig'(p), put v = E[h/(1 + V h)], m = E[F G]
+          + c1 v. Then
 
               E F = 0,  c1 = (m/v) W1,  c1^2 + c2^2 = (m/v)^2 W2 + (E F^2/v^2) kappa E2,  V = kappa E1/v                 (1)
 
@@ -29,6 +30,7 @@ from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.classification.gaussian_score import Score, TrueScore
 from limitlab.laws.classification.logistic_existence import Existence, existence
 from limitlab.laws.classification.populations import Groups
+from limitlab.models.data import gaussian_lattice
 from limitlab.models.logistic import LogisticFit, fit_logistic
 from limitlab.models.losses import loss
 from limitlab.numerics.apportion import apportion
@@ -142,13 +144,12 @@ def solve_logistic(truth: TrueScore, population: Groups, ridge: float, fit_inter
     equations = _Equations(truth, population, ridge, fit_intercept)
     unknowns, worst = equations.solved(equations.start())
     if worst > RESIDUAL:  # follow the solution from a small p/n
-        load, unknowns = 0.05 * population.load, None
-        while True:
-            stage = _Equations(truth, _loaded(population, load), ridge, fit_intercept)
-            unknowns, worst = stage.solved(stage.start() if unknowns is None else unknowns)
-            if load == population.load:
-                break
+        load = 0.05 * population.load
+        unknowns = _Equations(truth, _loaded(population, load), ridge, fit_intercept).start()
+        while load < population.load:
+            unknowns, _ = _Equations(truth, _loaded(population, load), ridge, fit_intercept).solved(unknowns)
             load = min(load * CONTINUATION, population.load)
+        unknowns, worst = equations.solved(unknowns)
     if worst > RESIDUAL:
         raise ConvergenceError(f"the equations did not converge at p/n = {population.load:.4g}", None, worst)
     b, c1, c2, scale = equations.read(unknowns)
@@ -396,11 +397,9 @@ def intercept_of(prevalence: float, signal: float) -> float:
 
 def on_new_inputs(rng: np.random.Generator, truth: TrueScore, fit: LogisticFit, c1: float, c2: float) -> dict[str, float]:
     """Test observables over new inputs: a randomly shifted lattice of true and fitted scores, labels averaged."""
-    from scipy.special import expit, ndtri
+    from scipy.special import expit
 
-    golden = 1.32471795724474602596  # powers of its inverse give evenly spread points in the plane
-    steps = np.arange(1, TEST_INPUTS + 1)[:, None] * np.array([1 / golden, 1 / golden**2])
-    G, Z = ndtri(np.clip((rng.random(2) + steps) % 1.0, 1e-12, 1 - 1e-12)).T
+    G, Z = gaussian_lattice(rng, TEST_INPUTS)
     risk, score = expit(truth.intercept + truth.signal * G), fit.intercept + c1 * G + c2 * Z
     said = expit(score)
     again = fit_logistic(score[:, None], risk)

@@ -1,9 +1,10 @@
 """A ridge regression trained on another one's answers: when does the student beat its teacher?
 
-Setting.  The linear model of `Ridge`. inputs "fresh": the teacher is fitted on n_t real labels (`teacher_ratio`, `teacher_ridge`), perhaps seeing
-          only some groups of features (`teacher_groups`); the student on n fresh inputs that the teacher labelled (noise `student_noise`).
-          inputs "same": teacher and student see the same n inputs, and the student's labels are (1 - mix) y + mix X b_teacher.
-Limit.    All sizes -> infinity at fixed ratios.
+Setting.  The linear model of `Ridge`. inputs "fresh": the teacher is fitted on n_t real labels (`teacher_ratio`, `teacher_ridge`), perhaps
+          seeing only some groups of features (`teacher_groups`); the student on n fresh inputs that the teacher labelled (noise
+          `student_noise`).
+          inputs "same": teacher and student see the same n inputs, and the student's labels are (1 -
+          mix) y + mix X b_teacher. Limit.    All sizes -> infinity at fixed ratios.
 Result.   Fresh: equation (1) of `relabelled` twice. Same: the student is a filter whose unfitted share of a direction x is
 
               1 - f(x) = (1 - mix) g_a(x) + mix (a g_a(x) - b g_b(x))/(a - b),   g_a(x) = a/(x + a),                       (3)
@@ -136,6 +137,7 @@ class Distillation(LinearModel):
     (0.971905201, 0.715084759)
     """
 
+    former_names = {}
     status = "derived"
     regime = "n, p -> infinity with fixed features per sample of teacher and student"
     references = ("ildiz2025high", "mobahi2020self", "pareek2024understanding", "hastie2022surprises")
@@ -168,7 +170,7 @@ class Distillation(LinearModel):
     student_noise: float = parameter(
         0.0, "standard deviation of the noise on the teacher's labels", note="0: soft labels", symbol=r"\tau_s", least=0
     )
-    inputs: Inputs = parameter("fresh", "the student's inputs", note="fresh, or the teacher's own (same)")
+    inputs: Inputs = parameter("fresh", "inputs", note="of the student: fresh, or the teacher's own (same)")
     mix: float = parameter(
         1.0,
         "share of the teacher's labels among the student's",

@@ -1,13 +1,13 @@
 """Generations of ridge regressions, each trained on labels that its predecessor wrote.
 
-Setting.  The linear model of `Ridge`. Generation 1 sees n real labels. Generation g sees n fresh inputs: a share (`real_share`) has real labels
-          (noise tau), the rest the predictions of generation g - 1 plus noise tau_s (`synthetic_noise`). With data "accumulate" it sees the data of
-          all earlier generations too (no real labels after the first generation).
+Setting.  The linear model of `Ridge`. Generation 1 sees n real labels. Generation g sees n fresh inputs: a share (`real_share`) has real
+          labels (noise tau), the rest the predictions of generation g - 1 plus noise tau_s (`synthetic_noise`). With data "accumulate" it
+          sees the data of all earlier generations too (no real labels after the first generation).
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`), at a fixed number of generations.
-Result.   Equation (1) of `relabelled`, once per generation: it is linear in the state (C, P), so that growth factor and limit follow from one
-          matrix. Accumulated data without a penalty, p < n:
+Result.   Equation (1) of `relabelled`, once per generation: it is linear in the state (C, P), so that growth factor and limit follow
+          from one matrix. Accumulated data without a penalty, p < n:
 
-              excess = tau^2 sum_{i <= g} gamma/(i (i - gamma)),   exactly tau^2 sum_{i <= g} p/(i (i n - p - 1)) for Gaussian inputs.      (2)
+              excess = tau^2 sum_{i <= g} gamma/(i (i - gamma)), exactly tau^2 sum_{i <= g} p/(i (i n - p - 1)) for Gaussian inputs.  (2)
 
           docs/theory/learning_from_models.md, sections 1 and 2.
 Status.   No or only real labels: theorem by induction (Hastie et al. 2022, Dohmatob et al. 2024); mixtures: derived.
@@ -66,6 +66,7 @@ class ModelCollapse(LinearModel):
     (1.33, inf, 0.666666667)
     """
 
+    former_names = {}
     status = "derived"
     regime = "n, p -> infinity with p/n fixed, a fixed number of generations, every generation with fresh inputs"
     references = ("dohmatob2024model", "dohmatob2025strong", "gerstgrasser2024model", "hastie2022surprises")
@@ -196,7 +197,7 @@ class ModelCollapse(LinearModel):
         if self.growth_factor() >= 1 - 1e-12:
             return math.inf
         matrix, constant = self._affine()
-        state = np.linalg.solve(np.eye(len(constant)) - matrix, constant)
+        state = np.asarray(np.linalg.solve(np.eye(len(constant)) - matrix, constant), dtype=np.float64)
         groups = len(self.eigenvalues)
         return State(state[:groups], state[groups:]).excess(np.asarray(self.eigenvalues), np.asarray(self.signal_energy))
 

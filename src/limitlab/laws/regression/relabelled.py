@@ -1,9 +1,12 @@
 """Ridge regression on labels of which some come from an earlier model: one step of a chain of models.
 
-Setting.  The linear model of `Ridge`, with groups of directions (eigenvalue s_k, load m_k, energy B_k). A share pi of the labels is real (noise
-          tau), the rest are the predictions of a vector b that is known through P_k = |b|_k^2 and C_k = <b, beta>_k, plus noise tau_s.
-Result.   With kappa, df2 of the ridge, a_k = s_k/(s_k + kappa), nu_k = m_k s_k/(s_k + kappa)^2 and the mixture pi beta + (1 - pi) b of squared
-          norms N_k = pi^2 B + 2 pi (1 - pi) C + (1 - pi)^2 P (docs/theory/learning_from_models.md, section 1),
+Setting.  The linear model of `Ridge`, with groups of directions (eigenvalue s_k, load m_k, energy B_k). A share pi of the labels is real
+          (noise tau), the rest are the predictions of a vector b that is known through P_k = |b|_k^2 and C_k = <b, beta>_k, plus
+          noise tau_s.
+Result.   With kappa, df2 of the ridge, a_k = s_k/(s_k + kappa), nu_k = m_k s_k/(s_k + kappa)^2 and the
+          mixture pi beta + (1 - pi) b of
+          squared norms N_k = pi^2 B + 2 pi (1 - pi) C + (1 - pi)^2 P
+          (docs/theory/learning_from_models.md, section 1),
 
               r1 = tau^2 + sum s [B - 2 a (pi B + (1 - pi) C) + a^2 N],   r2 = tau_s^2 + sum s [P - 2 a (pi C + (1 - pi) P) + a^2 N],
               q = [pi r1 + (1 - pi) r2]/(1 - df2),   C <- a (pi B + (1 - pi) C),   P <- a^2 N + nu q.                       (1)

@@ -1,0 +1,475 @@
+"""The least error that any method can reach for a generalised linear model, and what message passing reaches.
+
+Setting.  x ~ N(0, I_p), coefficients beta = x0/sqrt(p) with independent entries of x0 from a prior of variance 1; n labels that depend on
+          z = <beta, x> through a channel. The learner knows prior and channel.
+Limit.    n, p -> infinity with p/n fixed (`ratio`); alpha = n/p.
+Result.   The squared overlap q of the posterior mean with the truth solves, with V = 1 - q, omega = sqrt(q) v, v standard Gaussian,
+
+              q_hat = alpha I(q),   I = E (d log Z(y | omega, V)/d omega)^2,   q = Q(q_hat)                               (1)
+
+          (docs/theory/bayes_optimal.md has I and Q for every channel and prior). Of several solutions the Bayes one has the largest free
+          entropy, F'(q) = (alpha I(q) - Q^-1(q))/2; message passing without a hint ends at the smallest stable one.
+Status.   Bayes error: theorem (Barbier et al. 2019); message passing: theorem (Javanmard and Montanari 2013).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.models.channels import CLASSES, Channel, ChannelName, Prior, PriorName
+from limitlab.models.data import gaussian_lattice
+from limitlab.models.message_passing import message_passing
+from limitlab.numerics.flow_rules import even_gaussian_rule
+from limitlab.numerics.panel_rules import graded_rule, panel_rule
+
+__all__ = ["BayesOptimal"]
+
+Array = NDArray[np.float64]
+
+SMALLEST, CLOSEST = 1e-6, 1e-7  # overlaps and gaps to 1 between which fixed points are looked for
+SCAN = 1 / (1 + np.exp(-np.linspace(math.log(SMALLEST), -math.log(CLOSEST), 120)))
+LAST = 1e-12  # gap to 0 and 1 at which areas end
+FLAT = 9.0  # beyond this u the information of abs is 1 up to e^-40
+TEST_INPUTS = 4096
+
+
+# -- I(q): what a label says about the score ------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _abs_table() -> np.polynomial.Chebyshev:
+    """H(u) = E (t tanh(t u) - u)^2, t = u + w, for |u| <= FLAT: even and smooth."""
+    w, weight = even_gaussian_rule(0.02, 9.0)
+
+    def values(u: Array) -> Array:
+        t = u[:, None] + w
+        return np.asarray((t * np.tanh(t * u[:, None]) - u[:, None]) ** 2 @ weight)
+
+    return np.polynomial.Chebyshev.interpolate(values, 600, domain=[-FLAT, FLAT])
+
+
+def _shape(channel: Channel, u: Array) -> Array:
+    """H(u) of the channels for which I = E H(v sqrt(q/V'))/V' (docs/theory/bayes_optimal.md, eq. 2)."""
+    from scipy.special import log_ndtr, ndtr
+
+    density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi)
+    if channel.name == "abs":
+        return np.where(np.abs(u) < FLAT, _abs_table()(np.clip(u, -FLAT, FLAT)), 1.0)
+    if channel.name == "relu":
+        return np.asarray(ndtr(u) - u * density + np.exp(-(u**2) - log_ndtr(-u)) / (2 * np.pi))
+    if channel.name == "flip":
+        b = channel.strength
+        right = b + (1 - 2 * b) * ndtr(u)
+        return np.asarray(((1 - 2 * b) * density) ** 2 / (right * (1 - right)))
+    return np.asarray(np.exp(-(u**2) - log_ndtr(u) - log_ndtr(-u)) / (2 * np.pi))
+
+
+def information(channel: Channel, q: float, order: int = 24) -> float:
+    """I(q) of (1).
+
+    >>> information(Channel("gaussian", noise=0.5), 0.75)
+    2.0
+    """
+    V = 1 - q
+    if channel.name == "gaussian":
+        return 1 / (V + channel.noise**2)
+    if channel.name == "logit":
+        return _logit_information(channel.strength, q, order)
+    if channel.noise > 0 and channel.name in ("abs", "relu"):
+        return _noisy_information(channel, q, order)
+    width = V + 1 / channel.strength**2 if channel.name == "probit" else V
+    scale = math.sqrt(width / q)
+    v, weight = graded_rule([(0.0, scale)], order)
+    return float(weight @ _shape(channel, v / scale)) / width
+
+
+def _logit_information(strength: float, q: float, order: int) -> float:
+    """E Z'^2/(Z (1 - Z)) with Z = E sig(b omega + b sqrt(V) w)."""
+    v, weight = graded_rule([(0.0, 1 / strength)], order)
+    risk, slope = _logit(strength, q, v)
+    other = _logit(strength, q, -v)[0]  # 1 - Z, without cancellation
+    return float(weight @ (slope**2 / (risk * other)))
+
+
+def _logit(strength: float, q: float, v: Array) -> tuple[Array, Array]:
+    """Z and dZ/d omega at omega = sqrt(q) v."""
+    from scipy.special import expit
+
+    spread = strength * math.sqrt(1 - q)
+    w, weight = even_gaussian_rule(min(0.5, 0.5 / max(spread, 1e-9)), 9.0)
+    risk = expit(strength * math.sqrt(q) * v[:, None] + spread * w)
+    return np.asarray(risk @ weight), np.asarray(strength * (risk * (1 - risk)) @ weight)
+
+
+def _noisy_information(channel: Channel, q: float, order: int) -> float:
+    """The double integral over y (an even rule) and v."""
+    V, tau = 1 - q, channel.noise
+    size = math.sqrt(V + tau**2)
+    layers = [(0.0, math.sqrt(V / q)), (0.0, tau)]
+    v, weight = graded_rule(layers, order)
+    kept = (np.abs(v) < 8.5) & ((v > 0) | (channel.name == "relu"))
+    v, weight = v[kept], weight[kept] * (1 if channel.name == "relu" else 2)
+    step = min(tau, size / 2) / (6 if order <= 24 else 8)
+    low = -9 * size if channel.name == "abs" else -10 * tau
+    y = np.arange(low, 8.5 * math.sqrt(q) + 10 * size, step)
+    total = 0.0
+    for part in np.array_split(np.arange(v.size), max(1, v.size * y.size // 2_000_000)):
+        value, slope = channel.evidence(y, math.sqrt(q) * v[part, None], V)
+        ratio = np.divide(slope**2, value, out=np.zeros_like(value), where=value > 1e-200)
+        total += float(weight[part] @ ratio.sum(axis=1)) * step
+    return total
+
+
+# -- Q(r): what a noisy look at an entry says about it ---------------------------------------------------------------------
+
+
+def recovered(prior: Prior, precision: float) -> float:
+    """Q(r): squared overlap when every entry is seen with noise of variance 1/r.
+
+    >>> recovered(Prior("gaussian"), 3.0)
+    0.75
+    """
+    r = precision
+    if prior.name == "gaussian" or (prior.name == "sparse" and prior.density == 1):
+        return r / (1 + r)
+    if r == 0:
+        return 0.0
+    if prior.name == "rademacher":
+        v, weight = graded_rule([(-math.sqrt(r), 1 / math.sqrt(r))], 24)
+        return float(weight @ np.tanh(r + math.sqrt(r) * v))
+    return _sparse_recovered(prior.density, r)
+
+
+def _sparse_recovered(e: float, r: float) -> float:
+    """E <x>^2 over the mixture of a seen zero and a seen Gaussian entry."""
+    from scipy.special import expit
+
+    a = 1 + r / e
+    turn = math.sqrt(max(2 * (math.log((1 - e) / e) + math.log(a) / 2) / (1 - 1 / a), 0.0))
+    total = 0.0
+    for share, scale in ((1 - e, 1.0), (e, math.sqrt(a))):
+        places = [(sign * turn / scale, 0.3 / scale) for sign in (-1, 1)]
+        v, weight = graded_rule([*places, (0.0, 0.3)], 24)
+        R = scale * v
+        mean = math.sqrt(r) * R / (e * a) * expit(-(math.log((1 - e) / e) + math.log(a) / 2 - R**2 * (1 - 1 / a) / 2))
+        total += share * float(weight @ mean**2)
+    return total
+
+
+def precision_of(prior: Prior, q: float) -> float:
+    """The inverse of Q."""
+    if prior.name == "gaussian" or (prior.name == "sparse" and prior.density == 1):
+        return q / (1 - q)
+    from scipy.optimize import brentq
+
+    high = 1.0
+    while recovered(prior, high) < q and high < 1e12:
+        high *= 2
+    return float(brentq(lambda r: recovered(prior, r) - q, 0.0, high, xtol=1e-14, rtol=1e-13))
+
+
+# -- errors at an overlap --------------------------------------------------------------------------------------------------
+
+
+def errors(channel: Channel, q: float) -> dict[str, float]:
+    """Least error at overlap q: the probability of a wrong label, or squared errors with and without the label noise."""
+    from scipy.special import ndtr
+
+    if channel.name in ("sign", "flip"):
+        wrong = channel.strength if channel.name == "flip" else 0.0
+        return {"classification_error": wrong + (1 - 2 * wrong) * math.acos(math.sqrt(q)) / math.pi}
+    if channel.name in CLASSES:
+        v, weight = panel_rule((0.0,), width=0.25, reach=12.0)
+        if channel.name == "probit":
+            u = v * math.sqrt(q / (1 - q + 1 / channel.strength**2))
+            return {"classification_error": float(weight @ ndtr(-np.abs(u)))}
+        risk = _logit(channel.strength, q, v)[0]
+        return {"classification_error": float(weight @ np.minimum(risk, 1 - risk))}
+    variance = {"gaussian": 1.0, "abs": 1.0, "relu": 0.5}[channel.name]
+    v, weight = graded_rule([(0.0, math.sqrt(max(1 - q, 1e-14) / max(q, 1e-14)))], 24)
+    excess = variance - float(weight @ channel.expected(math.sqrt(q) * v, 1 - q) ** 2)
+    excess = max(excess, 0.0) if q < 1 else 0.0
+    return {"test_error": excess + channel.noise**2, "excess_risk": excess}
+
+
+# -- the law ---------------------------------------------------------------------------------------------------------------
+
+
+class FixedPoint(NamedTuple):
+    """A solution of (1): its overlap, and whether message passing that is near it stays."""
+
+    overlap: float
+    stable: bool
+
+
+def _told(name: str, of: str) -> Any:
+    return observable(f"{of}, message passing", name + r"_{\mathrm{MP}}")
+
+
+class BayesOptimal(Law):
+    """How far is my method from the best that any method could do with these data?
+
+    Examples
+    --------
+    >>> law = BayesOptimal(ratio=0.5, channel="sign")
+    >>> result = law.theory()
+    >>> round(float(result.overlap), 9), round(float(result.classification_error), 9), result.phase
+    (0.728298174, 0.174534186, 'easy')
+    """
+
+    status = "theorem"
+    regime = "n, p -> infinity with p/n fixed"
+    assumptions = (
+        "standard Gaussian inputs, independent coefficients of a known prior, a known channel",
+        "a coefficient vector of norm 1 (divide the noise, or multiply the link's strength, by another norm)",
+        "that no fast method beats message passing is a conjecture, false for |z| without noise",
+    )
+    references = ("barbier2019optimal", "rangan2011generalized", "javanmard2013state")
+    observables = {
+        "overlap_gamp": _told("q", "squared overlap with the truth"),
+        "precision_gamp": _told(r"\hat q", "precision with which a coefficient is seen"),
+        "estimation_error_gamp": _told("1-q", "mean squared error of the coefficients"),
+        "classification_error_gamp": _told(r"P_{\mathrm{err}}", "probability of a wrong label"),
+        "test_error_gamp": _told(r"E_{\mathrm{test}}", "mean squared error on a new noisy label"),
+        "excess_risk_gamp": _told("R", "mean squared error on a new noiseless label"),
+    }
+    extras = {
+        "overlap": observable("overlap", "q"),
+        "precision": observable("precision with which a coefficient is seen", r"\hat q"),
+        "estimation_error": observable("mean squared error of the coefficients", "1-q"),
+        "classification_error": observable("probability of a wrong label", r"P_{\mathrm{err}}"),
+        "test_error": observable("mean squared error on a new noisy label", r"E_{\mathrm{test}}"),
+        "excess_risk": observable("mean squared error on a new noiseless label", "R"),
+    }
+    size_meaning = "number of coefficients p"
+    default_sizes = (150, 300, 600)
+    default_seeds = 40
+
+    ratio: float = parameter(0.5, "features per sample", symbol="p/n", above=0, scale="log", count="size / value")
+    channel: ChannelName = parameter("sign", "how the label depends on the score", note="see docs/theory/bayes_optimal.md")
+    link_strength: float = parameter(
+        1.0,
+        "strength of the link",
+        note="slope of probit and logit; probability of a wrong label for flip",
+        symbol="b",
+        least=0,
+    )
+    noise: float = parameter(
+        0.0, "standard deviation of the label noise", note="gaussian, abs and relu", symbol=r"\tau", least=0
+    )
+    prior: PriorName = parameter("gaussian", "prior of the coefficients", note="gaussian, rademacher or sparse")
+    density: float = parameter(
+        1.0, "density", note="share of coefficients that are not 0 (sparse)", symbol="e", above=0, most=1
+    )
+
+    @classmethod
+    def check_points(cls) -> list[Self]:
+        """Two classes with a blurred link, and numbers with a sparse prior."""
+        return [
+            cls(ratio=0.6, channel="probit", link_strength=2.0),
+            cls(ratio=0.8, channel="flip", link_strength=0.1, prior="rademacher"),
+            cls(ratio=1.2, channel="gaussian", noise=0.4, prior="sparse", density=0.3),
+        ]
+
+    @model_validator(mode="after")
+    def _channel_has_its_numbers(self) -> Self:
+        if self.channel == "flip" and self.link_strength > 0.5:
+            raise ValueError(
+                f"link_strength = {self.link_strength:g} is not allowed with channel = 'flip': must be at most 0.5"
+            )
+        if self.channel in ("probit", "logit") and self.link_strength == 0:
+            raise ValueError(f"link_strength = 0 is not allowed with channel = {self.channel!r}: must be above 0")
+        if self.channel == "gaussian" and self.noise == 0:
+            raise ValueError("noise = 0 is not allowed with channel = 'gaussian': must be above 0")
+        return self
+
+    # -- the limit --------------------------------------------------------------------------------------------------------
+
+    def _parts(self) -> tuple[Channel, Prior]:
+        noise = 0.0 if self.channel in CLASSES else self.noise
+        return Channel(self.channel, self.link_strength, noise), Prior(self.prior, self.density)
+
+    @property
+    def noiseless(self) -> bool:
+        """Whether a label can pin the score down, so that overlap 1 is a fixed point."""
+        return self.channel == "sign" or (self.channel in ("abs", "relu") and self.noise == 0)
+
+    def step(self, q: float, order: int = 24) -> float:
+        """One step of (1)."""
+        channel, prior = self._parts()
+        return recovered(prior, information(channel, q, order) / self.ratio)
+
+    def fixed_points(self) -> list[FixedPoint]:
+        """All solutions of (1) with their stability, increasing; 0 and 1 where they are solutions."""
+        from scipy.optimize import brentq
+
+        def move(q: float) -> float:
+            return self.step(q) - q
+
+        moves = np.array([move(q) for q in SCAN])
+        found = [FixedPoint(0.0, bool(moves[0] < 0))] if self.channel == "abs" else []
+        for i in np.flatnonzero(np.sign(moves[:-1]) != np.sign(moves[1:])):
+            root = float(brentq(move, SCAN[i], SCAN[i + 1], xtol=1e-15, rtol=1e-14))
+            found.append(FixedPoint(root, bool(moves[i] > 0)))
+        if moves[-1] > 0 or (self.noiseless and self.prior == "rademacher"):
+            found.append(FixedPoint(1.0, bool(moves[-1] > 0)))
+        return found
+
+    def free_entropy_gain(self, low: float, high: float) -> float:
+        """F(high) - F(low) as the area under (alpha I - r)/2, up to 1 - 1e-12 where high is 1."""
+        channel, prior = self._parts()
+        ends = [-math.log(1 - min(q, 1 - LAST)) for q in (low, high)]  # in -log(1 - q)
+        x, w = np.polynomial.legendre.leggauss(16)
+        edges = np.linspace(ends[0], ends[1], 17)
+        total = 0.0
+        for a, b in pairwise(edges):
+            for point, weight in zip(a + (b - a) * (x + 1) / 2, w * (b - a) / 2, strict=True):
+                gap = math.exp(-point)
+                q = min(max(1 - gap, LAST), 1 - LAST)
+                total += weight * gap * (information(channel, q) / self.ratio - precision_of(prior, q)) / 2
+        if high > 1 - LAST:  # what is left of alpha I, which grows like 1/sqrt(1 - q) for sign labels
+            total += LAST * information(channel, 1 - LAST) / self.ratio
+        return float(total)
+
+    def free_entropy(self, q: float) -> float:
+        """F(q) - F(0); for +-1 coefficients and sign labels it is (alpha - 1) log 2 at q = 1.
+
+        >>> law = BayesOptimal(ratio=0.8, channel="sign", prior="rademacher")
+        >>> round(law.free_entropy(1.0) / (0.25 * math.log(2)), 5)
+        1.0
+        """
+        if not 0 <= q <= 1:
+            raise ValueError(f"q = {q!r} is not allowed: must be at least 0, at most 1")
+        return self.free_entropy_gain(0.0, q)
+
+    def thresholds(self) -> dict[str, float]:
+        """Samples per coefficient n/p at which the solutions change; only those that exist are named.
+
+        weak_recovery_samples
+            From here on message passing learns something (0 unless the labels are blind to the sign).
+        information_samples
+            From here on the Bayes estimate takes the upper solution (perfect recovery without noise).
+        algorithmic_samples
+            From here on message passing does.
+
+        Examples
+        --------
+        >>> found = BayesOptimal(channel="abs").thresholds()
+        >>> [round(value, 6) for value in found.values()]
+        [0.5, 1.0, 1.128471]
+        """
+        from scipy.optimize import brentq, minimize_scalar
+
+        def samples(q: float) -> float:  # alpha(q) = r(q)/I(q): every fixed point of every n/p at once
+            channel, prior = self._parts()
+            return precision_of(prior, q) / information(channel, q)
+
+        found = {"weak_recovery_samples": 2 * samples(1e-5) - samples(2e-5) if self.channel == "abs" else 0.0}
+        perfect = math.nan
+        if (
+            self.noiseless and self.channel != "sign" and self.prior == "gaussian"
+        ):  # a limit in which the gap falls like sqrt(V)
+            perfect = 2 * samples(1 - 1e-7) - samples(1 - 4e-7)
+        curve = np.array([samples(q) for q in SCAN])
+        rising = np.diff(curve) > 0
+        tops = np.flatnonzero(rising[:-1] & ~rising[1:]) + 1
+        if not tops.size:
+            return found | (
+                {} if math.isnan(perfect) else dict.fromkeys(("information_samples", "algorithmic_samples"), perfect)
+            )
+        top = int(tops[0])
+        peak = minimize_scalar(
+            lambda q: -samples(q), bounds=(SCAN[top - 1], SCAN[top + 1]), method="bounded", options={"xatol": 1e-9}
+        )
+        highest = -float(peak.fun)
+        if not math.isnan(perfect):
+            return found | {"information_samples": perfect, "algorithmic_samples": highest}
+
+        def advantage(alpha: float) -> float:
+            law = self.replace(ratio=1 / alpha)
+            stable = [point.overlap for point in law.fixed_points() if point.stable]
+            if self.noiseless and stable[-1] < 1:
+                stable.append(1.0)
+            return law.free_entropy_gain(stable[0], stable[-1])
+
+        lowest = max(float(curve[top:].min()), 0.5 * highest)
+        inside = highest - lowest
+        equal = brentq(advantage, lowest + 0.02 * inside, highest - 0.02 * inside, xtol=1e-10)
+        return found | {"information_samples": float(equal), "algorithmic_samples": highest}
+
+    def overlaps(self) -> tuple[float, float]:
+        """Overlap of the Bayes estimate and of message passing."""
+        return _overlaps(self)
+
+    def observed(self) -> tuple[str, ...]:
+        """Errors of labels of two classes, or of numbers."""
+        last = ("classification_error_gamp",) if self.channel in CLASSES else ("test_error_gamp", "excess_risk_gamp")
+        return ("overlap_gamp", "precision_gamp", "estimation_error_gamp", *last)
+
+    def predicted(self) -> Values:
+        """Bayes and message passing."""
+        channel, prior = self._parts()
+        values: dict[str, Any] = {}
+        bayes, gamp = self.overlaps()
+        for suffix, q in (("", bayes), ("_gamp", gamp)):
+            precision = math.inf if q == 1 else precision_of(prior, q)
+            known = dict(overlap=q, precision=precision, estimation_error=1 - q, **errors(channel, q))
+            values |= {name + suffix: value for name, value in known.items()}
+        q = values["overlap_gamp"]
+        moved = abs(self.step(q, 32) - q) if 0 < q < 1 else 0.0
+        slope = abs(self.step(q + 1e-5 * (1 - q)) - self.step(q)) / (1e-5 * (1 - q)) if 0 < q < 1 else 0.0
+        share = max(1e-11, 10 * moved / max(1 - slope, 1e-3))
+        accuracy = {name: share * max(1.0, abs(value)) for name, value in values.items() if math.isfinite(value)}
+        return {**values, "accuracy": accuracy}
+
+    def remarks(self) -> dict[str, Any]:
+        """The phase: "easy", "hard" (more is possible than message passing reaches) or "impossible"."""
+        bayes, gamp = self.overlaps()
+        return {"phase": "impossible" if bayes == 0 else "hard" if bayes > gamp + 1e-9 else "easy"}
+
+    # -- the experiment ---------------------------------------------------------------------------------------------------
+
+    def measured(self, draw: Draw) -> Values:
+        """Message passing on one data set; new inputs are seen through their true and estimated scores."""
+        channel, prior = self._parts()
+        p, n, rng = draw.size, draw.count("ratio"), draw.rng
+        truth = prior.draw(rng, p)
+        A = rng.standard_normal((n, p)) / math.sqrt(p)
+        y = channel.draw(rng, A @ truth)
+        found = message_passing(A, y, channel, prior, rng)
+        size, length, inner = float(truth @ truth) / p, float(found.mean @ found.mean) / p, float(found.mean @ truth) / p
+        inner = abs(inner) if self.channel == "abs" else inner
+        G, W = gaussian_lattice(rng, TEST_INPUTS)
+        z = math.sqrt(size) * G
+        guess = inner / math.sqrt(size) * G + math.sqrt(max(length - inner**2 / size, 0.0)) * W
+        values: dict[str, float] = dict(
+            overlap_gamp=inner, precision_gamp=1 / found.seen_noise, estimation_error_gamp=size - 2 * inner + length
+        )
+        if self.channel in CLASSES:
+            case = channel.probability(z)
+            values["classification_error_gamp"] = float(np.mean(np.where(guess > 0, 1 - case, case)))
+        else:
+            excess = float(np.mean((channel.clean(z) - channel.expected(guess, found.variance)) ** 2))
+            values |= dict(excess_risk_gamp=excess, test_error_gamp=excess + channel.noise**2)
+        return values
+
+
+@lru_cache(maxsize=256)
+def _overlaps(law: BayesOptimal) -> tuple[float, float]:
+    """The stable solution of largest free entropy, and the smallest stable one."""
+    points = law.fixed_points()
+    stable = [point.overlap for point in points if point.stable]
+    known = [*stable, 1.0] if law.noiseless and law.prior == "rademacher" and stable[-1] < 1 else stable
+    best = stable[0]
+    for other in known[1:]:
+        if law.free_entropy_gain(best, other) > 0:
+            best = other
+    return best, stable[0]
