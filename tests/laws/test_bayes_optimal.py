@@ -137,6 +137,16 @@ def test_bad_input(given, complaint):
         BayesOptimal(**given)
 
 
+def test_far_ends():
+    """Labels without information, hardly any samples, very many samples."""
+    assert BayesOptimal(channel="flip", link_strength=0.5).theory().phase == "impossible"
+    few = BayesOptimal(ratio=1e8, channel="sign").theory()
+    assert float(few.overlap) == pytest.approx(2 / math.pi * 1e-8, rel=1e-3)
+    many = BayesOptimal(ratio=1e-9, channel="gaussian", noise=0.5).theory()
+    assert float(many.estimation_error) == pytest.approx(0.25e-9, rel=1e-5)
+    assert 0 < float(BayesOptimal(ratio=1e-4, channel="sign").theory().classification_error) < 1e-3
+
+
 def test_bad_overlap():
     with pytest.raises(ValueError, match="q = 2"):
         BayesOptimal().free_entropy(2)

@@ -36,6 +36,7 @@ Array = NDArray[np.float64]
 
 SMALLEST, CLOSEST = 1e-6, 1e-7  # overlaps and gaps to 1 between which fixed points are looked for
 SCAN = 1 / (1 + np.exp(-np.linspace(math.log(SMALLEST), -math.log(CLOSEST), 120)))
+BEYOND = 60  # steps towards a solution outside it
 LAST = 1e-12  # gap to 0 and 1 at which areas end
 FLAT = 9.0  # beyond this u the information of abs is 1 up to e^-40
 TEST_INPUTS = 4096
@@ -315,13 +316,25 @@ class BayesOptimal(Law):
             return self.step(q) - q
 
         moves = np.array([move(q) for q in SCAN])
-        found = [FixedPoint(0.0, bool(moves[0] < 0))] if self.channel == "abs" else []
+        blind = self.channel == "abs" or (self.channel == "flip" and self.link_strength == 0.5)
+        found = [FixedPoint(0.0, bool(moves[0] < 0))] if blind else []
+        if moves[0] < 0 and not blind:  # a solution below the scan, where the map is nearly constant
+            found.append(FixedPoint(self._settled(float(SCAN[0])), True))
         for i in np.flatnonzero(np.sign(moves[:-1]) != np.sign(moves[1:])):
             root = float(brentq(move, SCAN[i], SCAN[i + 1], xtol=1e-15, rtol=1e-14))
             found.append(FixedPoint(root, bool(moves[i] > 0)))
-        if moves[-1] > 0 or (self.noiseless and self.prior == "rademacher"):
-            found.append(FixedPoint(1.0, bool(moves[-1] > 0)))
+        if self.noiseless and (self.channel != "sign" or self.prior == "rademacher"):  # perfect recovery is possible
+            if moves[-1] > 0 or self.prior == "rademacher":
+                found.append(FixedPoint(1.0, bool(moves[-1] > 0)))
+        elif moves[-1] > 0:
+            found.append(FixedPoint(self._settled(float(SCAN[-1])), True))
         return found
+
+    def _settled(self, q: float) -> float:
+        """Where the steps (1) lead from a point beyond the scan."""
+        for _ in range(BEYOND):
+            q = self.step(q)
+        return q
 
     def free_entropy_gain(self, low: float, high: float) -> float:
         """F(high) - F(low) as the area under (alpha I - r)/2, up to 1 - 1e-12 where high is 1."""
