@@ -111,3 +111,40 @@ def test_command():
 def test_bad_input(given, complaint):
     with pytest.raises(ValueError, match=complaint):
         sample_size(**{**dict(predictors=10, auc=0.8, prevalence=0.3), **given})
+
+
+def real_slopes(scores, draws=600, predictors=15, samples=150):
+    """Calibration slopes on a clinical table with labels drawn from a logistic model; and the spread of its leverages."""
+    from scipy.special import expit, ndtri
+    from scipy.stats import rankdata
+    from sklearn.datasets import load_breast_cancer
+
+    from limitlab.models.logistic import fit_logistic
+
+    table = load_breast_cancer().data[:, :predictors]
+    if scores:
+        table = ndtri((rankdata(table, axis=0) - 0.5) / len(table))
+    left, _, _ = np.linalg.svd(table - table.mean(axis=0), full_matrices=False)
+    X, rng, slopes = left * np.sqrt(len(table)), np.random.default_rng(0), []
+    for _ in range(draws):
+        beta = rng.standard_normal(predictors)
+        risk = expit(-0.5 + 1.5 * X @ (beta / np.linalg.norm(beta)))
+        rows = rng.permutation(len(X))[:samples]
+        fit = fit_logistic(X[rows], (rng.random(samples) < risk[rows]).astype(float))
+        if fit.exists:
+            slopes.append(fit_logistic((fit.intercept + X @ fit.coefficients)[:, None], risk).coefficients[0])
+    leverage = (X**2).sum(axis=1)
+    return np.array(slopes), leverage.std() / leverage.mean()
+
+
+def test_skewed_predictors_need_more_and_normal_scores_help():
+    """On the breast cancer table the law is too favourable; leverages that differ less bring the slope back."""
+    from limitlab.laws import LogisticCalibration
+
+    law = float(LogisticCalibration(ratio=0.1, intercept=-0.5, signal=1.5).theory().calibration_slope)
+    raw, spread = real_slopes(scores=False)
+    scored, less = real_slopes(scores=True)
+    assert spread > 1 > less
+    error = np.hypot(raw.std(), scored.std()) / np.sqrt(raw.size)
+    assert raw.mean() < law - 0.03
+    assert scored.mean() > raw.mean() + 2 * error

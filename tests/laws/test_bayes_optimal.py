@@ -119,7 +119,19 @@ def test_free_entropy_of_perfect_recovery():
 def test_relu_has_no_hard_phase():
     found = BayesOptimal(channel="relu").thresholds()
     assert found["information_samples"] == found["algorithmic_samples"] == pytest.approx(2, abs=1e-6)
-    assert list(BayesOptimal(channel="sign").thresholds()) == ["weak_recovery_samples"]
+    for law in (BayesOptimal(channel="sign"), BayesOptimal(channel="flip", link_strength=0.1)):
+        assert list(law.thresholds()) == ["weak_recovery_samples"]
+
+
+def test_flipped_labels_pin_down_signs():
+    """With +-1 coefficients enough flipped labels give perfect recovery, first in principle and later by message passing."""
+    law = BayesOptimal(channel="flip", link_strength=0.1, prior="rademacher")
+    found = law.thresholds()
+    assert 1.2447 < found["information_samples"] < found["algorithmic_samples"]
+    middle = (found["information_samples"] + found["algorithmic_samples"]) / 2
+    for samples, phase in ((0.9 * found["information_samples"], "easy"), (middle, "hard")):
+        assert law.replace(ratio=1 / samples).theory().phase == phase
+    assert float(law.replace(ratio=0.9 / found["algorithmic_samples"]).theory().overlap_gamp) == 1
 
 
 @pytest.mark.parametrize(
@@ -135,6 +147,16 @@ def test_relu_has_no_hard_phase():
 def test_bad_input(given, complaint):
     with pytest.raises(ValueError, match=complaint):
         BayesOptimal(**given)
+
+
+def test_far_ends():
+    """Labels without information, hardly any samples, very many samples."""
+    assert BayesOptimal(channel="flip", link_strength=0.5).theory().phase == "impossible"
+    few = BayesOptimal(ratio=1e8, channel="sign").theory()
+    assert float(few.overlap) == pytest.approx(2 / math.pi * 1e-8, rel=1e-3)
+    many = BayesOptimal(ratio=1e-9, channel="gaussian", noise=0.5).theory()
+    assert float(many.estimation_error) == pytest.approx(0.25e-9, rel=1e-5)
+    assert 0 < float(BayesOptimal(ratio=1e-4, channel="sign").theory().classification_error) < 1e-3
 
 
 def test_bad_overlap():

@@ -36,6 +36,7 @@ Array = NDArray[np.float64]
 
 SMALLEST, CLOSEST = 1e-6, 1e-7  # overlaps and gaps to 1 between which fixed points are looked for
 SCAN = 1 / (1 + np.exp(-np.linspace(math.log(SMALLEST), -math.log(CLOSEST), 120)))
+BEYOND = 60  # steps towards a solution outside it
 LAST = 1e-12  # gap to 0 and 1 at which areas end
 FLAT = 9.0  # beyond this u the information of abs is 1 up to e^-40
 TEST_INPUTS = 4096
@@ -298,9 +299,10 @@ class BayesOptimal(Law):
         return Channel(self.channel, self.link_strength, noise), Prior(self.prior, self.density)
 
     @property
-    def noiseless(self) -> bool:
-        """Whether a label can pin the score down, so that overlap 1 is a fixed point."""
-        return self.channel == "sign" or (self.channel in ("abs", "relu") and self.noise == 0)
+    def sharp(self) -> bool:
+        """Whether the information I(q) grows without bound as q tends to 1: labels that jump at a score, or numbers without noise."""
+        flipped = self.channel == "flip" and self.link_strength < 0.5
+        return self.channel == "sign" or flipped or (self.channel in ("abs", "relu") and self.noise == 0)
 
     def step(self, q: float, order: int = 24) -> float:
         """One step of (1)."""
@@ -315,13 +317,25 @@ class BayesOptimal(Law):
             return self.step(q) - q
 
         moves = np.array([move(q) for q in SCAN])
-        found = [FixedPoint(0.0, bool(moves[0] < 0))] if self.channel == "abs" else []
+        blind = self.channel == "abs" or (self.channel == "flip" and self.link_strength == 0.5)
+        found = [FixedPoint(0.0, bool(moves[0] < 0))] if blind else []
+        if moves[0] < 0 and not blind:  # a solution below the scan, where the map is nearly constant
+            found.append(FixedPoint(self._settled(float(SCAN[0])), True))
         for i in np.flatnonzero(np.sign(moves[:-1]) != np.sign(moves[1:])):
             root = float(brentq(move, SCAN[i], SCAN[i + 1], xtol=1e-15, rtol=1e-14))
             found.append(FixedPoint(root, bool(moves[i] > 0)))
-        if moves[-1] > 0 or (self.noiseless and self.prior == "rademacher"):
-            found.append(FixedPoint(1.0, bool(moves[-1] > 0)))
+        if self.sharp and (self.channel in ("abs", "relu") or self.prior == "rademacher"):  # perfect recovery is possible
+            if moves[-1] > 0 or self.prior == "rademacher":
+                found.append(FixedPoint(1.0, bool(moves[-1] > 0)))
+        elif moves[-1] > 0:
+            found.append(FixedPoint(self._settled(float(SCAN[-1])), True))
         return found
+
+    def _settled(self, q: float) -> float:
+        """Where the steps (1) lead from a point beyond the scan."""
+        for _ in range(BEYOND):
+            q = self.step(q)
+        return q
 
     def free_entropy_gain(self, low: float, high: float) -> float:
         """F(high) - F(low) as the area under (alpha I - r)/2, up to 1 - 1e-12 where high is 1."""
@@ -375,7 +389,7 @@ class BayesOptimal(Law):
         found = {"weak_recovery_samples": 2 * samples(1e-5) - samples(2e-5) if self.channel == "abs" else 0.0}
         perfect = math.nan
         if (
-            self.noiseless and self.channel != "sign" and self.prior == "gaussian"
+            self.sharp and self.channel in ("abs", "relu") and self.prior == "gaussian"
         ):  # a limit in which the gap falls like sqrt(V)
             perfect = 2 * samples(1 - 1e-7) - samples(1 - 4e-7)
         curve = np.array([samples(q) for q in SCAN])
@@ -396,7 +410,7 @@ class BayesOptimal(Law):
         def advantage(alpha: float) -> float:
             law = self.replace(ratio=1 / alpha)
             stable = [point.overlap for point in law.fixed_points() if point.stable]
-            if self.noiseless and stable[-1] < 1:
+            if self.sharp and self.prior == "rademacher" and stable[-1] < 1:
                 stable.append(1.0)
             return law.free_entropy_gain(stable[0], stable[-1])
 
@@ -467,7 +481,7 @@ def _overlaps(law: BayesOptimal) -> tuple[float, float]:
     """The stable solution of largest free entropy, and the smallest stable one."""
     points = law.fixed_points()
     stable = [point.overlap for point in points if point.stable]
-    known = [*stable, 1.0] if law.noiseless and law.prior == "rademacher" and stable[-1] < 1 else stable
+    known = [*stable, 1.0] if law.sharp and law.prior == "rademacher" and stable[-1] < 1 else stable
     best = stable[0]
     for other in known[1:]:
         if law.free_entropy_gain(best, other) > 0:

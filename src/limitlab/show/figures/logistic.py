@@ -12,7 +12,7 @@ from limitlab.applied.study_size import SampleSize, sample_size
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_calibration import LogisticCalibration
 from limitlab.laws.classification.logistic_existence import existence
-from limitlab.models.logistic import fit_logistic
+from limitlab.ledger.logistic import share_without_fit
 from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
 
 
@@ -48,20 +48,11 @@ def logistic_calibration(quick: bool = True) -> Figure:
         samples = np.arange(20, 91)
         theory_line(right, samples, case.no_fit_probability(p, samples), index, rf"$b_0={b0:g},\ \gamma={gamma:g}$")
         counts = np.array([26, 34, 42, 52, 64])
-        shares = np.array([_share_without_fit(p, int(n), b0, gamma, draws) for n in counts])
+        shares = np.array([share_without_fit(p, int(n), b0, gamma, draws) for n in counts])
         errors = np.sqrt(np.maximum(shares * (1 - shares), 0.25 / draws) / draws)
         simulation_points(right, counts, shares, errors, index)
     finish(right, "samples $n$", "probability that no fit exists", rf"$p={p}$ predictors and an intercept")
     return figure
-
-
-def _share_without_fit(p: int, n: int, b0: float, gamma: float, draws: int) -> float:
-    rng, missing = np.random.default_rng([p, n]), 0
-    for _ in range(draws):
-        X = rng.standard_normal((n, p))
-        y = (rng.random(n) < 1 / (1 + np.exp(-b0 - gamma * X[:, 0]))).astype(float)
-        missing += not fit_logistic(X, y).exists
-    return missing / draws
 
 
 def sample_size_figure(found: SampleSize, fits: int = 0) -> Figure:
