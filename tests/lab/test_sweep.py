@@ -273,7 +273,8 @@ def test_every_law_s_draw_is_the_same_alone_and_swept(name):
     numbers = numbers or [key for key in metas if type(getattr(law, key)) is int]
     paths = [key for key in numbers if key in law.path_parameters()][:1]
     loops = [key for key in numbers if key not in law.path_parameters()][:1]
-    assert paths or loops
+    if not (paths or loops):
+        pytest.skip("no parameter of this law is a single number")
     for key in paths + loops:
         value = getattr(law, key)
         points = [0.9 * value, value] if isinstance(value, float) else [value, value + 1]

@@ -63,7 +63,7 @@ def test_quadratic_on_a_ball(seed, radius):
             constraints={"type": "ineq", "fun": lambda v: radius**2 - v @ v, "jac": lambda v: -2 * v},
             method="SLSQP",
         )
-        inside = found.x * min(1.0, radius / np.linalg.norm(found.x))
+        inside = found.x * min(1.0, radius / max(np.linalg.norm(found.x), 1e-300))
         best = max(best, float(a @ inside**2 + 2 * s @ inside))
     exact = largest_on_ball(a, s, radius)
     assert exact >= best - 1e-9 * (1 + abs(best))

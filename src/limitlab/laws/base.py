@@ -108,6 +108,10 @@ class Law(BaseModel):
         """The scale on which an observable that may be small by itself is judged, such as tau^2 for a late train error; 0: its own."""
         return 0.0
 
+    def is_random(self) -> bool:
+        """Whether experiments with other seeds give other numbers."""
+        return True
+
     def caveat(self) -> str:
         """What is said beside every prediction and verdict of the law."""
         return ""

@@ -221,8 +221,8 @@ class LogisticCalibration(Law):
     eigenvalues: tuple[float, ...] = parameter((1.0,), "population eigenvalue of each group", symbol="s_k", above=0)
     weights: tuple[float, ...] = parameter(
         (1.0,),
-        "share of the dimensions in each group",
-        note="rescaled to add up to 1",
+        "share of each group",
+        note="of the dimensions, rescaled to add up to 1",
         symbol="w_k",
         above=0,
         count="shares of size",

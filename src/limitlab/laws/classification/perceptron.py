@@ -101,7 +101,7 @@ class Perceptron(Law):
         2.0, "features per sample", symbol="p/n", above=0.5, scale="log", broadcasts=True, count="size / value"
     )
     inputs: tuple[tuple[float, ...], ...] | None = parameter(
-        None, "rows of a data set, in place of random inputs", symbol="X"
+        None, "inputs", note="rows of a data set, in place of random ones", symbol="X"
     )
     targets: tuple[float, ...] | None = parameter(None, "labels of the data set", note="-1, +1", symbol="y")
 

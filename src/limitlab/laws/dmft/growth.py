@@ -113,6 +113,10 @@ class AdiabaticGrowth(PureNoise):
             ),
         ]
 
+    def is_random(self) -> bool:
+        """The two-time equations of m neurons have no sampling noise."""
+        return self.experiment_model != "two-time"
+
     def natural_scale(self, observable: str) -> float:
         """Train errors are measured against the labels, tau^2: late ones are nearly zero."""
         return self.noise**2 if observable == "train_error" else 0.0

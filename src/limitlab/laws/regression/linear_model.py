@@ -67,18 +67,8 @@ class GroupedSignal(Law):
         return float(np.dot(self.eigenvalues, self.signal_energy)) + self.noise**2
 
 
-class LinearModel(GroupedSignal):
-    """Random inputs with a discrete population spectrum, a dense linear signal, and noise."""
-
-    former_names = {"signal": "signal_energy"}
-
-    assumptions = (
-        "rows x = Sigma^{1/2} z with independent entries z of mean 0, variance 1 and more than four moments",
-        "the signal is spread over many directions of each group (or the inputs are Gaussian)",
-        "labels are linear in x plus independent noise of constant variance",
-    )
-    size_meaning = "number of features p"
-    default_seeds = 30
+class Proportional(Law):
+    """Features and samples in proportion; its parameter comes first in every law that has it."""
 
     ratio: float = parameter(
         2.0,
@@ -90,6 +80,20 @@ class LinearModel(GroupedSignal):
         broadcasts=True,
         count="size / value",
     )
+
+
+class LinearModel(GroupedSignal, Proportional):
+    """Random inputs with a discrete population spectrum, a dense linear signal, and noise."""
+
+    former_names = {"signal": "signal_energy"}
+
+    assumptions = (
+        "rows x = Sigma^{1/2} z with independent entries z of mean 0, variance 1 and more than four moments",
+        "the signal is spread over many directions of each group (or the inputs are Gaussian)",
+        "labels are linear in x plus independent noise of constant variance",
+    )
+    size_meaning = "number of features p"
+    default_seeds = 30
 
     def design(self, draw: Draw) -> Design:
         """The inputs of one experiment."""

@@ -205,10 +205,9 @@ class RidgeScaling(Law):
         found = [self._point(float(lam), float(tau)) for lam, tau in zip(ridges.ravel(), noises.ravel(), strict=True)]
         values: dict[str, Any] = {name: np.reshape([one[name] for one in found], ridges.shape) for name in NAMES}
         scale = {name: float(np.max(np.where(np.isfinite(array), array, 0.0))) for name, array in values.items()}
-        return {
-            **values,
-            "accuracy": {name: SPECTRUM_ERROR * (size + self.spectrum.variance) for name, size in scale.items()},
-        }
+        # errors are sums over the signal's whole variance; the effective ridge is a root, as exact as the spectrum in relative terms
+        whole = {name: 0.0 if name == "effective_ridge" else self.spectrum.variance for name in scale}
+        return {**values, "accuracy": {name: SPECTRUM_ERROR * (size + whole[name]) for name, size in scale.items()}}
 
     def _point(self, ridge: float, noise: float) -> dict[str, float]:
         return risk(self.spectrum, self.samples, self.width, ridge, noise)
