@@ -15,6 +15,7 @@ from limitlab.applied.forecast import diagnostics, results
 from limitlab.applied.forecast.baselines import SPLITS, fit_power_law, real_values, sizes_for
 from limitlab.applied.forecast.curves import Population, approximation_error
 from limitlab.applied.forecast.fitting import NO_RIDGE, Decomposition
+from limitlab.applied.forecast.floor import noise_floor
 from limitlab.applied.forecast.gap import GapReport, gap_report
 from limitlab.applied.forecast.measure import measured
 from limitlab.applied.forecast.metrics import Classes
@@ -206,6 +207,22 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             "at_bound": at_bound,
         }
         return results.dataset({name: ("n", value) for name, value in variables.items()}, {"n": samples})
+
+    def exponent(self) -> float:
+        """The power of n with which the best-ridge error above the noise of the targets falls between N/2 and N points.
+
+        A local slope that the spectrum and the targets imply, not a fit to runs: a scaling law of one's own data, as far as they reach.
+
+        >>> X = np.random.default_rng(0).standard_normal((400, 20))
+        >>> y = X @ np.ones(20) + np.random.default_rng(1).standard_normal(400)
+        >>> bool(0.8 < Forecast("linear").fit(X, y).exponent() < 1.2)          # few parameters: the error above the noise falls like 1/n
+        True
+        """
+        spectrum = self._fitted()
+        ask = np.array([0.5, 0.999]) * spectrum.population
+        errors = self._population.errors(ask, self._population.best_ridge(ask)[0]).test_error
+        above = errors - min(noise_floor(spectrum), 0.999 * float(errors[1]))
+        return float(np.log(above[0] / above[1]) / np.log(ask[1] / ask[0]))
 
     def error_over_time(self, n: Any, time: Any) -> xr.Dataset:
         """Expected errors of gradient flow on n of the points, stopped at a time, without ridge: dimensions n and time.

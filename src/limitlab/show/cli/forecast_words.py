@@ -96,6 +96,12 @@ def level_sentence(curve: xr.Dataset, points: int, table: Table, target: str) ->
     )
 
 
+def exponent_sentence(model: Forecast) -> str:
+    """How the error falls near all the data, as its spectrum implies."""
+    near, power = model.spectrum_.population, model.exponent()
+    return f"Near {near} rows the error above its noise floor falls like n^-{power:.2f} (mean square, best ridge)."
+
+
 def data_sentence(found: Gains, gain: dict[str, float] | None, ridge: Any, table: Table, target: str) -> str:
     """How much twice the data would help, at the best ridge of each size, in people's units."""
     from limitlab.applied.forecast.advice import sentence

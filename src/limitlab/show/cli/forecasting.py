@@ -129,7 +129,7 @@ def forecast(
         report = model.check_gap(table.X_test, table.y_test) if test_file is not None else None
     remarks = list(dict.fromkeys(str(entry.message) for entry in caught if issubclass(entry.category, ForecastWarning)))
     chosen = model.kernel_scores_[0]["kernel"] if model.kernel_scores_ else kernel
-    level = words.level_sentence(curve, len(table.X), table, target)
+    level = words.level_sentence(curve, len(table.X), table, target) + " " + words.exponent_sentence(model)
     advice = words.data_sentence(found, gain, lam, table, target)
 
     def draw() -> Figure:
@@ -149,6 +149,7 @@ def forecast(
             "samples_for": needed,
             "target_scale": table.scale,
             "level": level,
+            "exponent": model.exponent(),
             "gains": words.described(found, gain),
             "advice": advice,
             "gap": vars(report) if report is not None else None,
