@@ -104,7 +104,7 @@ class Population:
         if beyond.any():
             plain = extrapolate(spectrum, n[beyond], lam[beyond])
             far = plain if known is None else extrapolate(spectrum, n[beyond], lam[beyond], known.correction)
-            spread = known.deviation(far.fitted_ridge) if known is not None else np.zeros_like(far.doubt)
+            spread = known.deviation(far.fitted_ridge) if known is not None else np.zeros_like(far.test_error)
             out[:, beyond] = (
                 far.test_error, plain.test_error, far.train_error, far.degrees_of_freedom, far.effective_ridge, spread,
             )  # fmt: skip

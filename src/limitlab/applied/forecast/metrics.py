@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from limitlab.applied.forecast.curves import Population
 from limitlab.applied.forecast.diagnostics import ForecastWarning
 from limitlab.applied.forecast.link import SHARES, ProbitLine, probit_line
-from limitlab.applied.forecast.surrogates import DRAWS, METRICS, Metric, left_out, surrogate_scores
+from limitlab.applied.forecast.surrogates import DRAWS, METRICS, left_out, surrogate_scores
 
 Array = NDArray[np.float64]
 
@@ -109,7 +109,7 @@ class Classes:
             out[i] = self.values(metric, samples[i], ridges[i]).mean()
         if beyond.any():
             rate = self.line(metric, ridge_at)(self.population.errors(samples[beyond], ridges[beyond]).test_error)
-            out[beyond] = [from_loss(metric, float(one)) for one in rate]
+            out[beyond] = [loss(metric, float(one)) for one in rate]
         return out
 
     def warn_of_few(self, samples: Array) -> None:
@@ -158,17 +158,9 @@ class Classes:
 
 
 def loss(metric: str, value: float) -> float:
-    """What falls with more data: the error rate, or one minus accuracy or area.
+    """What falls with more data: the error rate, or one minus accuracy or area. Its own inverse.
 
     >>> loss("error", 0.1), round(loss("auc", 0.9), 3)
     (0.1, 0.1)
     """
     return value if metric in ("error", "mse") else 1 - value
-
-
-def from_loss(metric: str, value: float) -> float:
-    """The metric of a loss: the inverse of `loss`."""
-    return loss(metric, value)
-
-
-__all__ = ["Classes", "Metric"]

@@ -43,8 +43,6 @@ FLOOR_SHARE = 0.999
 
 LARGEST_LOG = 600.0
 SLOPE_WINDOW = np.log(10.0)
-SLOPE_DOUBT = 0.5
-"""Below the reach the slope of B may be this share smaller or larger than the one fitted above it."""
 
 
 class Extrapolation(NamedTuple):
@@ -54,8 +52,6 @@ class Extrapolation(NamedTuple):
     ----------
     test_error, train_error, degrees_of_freedom, effective_ridge
         As in `laws.regression.finite_population.LearningCurve`.
-    doubt
-        Relative uncertainty from the power law, 0 where the data reach.
     fitted_ridge
         The ridge of the fit to all N points that has the same effective ridge; its residuals are those to resample.
     """
@@ -64,7 +60,6 @@ class Extrapolation(NamedTuple):
     train_error: Array
     degrees_of_freedom: Array
     effective_ridge: Array
-    doubt: Array
     fitted_ridge: Array
 
 
@@ -181,12 +176,9 @@ def extrapolate(
     kappa, df1 = np.where(zero, 0.0, np.exp(x)), np.exp(known.at("log_df1", x))
     anchor = known.left_out(lam) / known.error(start, np.full(n.shape, known.population))
     test = known.error(x, n) * anchor
-    # what the power law adds between N, where the error is known, and n
-    step = np.minimum(start, known.log_kappa[0]) - np.minimum(x, known.log_kappa[0])
-    doubt = SLOPE_DOUBT * np.abs(known.slopes["log_bias"]) * np.maximum(step, 0.0)
     shrink = np.where(kappa > 0, lam / np.where(kappa > 0, kappa, 1), 1 - df1 / n)
     fitted = np.exp(np.interp(x, known.log_kappa, known.log_ridge))
-    return Extrapolation(test[()], (shrink**2 * test)[()], (df1 / n)[()], kappa[()], doubt[()], fitted[()])
+    return Extrapolation(test[()], (shrink**2 * test)[()], (df1 / n)[()], kappa[()], fitted[()])
 
 
 def _log(values: Array) -> Array:

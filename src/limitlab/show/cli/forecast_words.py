@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from limitlab.applied.forecast.tables import Table
 
 
-def unit_of(table: Table, model: Forecast) -> str:
+def unit_of(model: Forecast) -> str:
     """What the errors are."""
     if model.classes_ is not None:
         return "share of wrong labels"

@@ -161,7 +161,7 @@ def forecast(
         columns, size = table.X.shape[1], len(table.X)
         print_table(
             words.curve_rows(curve, checks, table, others),
-            title=f"{data.name}: {target} from {columns} columns, N = {size}, {chosen} kernel ({words.unit_of(table, model)})",
+            title=f"{data.name}: {target} from {columns} columns, N = {size}, {chosen} kernel ({words.unit_of(model)})",
         )
         answer = [needed["sentence"]] if needed is not None else []
         checked = list(report.sentences) if report is not None else []
