@@ -225,3 +225,47 @@ def test_gap_of_a_test_file(tmp_path):
     assert (clean.exit_code, shifted.exit_code) == (0, 1)
     assert "The gap is normal" in clean.stdout
     assert "come from elsewhere" in shifted.stdout
+
+
+def test_rows_in_time(tmp_path):
+    """The slope turns with time: real fits on later rows say so, in whatever order the file has its rows."""
+    rng = np.random.default_rng(1)
+    x, turn = rng.standard_normal((200, 2)), np.linspace(0, 1.5, 200)
+    y = x[:, 0] * (1 - turn) + x[:, 1] * turn + 0.2 * rng.standard_normal(200)
+    days = pd.date_range("2020-01-01", periods=200).astype(str)
+    table = pd.DataFrame(
+        {"day": days, "a": x[:, 0], "b": x[:, 1], "y": y, "still": x[:, 0] + 0.3 * rng.standard_normal(200)}
+    )
+    path = tmp_path / "t.csv"
+    table.sample(frac=1, random_state=0).to_csv(path, index=False)
+    shared = ["--kernel", "linear", "--n", "40,120", "--no-backtest"]
+    turning = run(path, "--target", "y", "--time", "day", *shared)
+    assert "Later rows are harder" in turning.stdout, turning.output
+    table.drop(columns="y").to_csv(path, index=False)
+    assert "Later rows are no harder" in run(path, "--target", "still", "--time", "day", *shared).stdout
+
+
+def test_new_groups(tmp_path):
+    """Rows of a group share their level: the forecast says by how much new groups are harder, and real fits show it."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(30), 5)
+    place, level = rng.standard_normal((30, 3)), rng.standard_normal(30)
+    X, y = place[group] + 0.05 * rng.standard_normal((150, 3)), level[group] + 0.1 * rng.standard_normal(150)
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"who": [f"p{k}" for k in group], "a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y}).to_csv(
+        path, index=False
+    )
+    done = run(path, "--target", "y", "--groups", "who", "--kernel", "rbf", "--n", "50,100", "--no-backtest", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert any("errors on groups that were not seen are" in text for text in found["warnings"])
+    assert "who: 30 groups of rows that belong together" in found["notes"]
+    for wrong, message in (
+        (["--groups", "whom"], "did you mean 'who'"),
+        (["--groups", "y"], "two roles"),
+        (["--time", "who"], "neither dates nor numbers"),
+        (["--groups", "who", "--time", "a"], "not allowed"),
+    ):
+        refused = run(path, "--target", "y", *wrong)
+        assert refused.exit_code != 0
+        assert message in refused.output + str(refused.exception), message

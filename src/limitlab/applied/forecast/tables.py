@@ -62,6 +62,8 @@ class Table:
         Whether y holds labels.
     X_test, y_test
         Of a second file, prepared in the same way.
+    groups
+        Where a column says which rows belong together: that column, one entry per row.
     """
 
     X: Array
@@ -72,6 +74,7 @@ class Table:
     labels: bool = False
     X_test: Array | None = None
     y_test: Array | None = None
+    groups: Array | None = None
 
 
 def read_table(
@@ -81,6 +84,8 @@ def read_table(
     most_rows: int | None = None,
     seed: int = 0,
     test_path: str | Path | None = None,
+    groups: str | None = None,
+    time: str | None = None,
 ) -> Table:
     """Read a file and prepare it.
 
@@ -99,24 +104,31 @@ def read_table(
         Seed of that subset.
     test_path
         A second file with the same columns, prepared together with the first.
+    groups
+        Column that says which rows belong together (patient, shop). It is no input: a new group has a name of its own.
+    time
+        Column that says when a row was seen: rows are put in its order. It is no input: later rows lie beyond its range.
     """
     if most_rows is not None and most_rows < 2:
         raise ValueError(f"rows = {most_rows} is not allowed: must be a whole number of at least 2")
     file, rng = Path(path), np.random.default_rng(checked_seed(seed))
     notes: list[str] = []
     frame = _loaded(file, target)
+    _require_roles(file, frame, target=target, groups=groups, time=time)
     frame = clean_rows(frame, target, notes)
     _require_rows(file, frame, target, 2)
     if most_rows is not None and len(frame) > most_rows:
         rows = np.sort(rng.permutation(len(frame))[:most_rows])
         notes.append(f"kept {most_rows} of {len(frame)} rows at random")
         frame = frame.iloc[rows]
+    if time is not None:
+        frame = _in_order(frame, time, notes)
     known = len(frame)
     if test_path is not None:
         frame = _with_test(frame, _loaded(Path(test_path), target), Path(test_path), target)
     labels = _holds_labels(frame[target], task)
     y, scale = _target(frame[target], target, labels, notes)
-    X, names = columns(frame.drop(columns=[target]), notes)
+    X, names = columns(frame.drop(columns=[name for name in (target, groups, time) if name is not None]), notes)
     if not names:
         raise ValueError(
             f"{file.name} has no usable column besides {target!r}: give columns that vary and describe the rows"
@@ -130,7 +142,39 @@ def read_table(
     table = Table(X[:known], y[:known], names, notes, scale, labels)
     if test_path is not None:
         table.X_test, table.y_test = X[known:], y[known:]
+    if groups is not None:
+        table.groups = frame[groups].iloc[:known].astype(str).to_numpy()
+        notes.append(f"{groups}: {np.unique(table.groups).size} groups of rows that belong together")
     return table
+
+
+def _require_roles(file: Path, frame: Any, **roles: str | None) -> None:
+    """A column has one role, and the file has it."""
+    named = {role: name for role, name in roles.items() if name is not None}
+    for role, name in named.items():
+        if name not in frame.columns:
+            raise ValueError(f"{file.name} has no column {name!r} ({role}): {did_you_mean(name, map(str, frame.columns))}")
+    twice = [name for name in named.values() if list(named.values()).count(name) > 1]
+    if twice:
+        raise ValueError(f"{twice[0]!r} is given two roles ({', '.join(named)}): name different columns")
+
+
+def _in_order(frame: Any, time: str, notes: list[str]) -> Any:
+    """Rows in the order of a column of dates or numbers; rows without one go."""
+    import pandas as pd
+
+    when = frame[time]
+    if not (pd.api.types.is_numeric_dtype(when) or pd.api.types.is_datetime64_any_dtype(when)):
+        text = [str(value) for value in when]
+        read = next((found for found in (days_of(text), numbers_of(text)) if found is not None), None)
+        if read is None:
+            raise ValueError(f"{time} holds neither dates nor numbers, such as {text[0]!r}: rows cannot be put in order")
+        when = pd.Series(read, frame.index)
+    unknown = int(when.isna().sum())
+    if unknown:
+        notes.append(f"dropped {unknown} rows without {time}")
+    notes.append(f"rows in the order of {time}; the column itself is no input")
+    return frame.loc[when.dropna().sort_values(kind="stable").index]
 
 
 def _loaded(file: Path, target: str) -> Any:

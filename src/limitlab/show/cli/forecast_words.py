@@ -61,6 +61,27 @@ def real_by_count(checks: xr.Dataset | None, metric: str) -> dict[float, str]:
     return {at: real_fits(values[i], errors[i]) for i, at in enumerate(checks.n.values.tolist())}
 
 
+DRIFT = 1.25
+"""Errors on later rows over the forecast, above which data are said to change with time."""
+
+
+def drift_sentence(curve: xr.Dataset, checks: xr.Dataset | None) -> str:
+    """Whether later rows are harder than rows drawn at random, as the largest of the real fits saw it."""
+    name = {"mse": "test_error", "error": "classification_error"}.get(curve.attrs["metric"])
+    if checks is None or name is None or name not in checks:
+        return "No real fit was tested on later rows: nothing is known about change with time."
+    last = checks.isel(n=-1, ridge=0)
+    ratio = float(last[name]) / float(curve.value.sel(n=float(last.n)))
+    error = float(last[f"{name}_standard_error"]) / float(curve.value.sel(n=float(last.n)))
+    count = f"{float(last.n):.0f} consecutive rows"
+    if ratio < DRIFT or ratio - 2 * error < 1:
+        return f"Later rows are no harder: fits to {count} have {ratio:.2f}({error:.2g}) times the forecast error on the rows that follow."
+    return (
+        f"Later rows are harder: fits to {count} have {ratio:.2f}({error:.2g}) times the forecast error on the rows that follow. "
+        "The data change with time, more old rows will not mend that; fit to recent rows and test on the newest."
+    )
+
+
 def real_fits(mean: float, error: float) -> str:
     """A measured error; one fit alone has no error bar.
 

@@ -79,6 +79,13 @@ def forecast(
     test_file: Annotated[
         Path | None, typer.Option("--test-file", metavar="FILE", help="Also check that these test data are normal.")
     ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option("--groups", metavar="COLUMN", help="Rows that belong together (patient, shop): test on new groups."),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="COLUMN", help="When rows were seen: real fits are tested on later rows.")
+    ] = None,
     subsets: Annotated[int, typer.Option("--subsets", help="Of 1,000 rows each, for more than 5,000 rows.")] = 6,
     rows: Annotated[int | None, typer.Option("--rows", help="Use so many rows, chosen at random.")] = None,
     float32: Annotated[bool, typer.Option("--float32", help="Half the memory, six digits.")] = False,
@@ -100,6 +107,8 @@ def forecast(
     if target is None:
         raise ValueError("--target is missing: name the column to predict, such as --target price")
     check_paths(out, plot)
+    if groups is not None and time is not None:
+        raise ValueError("--groups and --time together are not allowed: real fits test on new groups or on later rows")
     if splits < 0:
         raise ValueError(f"--splits {splits} is not allowed: must be at least 0")
     from limitlab.applied.forecast import Forecast, ForecastWarning
@@ -109,19 +118,19 @@ def forecast(
     lam, counts = read_ridge(ridge), read_counts(n)
     with warnings.catch_warnings(record=True) as caught, working(f"reading {data.name}") as tell:
         warnings.simplefilter("always", ForecastWarning)
-        table = read_table(data, target, "classification" if classify else task, rows, seed, test_file)
+        table = read_table(data, target, "classification" if classify else task, rows, seed, test_file, groups, time)
         tell(f"decomposing {len(table.X)} rows")
         model = Forecast(
             kernel, ridge=lam, gamma=gamma, width=width, activation=activation, intercept=1.0,
             task="classification" if table.labels else "regression", subsets=subsets,
             dtype="float32" if float32 else "float64", random_state=seed,
-        ).fit(table.X, table.y)  # fmt: skip
+        ).fit(table.X, table.y, groups=table.groups)  # fmt: skip
         tell("forecasting")
         counts = default_counts(len(table.X)) if counts is None else counts
         curve = model.learning_curve(counts, lam, metric, band, baselines)
         others = other_metrics(model, curve, lam) if table.labels else {}
         tell("checking with real fits")
-        checks = measured_points(model, curve, splits, seed) if splits else None
+        checks = measured_points(model, curve, splits, seed, "time" if time else "random") if splits else None
         found = gains(model, lam)
         gain = label_gain(model, len(table.X)) if table.labels else None
         needed = words.rows_needed(model, error, lam) if error is not None else None
@@ -130,6 +139,7 @@ def forecast(
     remarks = list(dict.fromkeys(str(entry.message) for entry in caught if issubclass(entry.category, ForecastWarning)))
     chosen = model.kernel_scores_[0]["kernel"] if model.kernel_scores_ else kernel
     level = words.level_sentence(curve, len(table.X), table, target) + " " + words.exponent_sentence(model)
+    drift = words.drift_sentence(curve, checks) if time is not None else None
     advice = words.data_sentence(found, gain, lam, table, target)
 
     def draw() -> Figure:
@@ -152,6 +162,7 @@ def forecast(
             "exponent": model.exponent(),
             "gains": words.described(found, gain),
             "advice": advice,
+            "drift": drift,
             "gap": vars(report) if report is not None else None,
         }
 
@@ -164,6 +175,7 @@ def forecast(
             title=f"{data.name}: {target} from {columns} columns, N = {size}, {chosen} kernel ({words.unit_of(model)})",
         )
         answer = [needed["sentence"]] if needed is not None else []
+        answer += [drift] if drift is not None else []
         checked = list(report.sentences) if report is not None else []
         typer.echo("\n".join([level, *trust, *answer, advice, *checked]))
 
@@ -195,7 +207,9 @@ def label_gain(model: Forecast, total: int) -> dict[str, float]:
     return {"now": float(found[0]), "twice": float(found[1])}
 
 
-def measured_points(model: Forecast, curve: xr.Dataset, splits: int, seed: int) -> xr.Dataset | None:
+def measured_points(
+    model: Forecast, curve: xr.Dataset, splits: int, seed: int, order: Literal["random", "time"] = "random"
+) -> xr.Dataset | None:
     """Real fits at a few of the numbers of points that the curve shows, at its ridge."""
     import numpy as np
     import xarray as xr
@@ -207,7 +221,7 @@ def measured_points(model: Forecast, curve: xr.Dataset, splits: int, seed: int) 
         return None
     chosen = np.unique(possible[np.round(np.linspace(0, possible.size - 1, FEW)).astype(int)])
     parts = [
-        model.measure([n[i]], [curve["ridge"].values[i]], splits=splits, seed=seed).assign_coords(
+        model.measure([n[i]], [curve["ridge"].values[i]], splits=splits, seed=seed, order=order).assign_coords(
             n=[curve.n.values[i]], ridge=[0]
         )
         for i in chosen
