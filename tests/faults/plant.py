@@ -4,6 +4,7 @@
     python tests/faults/plant.py ridge xor            the faults whose file or law matches one of these words
     python tests/faults/plant.py --tests all          ask the unit tests about every fault, not only about survivors
     python tests/faults/plant.py --out faults.md      the table as Markdown
+    python tests/faults/plant.py --keep fates.jsonl   keep every fate as it becomes known; the same command goes on from there
 
 A fault is an entry of `tests/faults/*.toml`: in `file` (below src/limitlab) the text `old`, which occurs once, becomes `new`. It is planted
 in a copy of the package; nothing here touches the source. Then
@@ -75,6 +76,10 @@ class Fault:
     def name(self) -> str:
         """Family and number, as in ridge-3."""
         return f"{self.family}-{self.number}"
+
+    def kept(self, fate: dict[str, object]) -> Fate:
+        """The fate that was written down by an earlier run."""
+        return Fate(self, **{name: fate[name] for name in ("compare", "tests", "claims", "seconds")})  # type: ignore[arg-type]
 
     def planted(self, text: str) -> str:
         """The text of the file with the fault in it."""
@@ -164,6 +169,24 @@ class Copy:
         return subprocess.run([sys.executable, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True)
 
 
+def known_fates(path: Path | None, chosen: Sequence[Fault]) -> dict[str, Fate]:
+    """The fates that a file of an earlier run has of these faults, as long as they are still the same."""
+    if path is None or not path.exists():
+        return {}
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+    known = {(line["name"], line["old"], line["new"]): line for line in lines}
+    found = {fault.name: known.get((fault.name, fault.old, fault.new)) for fault in chosen}
+    return {fault.name: fault.kept(line) for fault in chosen if (line := found[fault.name]) is not None}
+
+
+def write_down(path: Path, fate: Fate) -> None:
+    """One line for one fate."""
+    told = {name: getattr(fate, name) for name in ("compare", "tests", "claims", "seconds")}
+    line = json.dumps({"name": fate.fault.name, "old": fate.fault.old, "new": fate.fault.new, **told})
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
 def run(chosen: Sequence[Fault], jobs: int, budget: float, ask_tests: str) -> Iterator[Fate]:
     """The fate of every fault, as they become known."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
@@ -226,14 +249,20 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=20.0, help="seconds that a comparison may spend on adding draws")
     parser.add_argument("--tests", choices=("none", "survivors", "all"), default="survivors")
     parser.add_argument("--out", type=Path, help="write the table here, as Markdown")
+    parser.add_argument("--keep", type=Path, help="keep fates in this file, and do not ask again about those it has")
     options = parser.parse_args()
-    fates = []
-    for fate in run(list(faults(options.words)), options.jobs, options.budget, options.tests):
-        fates.append(fate)
+    chosen = list(faults(options.words))
+    known = known_fates(options.keep, chosen)
+    open_faults = [fault for fault in chosen if fault.name not in known]
+    for fate in run(open_faults, options.jobs, options.budget, options.tests):
+        known[fate.fault.name] = fate
+        if options.keep:
+            write_down(options.keep, fate)
         who = ", ".join(
             f"{name} {value}" for name, value in vars(fate).items() if name in ("compare", "tests", "claims") and value
         )
         print(f"{fate.fault.name:24s} {'caught ' if fate.caught else 'MISSED '} {who} ({fate.seconds:.0f} s)", flush=True)
+    fates = [known[fault.name] for fault in chosen]
     print("\n" + summary(fates))
     if options.out:
         options.out.write_text(summary(fates).replace("\n", "\n\n") + "\n\n" + table(fates) + "\n", encoding="utf-8")

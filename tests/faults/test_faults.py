@@ -6,9 +6,7 @@ from plant import HERE, KINDS, PACKAGE, PLACES, ROOT, faults, run, summary
 from limitlab.lab.registry import all_laws
 
 FAULTS = list(faults())
-EXPLAINED: dict[str, str] = {
-    "regression-22": "counts only where the training points are a large part of the whole population; no test draws such subsets",
-}
+EXPLAINED: dict[str, str] = {}
 """Faults that nothing notices, with the reason."""
 
 
