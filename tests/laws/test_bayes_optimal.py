@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import BayesOptimal, LogisticCalibration, MaxMargin, Ridge
-from limitlab.laws.classification.bayes_optimal import information, precision_of, recovered
+from limitlab.laws.classification.channel_information import information, precision_of, recovered
 from limitlab.models.channels import Channel, Prior
 from references import label, reference
 

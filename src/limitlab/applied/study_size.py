@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import UnreachableTarget
 from limitlab.laws.classification.gaussian_score import Score, TrueScore
-from limitlab.laws.classification.logistic_calibration import LogisticCalibration, intercept_of, solve_logistic
+from limitlab.laws.classification.logistic_calibration import LogisticCalibration, intercept_of
 from limitlab.laws.classification.logistic_existence import Existence, existence
+from limitlab.laws.classification.logistic_system import solve_logistic
 from limitlab.laws.classification.populations import Groups
 from limitlab.numerics.panel_rules import panel_rule
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.figure import Figure
 
-from limitlab.laws.classification.bayes_optimal import BayesOptimal, information, precision_of
+from limitlab.laws.classification.bayes_optimal import BayesOptimal
+from limitlab.laws.classification.channel_information import information, precision_of
 from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.models.channels import Channel, Prior
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
