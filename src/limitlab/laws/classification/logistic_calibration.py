@@ -25,12 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.beside_best import BesideBest, Best, best_classifier, require_even
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_existence import Existence, existence
 from limitlab.laws.classification.logistic_system import solve_logistic
 from limitlab.laws.classification.populations import Groups
 from limitlab.models.data import gaussian_lattice
+from limitlab.models.links import Labels, Link
 from limitlab.models.logistic import LogisticFit, fit_logistic
 from limitlab.numerics.apportion import apportion
 
@@ -41,7 +43,7 @@ Array = NDArray[np.float64]
 TEST_INPUTS = 4096
 
 
-class LogisticCalibration(Law):
+class LogisticCalibration(BesideBest):
     """p predictors, n patients: are odds ratios inflated, are risks calibrated, and does the logistic fit exist at all?
 
     Examples
@@ -213,6 +215,22 @@ class LogisticCalibration(Law):
             train_loss=found.train_loss,
             accuracy=max(10 * found.accuracy, change),
         )
+
+    def best_possible(self) -> Best:
+        """The best classifier on the same samples, without an intercept behind the labels."""
+        truth = self.truth()
+        if abs(truth.intercept) > 1e-12:
+            raise ValueError(
+                f"LogisticCalibration with intercept = {truth.intercept:g} has no known best possible error: it is known without an "
+                "intercept behind the labels (prevalence 1/2)"
+            )
+        if not self.exists():
+            raise ValueError(
+                f"LogisticCalibration with ratio = {self.ratio:g} and no penalty has no fit to compare with the best possible: the ratio "
+                f"must be below {self.existence_threshold():.6g}, or the ridge above 0"
+            )
+        require_even(self, np.asarray(self.eigenvalues) * self.energies(), np.asarray(self.weights))
+        return best_classifier(self, self.ratio, Labels(Link("logit"), truth.signal))
 
     # -- the experiment ---------------------------------------------------------------------------------------------------
 

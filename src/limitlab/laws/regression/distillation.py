@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.relabelled import State, shares_of, step
 from limitlab.models.designs import draw_design, ridge_resolvent
@@ -258,6 +259,10 @@ class Distillation(LinearModel):
             variance=variance,
             gain=-math.inf if math.isnan(gain) else gain,
         )
+
+    def best_possible(self) -> Best:
+        """The best method on the real labels, which are the teacher's: no student can know more."""
+        return self._best_with(self.ratio if self.inputs == "same" else self.teacher_ratio, "excess_risk")
 
     def best_surrogate(self) -> Surrogate:
         """The gains t_k of labels <t beta, x> that are best for this student (docs/theory/learning_from_models.md, eq. 6).

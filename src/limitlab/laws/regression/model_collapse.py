@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Values, parameter
+from limitlab.laws.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.relabelled import State, shares_of, step
 from limitlab.models.designs import draw_design, ridge_resolvent
@@ -156,6 +157,13 @@ class ModelCollapse(LinearModel):
         excess = np.cumsum(np.where(i == 1, tau, synthetic) ** 2 * self.ratio / (i * (i - self.ratio)))[index]
         norm = sum(self.signal_energy) + excess * float(self.shares @ (1 / np.asarray(self.eigenvalues)))
         return dict(bias=np.zeros_like(excess), excess_risk=excess, test_error=excess + self.noise**2, coefficient_norm=norm)
+
+    def best_possible(self) -> Best:
+        """Refused: every generation has seen another number of real labels."""
+        raise ValueError(
+            "ModelCollapse has no one best possible error: each generation has seen another number of real labels; ask Ridge at the "
+            "ratio of features to real labels"
+        )
 
     # -- the long run -----------------------------------------------------------------------------------------------------
 
