@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from limitlab.applied import read_pilot, sample_size
-from limitlab.applied.pilot import auc_of, scores_without, whitened
+from limitlab.applied.pilot import auc_of, leverages, scores_without, variation, whitened
 from limitlab.models.logistic import fit_logistic
 
 WEAK = [4, 8, 9, 11, 14, 15, 16, 18, 19]
@@ -55,6 +55,15 @@ def test_breast_cancer():
     scored = read_pilot((data.data[:, :15], data.target))
     assert scored.leverage_variation == pytest.approx(1.38, abs=0.01)
     assert scored.scored_variation == pytest.approx(0.87, abs=0.01)
+
+
+def test_leverages_of_gaussian_predictors():
+    rng, n, p = np.random.default_rng(0), 40, 10
+    spreads = [variation(leverages(whitened(rng.standard_normal((n, p))))) for _ in range(200)]
+    want = np.sqrt(2 * (n - 1 - p) / (p * (n + 1)))
+    assert np.mean(np.square(spreads)) == pytest.approx(want**2, rel=0.05)
+    found = read_pilot(drawn(rng, 200, p))
+    assert found.gaussian_variation == pytest.approx(np.sqrt(2 * 189 / (10 * 201)))
 
 
 def test_a_file_with_a_category(tmp_path):

@@ -216,6 +216,19 @@ def test_the_best_ridge_is_the_best_possible(ratio, noise):
     )
 
 
+def test_the_best_method_has_the_same_data():
+    """As many samples per dimension, the same labels; a student's knowledge is its teacher's."""
+    law = ConvexLoss(sample_ratio=4.0, activation="tanh", link="probit", link_strength=2.0)
+    assert law.best_possible() == MaxMargin(ratio=0.25, link="probit", link_strength=2.0).best_possible()
+    fresh, same = (
+        Distillation(ratio=0.3, teacher_ratio=0.8, inputs=inputs).best_possible().law.ratio for inputs in ("fresh", "same")
+    )
+    assert (fresh, same) == (0.8, 0.3)
+    logistic = LogisticCalibration(ratio=0.25, signal=3.0, ridge=0.1).best_possible().law
+    assert (logistic.channel, logistic.link_strength, logistic.ratio) == ("logit", 3.0, 0.25)
+    assert RandomFeaturesRidge(sample_ratio=4.0, signal=2.0, noise=0.5).best_possible().law.noise == 0.25
+
+
 def test_dimensions():
     found = EarlyStopping(times=(0.5, 2.0)).gap_to_best(ratio=[0.5, 2.0, 3.0], noise=[0.4, 0.8])
     assert dict(found.sizes) == {"ratio": 3, "noise": 2, "time": 2}
