@@ -273,3 +273,24 @@ def test_labels_without_information():
         assert abs(float(found.gap_to_best)) < 1e-14
     signs = MaxMargin(ratio=2.0, link="flip", link_strength=0.0)
     assert signs.best_possible().law.channel == "sign"
+
+
+def test_command(tmp_path):
+    """`predict --best` has the gap on a grid, draws it, and refuses laws whose best possible error is not known."""
+    import json
+
+    from typer.testing import CliRunner
+
+    from limitlab.show.cli import app
+
+    picture = tmp_path / "gap.png"
+    asked = ["predict", "ridge", "--ratio", "0.5,2", "--best", "--json", "--plot", str(picture)]
+    shown = CliRunner().invoke(app, asked)
+    assert shown.exit_code == 0, shown.output
+    assert "gap_to_best" in json.dumps(json.loads(shown.stdout))
+    assert picture.stat().st_size > 1000
+    table = CliRunner().invoke(app, ["predict", "max-margin", "--best"])
+    assert "best_error" in table.output
+    refused = CliRunner().invoke(app, ["predict", "marchenko-pastur", "--best"])
+    assert refused.exit_code == 2
+    assert "best possible error" in refused.output

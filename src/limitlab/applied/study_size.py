@@ -179,9 +179,9 @@ def sample_size(
         calibration_slope=calibration_slope, auc_loss=auc_loss, log_loss_excess=log_loss_excess, error_excess=error_excess
     )
     ratios = {"no_fit_probability": predictors / _samples_for_a_fit(case, predictors, risk_no_fit)}
-    for name, target in asked.items():
-        if target is not None:
-            ratios[name] = _largest_ratio(truth, case, name, target)
+    for name, wanted in asked.items():
+        if wanted is not None:
+            ratios[name] = _largest_ratio(truth, case, name, wanted)
     r2 = cox_snell_r2(auc, prevalence)
     riley = riley_criteria(predictors, prevalence, r2, calibration_slope)
     events = math.ceil(round(10 * predictors / prevalence, 9))

@@ -104,14 +104,14 @@ def chains_on_images(quick: bool = True) -> Figure:
     left.set_ylim(0, 1.45 * left.get_ylim()[1])
     ridges, few = np.geomspace(3e-4, 0.1, 30), np.geomspace(1e-3, 0.05, 4)
     for index, samples in enumerate((200, 800, 3000)):
-        law = Distillation.from_data(X, y, samples=samples, teacher_samples=200, teacher_ridge=1e-4)
-        values = [float(law.replace(ridge=float(ridge)).theory().excess_risk) for ridge in ridges]
+        pair = Distillation.from_data(X, y, samples=samples, teacher_samples=200, teacher_ridge=1e-4)
+        values = [float(pair.replace(ridge=float(ridge)).theory().excess_risk) for ridge in ridges]
         theory_line(right, ridges, values, index, f"student, $n={samples}$")
-        students = [law.replace(ridge=float(ridge)).on_table(X, y, seeds).excess_risk for ridge in few]
+        students = [pair.replace(ridge=float(ridge)).on_table(X, y, seeds).excess_risk for ridge in few]
         errors = [float(run.std(ddof=1)) / math.sqrt(len(seeds)) for run in students]
         simulation_points(right, few, [float(run.mean()) for run in students], errors, index)
-    taught = float(law.on_table(X, y, seeds).teacher_excess_risk.mean())
-    limit = float(law.theory().teacher_excess_risk)
+    taught = float(pair.on_table(X, y, seeds).teacher_excess_risk.mean())
+    limit = float(pair.theory().teacher_excess_risk)
     right.axhline(limit, color="0.3", linestyle="--", linewidth=1.4, label=f"teacher, $n=200$ (measured {taught:.2f})")
     finish(
         right,
