@@ -89,7 +89,7 @@ class BesideBest(Law):
         """
         import xarray as xr
 
-        from limitlab.laws.results import package_version
+        from limitlab.laws.results import describe_coordinates, package_version
 
         values = {name: np.atleast_1d(np.asarray(given)) for name, given in grid.items()}
         laws = [
@@ -105,7 +105,7 @@ class BesideBest(Law):
         errors = np.stack([limit.values for limit in limits]).reshape(shape + limits[0].shape)
         bounds = least.reshape(shape + (1,) * limits[0].ndim) + np.zeros_like(errors)
         exact = max(limit.attrs.get("numerical_error", 0.0) for limit in limits) + float(known.max())
-        return xr.Dataset(
+        result = xr.Dataset(
             {
                 name: (dims, errors, limits[0].attrs),
                 "best_error": (
@@ -125,6 +125,8 @@ class BesideBest(Law):
                 version=package_version(),
             ),
         )
+        describe_coordinates(self, result)
+        return result
 
 
 def best_linear(who: Law, ratio: float, variances: ArrayLike, weights: ArrayLike, noise: float, observable: str) -> Best:
