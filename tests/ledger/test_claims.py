@@ -17,7 +17,7 @@ IDS = (
     + [f"M{i}" for i in range(1, 15)]
     + [f"T{i}" for i in range(1, 12)]
     + [f"S{i}" for i in range(1, 7)]
-    + ["B1", "B2", "B3", "C1", "C2"]
+    + ["B1", "B2", "B3", "C1", "C2", "C3"]
 )
 
 

@@ -36,3 +36,13 @@ def test_a_formula_without_the_intercepts_parameter_is_noticed(monkeypatch):
     right = Existence.no_fit_probability
     monkeypatch.setattr(Existence, "no_fit_probability", lambda self, p, n: right(self, p - 1, n))
     assert "squared gaps in units of their variance, added over five cases below 20.8114" in failed("B2")
+
+
+def test_a_wrong_law_on_images_is_noticed(monkeypatch):
+    right = ModelCollapse.predicted
+
+    def wrong(self, *args, **kwargs):
+        return {name: 0.7 * value for name, value in right(self, *args, **kwargs).items()}
+
+    monkeypatch.setattr(ModelCollapse, "predicted", wrong)
+    assert any("largest relative gap" in words for words in failed("C3"))

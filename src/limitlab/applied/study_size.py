@@ -11,16 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.applied.pilot import Pilot, read_pilot
 from limitlab.errors import UnreachableTarget
 from limitlab.laws.classification.gaussian_score import Score, TrueScore
-from limitlab.laws.classification.logistic_calibration import LogisticCalibration, intercept_of, solve_logistic
+from limitlab.laws.classification.logistic_calibration import LogisticCalibration, intercept_of
 from limitlab.laws.classification.logistic_existence import Existence, existence
+from limitlab.laws.classification.logistic_system import solve_logistic
 from limitlab.laws.classification.populations import Groups
 from limitlab.numerics.panel_rules import panel_rule
 
@@ -55,6 +58,8 @@ class SampleSize:
         Calibration slope of the law at these numbers of samples (0 where no fit exists).
     existence_threshold
         p/n beyond which no fit exists.
+    pilot
+        What the pilot table says, where one was given.
     """
 
     predictors: int
@@ -72,6 +77,7 @@ class SampleSize:
     slope_at_riley: float
     slope_at_ten_events: float
     existence_threshold: float
+    pilot: Pilot | None
     _existence: Existence
 
     def no_fit_probability(self, samples: ArrayLike) -> Any:
@@ -113,14 +119,16 @@ ABOUT = {
 
 
 def sample_size(
-    predictors: int,
-    auc: float,
-    prevalence: float,
+    predictors: int | None = None,
+    auc: float | None = None,
+    prevalence: float | None = None,
     calibration_slope: float = 0.9,
     auc_loss: float | None = None,
     log_loss_excess: float | None = None,
     error_excess: float | None = None,
     risk_no_fit: float = 0.01,
+    pilot: str | Path | tuple[ArrayLike, ArrayLike] | None = None,
+    target: str | None = None,
 ) -> SampleSize:
     """Samples that a logistic regression without penalty needs.
 
@@ -138,6 +146,9 @@ def sample_size(
         What the fit may lose against the true model, in the mean; None asks nothing.
     risk_no_fit
         Largest probability that no fit exists.
+    pilot, target
+        A pilot table, as a file with the name of its label column or as arrays (X, y): it gives those of the first three numbers that
+        are not given (`read_pilot`).
 
     Raises
     ------
@@ -154,6 +165,13 @@ def sample_size(
     >>> round(found.slope_at_riley, 6)
     0.854687
     """
+    seen = None if pilot is None else read_pilot(pilot, target)
+    if seen is not None:
+        predictors = seen.predictors if predictors is None else predictors
+        auc = seen.auc if auc is None else auc
+        prevalence = seen.prevalence if prevalence is None else prevalence
+    if predictors is None or auc is None or prevalence is None:
+        raise ValueError("predictors, auc and prevalence must be given, or a pilot table that tells them")
     _check(predictors, auc, prevalence, risk_no_fit)
     truth = true_score(auc, prevalence)
     case = existence(truth)
@@ -161,9 +179,9 @@ def sample_size(
         calibration_slope=calibration_slope, auc_loss=auc_loss, log_loss_excess=log_loss_excess, error_excess=error_excess
     )
     ratios = {"no_fit_probability": predictors / _samples_for_a_fit(case, predictors, risk_no_fit)}
-    for name, target in asked.items():
-        if target is not None:
-            ratios[name] = _largest_ratio(truth, case, name, target)
+    for name, wanted in asked.items():
+        if wanted is not None:
+            ratios[name] = _largest_ratio(truth, case, name, wanted)
     r2 = cox_snell_r2(auc, prevalence)
     riley = riley_criteria(predictors, prevalence, r2, calibration_slope)
     events = math.ceil(round(10 * predictors / prevalence, 9))
@@ -183,6 +201,7 @@ def sample_size(
         slope_at_riley=_promises(truth, case, predictors / riley["shrinkage"])["calibration_slope"],
         slope_at_ten_events=_promises(truth, case, predictors / events)["calibration_slope"],
         existence_threshold=case.threshold,
+        pilot=seen,
         _existence=case,
     )
 

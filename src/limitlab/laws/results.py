@@ -68,7 +68,7 @@ def package(
         error = {"numerical_error": errors[name]} if kind == "theory" and name in errors else {}
         data[name] = xr.Variable(own, array, dict(long_name=meta.long_name, symbol=meta.symbol) | error)
     result = xr.Dataset(data, coords={**lines, **(coords or {})})
-    _describe_coordinates(law, result)
+    describe_coordinates(law, result)
     result.attrs.update(
         law=type(law).__name__,
         parameters=law.model_dump_json(),
@@ -123,7 +123,7 @@ def stacked(runs: Sequence[xr.Dataset], seeds: Sequence[int]) -> xr.Dataset:
     return xr.Dataset(data, coords, {key: value for key, value in runs[0].attrs.items() if key != "seed"})
 
 
-def _describe_coordinates(law: Law, result: xr.Dataset) -> None:
+def describe_coordinates(law: Law, result: xr.Dataset) -> None:
     """Swept parameters and the law's own coordinates get their description and symbol."""
     for name, meta in type(law).parameters().items():
         for coordinate in (name, meta.dimension) if meta.kind == "coordinate" else (name,):

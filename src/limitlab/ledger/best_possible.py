@@ -33,17 +33,12 @@ def best_possible(quick: bool) -> Outcome:
     ridges, margins, logistic = [], [], []
     for ratio in ratios:
         linear = Ridge(ratio=ratio, noise=0.5)
-        tuned = linear.replace(ridge=linear.optimal_ridge()).theory()
-        best = BayesOptimal(ratio=ratio, channel="gaussian", noise=0.5).theory()
-        ridges.append(float(tuned.excess_risk / best.excess_risk) - 1)
-        sign = float(BayesOptimal(ratio=ratio, channel="sign").theory().classification_error)
-        margins.append(float(MaxMargin(ratio=ratio).theory().classification_error) / sign - 1)
-        logit = float(BayesOptimal(ratio=ratio, channel="logit", link_strength=3.0).theory().classification_error)
+        tuned = linear.replace(ridge=linear.optimal_ridge()).gap_to_best()
+        ridges.append(float(tuned.gap_to_best / (tuned.best_error - linear.noise**2)))
+        margin = MaxMargin(ratio=ratio).gap_to_best()
+        margins.append(float(margin.gap_to_best / margin.best_error))
         law = LogisticCalibration(ratio=ratio, signal=3.0, ridge=0.1, fit_intercept=False)
-        errors = [
-            float(law.replace(ridge=float(ridge)).theory().classification_error) for ridge in np.geomspace(0.01, 2, 16)
-        ]
-        logistic.append(min(errors) - logit)
+        logistic.append(float(law.gap_to_best(ridge=np.geomspace(0.01, 2, 16)).gap_to_best.min()))
     found = BayesOptimal(channel="abs").thresholds()
     phase = BayesOptimal(ratio=1 / 1.05, channel="abs").theory().attrs["phase"]
     return Outcome(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Values, parameter
+from limitlab.laws.beside_best import BesideBest, Best, best_classifier
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.margin_system import MarginPoint, separability_threshold, solve_margin
 from limitlab.laws.classification.populations import Isotropic
@@ -67,7 +68,7 @@ def of_data_set(found: HardMargin, error: float) -> dict[str, float]:
     )
 
 
-class MaxMargin(LabelledLaw):
+class MaxMargin(LabelledLaw, BesideBest):
     """Can a linear classifier separate n labelled points in p dimensions, by what margin, and how well does it predict?
 
     Examples
@@ -116,6 +117,10 @@ class MaxMargin(LabelledLaw):
         fresh = rng.standard_normal((test_rows(n), draw.size))
         error = mistakes(self.labels, fresh[:, 0], fresh @ found.direction) if found.separable else NO_CLASSIFIER
         return of_data_set(found, error)
+
+    def best_possible(self) -> Best:
+        """The best classifier on the same samples."""
+        return best_classifier(self, self.ratio, self.labels)
 
     def separability_ratio(self) -> float:
         """The least p/n at which the data can be separated; 0 when labels are a function of the score's sign.

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.beside_best import BesideBest, Best, best_classifier
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.margin_system import separability_threshold, solve_margin
 from limitlab.laws.classification.max_margin import NO_CLASSIFIER, limits, mistakes, of_data_set, test_rows
@@ -36,7 +37,7 @@ Array = NDArray[np.float64]
 CENTRED = 1e-12  # activations with a relatively smaller mean have none
 
 
-class FeatureClassifier(LabelledLaw):
+class FeatureClassifier(LabelledLaw, BesideBest):
     """Classification on random features: parameters, checks and draws that the margin and the convex losses share."""
 
     width_ratio: float = parameter(
@@ -74,6 +75,10 @@ class FeatureClassifier(LabelledLaw):
         """The covariance of the Gaussian equivalent."""
         mu = self.moments
         return RandomFeatures(self.width_ratio, self.sample_ratio, abs(mu.linear), mu.nonlinear)
+
+    def best_possible(self) -> Best:
+        """The best classifier that sees the inputs themselves."""
+        return best_classifier(self, 1 / self.sample_ratio, self.labels)
 
 
 class LabelledFeatures:

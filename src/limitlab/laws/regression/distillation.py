@@ -20,91 +20,29 @@ Status.   Fresh: theorem (two ridge regressions, each with a fixed target); same
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, Self
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.relabelled import State, shares_of, step
+from limitlab.laws.regression.same_inputs import mixed_filter, same_inputs
 from limitlab.models.designs import draw_design, ridge_resolvent
+from limitlab.models.label_chains import TablePopulation, taught
 from limitlab.numerics.apportion import apportion
-from limitlab.numerics.equivalents import learned, ridge_equivalent, unlearned
 
 __all__ = ["Distillation"]
 
 Array = NDArray[np.float64]
 Inputs = Literal["fresh", "same"]
 
-NEAR = 2.0  # penalties within this factor are divided differences that cancel: an integral of the derivative instead
-NODES = 16
 PENALTIES = np.geomspace(1e-5, 1e3, 60)
-
-
-# -- same inputs --------------------------------------------------------------------------------------------------------
-
-
-class Filter(NamedTuple):
-    """A combination sum_i values_i g_{ridges_i} + slopes_i dg_{ridges_i}/da of ridge filters."""
-
-    ridges: Array
-    values: Array
-    slopes: Array
-
-
-def mixed_filter(ridge: float, teacher_ridge: float, mix: float) -> Filter:
-    """Equation (3) as a combination of ridge filters; for penalties that nearly agree, by an integral between them.
-
-    >>> mixed_filter(0.3, 0.1, 1.0).values.round(12).tolist()
-    [1.5, -0.5]
-    >>> float(mixed_filter(0.1, 0.1, 0.7).values.sum().round(12))
-    1.0
-    """
-    a, b = ridge, teacher_ridge
-    if max(a, b) > NEAR * min(a, b):
-        return Filter(np.array([a, b]), np.array([1 - mix + mix * a / (a - b), -mix * b / (a - b)]), np.zeros(2))
-    points, weights = np.polynomial.legendre.leggauss(NODES)
-    between = b + (a - b) * (points + 1) / 2
-    share = mix * weights / 2
-    return Filter(np.r_[a, between], np.r_[1 - mix, share], np.r_[0.0, share * between])
-
-
-def same_inputs(
-    chosen: Filter, ratio: float, eigenvalues: Array, weights: Array, energy: Array
-) -> tuple[float, float, float]:
-    """Bias, variance over tau^2 and 1 - df2 of a combination of ridge filters (eq. 4 and its derivatives)."""
-    s, load = eigenvalues, ratio * weights
-    found = ridge_equivalent(chosen.ridges, s, load[None])
-    kappa, gap = np.atleast_1d(found.kappa), float(np.min(found.gap2))
-    if gap == 0:
-        return math.inf, math.inf, 0.0
-    u, kept = np.asarray(unlearned(kappa, s)), np.asarray(learned(kappa, s))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        slope = np.where(s > 0, kept / (s + kappa[:, None]), 0.0) * np.asarray(found.derivative).reshape(-1, 1)  # du/da
-
-    def form(left: Array, right: Array, weight: Array) -> Array:
-        return np.asarray((left * weight) @ right.T)
-
-    c, d = chosen.values, chosen.slopes
-    left = 1 - form(kept, kept, load)  # 1 - df2(a, b)
-    m1 = -form(slope, kept, load)  # derivatives of df2 in its first argument and in both; the second's is the transpose
-    m12 = form(slope, slope, load)
-
-    def combined(n: Array, n1: Array, n12: Array) -> float:
-        """sum over pairs of (c + d d/da)(c + d d/db) n/(1 - df2)."""
-        first = n1 / left + n * m1 / left**2
-        both = n12 / left + (n1 * m1.T + n1.T * m1 + n * m12) / left**2 + 2 * n * m1 * m1.T / left**3
-        return float(c @ (n / left) @ c + 2 * d @ first @ c + d @ both @ d)
-
-    signal = energy * s
-    bias = combined(form(u, u, signal), form(slope, u, signal), form(slope, slope, signal))
-    zero = np.zeros_like(left)
-    return bias, combined(zero + 1, zero, zero) - 1, gap
-
-
-# -- the law ------------------------------------------------------------------------------------------------------------
 
 
 class Surrogate(NamedTuple):
@@ -259,6 +197,10 @@ class Distillation(LinearModel):
             gain=-math.inf if math.isnan(gain) else gain,
         )
 
+    def best_possible(self) -> Best:
+        """The best method on the real labels, which are the teacher's: no student can know more."""
+        return self._best_with(self.ratio if self.inputs == "same" else self.teacher_ratio, "excess_risk")
+
     def best_surrogate(self) -> Surrogate:
         """The gains t_k of labels <t beta, x> that are best for this student (docs/theory/learning_from_models.md, eq. 6).
 
@@ -300,6 +242,62 @@ class Distillation(LinearModel):
             lambda x: excess(math.exp(x)), bounds=(grid[best - 2], grid[best]), method="bounded", options={"xatol": 1e-9}
         )
         return float(math.exp(found.x))
+
+    # -- on a table ---------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_data(
+        cls, X: ArrayLike, y: ArrayLike, samples: int, teacher_samples: int | None = None, **parameters: Any
+    ) -> Self:
+        """The law at the spectrum, the best linear predictor and its residual of a table, one group for each direction, largest first.
+
+        Parameters
+        ----------
+        X, y
+            Rows and labels: the whole population from which teacher and student draw.
+        samples, teacher_samples
+            Rows that the student and the teacher see (default: the same number).
+        parameters
+            Other parameters of the law; `teacher_groups=range(k)` shows the teacher the k leading directions.
+
+        Examples
+        --------
+        >>> from limitlab.models.label_chains import shipped_images
+        >>> law = Distillation.from_data(*shipped_images(), samples=800, teacher_samples=200, teacher_ridge=1e-4, ridge=0.01)
+        >>> bool(law.theory().gain > 0)
+        True
+        """
+        table = TablePopulation.of(X, y)
+        directions = len(table.eigenvalues)
+        ratios = {"ratio": directions / samples, "teacher_ratio": directions / (teacher_samples or samples)}
+        if "teacher_groups" in parameters and parameters["teacher_groups"] is not None:
+            parameters["teacher_groups"] = tuple(parameters["teacher_groups"])
+        return cls(**{**table.spectrum(), **ratios, **parameters})
+
+    def on_table(self, X: ArrayLike, y: ArrayLike, seeds: Iterable[int] = range(20)) -> xr.Dataset:
+        """Teacher and student on drawn rows of the table that the law was made from: excess risks and gain over seeds."""
+        table, same = TablePopulation.of(X, y), self.inputs == "same"
+        samples = table.samples_at(self.ratio, self.eigenvalues)
+        pair = (samples if same else table.samples_at(self.teacher_ratio, self.eigenvalues), samples)
+        runs = [
+            taught(
+                np.random.default_rng([seed, *pair]),
+                table,
+                pair,
+                (self.teacher_ridge, self.ridge),
+                self.teacher_groups,
+                self.student_noise,
+                self.mix if same else None,
+            )
+            for seed in seeds
+        ]
+        worse, excess = np.array(runs).T
+        return xr.Dataset(
+            {
+                name: ("seed", values)
+                for name, values in (("teacher_excess_risk", worse), ("excess_risk", excess), ("gain", worse - excess))
+            }
+        )
 
     # -- the experiment ---------------------------------------------------------------------------------------------------
 

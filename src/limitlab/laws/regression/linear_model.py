@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, parameter
+from limitlab.laws.beside_best import BesideBest, Best, best_linear
 from limitlab.models.designs import Design, Entries, draw_design
 from limitlab.numerics.apportion import apportion
 from limitlab.numerics.equivalents import gaps
@@ -82,7 +83,7 @@ class Proportional(Law):
     )
 
 
-class LinearModel(GroupedSignal, Proportional):
+class LinearModel(GroupedSignal, Proportional, BesideBest):
     """Random inputs with a discrete population spectrum, a dense linear signal, and noise."""
 
     former_names = {"signal": "signal_energy"}
@@ -99,6 +100,14 @@ class LinearModel(GroupedSignal, Proportional):
         """The inputs of one experiment."""
         counts = [int(count) for count in apportion(draw.size, self.weights)]
         return draw_design(draw.rng, draw.count("ratio"), self.eigenvalues, counts, self.entries)
+
+    def best_possible(self) -> Best:
+        """The best method on the same samples: the posterior mean for Gaussian coefficients."""
+        return self._best_with(self.ratio, "test_error")
+
+    def _best_with(self, ratio: float, observable: str) -> Best:
+        variances = np.asarray(self.eigenvalues) * np.asarray(self.signal_energy)
+        return best_linear(self, ratio, variances, self.shares, self.noise, observable)
 
 
 def spectrum(

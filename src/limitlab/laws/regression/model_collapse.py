@@ -16,16 +16,20 @@ Status.   No or only real labels: theorem by induction (Hastie et al. 2022, Dohm
 from __future__ import annotations
 
 import math
-from typing import Literal, Self
+from collections.abc import Iterable
+from typing import Any, Literal, Self
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Values, parameter
+from limitlab.laws.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.relabelled import State, shares_of, step
 from limitlab.models.designs import draw_design, ridge_resolvent
+from limitlab.models.label_chains import TablePopulation, collapse_chain
 from limitlab.numerics.apportion import apportion
 
 __all__ = ["ModelCollapse", "exact_accumulated"]
@@ -157,6 +161,13 @@ class ModelCollapse(LinearModel):
         norm = sum(self.signal_energy) + excess * float(self.shares @ (1 / np.asarray(self.eigenvalues)))
         return dict(bias=np.zeros_like(excess), excess_risk=excess, test_error=excess + self.noise**2, coefficient_norm=norm)
 
+    def best_possible(self) -> Best:
+        """Refused: every generation has seen another number of real labels."""
+        raise ValueError(
+            "ModelCollapse has no one best possible error: each generation has seen another number of real labels; ask Ridge at the "
+            "ratio of features to real labels"
+        )
+
     # -- the long run -----------------------------------------------------------------------------------------------------
 
     def _affine(self) -> tuple[Array, Array]:
@@ -240,6 +251,52 @@ class ModelCollapse(LinearModel):
         found = minimize_scalar(excess, bounds=(grid[best - 1], grid[best + 1]), method="bounded", options={"xatol": 1e-9})
         nothing = float(np.dot(self.eigenvalues, self.signal_energy))
         return float(math.exp(found.x)) if found.fun < nothing else math.inf
+
+    # -- on a table ---------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_data(cls, X: ArrayLike, y: ArrayLike, samples: int, **parameters: Any) -> Self:
+        """The law at the spectrum, the best linear predictor and its residual of a table, one group for each direction.
+
+        Parameters
+        ----------
+        X, y
+            Rows and labels: the whole population from which every generation draws.
+        samples
+            Rows that a generation sees.
+        parameters
+            Other parameters of the law.
+
+        Examples
+        --------
+        >>> from limitlab.models.label_chains import shipped_images
+        >>> X, y = shipped_images()
+        >>> law = ModelCollapse.from_data(X, y, samples=400, ridge=0.001, generations=(1, 2, 4))
+        >>> law.theory().excess_risk.values.round(4).tolist()
+        [0.0809, 0.134, 0.2057]
+        """
+        table = TablePopulation.of(X, y)
+        return cls(**{**table.spectrum(), "ratio": len(table.eigenvalues) / samples, **parameters})
+
+    def on_table(self, X: ArrayLike, y: ArrayLike, seeds: Iterable[int] = range(20)) -> xr.Dataset:
+        """The chain itself on drawn rows of the table that the law was made from: `excess_risk` over seeds and generations."""
+        table, last = TablePopulation.of(X, y), int(np.max(self.generations))
+        samples = table.samples_at(self.ratio, self.eigenvalues)
+        chosen = np.atleast_1d(self.generations)
+        runs = [
+            collapse_chain(
+                np.random.default_rng([seed, samples]),
+                table,
+                samples,
+                last,
+                self.ridge,
+                self.real_share,
+                self.noises()[1],
+                self.data == "accumulate",
+            )[chosen - 1]
+            for seed in seeds
+        ]
+        return xr.Dataset({"excess_risk": (("seed", "generation"), np.array(runs))}, {"generation": chosen})
 
     # -- the experiment ---------------------------------------------------------------------------------------------------
 

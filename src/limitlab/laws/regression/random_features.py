@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Values
+from limitlab.laws.beside_best import BesideBest, Best, best_linear
 from limitlab.laws.regression.random_features_model import RandomFeaturesModel
 from limitlab.laws.regression.random_features_point import coefficients, fixed_point, weighted
 from limitlab.laws.regression.random_features_tuning import best_ridge, ridgeless_width, snr_threshold
@@ -94,7 +95,7 @@ def limit_of(model: RandomFeaturesModel, constant: Array, nonlinear_signal: Arra
     return risk(linear=mu.linear, nonlinear=mu.nonlinear, nonlinear_signal=np.hypot(nonlinear_signal, unlearned), **numbers)
 
 
-class RandomFeaturesRidge(RandomFeaturesModel):
+class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
     """How well does ridge regression on N random neurons generalise from n samples in dimension d?
 
     Examples
@@ -151,6 +152,16 @@ class RandomFeaturesRidge(RandomFeaturesModel):
     def predicted(self, **numbers: Array) -> Values:
         """The limit, over a grid of ratios, penalties and sizes of the parts of the target."""
         return limit_of(self, **numbers)
+
+    def best_possible(self) -> Best:
+        """The best method that sees the inputs themselves, for a linear target."""
+        for name in ("nonlinear_signal", "constant"):
+            if getattr(self, name) != 0:
+                raise ValueError(
+                    f"{type(self).__name__} with {name} = {getattr(self, name):g} has no known best possible error: it is known for linear "
+                    f"targets, {name} = 0"
+                )
+        return best_linear(self, 1 / self.sample_ratio, [self.signal**2], [1.0], self.noise, "test_error")
 
     def signal_to_noise(self) -> float:
         """rho = F1^2 / (tau^2 + F*^2), the ratio that decides which penalty is best (infinite without noise).

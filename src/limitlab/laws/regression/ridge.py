@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
 from limitlab.models.designs import Filter, ridge_filter
 from limitlab.numerics.equivalents import (
@@ -333,6 +334,15 @@ class Ridge(LinearModel):
             gcv=(total * design.train_error(proxy, unit, 0.0) + design.train_error(proxy, nothing, tau)) / scale**2,
             average_bias=total * design.average_bias(chosen, unit),
         )
+
+    def best_possible(self) -> Best:
+        """The best method on the same samples, which knows of no start."""
+        if self.start_distance is not None:
+            raise ValueError(
+                f"Ridge with start_distance = {self.start_distance:g} has no known best possible error: a start is knowledge beside the "
+                "samples; leave it out"
+            )
+        return super().best_possible()
 
     def negative_ridge_limit(self) -> float:
         """What a negative penalty has to stay above: minus the smallest non-zero sample eigenvalue if p > n, else 0.

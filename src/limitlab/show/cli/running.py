@@ -42,6 +42,9 @@ def predict(
     ctx: typer.Context,
     law_name: LawArgument,
     observables: ObservablesOption = None,
+    best: Annotated[
+        bool, typer.Option("--best", help="The law's error beside the least that any method can reach with the same data.")
+    ] = False,
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
@@ -53,7 +56,7 @@ def predict(
     if plot is not None:
         require_axis(asked)
     with working(f"solving {type(asked.law).__name__}"):
-        result = select(predicted(asked), names)
+        result = beside_best(asked) if best else select(predicted(asked), names)
 
     def draw() -> Figure:
         from limitlab.show.figures.generic import sweep_figure
@@ -71,6 +74,18 @@ def predicted(asked: Asked) -> xr.Dataset:
     from limitlab.lab.sweep import sweep
 
     return sweep(asked.law, over=asked.over, progress=False)
+
+
+def beside_best(asked: Asked) -> xr.Dataset:
+    """A law's error, the best possible one and the gap, on the grid of its swept parameters where there are any."""
+    from limitlab.laws.beside_best import BesideBest
+
+    if not isinstance(asked.law, BesideBest):
+        raise ValueError(
+            f"--best is not allowed with {type(asked.law).__name__}: its data are not those of a channel whose best possible error is "
+            "known (see BayesOptimal)"
+        )
+    return asked.law.gap_to_best(**asked.over)
 
 
 def print_prediction(asked: Asked, result: xr.Dataset) -> None:

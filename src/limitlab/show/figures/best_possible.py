@@ -6,12 +6,28 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
-from limitlab.laws.classification.bayes_optimal import BayesOptimal, information, precision_of
+from limitlab.laws.beside_best import BesideBest
+from limitlab.laws.classification.bayes_optimal import BayesOptimal
+from limitlab.laws.classification.channel_information import information, precision_of
 from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.models.channels import Channel, Prior
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+
+
+def best_line(axes: Axes, law: BesideBest, label: str = "best possible", less: float = 0.0, **grid: ArrayLike) -> None:
+    """The least error that any method can reach with a law's data: a level, or a line over the values of one parameter.
+
+    `less` is subtracted: the noise's square turns test errors into excess risks.
+    """
+    found = law.gap_to_best(**grid).best_error - less
+    if grid:
+        axes.plot(next(iter(grid.values())), found, color="0.25", linewidth=1.6, linestyle="-.", label=label)
+    else:
+        axes.axhline(float(found), color="0.25", linewidth=1.6, linestyle="-.", label=label)
 
 
 def best_possible(quick: bool = True) -> Figure:

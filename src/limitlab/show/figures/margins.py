@@ -14,6 +14,7 @@ from limitlab.laws.descent.least_squares import LeastSquaresDescent
 from limitlab.models.descent import TAILS, LeastSquares, SeparableFlow
 from limitlab.numerics.blas import single_threaded
 from limitlab.numerics.margin import hard_margin
+from limitlab.show.figures.best_possible import best_line
 from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 Array = NDArray[np.float64]
@@ -41,6 +42,7 @@ def max_margin(quick: bool = True) -> Figure:
             tables = [run[name].values[(run.separable.values > 0) | (name == "margin")] for run in runs]
             means, errors = ([f(t) for t in tables] for f in (np.mean, lambda t: np.std(t, ddof=1) / np.sqrt(len(t))))
             simulation_points(axes, widths, means, errors, index, f"simulation, $d = {size}$")
+    best_line(panels[0], base, "best possible, from the inputs")
     for axes, (_, label) in zip(panels, names, strict=True):
         axes.axvline(threshold, color="grey", linewidth=1, linestyle=":")
         finish(axes, r"neurons per input $\psi_1 = N/d$", label, "ReLU, $n = 2d$, sign labels")
@@ -104,8 +106,11 @@ def convex_losses(quick: bool = True) -> Figure:
         simulation_points(axes, few * 1.06 ** (index - 1.5), means, errors, index)
     limit = float(RandomFeaturesMargin(width_ratio=1.5, **case).theory()["classification_error"])
     axes.axhline(limit, color="black", linewidth=1, linestyle="--", label="largest margin")
+    best_line(axes, law, "best possible, from the inputs")
     title = rf"tanh, $\psi_1 = 1.5$, $\psi_2 = 2$, probit labels, $d = {size}$"
-    finish(axes, r"ridge penalty $\lambda$", r"classification error $P_{\mathrm{err}}$", title, xscale="log")
+    finish(
+        axes, r"ridge penalty $\lambda$", r"classification error $P_{\mathrm{err}}$", title, xscale="log", ylim=(0.25, 0.42)
+    )
     return figure
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.ridge import Ridge
+from limitlab.show.figures.best_possible import best_line
 from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 Array = NDArray[np.float64]
@@ -33,6 +34,7 @@ def ridge_double_descent(quick: bool = True) -> Figure:
         for label, ratios in ((f"$|\\beta|^2/\\tau^2 = {power:g}$", under), (None, over)):
             theory_line(left, ratios, law.evaluate(ratio=ratios)["excess_risk"], index, label)
         simulation_points(left, few, *_over_ratios(law, few, samples, seeds, "excess_risk"), index)
+        best_line(left, law, "best possible" if index == 3 else "", less=1.0, ratio=np.geomspace(0.02, 20, 60))
     left.axvline(1, color="grey", linewidth=1, linestyle=":")
     finish(
         left, r"features per sample $\gamma = p/n$", r"excess risk $R/\tau^2$", f"least norm, $n = {samples}$",

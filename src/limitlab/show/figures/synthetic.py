@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from limitlab.laws.regression.distillation import Distillation
 from limitlab.laws.regression.model_collapse import ModelCollapse
 from limitlab.laws.regression.ridge import Ridge
+from limitlab.models.label_chains import shipped_images
 from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 GROUPS: dict[str, tuple[float, ...]] = dict(
@@ -84,4 +85,47 @@ def distillation(quick: bool = True) -> Figure:
     return figure
 
 
-FIGURES: dict[str, Callable[[bool], Figure]] = {"model-collapse": model_collapse, "distillation": distillation}
+def chains_on_images(quick: bool = True) -> Figure:
+    """Chains of models and students on the shipped images, beside the laws at the images' spectrum."""
+    figure, (left, right) = new_figure(columns=2)
+    X, y = shipped_images()
+    seeds, generations = range(12 if quick else 100), tuple(range(1, 9))
+    cases = [
+        (r"only the model's labels, $\lambda=10^{-3}$", dict(ridge=1e-3)),
+        (r"share 0.3 real, $\lambda=10^{-3}$", dict(ridge=1e-3, real_share=0.3)),
+        (r"no noise on the model's labels, $\lambda=10^{-2}$", dict(ridge=1e-2, synthetic_noise=0.0)),
+    ]
+    for index, (label, given) in enumerate(cases):
+        law = ModelCollapse.from_data(X, y, samples=400, generations=generations, **given)
+        theory_line(left, generations, law.theory().excess_risk, index, label)
+        runs = law.on_table(X, y, seeds).excess_risk
+        simulation_points(left, generations, runs.mean("seed"), runs.std("seed", ddof=1) / math.sqrt(len(seeds)), index)
+    finish(left, "generation $g$", "excess risk $R$", "8,000 images, 400 per generation")
+    left.set_ylim(0, 1.45 * left.get_ylim()[1])
+    ridges, few = np.geomspace(3e-4, 0.1, 30), np.geomspace(1e-3, 0.05, 4)
+    for index, samples in enumerate((200, 800, 3000)):
+        pair = Distillation.from_data(X, y, samples=samples, teacher_samples=200, teacher_ridge=1e-4)
+        values = [float(pair.replace(ridge=float(ridge)).theory().excess_risk) for ridge in ridges]
+        theory_line(right, ridges, values, index, f"student, $n={samples}$")
+        students = [pair.replace(ridge=float(ridge)).on_table(X, y, seeds).excess_risk for ridge in few]
+        errors = [float(run.std(ddof=1)) / math.sqrt(len(seeds)) for run in students]
+        simulation_points(right, few, [float(run.mean()) for run in students], errors, index)
+    taught = float(pair.on_table(X, y, seeds).teacher_excess_risk.mean())
+    limit = float(pair.theory().teacher_excess_risk)
+    right.axhline(limit, color="0.3", linestyle="--", linewidth=1.4, label=f"teacher, $n=200$ (measured {taught:.2f})")
+    finish(
+        right,
+        r"student's penalty $\lambda$",
+        "excess risk $R$",
+        r"a teacher with penalty $10^{-4}$",
+        xscale="log",
+        ylim=(0.08, 0.46),
+    )
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "model-collapse": model_collapse,
+    "distillation": distillation,
+    "chains-on-images": chains_on_images,
+}

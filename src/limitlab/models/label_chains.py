@@ -1,0 +1,171 @@
+"""Ridge regressions on rows of a real table, trained on labels that earlier models wrote.
+
+A table is taken as the whole population: rows are drawn from it with replacement, so that its covariance, its best linear predictor and
+what that leaves unexplained are known exactly, and the excess risk of a model needs no test rows. Real labels are the table's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.models.designs import ridge_resolvent
+
+Array = NDArray[np.float64]
+
+NOTHING = 1e-10  # variances below this share of the largest are none
+POOLED = 2  # pixels of a shipped image are averaged in squares of this side
+
+
+@dataclass(frozen=True)
+class TablePopulation:
+    """A centred table in the coordinates of its principal components, largest first.
+
+    Attributes
+    ----------
+    rows, labels
+        Coordinates of every row, and centred labels.
+    eigenvalues, coefficients
+        Variance of each coordinate, and the best linear predictor's coefficient of it.
+    noise
+        Standard deviation of what the best linear predictor leaves.
+    """
+
+    rows: Array
+    labels: Array
+    eigenvalues: Array
+    coefficients: Array
+    noise: float
+
+    @classmethod
+    def of(cls, X: ArrayLike, y: ArrayLike) -> Self:
+        """A table of numbers and its labels.
+
+        >>> table = TablePopulation.of([[1.0, 0.0], [-1.0, 0.0], [2.0, 0.0], [-2.0, 0.0]], [1.0, -1.0, 2.0, -1.0])
+        >>> table.eigenvalues.tolist(), table.rows.shape
+        ([2.5], (4, 1))
+        """
+        inputs, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+        if (
+            inputs.ndim != 2
+            or labels.shape != inputs.shape[:1]
+            or not (np.isfinite(inputs).all() and np.isfinite(labels).all())
+        ):
+            raise ValueError(
+                f"X of shape {inputs.shape} and y of shape {labels.shape} are not allowed: give finite n x p and n numbers"
+            )
+        centred, labels = inputs - inputs.mean(axis=0), labels - labels.mean()
+        values, basis = np.linalg.eigh(centred.T @ centred / len(centred))
+        kept = np.flatnonzero(values > NOTHING * values.max(initial=0.0))[::-1]
+        if not kept.size:
+            raise ValueError("X is not allowed: no column of it varies")
+        rows = centred @ basis[:, kept]
+        coefficients = labels @ rows / len(rows) / values[kept]
+        return cls(rows, labels, values[kept], coefficients, float(np.std(labels - rows @ coefficients)))
+
+    def draw(self, rng: np.random.Generator, samples: int) -> tuple[Array, Array]:
+        """Rows with their own labels, with replacement."""
+        chosen = rng.integers(len(self.rows), size=samples)
+        return self.rows[chosen], self.labels[chosen]
+
+    def excess(self, b: Array) -> float:
+        """Mean squared distance of a model's predictions from the best linear ones, over the whole table."""
+        return float(self.eigenvalues @ (b - self.coefficients) ** 2)
+
+    def samples_at(self, ratio: float, eigenvalues: Sequence[float]) -> int:
+        """Rows at so many coordinates per row, for a law that has this table's eigenvalues."""
+        if len(eigenvalues) != len(self.eigenvalues) or not np.allclose(eigenvalues, self.eigenvalues, rtol=1e-6):
+            raise ValueError(
+                "the table is not allowed: the law was made from another one; make it by from_data(X, y, samples)"
+            )
+        return max(1, round(len(self.eigenvalues) / ratio))
+
+    def spectrum(self) -> dict[str, Any]:
+        """The parameters of a linear model with one group for each coordinate."""
+        directions = len(self.eigenvalues)
+        return dict(
+            eigenvalues=tuple(self.eigenvalues.tolist()),
+            weights=(1.0,) * directions,
+            signal_energy=tuple((self.coefficients**2).tolist()),
+            noise=self.noise,
+        )
+
+
+def collapse_chain(
+    rng: np.random.Generator,
+    table: TablePopulation,
+    samples: int,
+    generations: int,
+    ridge: float,
+    real_share: float = 0.0,
+    synthetic_noise: float = 0.0,
+    keep: bool = False,
+) -> Array:
+    """Excess risk of generations 1, 2, ...: each sees fresh rows, of which a share has real labels and the rest its predecessor's.
+
+    With `keep` a generation is trained on the data of all earlier ones too.
+    """
+    S, c = np.zeros((len(table.eigenvalues),) * 2), np.zeros(len(table.eigenvalues))
+    b, found = c, []
+    for generation in range(generations):
+        X, y = table.draw(rng, samples)
+        real = samples if generation == 0 else round(real_share * samples)
+        y = np.r_[y[:real], X[real:] @ b + synthetic_noise * rng.standard_normal(samples - real)]
+        S, c = X.T @ X / samples + keep * S, X.T @ y / samples + keep * c
+        b = ridge_resolvent(S, ridge) @ c
+        found.append(table.excess(b))
+    return np.array(found)
+
+
+class Taught(NamedTuple):
+    """Excess risks of a teacher and of its student."""
+
+    teacher: float
+    student: float
+
+
+def taught(
+    rng: np.random.Generator,
+    table: TablePopulation,
+    samples: tuple[int, int],
+    ridges: tuple[float, float],
+    seen: ArrayLike | None = None,
+    student_noise: float = 0.0,
+    mix: float | None = None,
+) -> Taught:
+    """A teacher on real labels and a student on the teacher's; pairs are of teacher and student.
+
+    `seen` are the coordinates that the teacher sees. With `mix` the student has the teacher's rows and labels (1 - mix) y + mix times the
+    teacher's answers.
+    """
+    X, y = table.draw(rng, samples[0])
+    coordinates = np.arange(len(table.eigenvalues)) if seen is None else np.asarray(seen)
+    part, teacher = X[:, coordinates], np.zeros(len(table.eigenvalues))
+    teacher[coordinates] = ridge_resolvent(part.T @ part / len(part), ridges[0]) @ (part.T @ y / len(part))
+    if mix is None:
+        X, _ = table.draw(rng, samples[1])
+        y = X @ teacher + student_noise * rng.standard_normal(samples[1])
+    else:
+        y = (1 - mix) * y + mix * X @ teacher
+    student = ridge_resolvent(X.T @ X / len(X), ridges[1]) @ (X.T @ y / len(X))
+    return Taught(table.excess(teacher), table.excess(student))
+
+
+def shipped_images() -> tuple[Array, Array]:
+    """The 8,000 images of digits that come with the package, 14 x 14 pixels of mean squared norm 1, and their parities -1, +1.
+
+    >>> X, y = shipped_images()
+    >>> X.shape, float((X**2).sum(axis=1).mean().round(12)), sorted(set(y.tolist()))
+    ((8000, 196), 1.0, [-1.0, 1.0])
+    """
+    from limitlab.models.datasets import mnist
+
+    images, label = mnist("all")
+    side = 28 // POOLED
+    X = images.reshape(-1, side, POOLED, side, POOLED).mean(axis=(2, 4)).reshape(len(images), -1)
+    X = X - X.mean(axis=0)
+    return X / np.sqrt((X**2).sum(axis=1).mean()), 1.0 - 2.0 * (label % 2)
