@@ -61,7 +61,7 @@ def simulation_points(
         np.asarray(x),
         np.asarray(y),
         yerr=None if error is None else np.asarray(error),
-        fmt=MARKERS[index % len(MARKERS)],
+        fmt=options.pop("fmt", MARKERS[index % len(MARKERS)]),
         color=COLOURS[index % len(COLOURS)],
         markerfacecolor="white",
         markeredgewidth=1.5,
