@@ -199,7 +199,7 @@ def _clusters(beta: float, tokens: int, seed: int) -> int:
 
 def circle_density(quick: bool = True) -> Figure:
     """The density of very many tokens on the circle over time, and that of finitely many."""
-    tokens = 40_000 if quick else 100_000
+    tokens = 20_000 if quick else 100_000
     figure, (left, right) = new_figure(columns=2)
     density, beta, times = ((0.5, 0.0), (0.0, 0.3)), 4.0, [0.0, 1.0, 2.0, 3.0]
     rho, _ = spectral_density(density, beta, times, points=512)
@@ -216,7 +216,7 @@ def circle_density(quick: bool = True) -> Figure:
     law = CircleMeanField(beta=beta, density=density, times=tuple(grid))
     limit = law.theory()
     few = law.replace(times=(0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0), stratified=False)
-    runs = [few.experiment(400, seed) for seed in range(100 if quick else 400)]
+    runs = [few.experiment(400, seed) for seed in range(40 if quick else 400)]
     for index, name in enumerate(law.observables):
         theory_line(
             right,
