@@ -109,7 +109,7 @@ def _points(about: Row, x: Any, y: Any, **more: Any) -> Iterator[Row]:
 
 
 def _line(axes: Axes, line: Line2D) -> Iterator[Row]:
-    if line.get_transform() != axes.transData:  # drawn across the panel: one of its coordinates is a place, not a number
+    if line.get_transform() is not axes.transData:  # drawn across the panel: one of its coordinates is a place, not a number
         kind = "reference"
     else:
         kind = "line" if line.get_linestyle() not in ("None", "none", "", " ") else "points"

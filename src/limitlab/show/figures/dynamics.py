@@ -102,7 +102,7 @@ def networks(quick: bool = True) -> Figure:
     theory = law.replace(times=tuple(grid)).theory()
     for index, (name, label) in enumerate(zip(names, labels, strict=True)):
         theory_line(left if index < 2 else middle, grid, theory[name], index, label)
-    looks = (("network", 0.0, "gradient flow", {}), ("sgd", 0.2, "SGD", {"markersize": 9, "linestyle": "none", "fmt": "x"}))
+    looks = (("network", 0.0, "gradient flow", {}), ("sgd", 0.0, "SGD", {"markersize": 9, "linestyle": "none", "fmt": "x"}))
     for model, shift, title, look in looks:
         chosen = law.replace(experiment_model=model)
         for index, name in enumerate(names):
