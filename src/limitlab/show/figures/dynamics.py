@@ -69,15 +69,15 @@ def timeline(quick: bool = True) -> Figure:
         times = np.geomspace(0.2, 6.0 * width, 60)
         law = single_index(width, times=tuple(times), solver_steps=(20 if quick else 36) * width + 200)
         result = law.theory()
-        if index < 2:
-            few = np.array([0.5, 2.0, 6.0, 20.0, 60.0])[: 4 + index]
+        few = np.array([0.5, 2.0, 6.0, 20.0])
+        if index == 0:
             runs = law.replace(times=tuple(few)).simulate_batch(dimension, range(seeds))
         for panel, (name, _) in zip(axes, names, strict=True):
             scale = width if name == "train_error" else 1
             theory_line(panel, times / scale, result[name], index, f"$m = {width}$")
-            if index < 2:
+            if index == 0:
                 simulation_points(panel, few / scale, *mean_and_error(runs[name]), index)
-    reading_key(axes[0], None, f"networks, $d = {dimension}$")
+    reading_key(axes[0], None, f"networks, $m = 10$, $d = {dimension}$")
     times = np.geomspace(0.2, 6.0 * widths[-1], 60)
     mean_field = MeanFieldSingleIndex(times=tuple(0.5 * times), **SINGLE_INDEX).theory()
     for panel, (name, label) in zip(axes, names, strict=True):

@@ -99,7 +99,7 @@ def width_and_steps(quick: bool = True) -> Figure:
         simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / math.sqrt(runs.sizes["seed"]), index)
     finish(left, "steps $k$", "loss $P$", r"$\alpha = 1$, $\beta = 0.2$; dotted: floor", xscale="log", yscale="log")
     wide = law.replace(latent_dimension=1e7, batch=1)
-    compute = np.geomspace(1e4, 1e9, 4 if quick else 16)
+    compute = np.geomspace(1e4, 1e9, 6 if quick else 16)
     for width in (50, 200, 800, 3200):
         steps = np.unique(np.round(np.geomspace(16, 1e9 / width, 40)))
         middle.plot(width * steps, wide.replace(width=width, steps=steps).theory().excess_risk, color="grey", linewidth=0.9)
@@ -113,7 +113,7 @@ def width_and_steps(quick: bool = True) -> Figure:
         xscale="log",
         yscale="log",
     )
-    a, b = np.meshgrid(np.linspace(0.31, 1.6, 100), np.linspace(0.02, 1.6, 100))
+    a, b = np.meshgrid(np.linspace(0.31, 1.6, 130), np.linspace(0.02, 1.6, 130))
     exponent = np.full(a.shape, np.nan)
     for i in np.ndindex(a.shape):
         point = phase_point(float(a[i]), float(b[i]))
@@ -131,9 +131,12 @@ def width_and_steps(quick: bool = True) -> Figure:
     return figure
 
 
+ANY = PowerLawScaling(latent_dimension=4, width=2, step=1e-3)
+
+
 def phase_point(alpha: float, beta: float) -> float | None:
     """The exponent of the loss at a point of the phase diagram, None outside the table."""
-    law = PowerLawScaling(spectrum_exponent=alpha, target_exponent=beta, latent_dimension=4, width=2, step=1e-3)
+    law = ANY.model_copy(update={"spectrum_exponent": alpha, "target_exponent": beta})  # unchecked: the map asks thousands of times
     return law.exponents().loss if law.phase() not in ("boundary", "other") else None
 
 
