@@ -85,7 +85,7 @@ def alignment_spectra(quick: bool = True) -> Figure:
                 legend=False,
             )
             if matrix == "gradient":
-                axes.legend(loc="upper center", fontsize=11, frameon=False)
+                axes.legend(loc="upper center", bbox_to_anchor=(0.66, 1.0), fontsize=11, frameon=False)
     return figure
 
 

@@ -34,7 +34,7 @@ def two_gaussians(quick: bool = True) -> Figure:
         theory_line(left, grid, law.theory().risk, index, rf"$\Delta = {separation:g}$")
         found = compare(law.replace(times=tuple(few), step=step), widths, seeds, observables=["risk"])
         simulation_points(left, few, *extrapolated(found, "risk"), index)
-    reading_key(left, r"limit $N\to\infty$", f"SGD, extrapolated\n(N = {', '.join(map(str, widths))})")
+    reading_key(left, r"limit $N\to\infty$", f"SGD, extrapolated\n($N = {', '.join(map(str, widths))}$)")
     finish(left, r"time $t$ (step $\times$ samples)", "risk $R$", "two Gaussians, $d = 40$", xscale="log", yscale="log")
     law, times = TwoGaussians(separation=0.8), [0.0, 0.5, 2.0, 5.0]
     paths, weights = law.radii(times)

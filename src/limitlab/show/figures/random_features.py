@@ -36,7 +36,7 @@ def double_descent(quick: bool = True) -> Figure:
         kept = (few != 1.0) | (index > 0)  # without a ridge the risk is infinite there
         simulation_points(left, few[kept], mean[kept, index], error[kept, index], index)
     theory_line(left, shares, _excess(law, 3.0 * shares, None), 6, r"best $\lambda$", linestyle="--")
-    reading_key(left, None, f"simulated, extrapolated\n(d = {', '.join(map(str, sizes))})")
+    reading_key(left, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
     title = r"ReLU, $n/d = 3$, $F_1^2/\tau^2 = 4$"
     finish(left, WIDTH_LABEL, "excess risk $R$", title, xscale="log", ylim=(0, 3))
     noisy = law.replace(noise=5**0.5)
@@ -72,8 +72,8 @@ def ridge_choice(quick: bool = True) -> Figure:
             value = float(law.replace(ridge=best).theory().excess_risk) / snr
             axes.plot(max(best, grid[0]), value, marker="*", markersize=15, color=COLOURS[index], clip_on=False, zorder=5)
         side = "below" if snr < base.replace(width_ratio=np.inf).snr_threshold() else "above"
-        title = rf"$\rho = {snr:g}$, {side} $\mu_1^2/\mu_*^2 = 2.75$"
-        reading_key(axes, None, f"simulated, extrapolated\n(d = {', '.join(map(str, sizes))})")
+        title = rf"signal to noise $\rho = {snr:g}$, {side} $\mu_1^2/\mu_*^2 = 2.75$"
+        reading_key(axes, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
         axes.plot([], [], "*", color="0.4", markersize=12, label=r"best $\lambda$ (at the left edge: 0)")
         finish(axes, r"penalty $\lambda$", "excess risk $R/F_1^2$", title, xscale="log")
     return figure

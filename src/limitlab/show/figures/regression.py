@@ -26,7 +26,7 @@ def ridge_double_descent(quick: bool = True) -> Figure:
     """Excess risk of the least-norm solution against p/n: a peak at p = n, then a second descent."""
     samples, seeds = (100, 12) if quick else (300, 40)
     figure, (left, right) = new_figure(columns=2)
-    under, over = np.linspace(0.02, 0.985, 300), np.geomspace(1.015, 20, 300)
+    under, over = 1 - np.geomspace(0.98, 1e-3, 300), 1 + np.geomspace(1e-3, 19, 300)
     few = np.array([0.1, 0.3, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0])
     for index, power in enumerate((1.0, 4.0, 9.0, 25.0)):
         law = Ridge(ridge=0.0, noise=1.0, signal_energy=(power,))

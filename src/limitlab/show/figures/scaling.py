@@ -136,7 +136,9 @@ ANY = PowerLawScaling(latent_dimension=4, width=2, step=1e-3)
 
 def phase_point(alpha: float, beta: float) -> float | None:
     """The exponent of the loss at a point of the phase diagram, None outside the table."""
-    law = ANY.model_copy(update={"spectrum_exponent": alpha, "target_exponent": beta})  # unchecked: the map asks thousands of times
+    law = ANY.model_copy(
+        update={"spectrum_exponent": alpha, "target_exponent": beta}
+    )  # unchecked: the map asks thousands of times
     return law.exponents().loss if law.phase() not in ("boundary", "other") else None
 
 
