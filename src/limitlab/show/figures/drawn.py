@@ -113,7 +113,7 @@ def _line(axes: Axes, line: Line2D) -> Iterator[Row]:
         kind = "reference"
     else:
         kind = "line" if line.get_linestyle() not in ("None", "none", "", " ") else "points"
-    data = line.get_data_3d() if hasattr(line, "get_data_3d") else line.get_data(orig=False)
+    data: tuple[Any, ...] = line.get_data_3d() if hasattr(line, "get_data_3d") else line.get_data(orig=False)
     yield from _points(_about(line, kind), *data[:2], **({"value": data[2]} if len(data) > 2 else {}))
 
 
@@ -121,7 +121,7 @@ def _error_bars(container: ErrorbarContainer) -> Iterator[Row]:
     line, _, columns = container.lines
     if line is None:
         return
-    x, y = line.get_data(orig=False)
+    x, y = (_numbers(part) for part in line.get_data(orig=False))
     about = _about(line, "points") | {
         "label": "" if str(container.get_label()).startswith("_") else str(container.get_label())
     }
@@ -146,7 +146,7 @@ def _collection(artist: Collection) -> Iterator[Row]:
     elif isinstance(artist, LineCollection) or not hasattr(artist, "do_3d_projection"):
         kind = "segments" if isinstance(artist, LineCollection) else "outline"
         for path in artist.get_paths():
-            yield from _points(_about(artist, kind), *path.vertices.T)
+            yield from _points(_about(artist, kind), *np.asarray(path.vertices, dtype=float).T)
 
 
 def _mesh(mesh: QuadMesh) -> Iterator[Row]:

@@ -32,7 +32,7 @@ def adiabatic_growth(quick: bool = True) -> Figure:
             theory_line(left, slow, gamma, index, f"$m = {width}$" if start == 1 else None, linestyle=style)
             if start == 1:
                 theory_line(right, gamma, result.train_error, index, f"$m = {width}$")
-    few, dimension, seeds = (0.5, 1.0, 2.0, 3.0), 30, 6 if quick else 20
+    few, dimension, seeds = (0.5, 1.0, 2.0), 20 if quick else 40, 6 if quick else 20
     net = law.finite_width(10, times=tuple(10 * s for s in few))
     runs = net.simulate_batch(dimension, range(seeds))
     mean, error = mean_and_error(runs.second_layer / np.sqrt(10))
@@ -102,7 +102,10 @@ def networks(quick: bool = True) -> Figure:
     theory = law.replace(times=tuple(grid)).theory()
     for index, (name, label) in enumerate(zip(names, labels, strict=True)):
         theory_line(left if index < 2 else middle, grid, theory[name], index, label)
-    looks = (("network", 0.0, "gradient flow", {}), ("sgd", 0.0, "SGD", {"markersize": 9, "linestyle": "none", "fmt": "x"}))
+    looks: tuple[tuple[Any, float, str, dict[str, Any]], ...] = (
+        ("network", 0.0, "gradient flow", {}),
+        ("sgd", 0.0, "SGD", {"markersize": 9, "linestyle": "none", "fmt": "x"}),
+    )
     for model, shift, title, look in looks:
         chosen = law.replace(experiment_model=model)
         for index, name in enumerate(names):

@@ -32,7 +32,7 @@ def frozen_layer(quick: bool = True) -> Figure:
         gaps.append(float(wide[-1] - curve[-1]))
         theory_line(left, times, curve, index, f"$m = {width}$")
     theory_line(left, times, wide, 6, r"limit $m\to\infty$", linestyle="--")
-    few, dimension, seeds = (0.5, 2.0, 6.0, 20.0), 40, 8 if quick else 30
+    few, dimension, seeds = (0.5, 2.0, 6.0), 20 if quick else 40, 6 if quick else 30
     runs = limit.finite_width(10, times=few).simulate_batch(dimension, range(seeds)).train_error
     simulation_points(left, few, *mean_and_error(runs), 0, f"networks, $m = 10$, $d = {dimension}$")
     title = r"pure noise, $\alpha = 0.5,\ \gamma = 0.5$"
@@ -50,9 +50,9 @@ def frozen_layer(quick: bool = True) -> Figure:
         law = cubic.replace(second_layer=share * cubic.threshold())
         theory_line(right, np.array(cubic.times), law.theory().train_error, index, rf"$\gamma = {share:g}\,\gamma_{{GF}}$")
         if share in (0.6, 1.2):
-            runs = law.replace(times=some).simulate_batch(100, range(seeds)).train_error
+            runs = law.replace(times=some).simulate_batch(60, range(2 * seeds)).train_error
             simulation_points(right, some, *mean_and_error(runs), index)
-    reading_key(right, None, "Gaussian model, $d = 100$")
+    reading_key(right, None, "Gaussian model, $d = 60$")
     finish(right, "time $t$", "train error", r"limit of large $m$, $h = q^3$, $\alpha = 0.3$", xscale="log", yscale="log")
     return figure
 

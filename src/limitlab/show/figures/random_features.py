@@ -66,8 +66,8 @@ def ridge_choice(quick: bool = True) -> Figure:
             theory_line(axes, grid, np.asarray(law.evaluate(ridge=grid)["excess_risk"]) / snr, index, f"$N/d = {name}$")
             if np.isfinite(width):
                 runs = [[law.experiment(size, seed, ridge=few)["excess_risk"] for seed in range(seeds)] for size in sizes]
-                value, error = extrapolated_runs(sizes, runs, law.evaluate(ridge=few)["excess_risk"], RATE)
-                simulation_points(axes, few, value / snr, error / snr, index)
+                found, error = extrapolated_runs(sizes, runs, law.evaluate(ridge=few)["excess_risk"], RATE)
+                simulation_points(axes, few, found / snr, error / snr, index)
             best = law.optimal_ridge()
             value = float(law.replace(ridge=best).theory().excess_risk) / snr
             axes.plot(max(best, grid[0]), value, marker="*", markersize=15, color=COLOURS[index], clip_on=False, zorder=5)

@@ -51,8 +51,8 @@ def streaming(quick: bool = True) -> Figure:
             f"$s_j = j^{{-{exponent:g}}}$",
         )
         theory_line(right, batches, np.minimum(2 * batches / s.sum(), 2 / s[0]), index, linestyle=":", linewidth=1.2)
-        label = "critical batch" if index == 0 else None
-        right.axvline(law.critical_batch(), color=COLOURS[index], linewidth=0.9, linestyle="-.", label=label)
+        words = "critical batch" if index == 0 else None
+        right.axvline(law.critical_batch(), color=COLOURS[index], linewidth=0.9, linestyle="-.", label=words)
     finish(
         right,
         "batch $B$",
