@@ -50,9 +50,9 @@ def frozen_layer(quick: bool = True) -> Figure:
         law = cubic.replace(second_layer=share * cubic.threshold())
         theory_line(right, np.array(cubic.times), law.theory().train_error, index, rf"$\gamma = {share:g}\,\gamma_{{GF}}$")
         if share in (0.6, 1.2):
-            runs = law.replace(times=some).simulate_batch(60, range(2 * seeds)).train_error
+            runs = law.replace(times=some).simulate_batch(30, range(2 * seeds)).train_error
             simulation_points(right, some, *mean_and_error(runs), index)
-    reading_key(right, None, "Gaussian model, $d = 60$")
+    reading_key(right, None, "Gaussian model, $d = 30$")
     finish(right, "time $t$", "train error", r"limit of large $m$, $h = q^3$, $\alpha = 0.3$", xscale="log", yscale="log")
     return figure
 
