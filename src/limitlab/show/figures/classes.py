@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 from limitlab.laws.classification.perceptron import Perceptron
 from limitlab.laws.networks.finite_class import FiniteClass
 from limitlab.laws.networks.thresholds import ThresholdClass
-from limitlab.show.figures.extrapolated import extrapolated_points
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import finish, mean_and_error, new_figure, simulation_points, theory_line
 
 
 def classes(quick: bool = True) -> Figure:
@@ -58,8 +57,10 @@ def perceptron(quick: bool = True) -> Figure:
     theory_line(left, ratio, limit["mistake_bound"], 0, r"limit $1/\kappa^2$")
     for index, (name, label) in enumerate((("mistake_bound", r"bound $(R/\kappa)^2/p$"), ("mistakes", "mistakes / $p$"))):
         simulation_points(left, few, *_summary(runs, name), index, f"{label}, $p={size}$")
-    laws, sizes = [Perceptron(ratio=one) for one in few], (size // 2, size, 2 * size)
-    extrapolated_points(left, few, laws, "mistake_bound", 2, r"the bound, extrapolated", sizes=sizes, seeds=seeds)
+    inverse = [
+        mean_and_error(run.margin.values**-2.0) for run in runs
+    ]  # without the longest input, which falls to 1 like log n / p
+    simulation_points(left, few, *np.array(inverse).T, 2, rf"$1/\kappa^2$, $p={size}$")
     finish(
         left, "features per sample $p/n$", "number / dimension $p$", "labels by tossing coins", xscale="log", yscale="log"
     )
