@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.show.figures.style import mean_and_error, simulation_points
+from limitlab.show.figures.style import mean_and_error
 
 if TYPE_CHECKING:
     from limitlab.lab.compare import Comparison
-    from limitlab.laws.base import Law
 
 Array = NDArray[np.float64]
 
@@ -62,22 +60,3 @@ def extrapolated_runs(
     limit = np.broadcast_to(np.asarray(limits, dtype=float), means.shape)
     fit = extrapolate(np.asarray(sizes, dtype=float), means - limit, errors, len(tables[0]), rate)
     return limit[-1] + fit.intercept, fit.standard_error + np.abs(fit.correction) / 2
-
-
-def extrapolated_points(
-    axes: Axes,
-    x: ArrayLike,
-    laws: Sequence[Law],
-    name: str,
-    index: int = 0,
-    label: str | None = None,
-    *,
-    sizes: Sequence[int],
-    seeds: int,
-) -> None:
-    """Points of one observable at several parameters, each extrapolated from experiments of these sizes."""
-    from limitlab.lab.compare import compare
-
-    found = [extrapolated(compare(law, sizes, seeds, observables=[name]), name) for law in laws]
-    value, error = np.array([[float(part) for part in pair] for pair in found]).T
-    simulation_points(axes, x, value, error, index, label)
