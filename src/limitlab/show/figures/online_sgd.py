@@ -188,7 +188,7 @@ def xor_success_map(quick: bool = True) -> Figure:
     ratios = np.geomspace(0.01, 100.0, columns)
     rows: dict[str, list[float]] = {
         "width": [2, 4, 6, 8, 12, 16],
-        "size": [10, 20, 40, 80] if quick else [15, 30, 60, 120, 240],
+        "size": [12, 24, 48, 96] if quick else [15, 30, 60, 120, 240],
         "regularizer": [0.02, 0.05, 0.08, 0.11, 0.14, 0.17],
     }
     labels = ("neurons $K$", "dimension $N$", r"penalty $\alpha$")
