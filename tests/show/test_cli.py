@@ -464,6 +464,7 @@ def test_verify_a_real_claim() -> None:
         ("figure no-such-figure", "there is no figure 'no-such-figure'"),
         ("figure", "name a figure"),
         ("figure ridge-double-descent --out a.gif", "--out a.gif: the name must end in .png or .svg or .pdf"),
+        ("figure ridge-double-descent --format png,gif", "--format png,gif: the formats are png, svg, pdf"),
         ("report --out /no/such/folder/report.html", "there is no folder '/no/such/folder'"),
         ("report --out /tmp", "it is a folder"),
         ("report --laws ridgy", "did you mean 'Ridge'"),

@@ -229,3 +229,11 @@ def save_figure(make: Callable[[], Figure], path: Path) -> None:
 
     write_whole(path, rendered(make(), path.suffix.lower().removeprefix(".")))
     say(f"wrote {path}")
+
+
+def save_drawn(figure: Figure, path: Path) -> None:
+    """Write the numbers that a figure shows as CSV."""
+    from limitlab.show.figures.drawn import as_csv, drawn_rows
+
+    write_whole(path, as_csv(drawn_rows(figure)).encode())
+    say(f"wrote {path}")

@@ -8,23 +8,36 @@ from typing import Annotated
 import typer
 
 from limitlab.show.cli.app import FAILED, app
-from limitlab.show.cli.output import FIGURE_FORMATS, JsonOption, check_paths, print_json, print_table, save_figure, say
+from limitlab.show.cli.output import (
+    FIGURE_FORMATS,
+    JsonOption,
+    check_paths,
+    print_json,
+    print_table,
+    save_drawn,
+    save_figure,
+    say,
+)
 from limitlab.show.cli.progress import working
 from limitlab.show.paths import require_writable
 
 
-@app.command(epilog="Example: limitlab figure ridge-double-descent --out double_descent.svg")
+@app.command(epilog="Example: limitlab figure ridge-double-descent --out double_descent.svg --format svg,png")
 def figure(
     figure_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Id of a figure, as --list shows them.")] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "--plot", metavar="FILE", help="Where to save it: .png (default ID.png), .svg or .pdf."),
     ] = None,
+    formats: Annotated[
+        str | None, typer.Option("--format", metavar="NAMES", help="Comma list of png, svg, pdf: all of them, beside FILE.")
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Larger experiments, smaller error bars.")] = False,
+    data: Annotated[bool, typer.Option("--data/--no-data", help="Save what is drawn beside it, as .csv.")] = True,
     list_all: Annotated[bool, typer.Option("--list", help="List the ids of all figures.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Draw one of the figures behind the claims."""
+    """Draw one of the figures behind the claims, and save the numbers that it shows beside it."""
     from limitlab.show.figures import describe_figures, find_figure, make_figure
 
     if list_all:
@@ -34,12 +47,37 @@ def figure(
     if figure_id is None:
         raise ValueError("name a figure: `limitlab figure --list` lists them")
     name = find_figure(figure_id)
-    path = out if out is not None else Path(f"{name}.png")
-    check_paths(figure=path)
+    paths = figure_paths(out if out is not None else Path(f"{name}.png"), formats)
+    for path in paths:
+        check_paths(figure=path)
+    table = paths[0].with_suffix(".csv") if data else None
+    check_paths(out=table)
     with working(f"drawing {name}"):
-        save_figure(lambda: make_figure(name, quick=not full), path)
+        drawn = make_figure(name, quick=not full)
+        for path in paths:
+            save_figure(lambda: drawn, path)
+    if table is not None:
+        save_drawn(drawn, table)
     if as_json:
-        print_json({"id": name, "file": str(path), "formats": FIGURE_FORMATS})
+        files = [str(path) for path in paths]
+        print_json({"id": name, "file": files[0], "files": files, "data": str(table or ""), "formats": FIGURE_FORMATS})
+
+
+def figure_paths(path: Path, formats: str | None) -> list[Path]:
+    """The files of a figure: the one that is named, or one per format beside it.
+
+    >>> [str(path) for path in figure_paths(Path("x.png"), "svg, pdf")]
+    ['x.svg', 'x.pdf']
+    """
+    if formats is None:
+        return [path]
+    wanted = [f".{name.strip().lower().removeprefix('.')}" for name in formats.split(",")]
+    unknown = [suffix for suffix in wanted if suffix not in FIGURE_FORMATS]
+    if unknown:
+        known = ", ".join(suffix.removeprefix(".") for suffix in FIGURE_FORMATS)
+        raise ValueError(f"--format {formats}: the formats are {known}; give one or several with commas")
+    stem = path.with_suffix("") if path.suffix.lower() in FIGURE_FORMATS else path
+    return [stem.with_name(stem.name + suffix) for suffix in dict.fromkeys(wanted)]
 
 
 @app.command(epilog="Example: limitlab report --quick --out report.html")

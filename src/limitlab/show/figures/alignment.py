@@ -8,35 +8,48 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from limitlab.lab.compare import compare
 from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
 from limitlab.laws.alignment.xor import XorAlignment, announce, second_layer_path
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.extrapolated import extrapolated
+from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+
+MATRIX_NAMES = {"hessian": "Hessian", "gradient": "gradient"}
 
 
 def alignment_mixture(quick: bool = True) -> Figure:
     """Alignment of SGD with the tops of Hessian and gradient blocks over time, for ten classes and several test ratios."""
     figure, panels = new_figure(columns=3, width=5.0)
-    size, runs = (200, 3) if quick else (500, 4)
-    times, few = tuple(np.linspace(1.0, 60.0, 16 if quick else 30)), (5.0, 10.0, 20.0, 35.0, 50.0)
+    sizes, runs = ((80, 160), 8) if quick else ((125, 250, 500), 8)
+    times, few = (*np.linspace(1.0, 21.0, 14), *np.linspace(25.0, 60.0, 7)), (5.0, 10.0, 20.0, 35.0, 50.0)
     law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, step=1.0)
     for axes in panels[:2]:
         theory_line(axes, times, law.replace(times=times, quasi_points=16).theory().span_alignment, 3, "span of the means")
     for index, ratio in enumerate((10.0, 30.0, 100.0)):
         theory = law.replace(times=times, test_ratio=ratio, quasi_points=128).theory()
-        batch = None if ratio > 50 and quick else law.replace(times=few, test_ratio=ratio).simulate_batch(size, range(runs))
-        for axes, matrix in zip(panels, MATRICES, strict=False):
-            theory_line(axes, times, theory[f"{matrix}_alignment"], index, f"$M = {ratio:g}\\,d$")
-            if batch is not None:
-                found = batch[f"{matrix}_alignment"].values
-                simulation_points(axes, few, found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(runs), index)
-    finish(panels[0], "time $t$", r"$\rho(x^c,E_{10}(H_{cc}))$", f"Hessian blocks ($d = {size}$)", ylim=(0, 1.02))
-    finish(panels[1], "time $t$", r"$\rho(x^c,E_{10}(G_{cc}))$", "gradient blocks", ylim=(0, 1.02))
+        names = [f"{matrix}_alignment" for matrix in MATRICES]
+        chosen = law.replace(times=few, test_ratio=ratio, quasi_points=128)
+        found = None if ratio > 50 and quick else compare(chosen, sizes, runs, observables=names)
+        for axes, name in zip(panels, names, strict=False):
+            theory_line(axes, times, theory[name], index, f"$M = {ratio:g}\\,d$")
+            if found is not None:
+                simulation_points(axes, few, *extrapolated(found, name), index)
+    ran = ", ".join(str(size) for size in sizes)
+    reading_key(panels[1], None, f"SGD, extrapolated\n($d = {ran}$)")
+    finish(panels[0], "time $t$", r"alignment $\rho(x^c,E_{10}(H_{cc}))$", "with Hessian blocks", ylim=(0, 1.02))
+    finish(panels[1], "time $t$", r"alignment $\rho(x^c,E_{10}(G_{cc}))$", "with gradient blocks", ylim=(0, 1.02))
     needed = np.linspace(2.0, 60.0, 12 if quick else 30)
     coarse = law.replace(quasi_points=128)
     for index, matrix in enumerate(MATRICES):
-        theory_line(panels[2], needed, [coarse.required_test_ratio(float(t), matrix) for t in needed], index, matrix)
-    panels[2].axhline(10.0, color="grey", linestyle=":")
-    finish(panels[2], "time $t$", "test samples per dimension", "needed to see all ten outliers", yscale="log")
+        theory_line(
+            panels[2],
+            needed,
+            [coarse.required_test_ratio(float(t), matrix) for t in needed],
+            index,
+            f"{MATRIX_NAMES[matrix]} blocks",
+        )
+    panels[2].axhline(10.0, color="grey", linestyle=":", label="$M = 10\\,d$")
+    finish(panels[2], "time $t$", "test samples per dimension $M/d$", "needed to see all ten outliers", yscale="log")
     return figure
 
 
@@ -45,7 +58,7 @@ def alignment_spectra(quick: bool = True) -> Figure:
     from limitlab.models.softmax_sgd import draw_mixture, weights_of
 
     figure, panels = new_figure(columns=2, rows=2)
-    size, time = (300, 20.0) if quick else (1000, 20.0)
+    size, time = (700, 20.0) if quick else (1000, 20.0)
     for row, ratio in enumerate((10.0, 30.0)):
         law = MixtureAlignment(times=(time,), test_ratio=ratio)
         draw = law.draw(size, 0)
@@ -62,7 +75,17 @@ def alignment_spectra(quick: bool = True) -> Figure:
                 axes.axvline(value, color=COLOURS[1], linewidth=1.2, label=None if number else "predicted outliers")
             symbol = "H" if matrix == "hessian" else "G"
             count = f"{len(predicted.outliers)} outlier{'s' if len(predicted.outliers) > 1 else ''}"
-            finish(axes, "eigenvalue", "count", f"${symbol}_{{cc}}$, $t = 20$, $M = {ratio:g}\\,d$: {count}", ylim=(0, 18))
+            finish(
+                axes,
+                "eigenvalue $x$",
+                "number of eigenvalues",
+                f"${symbol}_{{cc}}$, $t = 20$, $M = {ratio:g}\\,d$: {count}",
+                ylim=(0.6, 3e2),
+                yscale="log",
+                legend=False,
+            )
+            if matrix == "gradient":
+                axes.legend(loc="upper center", bbox_to_anchor=(0.66, 1.0), fontsize=11, frameon=False)
     return figure
 
 
@@ -72,7 +95,7 @@ def alignment_xor(quick: bool = True) -> Figure:
     size, width, snr = (200, 8, 1e3) if quick else (1000, 20, 1e4)
     for captured, axes in zip((1, 2, 3, 4), panels, strict=False):
         _second_layer_run(axes, captured, size, width, snr)
-        title = f"{captured} cluster{'s' if captured > 1 else ''} announced ($N = {size}$, $\\lambda = {snr:g}$)"
+        title = f"{captured} cluster{'s' if captured > 1 else ''} announced, $N = {size}$, $M = 100\\,N$"
         finish(axes, "time $t$", "eigenvalues of $H_{vv}$", title, legend=False, ylim=(-0.004, 0.1))
     panels[3].legend(ncols=2, loc="upper left", fontsize=11, frameon=False)
     _outliers_of_captured(panels[4], quick)
@@ -101,7 +124,7 @@ def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: flo
     v, a, b, gram = random_start(rng, width, size)
     v, a, b, classes = announce(rng, v, a, b, captured, size)
     squares = np.bincount(classes, weights=v**2, minlength=4)
-    samples, labels = draw_xor(rng, width + 2, snr**-0.5, 20 * size)
+    samples, labels = draw_xor(rng, width + 2, snr**-0.5, 100 * size)
     rows = []
     for wait in np.diff(times, prepend=0.0):
         xor_path(rng, v, a, b, gram, snr**-0.5, penalty, 1 / size, size, np.array([round(wait * size)]))
@@ -142,7 +165,7 @@ def alignment_layers(quick: bool = True) -> Figure:
     from limitlab.models.xor_chain import random_start, xor_path
 
     figure, (left, right) = new_figure(columns=2)
-    size, width, times = (300, 8, np.linspace(5.0, 100.0, 8)) if quick else (1000, 20, np.linspace(5.0, 150.0, 16))
+    size, width, times = (300, 8, np.linspace(5.0, 100.0, 24)) if quick else (1000, 20, np.linspace(5.0, 150.0, 30))
     rng = np.random.default_rng(4)
     v, a, b, gram = random_start(rng, width, size)
     first_size = np.abs(v)
@@ -157,10 +180,12 @@ def alignment_layers(quick: bool = True) -> Figure:
     for i, track in enumerate(np.array(first).T):
         small = first_size[i] < 0.3
         left.plot(times, track, color=COLOURS[4 if small else 5], linewidth=1, label=None)
-    left.plot([], [], color=COLOURS[5], label=r"$\rho(W_i,E_2)$")
+    left.plot([], [], color=COLOURS[5], label=r"first layer $\rho(W_i,E_2)$")
     left.plot([], [], color=COLOURS[4], label=r"the same, $|v_i(0)| < 0.3$")
-    left.plot(times, second, "o-", color=COLOURS[0], label=r"$\rho(v,E_4)$")
-    finish(left, "time $t$", "alignment", f"XOR, $N = {size}$, $K = {width}$, $\\lambda = 10$, $M = 20\\,N$", ylim=(0, 1.03))
+    left.plot(times, second, "o-", color=COLOURS[0], markersize=4, label=r"second layer $\rho(v,E_4)$")
+    title = f"one XOR network, $N = {size}$, $K = {width}$, $\\lambda = 10$"
+    finish(left, "time $t$", r"alignment $\rho$", title, ylim=(0, 1.03), legend=False)
+    left.legend(loc="center right", fontsize=11, framealpha=0.9, edgecolor="none")
     law = MixtureAlignment(times=(20.0,))
     draw = law.draw(size, 1)
     x = law.train(draw, np.array([20.0]))[0]
@@ -168,11 +193,11 @@ def alignment_layers(quick: bool = True) -> Figure:
     vectors = block_eigenpairs(points, weights_of("hessian", points, classes, x, 0), 14).vectors
     image = right.imshow(np.abs(vectors[:30].T), aspect="auto", cmap="viridis", vmin=0, vmax=1)
     right.grid(False)
-    figure.colorbar(image, ax=right).set_label("size of the component")
+    figure.colorbar(image, ax=right).set_label("size of the component", fontsize=12)
     finish(
         right,
-        "axis (the first ten are the means)",
-        "eigenvector",
+        "coordinate (the first ten: the means)",
+        "eigenvector, by eigenvalue",
         "$H_{00}$ of ten classes, $t = 20$, $M = 50\\,d$",
         legend=False,
     )

@@ -15,7 +15,15 @@ from limitlab.laws.approximation.staircase import Staircase
 from limitlab.laws.approximation.step import decoupled_step, degree_two_step, step_strength
 from limitlab.ledger.approximation import aligned_risk, exponential_spectrum, relu_risks, sgd_path, shifted_tanh, spectra_of
 from limitlab.models.data import sphere
-from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.style import (
+    COLOURS,
+    finish,
+    mean_and_error,
+    new_figure,
+    reading_key,
+    simulation_points,
+    theory_line,
+)
 
 Array = NDArray[np.float64]
 
@@ -40,6 +48,8 @@ def staircase(quick: bool = True) -> Figure:
             panel.axvline(step, color="grey", linewidth=0.7, linestyle="--")
         name = r"$\log n/\log d$" if model == "kernel_ridge" else r"$\log N/\log d$"
         top = 1.4 if model == "kernel_ridge" else 1.08
+        if model == "rf":
+            reading_key(panel, "deterministic equivalent", "drawn neurons or inputs")
         finish(panel, name, "error over the target's variance", title, ylim=(-0.03, top))
     return figure
 
@@ -54,7 +64,7 @@ def _staircase_curve(axes: Axes, law: Staircase, index: int, largest: int) -> No
     line = np.unique(np.round(np.geomspace(1, d**3.5, 160)))
     theory_line(axes, np.log(line) / np.log(d), _error(law.evaluate(**{name: line})), index, f"$d = {d}$")
     most = largest // d if law.model == "nt" else largest
-    few = np.unique(np.round(np.geomspace(1 if law.model != "kernel_ridge" else 2, most, 8)).astype(int))
+    few = np.unique(np.round(np.geomspace(dict(rf=1, nt=3, kernel_ridge=2)[law.model], most, 8)).astype(int))
     means, errors = [], []
     for count in few.tolist():
         chosen = law.replace(**{name: count})
@@ -130,15 +140,17 @@ def one_direction(quick: bool = True) -> Figure:
                 unexplained_exact(sphere(np.random.default_rng(seed), n, d), 3, shifted_tanh, "nt", np.eye(d)[0], None)[0]
                 for n in few.tolist()
             ]
-            for seed in range(6)
+            for seed in range(40 if quick else 60)
         ]
-        simulation_points(left, few / d**2, *_mean_and_error(runs), index)
-    finish(left, "neurons over $d^2$", "error", "tangent features on $Q_3(\\langle b, x\\rangle)$", xscale="log")
+        simulation_points(left, few / d**2, *mean_and_error(runs), index)
+    reading_key(left, "equivalent at this $d$", "drawn neurons")
+    label = r"error over $\mathrm{Var}\,f_*$"
+    finish(left, "neurons $N/d^2$", label, "tangent features on $f_* = Q_3(\\langle b, x\\rangle)$", xscale="log")
     dimensions = np.unique(np.round(np.geomspace(5, 3000, 14)).astype(int))
     for index, neurons in enumerate((2, 4, 6, 8)):
         risks = [aligned_risk(d, 3, neurons) for d in dimensions.tolist()]
-        simulation_points(right, dimensions, risks, index=index, label=f"{neurons} neurons along $b$")
-    finish(right, "dimension $d$", "error", "network", xscale="log", yscale="log")
+        theory_line(right, dimensions, risks, index, f"{neurons} neurons along $b$", marker=".")
+    finish(right, "dimension $d$", label, "best network of a few neurons, same $f_*$", xscale="log", yscale="log")
     return figure
 
 
@@ -147,9 +159,9 @@ def one_direction(quick: bool = True) -> Figure:
 
 def quadratic_targets(quick: bool = True) -> Figure:
     """Relative risk against N for a target with an exponential spectrum: random features, tangent features, trained network."""
-    d = 150 if quick else 450
+    d = 300 if quick else 600
     B = np.sort(np.random.default_rng(0).exponential(size=d))[::-1]
-    figure, (axes,) = new_figure(width=7.4, height=5.0)
+    figure, (axes,) = new_figure(width=9.6, height=4.8)
     line = np.unique(np.round(np.geomspace(d / 15, 10 * d, 150)))
     few = np.unique(np.round(np.geomspace(d / 15, 10 * d, 9)).astype(int))
     laws = [
@@ -170,12 +182,12 @@ def quadratic_targets(quick: bool = True) -> Figure:
     simulation_points(axes, low_rank, [_best_low_rank(B, n) for n in low_rank], index=3)
     floor = 1 - laws[0][1].trace_fraction()
     corrected = laws[0][1].evaluate(width=line)["relative_risk"] - 2 * floor * line / d**2
-    theory_line(axes, line, corrected, 0, r"random features, less $2(1-T)N/d^2$", linestyle="--", linewidth=1)
-    axes.axhline(floor, color="grey", linewidth=1, linestyle="--")
-    axes.annotate(r"$1 - T$", (line[-1], floor), xytext=(-4, 4), textcoords="offset points", color="grey")
-    axes.axvline(d, color="grey", linewidth=1, linestyle=":")
+    theory_line(axes, line, corrected, 0, r"the first, less $2(1-T)N/d^2$", linestyle="--", linewidth=1)
+    axes.axhline(floor, color="grey", linewidth=1, linestyle="-.", label="$1 - T$")
+    axes.axvline(d, color="grey", linewidth=1, linestyle=":", label="$N = d$")
     title = f"$d = {d}$, exponential spectrum; points: one fit or the mean of four"
-    finish(axes, "neurons $N$", r"risk over $\mathrm{Var}\,f_*$", title, xscale="log", ylim=(-0.03, 1.03))
+    finish(axes, "neurons $N$", r"risk over $\mathrm{Var}\,f_*$", title, xscale="log", ylim=(-0.03, 1.03), legend=False)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=11, frameon=False)
     return figure
 
 
@@ -193,6 +205,9 @@ def _best_low_rank(B: Array, width: int) -> float:
     return float(((matrix - neurons @ neurons.T) ** 2).sum() / (B @ B))
 
 
+POINTS = 200
+
+
 def quadratic_sgd(quick: bool = True) -> Figure:
     """One-pass SGD on the quadratic network: along the population flow, to the optimum, with and without negative eigenvalues."""
     d, width = (20, 5) if quick else (40, 10)
@@ -200,26 +215,26 @@ def quadratic_sgd(quick: bool = True) -> Figure:
     figure, axes = new_figure(columns=2)
     for panel, (name, B) in zip(axes, spectra_of(d, width).items(), strict=True):
         law = QuadraticTarget(model="nn", width=width, eigenvalues=B)
-        variance, times = law.target_variance(), np.linspace(0, end, 25)
+        variance, times = law.target_variance(), np.linspace(0, end, POINTS + 1)
         for index in range(3):
-            sgd, flow = sgd_path(B, width, index, end)
-            theory_line(panel, times, flow / variance, index, "population flow" if index == 0 else None)
-            simulation_points(panel, times, sgd / variance, index=index, label="SGD, three starts" if index == 0 else None)
+            sgd, flow = sgd_path(B, width, index, end, points=POINTS)
+            theory_line(panel, times, flow / variance, index, f"population flow, start {index + 1}")
+            simulation_points(panel, times[::10], sgd[::10] / variance, index=index)
+        reading_key(panel, None, "one pass of SGD")
         panel.axhline(float(law.theory().relative_risk), color="grey", linestyle="--", linewidth=1.5, label="optimum")
         finish(
             panel,
-            "time, step times samples",
+            r"time $t$ (step $\times$ samples)",
             r"risk over $\mathrm{Var}\,f_*$",
             f"$d = {d}$, $N = {width}$, {name}",
             yscale="log",
         )
-        readable_ticks(panel)
     return figure
 
 
 def quadratic_relu(quick: bool = True) -> Figure:
     """The same comparison with ReLU neurons: law and draws of random features, exact tangent features, trained networks."""
-    d, seeds, steps = (16, 2, 1500) if quick else (24, 4, 6000)
+    d, seeds, steps = (16, 6, 1500) if quick else (24, 4, 6000)
     figure, (axes,) = new_figure(width=7.0)
     B = exponential_spectrum(d)
     line = np.geomspace(0.1, 2, 60)
@@ -231,21 +246,16 @@ def quadratic_relu(quick: bool = True) -> Figure:
     for index, name in enumerate(labels):
         found = np.array([[run[name] for run in row] for row in runs])
         mean, error = found.mean(axis=1), found.std(axis=1, ddof=1) / np.sqrt(seeds)
+        axes.plot(np.array(widths) / d, mean, color=COLOURS[index], linewidth=0.8, linestyle=":" if index else "none")
         simulation_points(axes, np.array(widths) / d, mean, error, index, f"{name}, $d = {d}$")
     finish(
         axes,
         "neurons per dimension $N/d$",
         r"risk over $\mathrm{Var}\,f_*$",
-        "ReLU neurons, exponential spectrum",
+        "ReLU neurons, exponential spectrum (dotted: no law)",
         ylim=(-0.03, 1.05),
     )
     return figure
-
-
-def _mean_and_error(runs: Sequence[Sequence[float]]) -> tuple[Array, Array]:
-    """Mean and standard error over the runs."""
-    array = np.array(runs, dtype=float)
-    return array.mean(axis=0), array.std(axis=0, ddof=1) / np.sqrt(len(array))
 
 
 FIGURES: dict[str, Callable[[bool], Figure]] = {

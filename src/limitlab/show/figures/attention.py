@@ -21,11 +21,16 @@ from limitlab.models.attention.clusters import circle_clusters, pair_fraction
 from limitlab.models.attention.engines import random_tokens, token_paths
 from limitlab.models.attention.ensembles import ensemble_paths, phase_diagram
 from limitlab.models.attention.overlaps import overlap_profile, random_transformer
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 Array = NDArray[Any]
 
-ENSEMBLES = {"A": r"$V$ Ginibre", "B": r"$V$ Wishart", "C": r"$V = Q^\top K/\sqrt{d}$", "D": r"the same, symmetric"}
+ENSEMBLES = {
+    "A": r"$V$ independent (Ginibre)",
+    "B": r"$V$ positive (Wishart)",
+    "C": r"$V = Q^\top K/\sqrt{d}$",
+    "D": r"$V = Q^\top K/\sqrt{d}$, symmetric",
+}
 
 
 def token_collapse(quick: bool = True) -> Figure:
@@ -55,14 +60,14 @@ def token_collapse(quick: bool = True) -> Figure:
 
 def attention_phase_diagram(quick: bool = True) -> Figure:
     """Share of merged pairs in time and temperature, in the plane and in high dimension, with the closed-form boundary on top."""
-    systems, points = (6, 24) if quick else (64, 90)
+    systems, points = (12, 36) if quick else (64, 90)
     figure, panels = new_figure(columns=3, width=5.0)
     betas, times = np.linspace(0.1, 9, points), np.linspace(0, 30, 121)
     edge = critical_beta(times, 32)
     for axes, dimension in zip(panels, (2, 16, 128), strict=True):
         found = phase_diagram(32, dimension, betas, times, systems=systems, workers=2)
         image = axes.pcolormesh(
-            times, betas, found.pair_probability, cmap="viridis", vmin=0, vmax=1, shading="nearest", rasterized=True
+            times, betas, found.pair_probability, cmap="viridis", vmin=0, vmax=1, shading="gouraud", rasterized=True
         )
         shown = edge > 0
         axes.plot(
@@ -78,8 +83,8 @@ def attention_phase_diagram(quick: bool = True) -> Figure:
 
 def attention_ensembles(quick: bool = True) -> Figure:
     """Share of merged pairs over time for four ensembles of random Q, K, V: two collapse, two stay in groups."""
-    draws = 2 if quick else 50
-    figure, panels = new_figure(columns=4, width=4.2)
+    draws = 12 if quick else 50
+    figure, panels = new_figure(columns=2, rows=2, height=3.9)
     times = np.linspace(1, 30, 30)
     for axes, (name, title) in zip(panels, ENSEMBLES.items(), strict=True):
         for index, beta in enumerate((0.5, 2.0, 5.0)):
@@ -93,25 +98,32 @@ def attention_ensembles(quick: bool = True) -> Figure:
             simulation_points(
                 axes, times[index::3], table.mean(axis=0)[index::3], error[index::3], index, rf"$\beta = {beta:g}$"
             )
-        finish(axes, "time $t$", r"$P_{\mathrm{pair}}$", f"{name}: {title}", ylim=(-0.05, 1.05))
+            axes.plot(times, table.mean(axis=0), color=COLOURS[index], linewidth=0.8, alpha=0.6)
+        label = r"share of merged pairs $P_{\mathrm{pair}}$"
+        finish(axes, "time $t$", label, title, ylim=(-0.05, 1.05), legend=False)
+    panels[0].legend(loc="center right", fontsize=11, frameon=False)
+    figure.suptitle(f"32 tokens, $d = 128$; mean over {draws} draws of $Q$, $K$, $V$ and its standard error", fontsize=14)
     return figure
 
 
 def attention_ensemble_maps(quick: bool = True) -> Figure:
     """Share of merged pairs in time and temperature for four ensembles of random Q, K, V."""
-    draws, points = (1, 7) if quick else (12, 18)
-    figure, panels = new_figure(columns=4, width=4.2)
+    draws, points = (8, 12) if quick else (24, 18)
+    figure, panels = new_figure(columns=2, rows=2, height=3.9)
     betas, times = np.linspace(0.25, 9, points), np.linspace(0, 30, 31)
     for axes, (name, title) in zip(panels, ENSEMBLES.items(), strict=True):
         shares = np.zeros((points, len(times)))
         for row, beta in enumerate(betas):
             for draw in range(draws):
-                rng = np.random.default_rng([draw, ord(name), row, 1])
+                rng = np.random.default_rng([draw, ord(name), 1])  # the same matrices at every beta
                 x = ensemble_paths(rng, name, 32, 128, float(beta), times, step=0.25)  # type: ignore[arg-type]
                 shares[row] += pair_fraction(x @ np.swapaxes(x, -1, -2)) / draws
-        image = axes.pcolormesh(times, betas, shares, cmap="viridis", vmin=0, vmax=1, shading="nearest", rasterized=True)
+        image = axes.pcolormesh(times, betas, shares, cmap="viridis", vmin=0, vmax=1, shading="gouraud", rasterized=True)
         axes.grid(False)
-        finish(axes, "time $t$", r"inverse temperature $\beta$", f"{name}: {title}", legend=False)
+        finish(axes, "time $t$", r"inverse temperature $\beta$", title, legend=False)
+    figure.suptitle(
+        f"32 tokens, $d = 128$; mean over {draws} draws of $Q$, $K$, $V$, colours between grid points", fontsize=14
+    )
     bar = figure.colorbar(image, ax=list(panels))
     bar.set_label(r"share of merged pairs $P_{\mathrm{pair}}$", fontsize=13)
     return figure
@@ -137,13 +149,13 @@ def _ridges(axes: Any, histograms: Array, edges: Array, rows: list[int], labels:
     for position, row in enumerate(rows):
         base = len(rows) - 1 - position
         shown = histograms[row] / histograms[row].max() * 0.85
-        axes.stairs(base + shown, edges, baseline=base, fill=True, color=COLOURS[position % 6], alpha=0.8)
+        axes.stairs(base + shown, edges, baseline=base, fill=True, color=COLOURS[0], alpha=1 - 0.1 * position)
     axes.set_yticks(range(len(rows)), (labels or [str(row) for row in rows])[::-1])
 
 
 def instability_spectrum(quick: bool = True) -> Figure:
     """Growth rates of harmonics around the uniform law, and the number of early clusters on the circle against their maximum."""
-    tokens, seeds = (1500, 2) if quick else (5000, 8)
+    tokens, seeds = (1500, 8) if quick else (5000, 24)
     figure, (left, right) = new_figure(columns=2)
     degrees = np.arange(1, 21)
     for index, beta in enumerate((1.0, 5.0, 16.0, 50.0)):
@@ -152,15 +164,32 @@ def instability_spectrum(quick: bool = True) -> Figure:
     left.xaxis.set_major_locator(MaxNLocator(integer=True))
     finish(left, "degree $k$", r"growth rate $\sigma_k$", "instability of the uniform law")
     fine = np.linspace(0.5, 52, 400)
-    theory_line(right, fine, [most_unstable(float(beta)) for beta in fine], 0, r"argmax $\sigma_k$")
+    theory_line(
+        right, fine, [most_unstable(float(beta)) for beta in fine], 0, r"fastest degree, $\mathrm{argmax}\,\sigma_k$"
+    )
+    near = np.array([_nearly_fastest(float(beta)) for beta in fine])
+    right.fill_between(fine, *near.T, color=COLOURS[0], alpha=0.15, linewidth=0, label="degrees at least 95 % as fast")
     theory_line(right, fine, np.sqrt(2 * fine), 6, r"$\sqrt{2\beta}$", linestyle=":", linewidth=1.5)
     betas = np.array([5.0, 9.0, 16.0, 25.0, 50.0])
     counts = np.array([[_clusters(beta, tokens, seed) for beta in betas] for seed in range(seeds)])
     simulation_points(
-        right, betas, counts.mean(axis=0), counts.std(axis=0, ddof=1) / np.sqrt(seeds), 1, f"{tokens} tokens at $t = 10$"
+        right,
+        betas,
+        counts.mean(axis=0),
+        counts.std(axis=0, ddof=1) / np.sqrt(seeds),
+        1,
+        f"clusters of {tokens} tokens at $t = 10$",
     )
-    finish(right, r"inverse temperature $\beta$", "number of clusters", "circle")
+    finish(right, r"inverse temperature $\beta$", "number of clusters, degree $k$", f"tokens on the circle, {seeds} draws")
     return figure
+
+
+def _nearly_fastest(beta: float) -> tuple[int, int]:
+    """Least and largest degree whose growth rate is at least 95 % of the largest: chance decides between these."""
+    degrees = np.arange(1, 41)
+    rates = growth_rates(degrees, beta)
+    fast = degrees[rates >= 0.95 * rates.max()]
+    return int(fast[0]), int(fast[-1])
 
 
 def _clusters(beta: float, tokens: int, seed: int) -> int:
@@ -170,7 +199,7 @@ def _clusters(beta: float, tokens: int, seed: int) -> int:
 
 def circle_density(quick: bool = True) -> Figure:
     """The density of very many tokens on the circle over time, and that of finitely many."""
-    tokens = 5_000 if quick else 100_000
+    tokens = 20_000 if quick else 100_000
     figure, (left, right) = new_figure(columns=2)
     density, beta, times = ((0.5, 0.0), (0.0, 0.3)), 4.0, [0.0, 1.0, 2.0, 3.0]
     rho, _ = spectral_density(density, beta, times, points=512)
@@ -182,12 +211,12 @@ def circle_density(quick: bool = True) -> Figure:
         counts = np.histogram(np.mod(angles[index], 2 * np.pi), edges)[0]
         width = np.diff(edges) * tokens
         simulation_points(left, (edges[1:] + edges[:-1]) / 2, counts / width, np.sqrt(counts) / width, index, markersize=3.5)
-    finish(left, r"angle $\theta$", r"density $\rho$", rf"$\beta = 4$, {tokens} tokens")
+    finish(left, r"angle $\theta$", r"density $\rho$", rf"$\beta = 4$; lines: limit, points: one run of {tokens} tokens")
     grid = np.linspace(0, 3, 61)
     law = CircleMeanField(beta=beta, density=density, times=tuple(grid))
     limit = law.theory()
     few = law.replace(times=(0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0), stratified=False)
-    runs = [few.experiment(400, seed) for seed in range(8)]
+    runs = [few.experiment(400, seed) for seed in range(40 if quick else 400)]
     for index, name in enumerate(law.observables):
         theory_line(
             right,
@@ -198,7 +227,8 @@ def circle_density(quick: bool = True) -> Figure:
         )
         table = np.array([run[name] for run in runs])
         simulation_points(right, few.times, table.mean(axis=0), table.std(axis=0, ddof=1) / np.sqrt(len(runs)), index)
-    finish(right, "time $t$", "moment", "means over the tokens, $n = 400$")
+    reading_key(right, r"density, $n\to\infty$", f"$n = 400$, {len(runs)} draws")
+    finish(right, "time $t$", "mean over the tokens", "moments of the density")
     return figure
 
 

@@ -33,7 +33,7 @@ def best_line(axes: Axes, law: BesideBest, label: str = "best possible", less: f
 def best_possible(quick: bool = True) -> Figure:
     """Errors of sign labels beside the best possible, and all fixed points of phase retrieval and of +-1 coefficients."""
     figure, (left, right) = new_figure(columns=2)
-    samples, few = np.geomspace(0.3, 10, 25), np.array([0.5, 1.0, 2.0, 4.0])
+    samples, few = np.geomspace(0.3, 10, 40), np.array([0.5, 1.0, 2.0, 4.0])
     law, seeds, size = BayesOptimal(channel="sign"), 10 if quick else 60, 200
     best = [float(law.replace(ratio=float(1 / x)).theory().classification_error) for x in samples]
     theory_line(left, samples, best, 0, "best possible")
@@ -56,7 +56,7 @@ def best_possible(quick: bool = True) -> Figure:
         right,
         "samples per coefficient $n/p$",
         "squared overlap $q$",
-        "all solutions; hard where a line turns back",
+        "all fixed points; hard where a line turns back",
         xlim=(0, 2.2),
     )
     return figure

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from limitlab.laws.classification.perceptron import Perceptron
 from limitlab.laws.networks.finite_class import FiniteClass
 from limitlab.laws.networks.thresholds import ThresholdClass
-from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.style import finish, mean_and_error, new_figure, simulation_points, theory_line
 
 
 def classes(quick: bool = True) -> Figure:
@@ -33,12 +33,16 @@ def classes(quick: bool = True) -> Figure:
     for index, (noise, label) in enumerate((("none", "right labels: $K$"), ("coin", r"coin labels: $\pi/(4K)$"))):
         one = ThresholdClass(label_noise=noise)
         theory_line(right, b, one.cdf(b), index, label)
-        worst = np.sort(one.suprema(draws, 6400, 200 if quick else 1000)) * 80.0
+        worst = np.sort(one.suprema(draws, 6400, 600 if quick else 2000)) * 80.0
         levels = one.quantile(np.linspace(0.1, 0.9, 9))
         share = np.searchsorted(worst, levels, side="right") / len(worst)
         simulation_points(right, levels, share, np.sqrt(share * (1 - share) / len(worst)), index)
     finish(
-        right, r"$b$", r"$P(\sqrt{n}\,\sup|\hat R-R|\leq b)$", "all thresholds on the line (points: $n=6400$)", ylim=(0, 1)
+        right,
+        r"deviation $b$",
+        r"$P(\sqrt{n}\,\sup|\hat R-R|\leq b)$",
+        "all thresholds on the line (points: $n=6400$)",
+        ylim=(0, 1),
     )
     return figure
 
@@ -53,13 +57,17 @@ def perceptron(quick: bool = True) -> Figure:
     theory_line(left, ratio, limit["mistake_bound"], 0, r"limit $1/\kappa^2$")
     for index, (name, label) in enumerate((("mistake_bound", r"bound $(R/\kappa)^2/p$"), ("mistakes", "mistakes / $p$"))):
         simulation_points(left, few, *_summary(runs, name), index, f"{label}, $p={size}$")
-    finish(left, "features per sample $p/n$", "per dimension", "labels by tossing coins", xscale="log", yscale="log")
+    inverse = [
+        mean_and_error(run.margin.values**-2.0) for run in runs
+    ]  # without the longest input, which falls to 1 like log n / p
+    simulation_points(left, few, *np.array(inverse).T, 2, rf"$1/\kappa^2$, $p={size}$")
+    finish(
+        left, "features per sample $p/n$", "number / dimension $p$", "labels by tossing coins", xscale="log", yscale="log"
+    )
     for index, (name, label) in enumerate((("margin", r"margin $\kappa$"), ("support_fraction", r"support $n_{SV}/n$"))):
         theory_line(right, ratio, limit[name], index, label)
         simulation_points(right, few, *_summary(runs, name), index)
     finish(right, "features per sample $p/n$", "margin, share of support vectors", f"points: $p={size}$", xscale="log")
-    for axes in (left, right):
-        readable_ticks(axes)
     return figure
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from limitlab.laws.kernels.residual import resnet_ntk
 from limitlab.laws.spectra.square_matrix import SquareMatrixEdge, mean_inverse_trace
 from limitlab.ledger.conditioning import PAIR, inverse_trace, tangent_kernels
-from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 
 def square_matrix(quick: bool = True) -> Figure:
@@ -30,7 +30,8 @@ def square_matrix(quick: bool = True) -> Figure:
         theory_line(left, x, cdf(x), index, label)
         share = (values[:, None] <= shown).mean(axis=0)
         simulation_points(left, shown, share, np.sqrt(share * (1 - share) / draws), index)
-    finish(left, "$x$", r"$P(\,\cdot\leq x)$", f"square Gaussian matrices (points: $n={n}$)", xscale="log")
+    title = f"square Gaussian matrices (points: $n={n}$)"
+    finish(left, "value $x$", r"distribution function $P(\,\cdot\leq x)$", title, xscale="log")
     samples = 40
     columns = np.arange(10, 81)
     away = np.abs(columns - samples) > 1
@@ -49,7 +50,7 @@ def square_matrix(quick: bool = True) -> Figure:
 def residual_kernel(quick: bool = True) -> Figure:
     """Tangent kernel of residual networks of finite width: means against the limit, and the scatter of single networks."""
     figure, (left, right) = new_figure(columns=2)
-    widths, draws = np.array([25, 50, 100, 200] if quick else [25, 50, 100, 200, 400, 800]), 60 if quick else 200
+    widths, draws = np.array([25, 50, 100, 200] if quick else [25, 50, 100, 200, 400, 800]), 200 if quick else 400
     for index, (blocks, branch) in enumerate(((3, 1.0), (10, 0.3))):
         limit = float(resnet_ntk(PAIR, None, blocks, branch).ntk[0, 1])
         runs = [tangent_kernels(blocks, branch, int(width), draws)[:, 0, 1] for width in widths]
@@ -60,10 +61,10 @@ def residual_kernel(quick: bool = True) -> Figure:
         gaps = np.array([np.sqrt(np.mean((run - limit) ** 2)) for run in runs])
         simulation_points(right, widths, gaps, gaps / math.sqrt(2 * draws), index, label)
         theory_line(right, widths, gaps[-1] * np.sqrt(widths[-1] / widths), index, linewidth=1.2)
-    finish(left, "width $N$", r"$\Theta(x,x')$", f"mean of {draws} networks", xscale="log", ylim=(0, None))
+    finish(left, "width $N$", r"tangent kernel $\Theta(x,x')$", f"mean of {draws} networks", xscale="log", ylim=(0, None))
     finish(right, "width $N$", "rms distance from the limit", r"lines: $N^{-1/2}$", xscale="log", yscale="log")
     for axes in (left, right):
-        readable_ticks(axes)
+        axes.set_xticks(widths, [str(width) for width in widths])
     return figure
 
 

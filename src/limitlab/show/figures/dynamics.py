@@ -15,11 +15,11 @@ from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.population import MeanFieldSingleIndex
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import finish, mean_and_error, new_figure, reading_key, simulation_points, theory_line
 
 
 def adiabatic_growth(quick: bool = True) -> Figure:
-    """F4 and F5: growth of the second layer on pure noise, and the train error along it against the plateau."""
+    """Growth of the second layer on pure noise, and the train error along it against the plateau."""
     figure, (left, right) = new_figure(columns=2)
     slow = np.concatenate([np.geomspace(0.02, 0.3, 16)[:-1], np.linspace(0.3, 4.0, 38)])
     law = AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5), times=tuple(slow))
@@ -29,12 +29,17 @@ def adiabatic_growth(quick: bool = True) -> Figure:
         for start, style in ((1.0, "-"), (0.5, ":")):
             result = law.replace(start_second_layer=start).finite_width(width).theory()
             gamma = result.second_layer / np.sqrt(width)
-            theory_line(left, slow, gamma, index, f"m = {width}" if start == 1 else None, linestyle=style)
+            theory_line(left, slow, gamma, index, f"$m = {width}$" if start == 1 else None, linestyle=style)
             if start == 1:
-                theory_line(right, gamma, result.train_error, index, f"m = {width}")
-    theory_line(left, slow, curve.second_layer, 6, "adiabatic", linestyle="--")
-    left.axhline(law.saturation(), color="grey", linewidth=1)
-    left.annotate(r"$\gamma_{GF}$", (0.05, law.saturation()), textcoords="offset points", xytext=(0, 4))
+                theory_line(right, gamma, result.train_error, index, f"$m = {width}$")
+    few, dimension, seeds = (0.5, 1.0, 2.0), 20 if quick else 40, 6 if quick else 20
+    net = law.finite_width(10, times=tuple(10 * s for s in few))
+    runs = net.simulate_batch(dimension, range(seeds))
+    mean, error = mean_and_error(runs.second_layer / np.sqrt(10))
+    simulation_points(left, few, mean, error, 0, f"networks, $m = 10$, $d = {dimension}$")
+    simulation_points(right, mean, *mean_and_error(runs.train_error), 0)
+    theory_line(left, slow, curve.second_layer, 6, r"limit $m\to\infty$, adiabatic", linestyle="--")
+    left.axhline(law.saturation(), color="grey", linewidth=1, linestyle="-.", label=r"end of growth $\gamma_{GF}$")
     early = np.linspace(0, 0.6, 2)
     left.plot(early, law.initial_slope() * early, color="grey", linewidth=1, label=r"slope $\gamma_*$")
     finish(
@@ -42,7 +47,7 @@ def adiabatic_growth(quick: bool = True) -> Figure:
         "slow time $s = t/m$",
         r"second layer $\gamma = a/\sqrt{m}$",
         "pure noise, from $a_0 = 1$ (lines) and $1/2$ (dotted)",
-        ylim=(0, 0.85),
+        ylim=(0, 1.25),
     )
     grid = np.linspace(0.02, 0.999, 60) * law.saturation()
     theory_line(right, grid, [frozen.residual(float(x)) for x in grid], 6, r"plateau at frozen $\gamma$", linestyle="--")
@@ -51,9 +56,9 @@ def adiabatic_growth(quick: bool = True) -> Figure:
 
 
 def timeline(quick: bool = True) -> Figure:
-    """F6: a single-index target for several widths: errors, overlap and second layer against time, mean field beside them."""
+    """A single-index target for several widths: errors, overlap and second layer against time, mean field beside them."""
     figure, axes = new_figure(columns=2, rows=2)
-    widths = (10, 20) if quick else (10, 20, 40, 80)
+    widths, dimension, seeds = ((10, 20), 30, 6) if quick else ((10, 20, 40, 80), 60, 20)
     names = (
         ("train_error", "train error"),
         ("test_error", "test error"),
@@ -64,8 +69,15 @@ def timeline(quick: bool = True) -> Figure:
         times = np.geomspace(0.2, 6.0 * width, 60)
         law = single_index(width, times=tuple(times), solver_steps=(20 if quick else 36) * width + 200)
         result = law.theory()
+        few = np.array([0.5, 2.0, 6.0, 20.0])
+        if index == 0:
+            runs = law.replace(times=tuple(few)).simulate_batch(dimension, range(seeds))
         for panel, (name, _) in zip(axes, names, strict=True):
-            theory_line(panel, times / width if name == "train_error" else times, result[name], index, f"m = {width}")
+            scale = width if name == "train_error" else 1
+            theory_line(panel, times / scale, result[name], index, f"$m = {width}$")
+            if index == 0:
+                simulation_points(panel, few / scale, *mean_and_error(runs[name]), index)
+    reading_key(axes[0], None, f"networks, $m = 10$, $d = {dimension}$")
     times = np.geomspace(0.2, 6.0 * widths[-1], 60)
     mean_field = MeanFieldSingleIndex(times=tuple(0.5 * times), **SINGLE_INDEX).theory()
     for panel, (name, label) in zip(axes, names, strict=True):
@@ -80,8 +92,8 @@ def timeline(quick: bool = True) -> Figure:
 
 
 def networks(quick: bool = True) -> Figure:
-    """F7: the equations (lines) against networks (points): tanh neurons, which agree, and strongly non-Gaussian ones, which do not."""
-    figure, (left, middle, right) = new_figure(columns=3)
+    """The equations (lines) against networks (points): tanh neurons, which agree, and strongly non-Gaussian ones, which do not."""
+    figure, (left, middle, right, last) = new_figure(columns=2, rows=2)
     law = tanh_network(times=(0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0), solver_steps=200)
     size, seeds = (100, 6) if quick else (400, 10)
     names = ("train_error", "test_error", "second_layer", "overlap")
@@ -90,24 +102,28 @@ def networks(quick: bool = True) -> Figure:
     theory = law.replace(times=tuple(grid)).theory()
     for index, (name, label) in enumerate(zip(names, labels, strict=True)):
         theory_line(left if index < 2 else middle, grid, theory[name], index, label)
-    for model, shift, title in (("network", 0.0, "gradient flow"), ("sgd", 0.08, "SGD")):
+    looks: tuple[tuple[Any, float, str, dict[str, Any]], ...] = (
+        ("network", 0.0, "gradient flow", {}),
+        ("sgd", 0.0, "SGD", {"markersize": 9, "linestyle": "none", "fmt": "x"}),
+    )
+    for model, shift, title, look in looks:
         chosen = law.replace(experiment_model=model)
         for index, name in enumerate(names):
-            legend = f"{title}, d = {size}" if index in (0, 2) else None
-            alpha = 1.0 if model == "network" else 0.45
-            _points(left if index < 2 else middle, chosen, name, size, seeds, index, legend, shift=shift, alpha=alpha)
-    finish(left, "time $t$", "error", r"tanh network, $m = 8$, $n/d = 8$")
-    finish(middle, "time $t$", "weights", r"target $\tanh(2\langle w_*, x\rangle)$")
+            panel = left if index < 2 else middle
+            _points(panel, chosen, name, size, seeds, index, None, shift=shift, **look)
+        for panel in (left, middle):
+            panel.plot([], [], look.get("fmt", "o"), color="0.4", markerfacecolor="white", label=f"{title}, $d = {size}$")
+    finish(left, "time $t$", "squared error", r"tanh network, $m = 8$, $n/d = 8$")
+    finish(middle, "time $t$", "weights", r"the same network; target $\tanh(2\langle w_*, x\rangle)$")
 
     skewed = skewed_network(times=(0.5, 1.0, 2.0, 3.0, 4.0, 6.0))
     grid = np.linspace(0, 6, 60)
     theory = skewed.replace(times=tuple(grid)).theory()
-    for index, name in enumerate(names[:2]):
-        theory_line(right, grid, theory[name], index, f"{labels[index]}, equations", linestyle="--")
-        for number, d in enumerate((60, 120) if quick else (150, 600)):
-            legend = f"network, d = {d}" if index == 0 else None
-            _points(right, skewed, name, d, 8, index, legend, shift=0.1 * number, alpha=(0.5, 1.0)[number])
-    finish(right, "time $t$", "error", "skewed neurons, $m = 4$: a gap that $d$ does not close")
+    for panel, name, label in zip((right, last), names, labels, strict=False):
+        theory_line(panel, grid, theory[name], 6, "equations", linestyle="--")
+        for number, d in enumerate((30, 60, 120) if quick else (150, 300, 600)):
+            _points(panel, skewed, name, d, 8, number, f"networks, $d = {d}$", shift=0.12 * (number - 1))
+        finish(panel, "time $t$", label, "skewed neurons, $m = 4$: a gap that $d$ does not close")
     return figure
 
 

@@ -16,6 +16,8 @@ from limitlab.models.data import sphere
 from limitlab.models.frank_wolfe import frank_wolfe, largest_norm
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
+ACTIVATIONS = {"relu": "ReLU", "square": "square"}
+
 
 def fixed_dimension(quick: bool = True) -> Figure:
     """Error of N random features on a target of degree 2: explicit weights at C/N, least squares below."""
@@ -26,7 +28,9 @@ def fixed_dimension(quick: bool = True) -> Figure:
         theory_line(axes, widths, fixed_dimension_constant(d, 2) / widths, index, f"$C/N$, $d={d}$")
         explicit = [[explicit_weights_error(sphere(rng, int(n), d), 2) for _ in range(20 * draws)] for n in widths[:3]]
         errors = np.std(explicit, axis=1, ddof=1) / math.sqrt(20 * draws)
-        simulation_points(axes, widths[:3], np.mean(explicit, axis=1), errors, index)
+        simulation_points(
+            axes, widths[:3], np.mean(explicit, axis=1), errors, index, "explicit weights" if index == 0 else None
+        )
         least = [least_squares_errors(rng, int(n), d, draws) for n in widths]
         means = np.array([run.mean() for run in least])
         spread = [run.std(ddof=1) / math.sqrt(draws) for run in least]
@@ -61,7 +65,7 @@ def tangent_interpolation(quick: bool = True) -> Figure:
     """Train error of tangent features on pure noise, the eigenvalue that closes at N d = n, and the ranks."""
     figure, (left, middle, right) = new_figure(columns=3, width=5.6)
     ratio, few = np.geomspace(0.5, 5, 120), np.array([0.6, 0.8, 0.95, 1.05, 1.25, 2.0, 4.0])
-    seeds = 4 if quick else 20
+    seeds = 12 if quick else 40
     for index, width in enumerate((10.0, 4.0, 2.0)):
         law = TangentInterpolation(width=width)
         theory_line(left, ratio, law.evaluate(samples_over_parameters=ratio)["train_error"], index, f"ReLU, $N={width:g}$")
@@ -81,8 +85,15 @@ def tangent_interpolation(quick: bool = True) -> Figure:
     theory_line(right, widths, widths * d, 0, "$Nd$")
     theory_line(right, widths, widths * d - widths * (widths - 1) / 2, 1, "$Nd-N(N-1)/2$")
     for index, name in enumerate(("relu", "square")):
-        simulation_points(right, widths[::2], [tangent_rank(d, int(n), name) for n in widths[::2]], None, index, name)
-    finish(right, "neurons $N$", "rank of the tangent features", f"$d={d}$")
+        simulation_points(
+            right,
+            widths[::2],
+            [tangent_rank(d, int(n), name) for n in widths[::2]],
+            None,
+            index,
+            f"drawn neurons, {ACTIVATIONS[name]}",
+        )
+    finish(right, "neurons $N$", "rank of the tangent features", f"full rank for ReLU, $d={d}$")
     return figure
 
 

@@ -71,9 +71,9 @@ def beyond_the_gaussian_model(quick: bool = True) -> Figure:
     cubic = _curves(dict(width=4, activation=CUBIC, target_function=BENT, start_overlap=0.2), 4.0, paths, few)
     tanh = _curves(dict(width=2, activation="tanh", target_function="tanh", start_overlap=0.1), 8.0, 2 * paths, many)
     _errors(left, cubic)
-    finish(left, "time $t$", "error", "cubic activation, $m = 4$", ylim=(0, 2.1))
+    finish(left, "time $t$", "squared error", "cubic activation, $m = 4$", ylim=(0, 2.3))
     _deviations(right, tanh)
-    finish(right, "time $t$", "above the exact train error (%)", "tanh, $m = 2$", ylim=(-9, 6))
+    finish(right, "time $t$", "train error above the exact one (%)", "tanh, $m = 2$", ylim=(-9, 9))
     return figure
 
 

@@ -90,36 +90,42 @@ def learning_curves(quick: bool = True) -> Figure:
     from limitlab.applied.forecast import Forecast, ForecastWarning
     from limitlab.models.datasets import prepared
 
-    figure, panels = new_figure(columns=2)
-    splits = 4 if quick else 20
+    figure, panels = new_figure(columns=4, rows=2, width=3.5, height=3.4)
+    splits = 8 if quick else 20
     kernels = (
         ("linear", "linear"),
         ("rbf", "Gaussian"),
         ("relu-nngp", "arc-cosine"),
         ("random-features", "random features"),
     )
-    for axes, name, few in zip(panels, ("diabetes", "digits"), ((30, 80, 200), (50, 150, 500)), strict=True):
+    for row, (name, few) in enumerate((("diabetes", (30, 80, 200)), ("digits", (50, 150, 500)))):
         X, y = prepared(name)
+        several = panels[4 * row : 4 * row + 4]
         if quick and name == "digits":
             X, y = X[:900], y[:900]
+        grid = np.geomspace(15, 4 * len(X), 40)
         for index, (kernel, words) in enumerate(kernels):
             forecast = Forecast(kernel, ridge=0.01, intercept=0.3, width=150 if name == "diabetes" else 400).fit(X, y)
-            grid = np.geomspace(15, 4 * len(X), 40)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ForecastWarning)
-                draw_curve(
-                    axes, forecast.learning_curve(grid, baselines=False), forecast.measure(few, splits=splits), index, words
-                )
-        axes.axvline(len(X), color="grey", linewidth=1, linestyle=":")
-        finish(
-            axes,
-            "number of points $n$",
-            "test error",
-            rf"{name}, $N = {len(X)}$, $\lambda = 0.01$",
-            xscale="log",
-            yscale="log",
-        )
-        readable_ticks(axes)
+                curve, measured = forecast.learning_curve(grid, baselines=False), forecast.measure(few, splits=splits)
+            draw_curve(several[index], curve, measured, index)
+            for axes in several:  # the other kernels behind each, without their bands
+                if axes is not several[index]:
+                    axes.plot(grid, curve.value, color="0.75", linewidth=1, zorder=0)
+            several[index].axvline(len(X), color="grey", linewidth=1, linestyle=":")
+            label = "test error" if index == 0 else ""
+            finish(
+                several[index], "number of points $n$", label, f"{words}, {name}", xscale="log", yscale="log", legend=False
+            )
+        limits = np.array([axes.get_ylim() for axes in several])
+        for axes in several:
+            axes.set_ylim(limits[:, 0].min(), limits[:, 1].max())
+            readable_ticks(axes)
+    figure.suptitle(
+        rf"$\lambda = 0.01$; line and band: forecast (beyond the data dashed), points: real fits, {splits} splits, grey: the other kernels",
+        fontsize=13,
+    )
     return figure
 
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from limitlab.lab.compare import compare
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.middle import MiddleRegime
 from limitlab.laws.dmft.multi_index import MultiIndexFlow
 from limitlab.laws.regression.early_stopping import EarlyStopping
-from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.extrapolated import extrapolated
+from limitlab.show.figures.style import COLOURS, finish, mean_and_error, new_figure, simulation_points, theory_line
 
 
 def annealed_penalty(quick: bool = True) -> Figure:
@@ -27,17 +29,16 @@ def annealed_penalty(quick: bool = True) -> Figure:
         simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]), index)
     finish(left, "time $t$", "excess risk $R$", r"$n/p = 1.5$, $\tau = 0.5$; points: $p = 100$", xscale="log")
     law = EarlyStopping(ratio=1 / 1.5, noise=0.5, penalty=cases[r"decaying $1.5e^{-t/2}$"], times=(0.5, 2.0, 8.0))
-    sizes, limit = (25, 50, 100, 200, 400), law.theory().excess_risk
-    runs = [law.simulate_batch(p, range(40 if quick else 200)).excess_risk for p in sizes]
+    sizes, limit = (15, 25, 50, 100, 200), law.theory().excess_risk
+    runs = [law.simulate_batch(p, range(100 if quick else 400)).excess_risk for p in sizes]
     for index, t in enumerate((0.5, 2.0, 8.0)):
-        gaps = [float(run.isel(time=index).mean() - limit[index]) for run in runs]
-        errors = [float(run.isel(time=index).std(ddof=1)) / np.sqrt(run.sizes["seed"]) for run in runs]
-        simulation_points(right, sizes, np.abs(gaps), errors, index, f"$t = {t:g}$")
-    theory_line(right, sizes, 0.1 / np.array(sizes), 6, r"$\propto 1/p$", linestyle="--")
-    finish(
-        right, "features $p$", "gap of the excess risk", "decaying penalty", xscale="log", yscale="log", ylim=(1e-5, 2e-2)
-    )
-    readable_ticks(right)
+        gaps, errors = np.array([mean_and_error(run.isel(time=index) - limit[index]) for run in runs]).T
+        place = (1 / np.array(sizes)) * 1.03 ** (index - 1)
+        theory_line(right, [0, place[0]], [0, np.mean(gaps * np.array(sizes)) * place[0]], index, linewidth=1, linestyle=":")
+        simulation_points(right, place, gaps, errors, index, f"$t = {t:g}$")
+    right.axhline(0.0, color="0.3", linewidth=1.5)
+    title = "decaying penalty: the gap vanishes like $1/p$ (dotted)"
+    finish(right, "$1/p$ for $p$ features", "gap to the limit of $R$", title)
     return figure
 
 
@@ -56,13 +57,13 @@ def universality(quick: bool = True) -> Figure:
         (left, "norm", r"norm $|\theta|^2$"),
         (right, "overlap", r"overlap $\langle\theta,\theta_*\rangle$"),
     ):
-        theory_line(axes, limit.time, limit[name], 6, "law")
+        theory_line(axes, limit.time, limit[name], 6, r"limit, $d\to\infty$", marker=".")
         for index, (words, changes) in enumerate(cases.items()):
             runs = law.replace(**changes).simulate_batch(300, range(draws))[name].isel(time=at)
             simulation_points(
                 axes, at + 0.25 * (index - 1.5), runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(draws), index, words
             )
-        finish(axes, "step $k$", symbol, r"tanh regression, $\delta = 2$, $d = 300$")
+        finish(axes, "step $k$", symbol, r"tanh regression, $n/d = 2$, points: $d = 300$")
     return figure
 
 
@@ -87,11 +88,10 @@ def multi_index(quick: bool = True) -> Figure:
         gaps = [np.abs(run[name].mean("seed") - limit[name]).mean().item() for run in found]
         errors = [(run[name].std("seed", ddof=1).mean() / np.sqrt(run.sizes["seed"])).item() for run in found]
         simulation_points(right, sizes, gaps, errors, index, words)
-    theory_line(right, sizes, 3.0 / sizes, 6, r"$\propto 1/m$", linestyle="--")
+    theory_line(right, sizes, 1.6 / sizes, 6, r"$\propto 1/m$", linestyle="--")
     finish(
         right, "neurons $m = d$", "mean gap to the particles", r"$\hat t = 4$, three particles", xscale="log", yscale="log"
     )
-    readable_ticks(right)
     return figure
 
 
@@ -105,11 +105,10 @@ def middle_regime(quick: bool = True) -> Figure:
             left, x, law.finite_width(width).theory().second_layer, index, f"$m = {width}$", linestyle="--", linewidth=1.5
         )
     theory_line(left, x, law.theory().second_layer, 6, r"limit $m\to\infty$")
-    few = (0.5, 1.0, 2.0)
-    runs = law.replace(x=few).simulate_batch(50, range(10 if quick else 30)).second_layer
-    simulation_points(
-        left, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]), 6, "Gaussian tensors, $d = 50$"
-    )
+    few, sizes = (0.5, 1.0, 1.5, 2.0), (15, 30, 60)
+    found = compare(law.replace(x=few), sizes, 20 if quick else 60, observables=["second_layer"])
+    words = "Gaussian tensors,\nextrapolated ($d = 15, 30, 60$)"
+    simulation_points(left, few, *extrapolated(found, "second_layer"), 3, words)
     finish(left, r"$x = \tau\sqrt{\alpha/m}\,t$", "second layer $a$", r"$h = (q+q^3)/2$, $\alpha = 0.5$")
     s = np.geomspace(0.1, 20, 40)
     for index, (kernel, words) in enumerate(
@@ -118,7 +117,7 @@ def middle_regime(quick: bool = True) -> Figure:
         one = MiddleRegime(kernel=kernel, solver_steps=16)
         theory_line(right, s, one.spin_flow(s).energy, index, words)
         right.axhline(one.threshold_energy(), color=COLOURS[index], linestyle=":", linewidth=1.5)
-    finish(right, "clock $s$", "energy $e$", "dotted: threshold energies", xscale="log")
+    finish(right, "clock $s$", "energy $e$", "the spin model behind it; dotted: threshold energies", xscale="log")
     return figure
 
 

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from limitlab.show.figures.extrapolated import extrapolated
 from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
 from limitlab.show.tables import number, table_names
 
@@ -136,11 +137,10 @@ def comparison_figure(result: Comparison) -> Figure:
     figure, panels = panel_grid(len(names) + 1)
     single = [name for name in names if data[f"theory_{name}"].ndim == 1]
     for axes, name in zip(panels, names, strict=False):
-        parts = data[f"theory_{name}"], data[f"mean_{name}"], data[f"error_{name}"]
         if name in single:  # one legend serves for all of these
-            draw_over_size(axes, name, result.law.size_meaning, *parts, legend=name == single[0])
+            draw_over_size(axes, name, result, legend=name == single[0])
         else:
-            draw_along(axes, name, *parts)
+            draw_along(axes, name, result)
     draw_gaps(panels[len(names)], result, names)
     figure.suptitle(f"{type(result.law).__name__}: theory and simulation {VERDICTS[result.verdict]}", fontsize=15)
     return figure
@@ -149,34 +149,39 @@ def comparison_figure(result: Comparison) -> Figure:
 VERDICTS = {"agree": "agree", "disagree": "disagree", "underpowered": "cannot be told apart yet (underpowered)"}
 
 
-def draw_over_size(
-    axes: Axes,
-    name: str,
-    size_label: str,
-    theory: xr.DataArray,
-    mean: xr.DataArray,
-    error: xr.DataArray,
-    legend: bool = True,
-) -> None:
-    """A single number: its limit as a line, the experiments of every size as points."""
-    sizes = theory["size"].values
-    theory_line(axes, sizes, theory.values, 0, "limit")
+def draw_over_size(axes: Axes, name: str, result: Comparison, legend: bool = True) -> None:
+    """A single number: its limit as a line, the experiments of every size as points, and what they extrapolate to."""
+    theory, mean, error = (result.dataset[f"{kind}_{name}"] for kind in ("theory", "mean", "error"))
+    sizes = theory["size"].values.astype(float)
+    beyond = sizes[-1] * max(float(sizes[-1] / sizes[0]) ** 0.5, 1.5)
+    theory_line(axes, [*sizes, beyond], [*theory.values, theory.values[-1]], 0, "limit")
     simulation_points(axes, sizes, mean.values, error.values, 1, "experiment")
-    finish(axes, size_label, label_of(theory, name), legend=legend)
-    size_axis(axes, sizes)
+    value, budget = extrapolated(result, name)
+    simulation_points(axes, [beyond], [value], [budget], 2, "extrapolated, as judged")
+    finish(axes, result.law.size_meaning, label_of(theory, name), legend=legend)
+    size_axis(axes, sizes, beyond)
 
 
-def draw_along(axes: Axes, name: str, theory: xr.DataArray, mean: xr.DataArray, error: xr.DataArray) -> None:
-    """A curve: its limit as a line, the experiments of the largest size as points."""
+def draw_along(axes: Axes, name: str, result: Comparison) -> None:
+    """A curve: its limit as a line, the experiments of the largest size as faint points, what all sizes extrapolate to as points."""
     largest = {"size": -1}
+    theory, mean, error = (result.dataset[f"{kind}_{name}"] for kind in ("theory", "mean", "error"))
+    value, budget = (mean.isel(largest).copy(data=part) for part in extrapolated(result, name))
     along = longest_dimension(theory.isel(largest).to_dataset(name="value"))
     x, _ = axis_values(theory, along)
     size = int(theory["size"].values[-1])
     curves = curves_of(theory.isel(largest), along)
     for index, (label, line) in enumerate(curves):
-        points, spread = (curves_of(part.isel(largest), along)[index][1] for part in (mean, error))
         theory_line(axes, x, finite_or_gap(line), index, label or "limit")
-        simulation_points(axes, x, points, spread, index if len(curves) > 1 else 1, f"size {size}" if index == 0 else None)
+        colour = index if len(curves) > 1 else 1
+        for kind, parts, look in (
+            (f"size {size}", (mean.isel(largest), error.isel(largest)), {"alpha": 0.35}),
+            ("extrapolated, as judged", (value, budget), {}),
+        ):
+            points, spread = (curves_of(part, along)[index][1] for part in parts)
+            simulation_points(
+                axes, x, points, spread, colour + (not look and len(curves) == 1), kind if index == 0 else None, **look
+            )
     finish(
         axes,
         label_of(theory[along]) if along in theory.coords else along,
@@ -199,23 +204,30 @@ def draw_gaps(axes: Axes, result: Comparison, names: Sequence[str]) -> None:
         if gap.max() < ROUNDING:
             continue
         shift = sizes * 1.03 ** (index - (len(names) - 1) / 2)  # side by side, so that the error bars can be told apart
-        simulation_points(axes, shift, gap, np.minimum(spread, 0.9 * gap), index, name)
+        simulation_points(axes, shift, gap, np.minimum(spread, 0.9 * gap), index, name.replace("_", " "))
     rate = min(result.law.rates(name)[0] for name in names)
     if math.isfinite(rate) and len(sizes) > 1:
         top = max(axes.get_ylim()[1], 1e-12)
-        theory_line(axes, sizes, top * (sizes / sizes[0]) ** -rate, 6, f"size^(-{rate:.2g})", linestyle=":", linewidth=1.2)
+        theory_line(
+            axes,
+            sizes,
+            top * (sizes / sizes[0]) ** -rate,
+            6,
+            rf"$\mathrm{{size}}^{{-{rate:.2g}}}$",
+            linestyle=":",
+            linewidth=1.2,
+        )
     finish(axes, result.law.size_meaning, "relative gap", yscale="log", legend=False)
     if axes.get_legend_handles_labels()[0]:
-        room_beside = (len(names) + 1) % PANELS_PER_ROW
-        place = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)} if room_beside else {"loc": "best"}
-        axes.legend(fontsize=8 if room_beside else 7, frameon=False, **place).set_in_layout(False)
+        axes.legend(fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1.0)
     size_axis(axes, sizes)
 
 
-def size_axis(axes: Axes, sizes: Any) -> None:
-    """A logarithmic axis that names the sizes that were run and nothing else."""
+def size_axis(axes: Axes, sizes: Any, beyond: float | None = None) -> None:
+    """A logarithmic axis that names the sizes that were run, infinity where a place stands for it, and nothing else."""
+    names = [f"{int(size)}" for size in sizes]
     axes.set_xscale("log")
-    axes.set_xticks(sizes, [f"{int(size)}" for size in sizes])
+    axes.set_xticks([*sizes, *([] if beyond is None else [beyond])], [*names, *([] if beyond is None else [r"$\infty$"])])
     axes.minorticks_off()
 
 
@@ -276,7 +288,7 @@ def accepts(law: Law, parameter: str, value: float) -> bool:
 
 def panel_grid(count: int) -> tuple[Figure, Sequence[Axes]]:
     """A figure with this many panels, at most three in a row; left-over ones are removed."""
-    columns = min(count, PANELS_PER_ROW)
+    columns = 2 if count == 4 else min(count, PANELS_PER_ROW)
     rows = -(-count // columns)
     size = {"width": 6.4, "height": 4.4} if count == 1 else {"width": 4.6, "height": 3.5}
     figure, panels = new_figure(columns, rows, **size)

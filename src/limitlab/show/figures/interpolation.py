@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.transition import Located, follow_decay, late_residual, locate_threshold, relaxation_rate
-from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.style import finish, mean_and_error, new_figure, reading_key, simulation_points, theory_line
 
 KERNELS: dict[str, tuple[float, ...]] = {
     "$q^2$": (0, 0, 1.0),
@@ -19,7 +19,7 @@ KERNELS: dict[str, tuple[float, ...]] = {
 
 
 def frozen_layer(quick: bool = True) -> Figure:
-    """F1: train error on pure noise with a frozen second layer: growing widths approach the limit system like 1/m."""
+    """Train error on pure noise with a frozen second layer: growing widths approach the limit system like 1/m."""
     figure, (left, middle, right) = new_figure(columns=3, width=5.4)
     end, steps = 20.0, 160 if quick else 640
     times = tuple(np.geomspace(0.2, end, 40))
@@ -30,33 +30,49 @@ def frozen_layer(quick: bool = True) -> Figure:
     for index, width in enumerate(widths):
         curve = limit.finite_width(int(width), solver_steps=2 * steps).theory().train_error
         gaps.append(float(wide[-1] - curve[-1]))
-        theory_line(left, times, curve, index, f"m = {width}")
-    theory_line(left, times, wide, 6, "limit of large m", linestyle="--")
-    finish(left, "time $t$", "train error", r"$\alpha = 0.5,\ \gamma = 0.5$", xscale="log", yscale="log")
-    simulation_points(middle, widths, gaps, None, 0, f"gap to the limit at t = {end:g}")
-    theory_line(middle, widths, gaps[-1] * widths[-1] / widths, 6, "slope $-1$ (guide)", linestyle="--")
-    finish(middle, "width $m$", "gap of the train error", "finite widths", xscale="log", yscale="log")
+        theory_line(left, times, curve, index, f"$m = {width}$")
+    theory_line(left, times, wide, 6, r"limit $m\to\infty$", linestyle="--")
+    few, dimension, seeds = (0.5, 2.0, 6.0), 20 if quick else 40, 6 if quick else 30
+    runs = limit.finite_width(10, times=few).simulate_batch(dimension, range(seeds)).train_error
+    simulation_points(left, few, *mean_and_error(runs), 0, f"networks, $m = 10$, $d = {dimension}$")
+    title = r"pure noise, $\alpha = 0.5,\ \gamma = 0.5$"
+    finish(left, "time $t$", "train error", title, xscale="log", yscale="log")
+    theory_line(middle, widths, gaps, 0, f"gap to the limit at $t = {end:g}$", marker="o")
+    theory_line(middle, widths, gaps[-1] * widths[-1] / widths, 6, r"$\propto 1/m$", linestyle="--")
+    finish(middle, "width $m$", "gap of the train error", "how fast widths approach the limit", xscale="log", yscale="log")
     middle.set_xticks(widths, [str(width) for width in widths])
     middle.minorticks_off()
     cubic = InterpolationTransition(
         samples_per_weight=0.3, kernel=(0, 0, 0, 1.0), times=tuple(np.geomspace(0.5, 40.0, 40)), solver_steps=2 * steps
     )
+    some = (1.0, 4.0, 12.0, 30.0)
     for index, share in enumerate((0.6, 0.85, 1.0, 1.2, 1.5)):
-        curve = cubic.replace(second_layer=share * cubic.threshold()).theory().train_error
-        theory_line(right, np.array(cubic.times), curve, index, rf"$\gamma = {share:g}\,\gamma_{{GF}}$")
+        law = cubic.replace(second_layer=share * cubic.threshold())
+        theory_line(right, np.array(cubic.times), law.theory().train_error, index, rf"$\gamma = {share:g}\,\gamma_{{GF}}$")
+        if share in (0.6, 1.2):
+            runs = law.replace(times=some).simulate_batch(30, range(2 * seeds)).train_error
+            simulation_points(right, some, *mean_and_error(runs), index)
+    reading_key(right, None, "Gaussian model, $d = 30$")
     finish(right, "time $t$", "train error", r"limit of large $m$, $h = q^3$, $\alpha = 0.3$", xscale="log", yscale="log")
     return figure
 
 
 def threshold_diagram(quick: bool = True) -> Figure:
-    """F2: gamma_GF against alpha, closed form and located from trajectories; how the located value settles with time."""
+    """The threshold gamma_GF against alpha, closed form and located from trajectories; how the located value settles with time."""
     figure, (left, right) = new_figure(columns=2)
-    ratios, measured = np.linspace(0.02, 0.95, 100), (0.3,) if quick else (0.15, 0.3, 0.5, 0.7)
+    ratios, measured = np.linspace(0.02, 0.95, 100), (0.3, 0.6) if quick else (0.15, 0.3, 0.5, 0.7)
     for index, (label, kernel) in enumerate(KERNELS.items()):
         line = [InterpolationTransition(samples_per_weight=float(ratio), kernel=kernel).threshold() for ratio in ratios]
         theory_line(left, ratios, line, index, rf"$\tilde h =$ {label}, conjecture")
         found = [_located(InterpolationTransition(samples_per_weight=ratio, kernel=kernel), quick) for ratio in measured]
-        simulation_points(left, measured, [point.value for point in found], [point.error for point in found], index)
+        simulation_points(
+            left,
+            measured,
+            [point.value for point in found],
+            [point.error for point in found],
+            index,
+            "located from trajectories" if index == 0 else None,
+        )
         law, point = InterpolationTransition(samples_per_weight=0.3, kernel=kernel), found[measured.index(0.3)]
         ends = 0.36 * _end(quick) * 2.0 ** -np.arange(len(point.by_octave) - 1, -1, -1)
         settled = np.array(point.by_octave) / law.threshold()
@@ -74,7 +90,7 @@ def threshold_diagram(quick: bool = True) -> Figure:
         right,
         r"time $t\,\gamma_{GF}^2\,\tilde h'(1)$",
         r"located / closed form",
-        r"effective threshold, $\alpha = 0.3$ (far right: its limit)",
+        r"located up to time $t$, $\alpha = 0.3$; far right: extrapolated",
         xscale="log",
     )
     right.minorticks_off()
@@ -94,10 +110,12 @@ def _located(law: InterpolationTransition, quick: bool) -> Located:
 
 
 def plateau(quick: bool = True) -> Figure:
-    """F5, frozen: the train error that is left after a long time, closed form and extrapolated from trajectories."""
+    """The train error that is left after a long time, closed form and extrapolated from trajectories."""
     figure, (left, right) = new_figure(columns=2)
     shares = np.linspace(0.02, 1.0, 80)
-    end, points = (160.0, np.array([0.4, 0.7])) if quick else (2560.0, np.array([0.3, 0.45, 0.6, 0.75, 0.85, 0.9]))
+    end, points = (
+        (160.0, np.array([0.2, 0.4, 0.55, 0.7])) if quick else (2560.0, np.array([0.3, 0.45, 0.6, 0.75, 0.85, 0.9]))
+    )
     for index, (label, kernel) in enumerate(KERNELS.items()):
         law = InterpolationTransition(samples_per_weight=0.5 if "/" in label else 0.3, kernel=kernel)
         line = [law.residual(x * law.threshold()) for x in shares]
@@ -117,13 +135,20 @@ def plateau(quick: bool = True) -> Figure:
         )
     right.axhline(1.0, color="grey", linewidth=1)
     across = r"second layer $\gamma\,/\,\gamma_{GF}$"
-    finish(left, across, r"train error as $t\to\infty$", "lines: closed form", yscale="log", ylim=(1e-3, 1.2))
+    finish(
+        left,
+        across,
+        r"train error as $t\to\infty$",
+        "lines: closed form, points: extrapolated trajectories",
+        yscale="log",
+        ylim=(1e-3, 1.2),
+    )
     finish(right, across, "extrapolated / closed form", rf"trajectories to $t = {end:g}$")
     return figure
 
 
 def relaxation(quick: bool = True) -> Figure:
-    """F3: relaxation time against the distance from the threshold, with the power law of slope 2 as a guide."""
+    """Relaxation time against the distance from the threshold, with the power law of slope 2 as a guide."""
     figure, (axes,) = new_figure()
     law = InterpolationTransition(samples_per_weight=0.3, kernel=(0, 0, 0, 1.0))
     plan = {1.4: 64.0, 1.5: 48.0, 1.6: 36.0, 1.8: 24.0} | (
@@ -143,7 +168,6 @@ def relaxation(quick: bool = True) -> Figure:
         xscale="log",
         yscale="log",
     )
-    readable_ticks(axes)
     return figure
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from limitlab.laws.regression.kernel_floor import kernel_floor
 from limitlab.ledger.kernel_floor import LINEAR, NOISE, REST, feature_learning
-from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 
 def floor(quick: bool = True) -> Figure:
@@ -19,7 +19,7 @@ def floor(quick: bool = True) -> Figure:
     ratio = np.geomspace(0.5, 100, 100)
     theory_line(left, ratio, kernel_floor(ratio, LINEAR, REST, NOISE), 0, "best kernel")
     left.axhline(REST, color="0.3", linewidth=1.2, linestyle=":", label="$F_*^2$, its floor")
-    widths = (10, 20, 40) if quick else (5, 10, 20, 40, 80)
+    widths = (5, 10, 20, 40) if quick else (5, 10, 20, 40, 80)
     best = []
     for index, width in enumerate(widths):
         path = feature_learning(width).theory()
@@ -28,22 +28,21 @@ def floor(quick: bool = True) -> Figure:
         if width in (10, 20, 40):
             theory_line(right, path.time, excess, index + 1, f"$m={width}$, $n/d={width / 2:g}$")
     theory_line(left, np.array(widths) / 2, best, 1, "two-layer law, best time", marker="o", markersize=4)
-    seeds, size = (4, 30) if quick else (20, 80)
+    seeds, size = (16, 40) if quick else (20, 80)
     times = (1.0, 3.0, 5.0, 7.7, 12.0)
     runs = feature_learning(10).replace(times=times).simulate_batch(size, range(seeds)).test_error - NOISE**2
     errors = runs.std("seed", ddof=1) / math.sqrt(seeds)
-    simulation_points(right, times, runs.mean("seed"), errors, 1, f"simulated, $m=10$, $d={size}$")
+    simulation_points(right, times, runs.mean("seed"), errors, 1, f"networks, $m=10$, $d={size}$")
     right.axhline(REST, color="0.3", linewidth=1.2, linestyle=":")
     finish(
         left,
         "samples per dimension $n/d$",
-        "excess risk",
-        r"$F_1^2=0.5$, $F_*^2=0.3$, $\tau=0.5$",
+        "excess risk $R$",
+        r"best over time; $F_1^2=0.5$, $F_*^2=0.3$, $\tau=0.5$",
         xscale="log",
         ylim=(0, 0.8),
     )
-    finish(right, "time $t$", "excess risk", "dotted: floor of kernels", ylim=(0, 0.85))
-    readable_ticks(left)
+    finish(right, "time $t$", "excess risk $R$", "along training; dotted: floor of kernels", ylim=(0, 0.85))
     return figure
 
 

@@ -14,27 +14,27 @@ from limitlab.laws.kernels.wide_network import WideNetwork
 from limitlab.ledger.lazy import trained, used_up
 from limitlab.ledger.wide_networks import deep_drift, kernel_errors, lazy_data, lazy_drift
 from limitlab.models.lazy_networks import unit_rows
-from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 
 def kernel_convergence(quick: bool = True) -> Figure:
     """The tangent kernel of single networks approaches its limit as width^(-1/2), its mean as 1/width."""
     figure, (left, right) = new_figure(columns=2)
-    widths, draws = ((16, 32, 64, 128, 256), 12) if quick else ((16, 32, 64, 128, 256, 512, 1024), 60)
+    widths, draws = ((16, 32, 64, 128, 256), 24) if quick else ((16, 32, 64, 128, 256, 512, 1024), 60)
     for index, (layers, name) in enumerate(((2, "erf"), (3, "relu"), (4, "relu"))):
         errors = np.array(kernel_errors(widths, draws, layers, name))
         bars = errors / math.sqrt(2 * draws)
-        simulation_points(left, widths, errors, bars, index, f"{layers} layers of {name}")
+        simulation_points(left, widths, errors, bars, index, f"{layers} layers of {'ReLU' if name == 'relu' else name}")
         theory_line(left, widths, errors[0] * np.sqrt(widths[0] / np.array(widths)), index, linestyle=":", linewidth=1.2)
     finish(
         left,
         "width $m$",
         r"$|K-\Theta|/|\Theta|$, root mean square",
-        "one network (dotted: $m^{-1/2}$)",
+        "gap of one network (dotted: $m^{-1/2}$)",
         xscale="log",
         yscale="log",
     )
-    readable_ticks(left)
+    left.set_xticks(widths, [str(width) for width in widths])
     law = WideNetwork.check_points()[0]
     sizes, seeds = ([8, 16, 32, 64], 60) if quick else ([8, 16, 32, 64, 128], 300)
     names = ("characteristic", "output_covariance", "tangent_pair")
@@ -45,15 +45,15 @@ def kernel_convergence(quick: bool = True) -> Figure:
         means, spread = ([float(getattr(run, kind)()) for run in runs] for kind in ("mean", "std"))
         simulation_points(right, sizes, means, np.array(spread) / math.sqrt(seeds), index, label)
     right.axhline(1.0, color="0.3", linewidth=1.2)
-    finish(right, "width $m$", "mean over networks / limit", "means", xscale="log")
-    readable_ticks(right)
+    finish(right, "width $m$", "mean over networks / limit", f"means over {seeds} networks approach the limit", xscale="log")
+    right.set_xticks(sizes, [str(size) for size in sizes])
     return figure
 
 
 def kernel_drift(quick: bool = True) -> Figure:
     """The kernel moves by about 1/m in training, while it fluctuates by m^(-1/2) between starts."""
     figure, (axes,) = new_figure()
-    widths, draws = ((50, 100, 200, 400, 800), 6) if quick else ((50, 100, 200, 400, 800, 1600, 3200), 12)
+    widths, draws = ((50, 100, 200, 400, 800), 8) if quick else ((50, 100, 200, 400, 800, 1600, 3200), 12)
     changes, spreads = lazy_drift(widths, draws)
     deep_widths, deep_draws = (
         ((32, 64, 128, 256), (60, 60, 60, 30)) if quick else ((32, 64, 128, 256, 512), (400, 400, 400, 300, 100))
@@ -66,9 +66,9 @@ def kernel_drift(quick: bool = True) -> Figure:
     x = np.array(widths, dtype=float)
     theory_line(axes, x, spreads[0] * (x / x[0]) ** -0.5, 1, "$m^{-1/2}$", linestyle=":")
     theory_line(axes, x, changes[0] * x[0] / x, 0, "$m^{-1}$", linestyle=":")
-    finish(axes, "width $m$", "relative change of the tangent kernel", xscale="log", yscale="log", ylim=(2e-5, 0.4))
+    finish(axes, "width $m$", "relative change of the tangent kernel", xscale="log", yscale="log", ylim=(3e-5, 0.4))
     axes.legend(loc="lower left", fontsize=11, frameon=False)
-    readable_ticks(axes)
+    axes.set_title("moves by $1/m$ in training, by $m^{-1/2}$ between starts")
     return figure
 
 
@@ -108,7 +108,9 @@ def lazy_bounds(quick: bool = True) -> Figure:
     mesh = left.pcolormesh(widths, scales, np.log10(ratios), cmap="RdBu_r", vmin=-2, vmax=2, shading="gouraud")
     figure.colorbar(mesh, ax=left, label=r"$\log_{10}\,4L\Delta/s_{\min}^2$")
     left.contour(widths, scales, ratios, levels=[1.0], colors="black", linewidths=2)
-    finish(left, "width $m$", r"scale $\alpha$", "certified above the black line", xscale="log", yscale="log")
+    finish(
+        left, "width $m$", r"output scale $\alpha$", "training certified above the black line", xscale="log", yscale="log"
+    )
     left.grid(False)
     counted = (40, 160, 640) if quick else (40, 160, 640, 2560)
     names = ("train error", "distance", "deviation")
@@ -130,7 +132,7 @@ def lazy_bounds(quick: bool = True) -> Figure:
         right,
         r"$4L\Delta/s_{\min}^2$ (filled: certified)",
         "measured / bound",
-        "every inequality",
+        "every bound holds (below the line)",
         xscale="log",
         yscale="log",
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from limitlab.laws.attention.single_cluster import SingleCluster
 from limitlab.laws.meanfield.cone import ConeFlow, cone_risk
@@ -73,7 +74,13 @@ def linear_network(quick: bool = True) -> Figure:
     for k, s in enumerate(law.singular_values):
         simulation_points(right, scales, mean[:, k], error[:, k], k)
         theory_line(right, scales, mean[-1, k] + np.log(scales[-1] / scales) / (2 * s), k, f"$s = {s:g}$")
-    finish(right, "scale of a random start", "half time", r"lines: slope $\log(100)/(4s)$ per decade", xscale="log")
+    finish(
+        right,
+        r"scale $\varepsilon$ of a random start",
+        "half time $t_{1/2}$",
+        r"lines: slope $\log(100)/(4s)$ per decade",
+        xscale="log",
+    )
     return figure
 
 
@@ -85,12 +92,14 @@ def cone_flow(quick: bool = True) -> Figure:
         law = ConeFlow(angle=2.0, signs=signs)
         for seed in range(2):
             risks = [law.risk_at(law.draw(20, seed), t) for t in times]
-            simulation_points(left, times, risks, None, index, f"{signs}, $N = 20$" if seed == 0 else None)
+            words = "positive second layer" if signs == "positive" else "both signs"
+            label = f"descent, {words}, two starts" if seed == 0 else None
+            simulation_points(left, times, risks, None, index, label, linestyle="-", linewidth=0.8)
     value, zero = cone_risk(2.0, 200, 2000), float(ConeFlow(angle=2.0).theory().zero_risk)
     theory_line(left, [0.5, 200], [value, value], 0, "non-negative least squares")
     theory_line(left, [0.5, 200], [zero, zero], 6, "risk of the network 0", linestyle="--", linewidth=1.2)
-    finish(left, "time $t$", "risk $R$", r"angle $\theta = 2$", xscale="log", yscale="log")
-    angles = np.linspace(0.1, np.pi, 24)
+    finish(left, "time $t$", "risk $R$", r"$N = 20$ neurons, angle $\theta = 2$", xscale="log", yscale="log")
+    angles = np.linspace(0.1, np.pi, 32)
     limits = [ConeFlow(angle=float(angle), inputs=100, directions=1000).theory() for angle in angles]
     for index, (name, words) in enumerate(
         (
@@ -104,7 +113,7 @@ def cone_flow(quick: bool = True) -> Figure:
     simulation_points(
         right, some, [float(ConeFlow(angle=a, inputs=100).simulate(20, 0).risk) for a in some], None, 0, "descent, $N = 20$"
     )
-    finish(right, r"angle $\theta$ between the teacher's neurons", "risk $R$")
+    finish(right, r"angle $\theta$ between the teacher's neurons", "risk $R$", "where positive starts end")
     return figure
 
 
@@ -122,14 +131,20 @@ def noisy_sgd(quick: bool = True) -> Figure:
         ]
         return float(np.mean(draws)), float(np.std(draws, ddof=1) / np.sqrt(runs))
 
-    steps, few = np.geomspace(1e-3, 0.1, 40), (0.005, 0.02, 0.05)
+    steps, few = np.geomspace(1e-3, 0.1, 120), (0.005, 0.02, 0.05)
     for index, neurons in enumerate((1, 5, 50)):
         theory_line(left, steps, [base.sgd_excess(float(e), neurons) for e in steps], index, f"$N = {neurons}$")
         found = [measured(base, neurons, e) for e in few]
         simulation_points(left, few, [m for m, _ in found], [e for _, e in found], index)
     left.axhline(0.075, color=COLOURS[6], linestyle="--", linewidth=1.5, label=r"$D/2\beta$")
-    finish(left, r"step $\varepsilon$", "excess regularised risk", r"$\beta = 20$, $D = 3$, $\lambda = 0.2$", xscale="log")
-    betas = np.geomspace(2, 300, 40)
+    finish(
+        left,
+        r"step $\varepsilon$",
+        "excess regularised risk $J - J_*$",
+        r"$\beta = 20$, $D = 3$, $\lambda = 0.2$",
+        xscale="log",
+    )
+    betas = np.geomspace(2, 300, 120)
     theory_line(right, betas, 1.5 / betas, 6, r"$D/2\beta$", linestyle="--")
     for index, step in enumerate((0.02, 0.005)):
         laws = [base.replace(inverse_temperature=float(beta)) for beta in betas]
@@ -137,7 +152,9 @@ def noisy_sgd(quick: bool = True) -> Figure:
         some = (5.0, 20.0, 80.0)
         found = [measured(base.replace(inverse_temperature=beta), 20, step) for beta in some]
         simulation_points(right, some, [m for m, _ in found], [e for _, e in found], index)
-    finish(right, r"inverse temperature $\beta$", "excess regularised risk", "$N = 20$", xscale="log", yscale="log")
+    finish(
+        right, r"inverse temperature $\beta$", "excess regularised risk $J - J_*$", "$N = 20$", xscale="log", yscale="log"
+    )
     return figure
 
 
@@ -152,7 +169,7 @@ def hessian_signs(quick: bool = True) -> Figure:
     left.axvline(width * (d + 1) - n, color="0.4", linestyle=":", linewidth=1.5, label="$p-n$")
     finish(left, "rank of the eigenvalue", "eigenvalue", f"$d={d}$, $N={width}$, $n={n}$, $p={width * (d + 1)}$")
     left.set_yscale("symlog", linthresh=1e-2)
-    factors, seeds = np.geomspace(1e-4, 1, 9), range(2 if quick else 8)
+    factors, seeds = np.geomspace(1e-4, 1, 9), range(5 if quick else 10)
     counts = np.array(
         [[hessian_inertia(d, width, n, seed=seed, residual=float(r)).negative for r in factors] for seed in seeds]
     )
@@ -165,7 +182,9 @@ def hessian_signs(quick: bool = True) -> Figure:
         right, factors, counts.mean(axis=0), counts.std(axis=0, ddof=1) / np.sqrt(len(counts)), 0, "of the Hessian"
     )
     theory_line(right, factors, np.full(factors.size, np.mean(inside)), 1, "of $E$ on the kernel of $J$")
-    finish(right, "root mean square residual", "negative eigenvalues", "close to interpolation", xscale="log")
+    title = f"close to interpolation, {len(counts)} networks"
+    finish(right, "root mean square residual", "number of negative eigenvalues", title, xscale="log")
+    right.yaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
 

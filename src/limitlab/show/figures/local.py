@@ -37,7 +37,9 @@ def nearest_neighbours_risk(quick: bool = True) -> Figure:
     left.annotate(r"$2\tau^2$", (60, 2 * 0.5**2), xytext=(0, 4), textcoords="offset points", color="grey")
     left.axhline(0.5**2, color="grey", linewidth=1, linestyle="--")
     left.annotate(r"$\tau^2$", (1.1, 0.5**2), xytext=(0, 4), textcoords="offset points", color="grey")
-    finish(left, "neighbours $k$", "test error", r"$d = 2$, $\beta = 1$; dotted: best $k$", xscale="log")
+    title = r"$d = 2$, $\beta = 1$; dotted: best $k$; points: simulated"
+    finish(left, "neighbours $k$", "test error", title, xscale="log", ylim=(0.22, 0.85), legend=False)
+    left.legend(loc="upper center", ncols=3, fontsize=11, frameon=False)
 
     law = NearestNeighbours(samples=300, neighbours=1, dimension=2, noise=0.5, labels="drawn")
     k, few = np.unique(np.round(np.geomspace(1, 300, 200))), np.array([3.0, 9, 27, 81, 243])
@@ -102,12 +104,13 @@ def interpolating_fit(quick: bool = True) -> Figure:
     theory_line(left, line, model.predict(line), 0, "fit, $a = 0.4$, $h = 0.3$", linewidth=1.2)
     simulation_points(left, x, y, index=1, label="noisy labels", markersize=4)
     gap = np.abs(model.predict(x) - y).max()
-    finish(left, "input $x$", "label $y$", rf"largest training residual: {gap:g}")
+    finish(left, "input $x$", "label $y$", rf"a fit through every label (largest residual {gap:g})")
 
     distance = np.geomspace(1e-3, 1, 200)
     for index, a in enumerate((0.2, 0.4, 0.8)):
         theory_line(right, distance, distance**-a, index, f"$a = {a:g}$")
-    finish(right, "distance $|u|$ in units of $h$", "weight $K(u) = |u|^{-a}$", "$d = 1$", xscale="log", yscale="log")
+    title = "the weights that make it possible, $d = 1$"
+    finish(right, "distance $|u|$ in units of $h$", "weight $K(u) = |u|^{-a}$", title, xscale="log", yscale="log")
     return figure
 
 
@@ -130,7 +133,14 @@ def singularity_price(quick: bool = True) -> Figure:
         runs = [[law.experiment(sets, seed)["variance"] for law in laws] for seed in range(seeds)]
         simulation_points(axes, few, *_over_seeds(runs), index)
     label = r"variance $/\,\tau^2$"
-    finish(axes, "expected neighbours $n h^d$", label, "all of them interpolate", xscale="log", yscale="log")
+    finish(
+        axes,
+        "expected neighbours $n h^d$",
+        label,
+        r"all of them interpolate; lines: limit, points: simulated",
+        xscale="log",
+        yscale="log",
+    )
     return figure
 
 

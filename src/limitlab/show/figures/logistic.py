@@ -13,7 +13,7 @@ from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_calibration import LogisticCalibration
 from limitlab.laws.classification.logistic_existence import existence
 from limitlab.ledger.logistic import share_without_fit
-from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 
 def logistic_calibration(quick: bool = True) -> Figure:
@@ -42,7 +42,7 @@ def logistic_calibration(quick: bool = True) -> Figure:
         xscale="log",
         ylim=(0, 2),
     )
-    draws, p = 60 if quick else 400, 15
+    draws, p = 300 if quick else 1000, 15
     for index, (b0, gamma) in enumerate([(0.0, 0.5), (-1.0, 1.5), (0.0, 3.0)]):
         case = existence(TrueScore(b0, gamma))
         samples = np.arange(20, 91)
@@ -51,7 +51,7 @@ def logistic_calibration(quick: bool = True) -> Figure:
         shares = np.array([share_without_fit(p, int(n), b0, gamma, draws) for n in counts])
         errors = np.sqrt(np.maximum(shares * (1 - shares), 0.25 / draws) / draws)
         simulation_points(right, counts, shares, errors, index)
-    finish(right, "samples $n$", "probability that no fit exists", rf"$p={p}$ predictors and an intercept")
+    finish(right, "samples $n$", "probability that no fit exists", rf"$p={p}$ predictors and an intercept, {draws} draws")
     return figure
 
 
@@ -70,16 +70,24 @@ def sample_size_figure(found: SampleSize, fits: int = 0) -> Figure:
             left, few, [s.mean() for s in slopes], [s.std(ddof=1) for s in slopes], 0, "one study (mean, spread)"
         )
     for index, (name, count) in enumerate(marks.items()):
-        left.axvline(count, color=COLOURS[index + 1], linestyle="--", linewidth=1.4, label=f"{name}: n = {count}")
-    title = f"p = {found.predictors}, AUC {found.auc:g}, prevalence {found.prevalence:g}"
-    finish(left, "samples $n$", "calibration slope", title, xscale="log", ylim=(0, 1.15))
+        left.axvline(count, color=COLOURS[index + 1], linestyle="--", linewidth=1.4, label=f"{name}: $n = {count}$")
+    title = f"$p = {found.predictors}$, AUC {found.auc:g}, prevalence {found.prevalence:g}"
+    finish(left, "samples $n$", "calibration slope", title, xscale="log", ylim=(0, 1.15), legend=False)
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=11, frameon=False)
     for index, name in enumerate(("auc_loss", "log_loss_excess", "error_excess")):
         theory_line(right, samples, np.maximum(table[name], 1e-9), index, table[name].attrs["long_name"])
     risk = np.asarray(table.no_fit_probability)
     seen = risk > 1e-5
     theory_line(right, samples[seen], risk[seen], 3, "probability that no fit exists", linestyle="--")
-    finish(right, "samples $n$", "loss against the true model", xscale="log", yscale="log", ylim=(1e-5, 2))
-    readable_ticks(left)
+    finish(
+        right,
+        "samples $n$",
+        "loss against the true model",
+        "what each number of samples costs",
+        xscale="log",
+        yscale="log",
+        ylim=(1e-5, 2),
+    )
     return figure
 
 

@@ -54,19 +54,26 @@ def max_margin(quick: bool = True) -> Figure:
 
 def separability(quick: bool = True) -> Figure:
     """Share of draws that can be separated, against width: a step that sharpens with size; and the threshold against n/d."""
-    sizes, seeds = ((20, 40, 80), 24) if quick else ((50, 100, 200), 60)
+    sizes, draws = ((20, 40, 80), (300, 150, 60)) if quick else ((50, 100, 200), (200, 200, 200))
     base = RandomFeaturesMargin(sample_ratio=SAMPLE_RATIO)
     threshold = base.separability_width()
     figure, (left, right) = new_figure(columns=2)
     widths = np.linspace(0.45, 1.15, 8 if quick else 15)
     with single_threaded():
-        for index, size in enumerate(sizes):
+        for index, (size, seeds) in enumerate(zip(sizes, draws, strict=True)):
             shares = np.array([np.mean([_separable(base, w, size, seed) for seed in range(seeds)]) for w in widths])
             errors = np.sqrt(np.maximum(shares * (1 - shares), 1 / seeds) / seeds)
-            simulation_points(left, widths, shares, errors, index, f"$d = {size}$", linestyle="-", linewidth=0.8)
-    left.axvline(threshold, color="black", linewidth=2, label=f"theory: {threshold:.4f}")
-    finish(left, r"neurons per input $\psi_1 = N/d$", "share of separable draws", "ReLU, $n = 2d$, sign labels")
-    samples = np.geomspace(0.1, 20, 16 if quick else 40)
+            simulation_points(
+                left, widths, shares, errors, index, f"$d = {size}$, {seeds} draws", linestyle="-", linewidth=0.8
+            )
+    left.axvline(threshold, color="black", linewidth=2, label=rf"$d\to\infty$: a step at {threshold:.3f}")
+    finish(
+        left,
+        r"neurons per input $\psi_1 = N/d$",
+        "share of separable draws",
+        "the step sharpens with $d$; ReLU, $n = 2d$, sign labels",
+    )
+    samples = np.geomspace(0.1, 20, 24 if quick else 40)
     for index, (link, strength, label) in enumerate(
         (("sign", 1.0, "sign"), ("logit", 3.0, "logit, $b = 3$"), ("flip", 0.2, "20% wrong labels"))
     ):
@@ -89,10 +96,10 @@ def _separable(base: RandomFeaturesMargin, width: float, size: int, seed: int) -
 
 def convex_losses(quick: bool = True) -> Figure:
     """Classification error against the ridge penalty for four losses, and the largest margin that two of them tend to."""
-    size, seeds = (60, 24) if quick else (150, 40)
+    size, seeds = (100, 20) if quick else (200, 40)
     figure, (axes,) = new_figure(width=7.4)
     few = np.geomspace(1e-4, 1.0, 5)
-    grid = np.geomspace(1e-6, 10, 30)
+    grid = np.unique(np.concatenate([np.geomspace(1e-6, 1e-3, 10), np.geomspace(1e-3, 10, 36)]))
     case = dict(link="probit", link_strength=2.0, activation="tanh")  # centred: no intercept blurs the small sizes
     for index, loss in enumerate(("square", "logistic", "hinge", "squared_hinge")):
         law = ConvexLoss(loss=loss, **case)

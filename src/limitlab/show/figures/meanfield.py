@@ -11,30 +11,31 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from limitlab.lab.compare import compare
 from limitlab.laws.meanfield.noisy import NoisyMeanField
 from limitlab.laws.meanfield.output_scale import OutputScale
 from limitlab.laws.meanfield.particles import MeanFieldParticles
 from limitlab.laws.meanfield.two_gaussians import TwoGaussians
 from limitlab.models.mean_field import ScalarNetwork, flow_risks, langevin, ramp_sgd
-from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.extrapolated import extrapolated
+from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 Array = NDArray[Any]
 
 
 def two_gaussians(quick: bool = True) -> Figure:
     """Risk of one-pass SGD and of the mean-field equation for three separations, and the lengths of the weights at four times."""
-    width, step, seeds = (200, 0.02, 2) if quick else (800, 0.024, 6)
+    widths, step, seeds = ((50, 100, 200), 0.02, 3) if quick else ((200, 400, 800), 0.024, 6)
+    width = widths[-1]
     figure, (left, right) = new_figure(columns=2)
     grid, few = np.geomspace(0.01, 10, 60), np.geomspace(0.01, 2 if quick else 10, 7 if quick else 9)
     for index, separation in enumerate((0.2, 0.4, 0.8)):
         law = TwoGaussians(separation=separation, times=tuple(grid))
         theory_line(left, grid, law.theory().risk, index, rf"$\Delta = {separation:g}$")
-        runs = law.replace(times=tuple(few), step=step).simulate_batch(width, range(seeds)).risk
-        simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(seeds), index)
-    finish(
-        left, "time $t$ (step times samples)", "risk $R$", f"$d = 40$, SGD with $N = {width}$", xscale="log", yscale="log"
-    )
-    readable_ticks(left)
+        found = compare(law.replace(times=tuple(few), step=step), widths, seeds, observables=["risk"])
+        simulation_points(left, few, *extrapolated(found, "risk"), index)
+    reading_key(left, r"limit $N\to\infty$", f"SGD, extrapolated\n($N = {', '.join(map(str, widths))}$)")
+    finish(left, r"time $t$ (step $\times$ samples)", "risk $R$", "two Gaussians, $d = 40$", xscale="log", yscale="log")
     law, times = TwoGaussians(separation=0.8), [0.0, 0.5, 2.0, 5.0]
     paths, weights = law.radii(times)
     radii = np.concatenate([sgd_radii(law, width, step, times, seed) for seed in range(seeds)], axis=1)
@@ -46,7 +47,8 @@ def two_gaussians(quick: bool = True) -> Figure:
         middle = (edges[1:] + edges[:-1]) / 2
         height, error = (counts / scale)[seen], (np.sqrt(counts) / scale)[seen]
         simulation_points(right, middle[seen], height, error, index, markersize=3.5)
-    finish(right, "length $r$ of a weight", "density", r"$\Delta = 0.8$")
+    reading_key(right, None, f"SGD, $N = {width}$")
+    finish(right, "length $r$ of a weight", "density", r"lengths of the weights, $\Delta = 0.8$")
     return figure
 
 
@@ -92,7 +94,12 @@ def free_energy(quick: bool = True) -> Figure:
         left.axhline(float(limit[name][-1]), color=COLOURS[index], linestyle=":", linewidth=1.2)
         error = runs[name].std("seed", ddof=1) / np.sqrt(seeds)
         simulation_points(left, few, runs[name].mean("seed"), error, index)
-    finish(left, "time $t$", "", rf"erf neurons, $\beta = 20$, $\lambda = 0.1$, $N = {min(width, 1000)}$")
+    finish(
+        left,
+        "time $t$",
+        "free energy $F$, risk $R$",
+        rf"erf neurons, $\beta = 20$, $\lambda = 0.1$, $N = {min(width, 1000)}$",
+    )
     theta, edges, times = np.linspace(-3.2, 3.2, 400), np.linspace(-3.2, 3.2, 33), (0.0, 1.0, 3.0, 12.0)
     states = noisy_weights(law, width, times)
     for index, time in enumerate(times):
@@ -126,13 +133,13 @@ def mean_field_width(quick: bool = True) -> Figure:
     grid = np.linspace(0, 4, 41)
     rule = (law.activation, law.target_function, law.teacher_weight)
     theory_line(left, grid, law.replace(times=tuple(grid)).theory().risk, 6, r"limit $N = \infty$", linewidth=2.5)
-    for index, width in enumerate((10, 40, 160, 640)):
-        for run in range(3):
+    for index, width in ((5, 10), (1, 160)):
+        for run in range(8):
             start = law.start_mean + law.start_std * np.random.default_rng([run, width]).standard_normal((1, width))
             risk = flow_risks(start, *rule, grid)[0]
-            label = f"$N = {width}$, 3 networks" if run == 0 else None
+            label = f"$N = {width}$, 8 networks" if run == 0 else None
             left.plot(grid, risk, color=COLOURS[index], linewidth=1.0, alpha=0.9, label=label)
-    finish(left, "time $t$", "risk $R_N$", "one clock for every width")
+    finish(left, "time $t$", "risk $R_N$", "one clock for every width $N$")
     widths, draws = np.array([10, 20, 40, 80, 160, 320]), 150 if quick else 1000
     for index, time in enumerate((0.4, 2.0)):
         limit = float(law.replace(times=time).theory().risk)
@@ -145,7 +152,14 @@ def mean_field_width(quick: bool = True) -> Figure:
         rms = np.sqrt(squares.mean(axis=1))
         error = squares.std(axis=1, ddof=1) / np.sqrt(draws) / (2 * rms)
         simulation_points(right, widths, rms, error, index)
-    finish(right, "neurons $N$", r"rms of $R_N - R$", "fluctuation and bias", xscale="log", yscale="log")
+    finish(
+        right,
+        "neurons $N$",
+        r"root mean square of $R_N - R$",
+        f"fluctuation and bias over {draws} networks",
+        xscale="log",
+        yscale="log",
+    )
     return figure
 
 
@@ -170,9 +184,8 @@ def output_scale(quick: bool = True) -> Figure:
             error = np.array([float(one[name].std(ddof=1)) for one in found]) / np.sqrt(runs)
             simulation_points(axes, few, means, error, index, f"{start}, $N = 400$")
     for axes, label in zip(panels, names.values(), strict=True):
-        finish(
-            axes, r"output scale $\alpha$", label, r"$t = 2$, $\tanh(\langle w, x\rangle + 0.7)$", xscale="log", yscale="log"
-        )
+        finish(axes, r"output scale $\alpha$", label, xscale="log", yscale="log", legend=axes is panels[0])
+    panels[1].set_title(r"$t = 2$, neurons $\tanh(\langle w, x\rangle + 0.7)$")
     return figure
 
 

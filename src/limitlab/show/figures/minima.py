@@ -12,7 +12,7 @@ from limitlab.laws.descent.least_squares import LeastSquaresDescent
 from limitlab.laws.networks.double_descent import width_double_descent
 from limitlab.laws.networks.minima import digits_minima
 from limitlab.ledger.minima import STARTS
-from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 
 def global_minima(quick: bool = True) -> Figure:
@@ -35,6 +35,8 @@ def global_minima(quick: bool = True) -> Figure:
         errors_found = np.array([getattr(one, name) for one in found])
         simulation_points(right, [place], [errors_found.mean()], [errors_found.std(ddof=1) / math.sqrt(len(found))], place)
         right.plot(np.full(len(found), place + 0.18), errors_found, ".", color=COLOURS[place], alpha=0.6)
+    reading_key(right, None, "mean over runs")
+    right.plot([], [], ".", color="0.4", label="single runs")
     right.set_xticks(range(4), names, fontsize=10)
     right.set_xlim(-0.5, 3.6)
     finish(right, "start", "share of errors on test images", "digits, train loss $<10^{-11}$ in every run", ylim=(0, 0.7))
@@ -44,7 +46,7 @@ def global_minima(quick: bool = True) -> Figure:
 def five_layers(quick: bool = True) -> Figure:
     """Test and train loss of five layers with a squared hinge against the number of parameters."""
     figure, (left, right) = new_figure(columns=2)
-    widths, samples, flips, seeds, iterations = (2, 3, 4, 5, 6, 8, 16), 200, 0.2, 5, 120
+    widths, samples, flips, seeds, iterations = (2, 3, 4, 5, 6, 8, 16), 200, 0.2, 9, 120
     if not quick:
         widths, samples, flips, seeds, iterations = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20), 300, 0.1, 6, 300  # type: ignore[assignment]
     found = width_double_descent(widths, samples, flips, depth=5, loss="squared_hinge", seeds=seeds, iterations=iterations)
@@ -61,7 +63,6 @@ def five_layers(quick: bool = True) -> Figure:
     title = f"five layers, $n={samples}$, {flips:.0%} wrong labels"
     finish(left, "parameters per sample $p/n$", r"mean $\max(0,1-yf)^2$", title, xscale="log", yscale="log")
     finish(right, "parameters per sample $p/n$", "share of runs", f"{seeds} starts, {iterations} iterations", xscale="log")
-    readable_ticks(left)
     for axes in (left, right):
         axes.set_xticks([0.25, 0.5, 1, 2, 4], ["1/4", "1/2", "1", "2", "4"])
         axes.set_xticks([], minor=True)

@@ -14,7 +14,7 @@ from limitlab.laws.networks.rademacher import rademacher_linear, rademacher_two_
 from limitlab.laws.networks.uniform_convergence import UniformConvergence
 from limitlab.laws.regression.ridge import Ridge
 from limitlab.models.image_tasks import Images
-from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 
 def uniform_deviation(quick: bool = True) -> Figure:
@@ -73,7 +73,6 @@ def uniform_deviation(quick: bool = True) -> Figure:
         xscale="log",
         yscale="log",
     )
-    readable_ticks(right)
     return figure
 
 
@@ -91,7 +90,9 @@ def double_descent(quick: bool = True) -> Figure:
             runs = np.maximum(found[name].values, 1e-16)
             low, middle, high = np.quantile(runs, [0.25, 0.5, 0.75], axis=1)
             bars = np.stack([middle - low, high - middle]) if axes is left else None
-            simulation_points(axes, ratio, middle, bars, index, f"{images}, $n={samples}$")
+            simulation_points(
+                axes, ratio, middle, bars, index, f"{images.upper() if images == 'mnist' else images}, $n={samples}$"
+            )
             axes.plot(ratio, middle, color=COLOURS[index], linewidth=0.8, alpha=0.6)
         ends = [
             float(
@@ -113,7 +114,6 @@ def double_descent(quick: bool = True) -> Figure:
         yscale="log",
     )
     finish(right, "parameters per sample $p/n$", "train error", "10 % wrong labels", xscale="log", yscale="log")
-    readable_ticks(left)
     for axes in (left, right):
         axes.set_xticks([0.25, 0.5, 1, 2, 4, 8], ["1/4", "1/2", "1", "2", "4", "8"])
         axes.set_xticks([], minor=True)
@@ -144,7 +144,7 @@ def ten_classes(quick: bool = True) -> Figure:
             axes.plot(ratio, middle, color=COLOURS[index], linewidth=0.8, alpha=0.6)
     for axes, what in ((left, "test error (squared)"), (right, "train error")):
         axes.axvline(1.0, color="0.3", linewidth=1.0, linestyle=":")
-        title = "median and quartiles" if axes is left else "ten classes, 20 % wrong labels"
+        title = "MNIST, median and quartiles" if axes is left else "ten classes, 20 % wrong labels"
         finish(axes, "parameters per residual $p/(10n)$", what, title, xscale="log", yscale="log")
         axes.set_xticks([0.25, 0.5, 1, 2, 4, 8], ["1/4", "1/2", "1", "2", "4", "8"])
         axes.set_xticks([], minor=True)
@@ -166,7 +166,7 @@ def random_labels(quick: bool = True) -> Figure:
         simulation_points(right, shares, train.mean(axis=1), None, index, label)
     left.plot(shares, shares, color="0.3", linewidth=1.2, linestyle=":", label="share of wrong labels")
     finish(left, "share of wrong training labels", "errors on clean test images", f"digits, $n={samples}$")
-    finish(right, "share of wrong training labels", "train error", yscale="log")
+    finish(right, "share of wrong training labels", "train error", "interpolation from $p/n = 1$ on", yscale="log")
     return figure
 
 

@@ -10,13 +10,23 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from limitlab.lab.compare import compare
 from limitlab.laws.sgd.recovery import DiffusiveRecovery
 from limitlab.laws.sgd.single_index import OnlineSingleIndex
 from limitlab.laws.sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
 from limitlab.laws.sgd.xor import XorMixture, success_probability
 from limitlab.laws.sgd.xor_flow import XorDynamics
 from limitlab.models.online import hitting_times, uniform_overlap
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.extrapolated import extrapolated
+from limitlab.show.figures.style import (
+    COLOURS,
+    finish,
+    mean_and_error,
+    new_figure,
+    reading_key,
+    simulation_points,
+    theory_line,
+)
 
 PAIRS = (("relu", "relu", 0.3), ("square", "square", 0.02), ("h3", "h3", 0.002))
 
@@ -25,17 +35,18 @@ def losses_and_flows(quick: bool = True) -> Figure:
     """Population loss against the overlap for information exponents 1, 2 and 3, and the flow with runs of the chain."""
     figure, (left, right) = new_figure(columns=2)
     m, size, runs = np.linspace(-1, 1, 201), 1000, 10 if quick else 40
+    words = {"relu": "ReLU", "square": "square", "h3": "cubic $h_3$"}
     for index, (teacher, student, step) in enumerate(PAIRS):
         times = tuple(np.linspace(0, 3, 13)) if teacher == "relu" else tuple(np.linspace(0, 1, 13))
         law = OnlineSingleIndex(teacher=teacher, student=student, step=step, start_overlap=0.3, times=times)
         k = law.information_exponent().order
-        theory_line(left, m, law.population_loss(m) / law.population_loss(0.0), index, f"{teacher}: $k = {k}$")
+        theory_line(left, m, law.population_loss(m) / law.population_loss(0.0), index, f"{words[teacher]}: $k = {k}$")
         fine = law.replace(times=tuple(np.linspace(0, times[-1], 101)))
-        theory_line(right, fine.times, fine.theory().overlap, index, rf"{teacher}, $\delta = {step}$")
+        theory_line(right, fine.times, fine.theory().overlap, index, rf"{words[teacher]}, $\delta = {step}$")
         tracks = law.simulate_batch(size, range(runs)).overlap
         simulation_points(right, times, tracks.mean("seed"), tracks.std("seed") / math.sqrt(runs), index)
-    finish(left, "overlap $m$", r"population loss $\varphi(m)/\varphi(0)$", "what the information exponent sees")
-    finish(right, r"time $s = \delta\,t/N$", "overlap $m$", f"flow from $m_0 = 0.3$ and the chain, $N = {size}$")
+    finish(left, "overlap $m$", r"population loss $\varphi(m)/\varphi(0)$", "flat to order $k$ at $m = 0$")
+    finish(right, r"time $s = \delta\,t/N$", "overlap $m$", f"limit flow (lines) and SGD at $N = {size}$ (points)")
     return figure
 
 
@@ -57,19 +68,30 @@ def recovery_times(quick: bool = True) -> Figure:
             ]
             means.append(np.mean(found))
             errors.append(np.std(found, ddof=1) / math.sqrt(runs))
-        grid = np.geomspace(sizes[k][0], sizes[k][-1], 40)
+        grid = np.unique(np.round(np.geomspace(sizes[k][0], sizes[k][-1], 40)))
         if isinstance(recovery, DiffusiveRecovery):
             curve = [recovery.mean(int(n), steps[k]) * n**2 for n in grid]
         else:
             curve = [recovery.mean(int(n)) * n / steps[k] for n in grid]
         theory_line(left, grid, curve, index, f"$k = {k}$")
         simulation_points(left, sizes[k], means, errors, index)
+    reading_key(left, "limit", f"SGD, {runs} runs")
     finish(left, "dimension $N$", r"mean samples to $|m| > 1/2$", "search time", xscale="log", yscale="log")
     cubic = OnlineSingleIndex(teacher="h3", student="h3").recovery(0.5)
     assert isinstance(cubic, DiffusiveRecovery)
     scaled = np.geomspace(0.008, 0.16, 40)
-    theory_line(right, scaled, [cubic.blow_up_time(float(step)) / step for step in scaled], 2)
-    right.axvline(cubic.best_step(), color="grey", linestyle=":")
+    theory_line(right, scaled, [cubic.blow_up_time(float(step)) / step for step in scaled], 2, r"limit $N\to\infty$")
+    model, level, size = law.model().compiled(), np.array([0.5]), 25
+    some, found = (0.015, 0.03, 0.07, 0.13), []
+    for step in some:
+        rng = np.random.default_rng([size, round(1000 * step)])
+        small = step * size**-0.5
+        found.append(
+            [hitting_times(rng, model, uniform_overlap(rng, size), size, small, level, False, 10**9)[0] for _ in range(runs)]
+        )
+    mean, error = mean_and_error(found, axis=1)
+    simulation_points(right, some, mean / size**2, error / size**2, 2, f"SGD, $N = {size}$")
+    right.axvline(cubic.best_step(), color="grey", linestyle=":", label="best step")
     finish(
         right, r"scaled step $\delta_0$", r"mean samples $/N^2$", "$k = 3$: there is a best step", xscale="log", yscale="log"
     )
@@ -85,20 +107,30 @@ def spiked_matrix_phases(quick: bool = True) -> Figure:
         times = tuple(np.linspace(0, 1.5, 60))
         for index, (start, residual) in enumerate(((0.3, 2.0), (-0.5, 0.3), (1.3, 1.6))):
             law = SpikedTensor(snr=snr, start_overlap=start, start_residual=residual, times=times)
-            theory_line(panel, law.theory().overlap, law.theory().residual, index)
+            theory_line(panel, law.theory().overlap, law.theory().residual, index, f"limit from start {index + 1}")
             track = law.run(law.draw(2000, index), np.array(times))
-            panel.plot(track[:, 0], track[:, 1], ".", color=COLOURS[index], markersize=4, alpha=0.6)
+            panel.plot(
+                track[:, 0], track[:, 1], ".", color=COLOURS[index], markersize=4, alpha=0.6,
+                label="one run of SGD, $N = 2000$" if index == 0 else None,
+            )  # fmt: skip
+            panel.plot(start, residual, "D", color=COLOURS[index], markersize=6)
         for point in SpikedTensor(snr=snr).fixed_points():
             fill = "black" if point.kind == "stable" else "white"
             panel.plot(point.overlap, point.residual, "o", color="black", markerfacecolor=fill, markersize=8, zorder=5)
-        finish(panel, "overlap $m$", r"residual $q$", rf"$\lambda = {snr:g}$", xlim=(-1.6, 1.6), ylim=(0, 2.3))
+        side = "below" if snr < 1 else "at" if snr == 1 else "above"
+        title = rf"$\lambda = {snr:g}$, {side} the threshold"
+        finish(panel, "overlap $m$", r"residual $q$", title, xlim=(-1.6, 1.6), ylim=(0, 2.3), legend=False)
+    for fill, label in (("black", "stable fixed point"), ("white", "unstable fixed point")):
+        panel.plot([], [], "o", color="black", markerfacecolor=fill, markersize=8, label=label)
+    panel.plot([], [], color="lightgrey", label="flow of the limit")
+    figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=11, frameon=False)
     return figure
 
 
 def spiked_matrix_transition(quick: bool = True) -> Figure:
     """Histograms of the rescaled overlap below and above the transition, and its variance against time."""
     figure, (left, right) = new_figure(columns=2)
-    size, runs = 1000, 1000 if quick else 10_000
+    size, runs = 1000, 4000 if quick else 20_000
     for index, snr in enumerate((0.5, 1.3)):
         law = SpikedTensorDiffusion(snr=snr, times=(0.4,), replicas=runs)
         u = math.sqrt(size) * law.runs(law.draw(size, 0), np.array([0.4]))[:, 0, 0]
@@ -122,17 +154,18 @@ def xor_success(quick: bool = True) -> Figure:
     """Probability that K neurons capture all four clusters, and trajectories of neurons at finite noise."""
     figure, (left, right) = new_figure(columns=2)
     widths = np.arange(1, 17)
-    left.plot(widths, success_probability(widths), "-", color=COLOURS[0], label="$p_K$")
-    size, networks = (300, 100) if quick else (1000, 600)
+    theory_line(left, widths, success_probability(widths), 0, r"limit $p_K$", marker=".")
+    size, networks = (300, 300) if quick else (1000, 600)
     chosen = (2, 4, 6, 8, 10, 14)
     shares = np.array([float(XorMixture(width=k, networks=networks).simulate(size, k).success_probability) for k in chosen])
     errors = np.sqrt(np.maximum(shares * (1 - shares), 0.25 / networks) / networks)
     simulation_points(left, chosen, shares, errors, 0, f"SGD, $N = {size}$")
-    finish(left, "neurons $K$", "probability of success", "all four clusters captured", ylim=(-0.03, 1.03))
+    finish(left, "neurons $K$", "probability of success", "SGD captures all four clusters", ylim=(-0.03, 1.03))
     times = tuple(np.linspace(0.0, 40.0, 21))
     start = dict(start_second_layer=(1.0,), start_mu=(0.2,), start_nu=(0.1,), start_residual=(0.9,))
-    law = XorDynamics(snr=5.0, times=times, **start)
-    theory, runs = law.theory(), law.simulate_batch(500, range(10 if quick else 40))
+    law, sizes = XorDynamics(snr=5.0, times=times, **start), (125, 250, 500)
+    theory = law.theory()
+    found = compare(law, sizes, 8 if quick else 40)
     names = (
         ("second_layer", "$v$"),
         ("overlap_mu", r"$\langle W,\mu\rangle$"),
@@ -141,24 +174,21 @@ def xor_success(quick: bool = True) -> Figure:
     )
     for index, (name, label) in enumerate(names):
         theory_line(right, times, theory[name].values[0], index, label)
-        values = runs[name].values[:, 0]
-        simulation_points(
-            right, times, values.mean(axis=0), values.std(axis=0) / math.sqrt(len(values)), index, markersize=4
-        )
-    finish(right, "time $t$", "statistics of one neuron", r"$\lambda = 5$, $\alpha = 0.03$; chain at $N = 500$")
+        value, error = extrapolated(found, name)
+        simulation_points(right, times[::2], value[0, ::2], error[0, ::2], index, markersize=4)
+    reading_key(right, "limit", "SGD, extrapolated ($N = 125, 250, 500$)")
+    finish(right, "time $t$", "statistics of one neuron", r"$\lambda = 5$, $\alpha = 0.03$", ylim=(-0.1, 1.5))
     return figure
 
 
 def xor_success_map(quick: bool = True) -> Figure:
     """Share of runs that capture all four clusters, over the signal-to-noise ratio and the width, dimension and penalty."""
-    size, networks, columns = (60, 20, 5) if quick else (200, 400, 13)
+    size, networks, columns = (40, 60, 6) if quick else (200, 400, 13)
     figure, panels = new_figure(columns=3, width=5.0)
     ratios = np.geomspace(0.01, 100.0, columns)
-    half = float(np.sqrt(ratios[1] / ratios[0]))
-    edges = np.geomspace(ratios[0] / half, ratios[-1] * half, columns + 1)  # cells centred on the ratios
     rows: dict[str, list[float]] = {
         "width": [2, 4, 6, 8, 12, 16],
-        "size": [15, 30, 60, 120, 240],
+        "size": [12, 24, 48, 96] if quick else [15, 30, 60, 120, 240],
         "regularizer": [0.02, 0.05, 0.08, 0.11, 0.14, 0.17],
     }
     labels = ("neurons $K$", "dimension $N$", r"penalty $\alpha$")
@@ -169,8 +199,8 @@ def xor_success_map(quick: bool = True) -> Figure:
             changed: dict[str, Any] = {} if name == "size" else {name: int(value) if name == "width" else value}
             law = XorMixture(**{"width": 8, "snr": float(ratio * n), "networks": networks, **changed})
             shares[i, j] = float(law.simulate(n, 1000 * i + j).success_probability)
-        heights = np.arange(len(values) + 1) - 0.5
-        image = axes.pcolormesh(edges, heights, shares, cmap="viridis", vmin=0, vmax=1, rasterized=True)
+        heights = np.arange(len(values))
+        image = axes.pcolormesh(ratios, heights, shares, cmap="viridis", vmin=0, vmax=1, shading="gouraud", rasterized=True)
         axes.set_yticks(np.arange(len(values)), [f"{value:g}" for value in values])
         axes.grid(False)
         held = ", ".join(
@@ -179,8 +209,12 @@ def xor_success_map(quick: bool = True) -> Figure:
             if key != name
         )
         finish(axes, r"signal to noise $\lambda / N$", label, held, legend=False, xscale="log")
+    figure.suptitle(
+        f"share of {networks} runs of SGD that capture all four clusters, colours between grid points", fontsize=14
+    )
     critical = np.interp(0.125, rows["regularizer"], np.arange(6))  # alpha = 1/8: nothing is learned above
-    panels[2].axhline(float(critical), color="white", linestyle="--", linewidth=2)
+    panels[2].axhline(float(critical), color="white", linestyle="--", linewidth=2, label=r"$\alpha = 1/8$")
+    panels[2].legend(loc="upper left", labelcolor="white", frameon=False)
     bar = figure.colorbar(image, ax=list(panels))
     bar.set_label("probability of success", fontsize=13)
     return figure

@@ -13,36 +13,37 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEquivalence
 from limitlab.laws.regression.random_features import RandomFeaturesRidge, risk
 from limitlab.laws.regression.random_features_tuning import best_ridge
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.extrapolated import extrapolated_runs
+from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 Array = NDArray[np.float64]
 
+RATE = float(RandomFeaturesRidge.rates("excess_risk")[0])
 WIDTH_LABEL = r"features per sample $N/n$"
 
 
 def double_descent(quick: bool = True) -> Figure:
     """Excess risk over the width: a peak at N = n that a ridge removes; at low SNR a fixed ridge makes wide the worst choice."""
-    size, seeds = (50, 8) if quick else (150, 20)
+    sizes, seeds = ((20, 40), 16) if quick else ((40, 80, 160), 20)
     figure, (left, right) = new_figure(columns=2)
     law, shares = RandomFeaturesRidge(activation="relu", sample_ratio=3.0, noise=0.5), np.geomspace(0.1, 30, 601)
     few = np.array([0.15, 0.3, 0.6, 0.8, 1.0, 1.25, 1.7, 3.0, 6.0])
     ridges = (1e-8, 1e-3, 1e-2, 1e-1)
     names = ("0^+", "10^{-3}", "10^{-2}", "10^{-1}")
-    runs = [_over_widths(law, 3.0 * few, size, seed, np.array(ridges)) for seed in range(seeds)]
-    mean, error = _over_seeds(runs)  # (widths, ridges)
+    mean, error = _over_widths(law, 3.0 * few, sizes, seeds, np.array(ridges))
     for index, (ridge, name) in enumerate(zip(ridges, names, strict=True)):
         theory_line(left, shares, _excess(law, 3.0 * shares, 0.0 if index == 0 else ridge), index, rf"$\lambda = {name}$")
         kept = (few != 1.0) | (index > 0)  # without a ridge the risk is infinite there
         simulation_points(left, few[kept], mean[kept, index], error[kept, index], index)
     theory_line(left, shares, _excess(law, 3.0 * shares, None), 6, r"best $\lambda$", linestyle="--")
-    title = rf"ReLU, $n/d = 3$, $F_1^2/\tau^2 = 4$, points $d = {size}$"
+    reading_key(left, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
+    title = r"ReLU, $n/d = 3$, $F_1^2/\tau^2 = 4$"
     finish(left, WIDTH_LABEL, "excess risk $R$", title, xscale="log", ylim=(0, 3))
     noisy = law.replace(noise=5**0.5)
     for index, ridge in ((2, 1e-2), (3, 1e-1)):
         theory_line(right, shares, _excess(noisy, 3.0 * shares, ridge), index, rf"$\lambda = {names[index]}$")
     theory_line(right, shares, _excess(noisy, 3.0 * shares, None), 6, r"best $\lambda$", linestyle="--")
-    runs = [_over_widths(noisy, 3.0 * few, size, seed, np.array(ridges[2:])) for seed in range(seeds)]
-    mean, error = _over_seeds(runs)
+    mean, error = _over_widths(noisy, 3.0 * few, sizes, seeds, np.array(ridges[2:]))
     for index in (2, 3):
         simulation_points(right, few, mean[:, index - 2], error[:, index - 2], index)
     right.axhline(1, color="grey", linewidth=1.5, linestyle=":", label="predicting zero")
@@ -54,7 +55,7 @@ def double_descent(quick: bool = True) -> Figure:
 
 def ridge_choice(quick: bool = True) -> Figure:
     """Excess risk against the ridge at low and high SNR: wide models want none at high SNR, narrow ones always want one."""
-    size, seeds = (40, 8) if quick else (100, 20)
+    sizes, seeds = ((20, 40), 24) if quick else ((40, 80, 160), 24)
     figure, panels = new_figure(columns=2)
     grid, few = np.geomspace(1e-5, 1.0, 300), np.geomspace(1e-5, 1.0, 9)
     for axes, snr in zip(panels, (1.0, 20.0), strict=True):
@@ -64,14 +65,17 @@ def ridge_choice(quick: bool = True) -> Figure:
             name = r"\infty" if np.isinf(width) else f"{width:g}"
             theory_line(axes, grid, np.asarray(law.evaluate(ridge=grid)["excess_risk"]) / snr, index, f"$N/d = {name}$")
             if np.isfinite(width):
-                runs = [np.asarray(law.experiment(size, seed, ridge=few)["excess_risk"]) / snr for seed in range(seeds)]
-                simulation_points(axes, few, *_over_seeds(runs), index)
+                runs = [[law.experiment(size, seed, ridge=few)["excess_risk"] for seed in range(seeds)] for size in sizes]
+                found, error = extrapolated_runs(sizes, runs, law.evaluate(ridge=few)["excess_risk"], RATE)
+                simulation_points(axes, few, found / snr, error / snr, index)
             best = law.optimal_ridge()
             value = float(law.replace(ridge=best).theory().excess_risk) / snr
             axes.plot(max(best, grid[0]), value, marker="*", markersize=15, color=COLOURS[index], clip_on=False, zorder=5)
         side = "below" if snr < base.replace(width_ratio=np.inf).snr_threshold() else "above"
-        title = rf"$\rho = {snr:g}$, {side} $\mu_1^2/\mu_*^2 = 2.75$"
-        finish(axes, r"penalty $\lambda$ (stars: best, at the left edge: 0)", "excess risk $R/F_1^2$", title, xscale="log")
+        title = rf"signal to noise $\rho = {snr:g}$, {side} $\mu_1^2/\mu_*^2 = 2.75$"
+        reading_key(axes, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
+        axes.plot([], [], "*", color="0.4", markersize=12, label=r"best $\lambda$ (at the left edge: 0)")
+        finish(axes, r"penalty $\lambda$", "excess risk $R/F_1^2$", title, xscale="log")
     return figure
 
 
@@ -90,7 +94,8 @@ def error_maps(quick: bool = True) -> Figure:
         axes.plot(ratios, ratios, color="white", linewidth=1, linestyle=":")
         axes.text(0.8, 1.25, "$N = n$", color="white", fontsize=12, rotation=45, ha="center", va="center")
         finish(
-            axes, r"samples per dimension $n/d$", r"features per dimension $N/d$", rf"ReLU, $\lambda = 10^{{-6}}$, $\tau = {law.noise:g}$",
+            axes, r"samples per dimension $n/d$", r"features per dimension $N/d$",
+            rf"{name.replace('_', ' ')}: ReLU, $\lambda = 10^{{-6}}$, $\tau = {law.noise:g}$",
             legend=False, xscale="log", yscale="log",
         )  # fmt: skip
         axes.grid(False)
@@ -102,7 +107,7 @@ def equivalence(quick: bool = True) -> Figure:
     sizes, seeds = ((20, 40, 80), 40) if quick else ((40, 80, 160, 320), 60)
     figure, panels = new_figure(columns=2)
     reference = np.array([sizes[0], sizes[-1]])
-    for axes, (activation, width) in zip(panels, (("relu", 4.0), ("tanh", 2.0)), strict=True):
+    for axes, (activation, words, width) in zip(panels, (("relu", "ReLU", 4.0), ("tanh", "tanh", 2.0)), strict=True):
         law = GaussianEquivalence(activation=activation, width_ratio=width, sample_ratio=2.0, ridge=1e-3, noise=0.5)
         batches = [law.simulate_batch(size, range(seeds)) for size in sizes]
         for index, name in enumerate(COMPARED):
@@ -116,8 +121,8 @@ def equivalence(quick: bool = True) -> Figure:
         finish(
             axes,
             "dimension $d$",
-            "|nonlinear − linear| / limit (where clear)",
-            rf"{activation}, $N/d = {width:g}$, $n/d = 2$",
+            "|nonlinear − linear| / limit",
+            rf"{words} (gaps beyond two errors), $N/d = {width:g}$, $n/d = 2$",
             xscale="log",
             yscale="log",
             ylim=(3e-3, 0.6),
@@ -137,15 +142,17 @@ def _excess(law: RandomFeaturesRidge, widths: Array, ridge: float | None) -> Arr
     return values["excess_risk"]
 
 
-def _over_widths(law: RandomFeaturesRidge, widths: Array, size: int, seed: int, ridges: Array) -> Array:
-    """Excess risks of one draw per width, shape (widths, ridges)."""
-    runs = (law.replace(width_ratio=float(width)).experiment(size, seed, ridge=ridges) for width in widths)
-    return np.stack([np.asarray(run["excess_risk"]) for run in runs])
-
-
-def _over_seeds(runs: Sequence[ArrayLike]) -> tuple[Array, Array]:
-    table = np.asarray(runs, dtype=float)
-    return table.mean(axis=0), table.std(axis=0, ddof=1) / np.sqrt(len(table))
+def _over_widths(
+    law: RandomFeaturesRidge, widths: Array, sizes: Sequence[int], seeds: int, ridges: Array
+) -> tuple[Array, Array]:
+    """Excess risks extrapolated to infinite size and their errors, each of shape (widths, ridges)."""
+    found = []
+    for one in (law.replace(width_ratio=float(width)) for width in widths):
+        runs = [[one.experiment(size, seed, ridge=ridges)["excess_risk"] for seed in range(seeds)] for size in sizes]
+        limits = [one.realised(size).evaluate(ridge=ridges)["excess_risk"] for size in sizes]
+        found.append(extrapolated_runs(sizes, runs, limits, RATE))
+    value, error = (np.array(part) for part in zip(*found, strict=True))
+    return value, error
 
 
 def _plain_ticks(axes: Axes) -> None:

@@ -12,7 +12,7 @@ from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.ridge import Ridge
 from limitlab.show.figures.best_possible import best_line
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 Array = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ def ridge_double_descent(quick: bool = True) -> Figure:
     """Excess risk of the least-norm solution against p/n: a peak at p = n, then a second descent."""
     samples, seeds = (100, 12) if quick else (300, 40)
     figure, (left, right) = new_figure(columns=2)
-    under, over = np.linspace(0.02, 0.985, 300), np.geomspace(1.015, 20, 300)
+    under, over = 1 - np.geomspace(0.98, 1e-3, 300), 1 + np.geomspace(1e-3, 19, 300)
     few = np.array([0.1, 0.3, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0])
     for index, power in enumerate((1.0, 4.0, 9.0, 25.0)):
         law = Ridge(ridge=0.0, noise=1.0, signal_energy=(power,))
@@ -36,9 +36,10 @@ def ridge_double_descent(quick: bool = True) -> Figure:
         simulation_points(left, few, *_over_ratios(law, few, samples, seeds, "excess_risk"), index)
         best_line(left, law, "best possible" if index == 3 else "", less=1.0, ratio=np.geomspace(0.02, 20, 60))
     left.axvline(1, color="grey", linewidth=1, linestyle=":")
+    reading_key(left, r"limit $n\to\infty$", f"simulated, $n = {samples}$")
     finish(
-        left, r"features per sample $\gamma = p/n$", r"excess risk $R/\tau^2$", f"least norm, $n = {samples}$",
-        xscale="log", yscale="log", ylim=(0.05, 60),
+        left, r"features per sample $\gamma = p/n$", r"excess risk $R/\tau^2$", "least-norm solution",
+        xscale="log", yscale="log", ylim=(0.05, 400),
     )  # fmt: skip
     law = Ridge(ridge=0.0, noise=1.0, signal_energy=(4.0,))
     for index, name in enumerate(("bias", "variance")):
@@ -46,6 +47,7 @@ def ridge_double_descent(quick: bool = True) -> Figure:
             theory_line(right, ratios, law.evaluate(ratio=ratios)[name], index, label)
         simulation_points(right, few, *_over_ratios(law, few, samples, seeds, name), index)
     right.axvline(1, color="grey", linewidth=1, linestyle=":")
+    reading_key(right, r"limit $n\to\infty$", f"simulated, $n = {samples}$")
     finish(
         right, r"features per sample $\gamma = p/n$", r"squared error over $\tau^2$", r"$|\beta|^2/\tau^2 = 4$: the two parts",
         xscale="log", ylim=(-0.3, 8),
@@ -65,14 +67,15 @@ def ridge_path(quick: bool = True) -> Figure:
         for index, (name, label) in enumerate(names):
             theory_line(axes, grid, values[name], index, label)
             simulation_points(axes, few, *_over_seeds([run[name] for run in runs]), index)
+        reading_key(axes, None, f"simulated, $p = {size}$")
         axes.axvline(law.optimal_ridge(), color="grey", linewidth=1, linestyle="--", label=r"best $\lambda$")
         finish(
             axes,
             r"penalty $\lambda$",
             "squared error",
-            rf"three groups, $p/n = {ratio:g}$, $p = {size}$",
+            rf"three groups of features, $p/n = {ratio:g}$",
             xscale="log",
-            ylim=(-0.05, 2.6),
+            ylim=(-0.05, 2.9),
         )
     return figure
 
@@ -86,6 +89,10 @@ def optimal_ridge(quick: bool = True) -> Figure:
     for index, ridge in enumerate((0.0, 0.01, 0.1)):
         theory_line(left, ratios, base.evaluate(ratio=ratios, ridge=ridge)["test_error"], index, rf"$\lambda = {ridge:g}$")
     best = base.evaluate(ratio=ratios, ridge=ratios * base.noise**2)["test_error"]
+    some = np.array([0.2, 0.5, 0.8, 1.25, 2.0, 5.0])
+    for index, ridge in ((1, 0.01), (2, 0.1)):
+        simulation_points(left, some, *_over_ratios(base.replace(ridge=ridge), some, 150, seeds, "test_error"), index)
+    reading_key(left, None, "simulated, $n = 150$")
     theory_line(left, ratios, best, 6, r"best $\lambda = \gamma\tau^2/|\beta|^2$", linestyle="--")
     finish(
         left, r"features per sample $\gamma = p/n$", "test error", r"isotropic, $\tau = 0.5$", xscale="log", ylim=(0.2, 3)
@@ -96,7 +103,7 @@ def optimal_ridge(quick: bool = True) -> Figure:
     theory_line(right, grid, law.evaluate(ridge=grid)["test_error"], 0, "theory")
     runs = [law.experiment(size, seed, ridge=few)["test_error"] for seed in range(seeds)]
     simulation_points(right, few, *_over_seeds(runs), 0, f"simulation, $p = {size}$")
-    right.axvline(limit, color="grey", linewidth=1.5, linestyle=":", label=rf"limit $\lambda = {limit:.2f}$")
+    right.axvline(limit, color="grey", linewidth=1.5, linestyle=":", label=rf"least allowed $\lambda = {limit:.2f}$")
     right.axvline(optimum, color=COLOURS[1], linewidth=1.5, linestyle="--", label=rf"best $\lambda = {optimum:.3f}$")
     finish(right, r"penalty $\lambda$", "test error", r"5% strong directions, $p/n = 4$", ylim=(0.35, 1.25))
     return figure

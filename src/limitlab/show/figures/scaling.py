@@ -13,7 +13,7 @@ from limitlab.laws.scaling.ridge_scaling import RidgeScaling
 from limitlab.laws.scaling.width_and_steps import PowerLawScaling
 from limitlab.laws.sgd.multi_pass import MultiPassLeastSquares
 from limitlab.laws.sgd.streaming import StreamingLeastSquares
-from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 
 def streaming(quick: bool = True) -> Figure:
@@ -51,7 +51,8 @@ def streaming(quick: bool = True) -> Figure:
             f"$s_j = j^{{-{exponent:g}}}$",
         )
         theory_line(right, batches, np.minimum(2 * batches / s.sum(), 2 / s[0]), index, linestyle=":", linewidth=1.2)
-        right.axvline(law.critical_batch(), color="grey", linewidth=0.6)
+        words = "critical batch" if index == 0 else None
+        right.axvline(law.critical_batch(), color=COLOURS[index], linewidth=0.9, linestyle="-.", label=words)
     finish(
         right,
         "batch $B$",
@@ -60,16 +61,16 @@ def streaming(quick: bool = True) -> Figure:
         xscale="log",
         yscale="log",
     )
-    readable_ticks(right)
     return figure
 
 
 def multi_pass(quick: bool = True) -> Figure:
     """Train error and excess risk of SGD on a fixed data set with paths, beside gradient descent, for two batches."""
     figure, panels = new_figure(columns=2)
-    fine, few, size = np.geomspace(0.05, 12, 60), (0.2, 0.8, 3.0, 8.0), 60
+    few, size = (0.2, 0.8, 3.0, 8.0), 60
+    fine = 0.016 * np.unique(np.round(np.geomspace(0.05, 12, 80) / 0.016))  # whole steps
     base = MultiPassLeastSquares(ratio=0.5, samples=2.0 * size, step=0.016, noise=0.6)
-    draws = 20 if quick else 100
+    draws = 60 if quick else 200
     for index, batch in enumerate((1, 4)):
         law = base.replace(batch=batch)
         curve = law.replace(times=fine).theory()
@@ -83,13 +84,12 @@ def multi_pass(quick: bool = True) -> Figure:
     ):
         theory_line(axes, fine, curve[name], 2, "gradient descent", linestyle="--")
         finish(axes, r"time $t = \eta k$", label, f"$n = {2 * size}$, $p = {size}$", xscale="log", yscale="log")
-        readable_ticks(axes)
     return figure
 
 
 def width_and_steps(quick: bool = True) -> Figure:
     """Loss curves of several widths with SGD points, the compute-optimal frontier below them, and the phases."""
-    figure, (left, middle, right) = new_figure(columns=3, width=5.6)
+    figure, (left, middle, right) = new_figure(columns=3, width=5.2, height=4.6)
     law = PowerLawScaling(spectrum_exponent=1.0, target_exponent=0.2, latent_dimension=400, step=0.25, batch=2)
     fine, few = np.unique(np.round(np.geomspace(1, 3000, 60))), (2, 8, 30, 120, 500)
     for index, width in enumerate((20, 50, 120)):
@@ -125,14 +125,20 @@ def width_and_steps(quick: bool = True) -> Figure:
     right.plot([0.5, 0.5, 1.6], [1.6, 0.5, 0.5], color="white", linewidth=1)
     right.plot([0.5, 1.6], [0.5, 1.6], color="white", linewidth=1)
     right.grid(False)
-    figure.colorbar(image, ax=right).set_label("loss exponent in $C$")
-    finish(right, r"spectrum exponent $\alpha$", r"target exponent $\beta$", "phases", legend=False)
+    figure.colorbar(image, ax=right).set_label("exponent of the loss in $C$", fontsize=12)
+    title = "how fast the best loss falls, by phase"
+    finish(right, r"spectrum exponent $\alpha$", r"target exponent $\beta$", title, legend=False)
     return figure
+
+
+ANY = PowerLawScaling(latent_dimension=4, width=2, step=1e-3)
 
 
 def phase_point(alpha: float, beta: float) -> float | None:
     """The exponent of the loss at a point of the phase diagram, None outside the table."""
-    law = PowerLawScaling(spectrum_exponent=alpha, target_exponent=beta, latent_dimension=4, width=2, step=1e-3)
+    law = ANY.model_copy(
+        update={"spectrum_exponent": alpha, "target_exponent": beta}
+    )  # unchecked: the map asks thousands of times
     return law.exponents().loss if law.phase() not in ("boundary", "other") else None
 
 
@@ -159,7 +165,8 @@ def ridge_scaling(quick: bool = True) -> Figure:
         yscale="log",
         ylim=(0.01, 1),
     )
-    widths, some = np.geomspace(8, 800, 60), (15, 40, 200, 500)
+    widths = np.unique(np.concatenate([np.geomspace(8, 800, 40), 80 * np.geomspace(0.75, 1.33, 31)]))
+    some = (15, 40, 200, 500)
     wide = law.replace(samples=80.0)
     for index, (label, ridge) in enumerate(
         (("no ridge", 1e-9), (r"$\lambda = 10^{-3}$", 1e-3), (r"$\lambda = 0.05$", 0.05))
@@ -189,7 +196,6 @@ def scaling_fit_figure(fit: ScalingFit, title: str = "") -> Figure:
         theory_line(left, fine, fit.predict(size, fine), index, f"$N = {size:.2g}$", linewidth=1.3)
         simulation_points(left, D[near], np.exp(runs.log_loss[near]), index=index, markersize=4)
     finish(left, "data $D$", "loss $L$", title or "runs and fit", xscale="log", yscale="log")
-    readable_ticks(left)
     compute = np.geomspace(fit.largest_compute / 1e4, fit.largest_compute * 1e2, 13)
     used = fit.flops * N * D
     right.plot(used, N, ".", color="grey", markersize=4, label="runs")
@@ -219,12 +225,12 @@ def two_fits(quick: bool = True) -> Figure:
         E, A, B, a, b = truth
         loss = (E + A * N**-a + B * D**-b) * np.exp(0.005 * np.random.default_rng(0).standard_normal(N.size))
         fit = scaling_fit(N, D, loss, robust=False)
-        points = np.linspace(0.15, 0.75, 31 if quick else 61)
+        points = np.linspace(0.15, 0.75, 49 if quick else 97)
         rise = np.array([[fit.profiled_rise(x, y) for x in points] for y in points])
         image = axes.contourf(
             points, points, np.sqrt(rise), levels=[0, 1, 2, 3, 5, 10, 20, 50], cmap="Blues_r", extend="max"
         )
-        axes.plot([a], [b], "X", color=COLOURS[1], markersize=9, label="truth")
+        axes.plot([a], [b], "X", color=COLOURS[1], markeredgecolor="white", markersize=11, label="truth")
         axes.grid(False)
         said = "separable" if fit.separable else "not separable"
         finish(axes, "exponent $a$", "exponent $b$", f"{title}: {said}")

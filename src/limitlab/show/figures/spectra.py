@@ -36,7 +36,7 @@ def marchenko_pastur(quick: bool = True) -> Figure:
 
 def distance_to_law(quick: bool = True) -> Figure:
     """Sup distance between empirical and limiting distribution function as the matrix grows."""
-    sizes, seeds = ((50, 100, 200, 400), 10) if quick else ((50, 100, 200, 400, 800, 1600), 20)
+    sizes, seeds = ((50, 100, 200, 400, 800), 30) if quick else ((50, 100, 200, 400, 800, 1600), 20)
     figure, (panel,) = new_figure(width=7.2, height=4.8)
     for index, ratio in enumerate((0.4, 2.0)):
         law = MarchenkoPastur(ratio=ratio, entries="sign")
@@ -48,14 +48,20 @@ def distance_to_law(quick: bool = True) -> Figure:
         )
         mean, error = distances.mean(axis=1), distances.std(axis=1, ddof=1) / np.sqrt(seeds)
         line = np.geomspace(sizes[0], sizes[-1], 60)
-        theory_line(panel, line, EXPECTED_DISTANCE * np.log(line * min(1, 1 / ratio)) / line, index)
-        label = rf"$\gamma = {ratio:g}$: fitted $p^{{{log_slope(sizes, mean).value:.2f}}}$"
+        theory_line(
+            panel,
+            line,
+            EXPECTED_DISTANCE * np.log(line * min(1, 1 / ratio)) / line,
+            index,
+            rf"leading order, $\gamma = {ratio:g}$",
+        )
+        label = rf"matrices, $\gamma = {ratio:g}$: slope ${log_slope(sizes, mean).value:.2f}$"
         simulation_points(panel, sizes, mean, error, index, label=label)
     finish(
         panel,
         "dimension $p$",
         r"$\sup_x\,|F_p(x) - F(x)|$",
-        r"Distance to the law (lines: $\sqrt{2}\,\log(\mathrm{rank})/(\pi p)$)",
+        r"distance to the law; leading order $\sqrt{2}\,\log(\mathrm{rank})/(\pi p)$",
         xscale="log",
         yscale="log",
     )
@@ -108,7 +114,7 @@ def bulks_and_outlier(quick: bool = True) -> Figure:
 
 def edges(quick: bool = True) -> Figure:
     """Extreme eigenvalues against size: their approach to the edges, and how often the smallest undershoots its limit."""
-    sizes, draws = ((25, 50, 100, 200, 400, 800), 400) if quick else ((25, 50, 100, 200, 400, 800, 1600, 3200), 1500)
+    sizes, draws = ((25, 50, 100, 200, 400, 800), 1000) if quick else ((25, 50, 100, 200, 400, 800, 1600, 3200), 1500)
     law = MarchenkoPastur(ratio=0.25)
     ((low, high),) = law.support()
     ends = np.array([_extremes(law, size, draws) for size in sizes])
@@ -124,7 +130,7 @@ def edges(quick: bool = True) -> Figure:
         first,
         "dimension $p$",
         "mean distance to the edge",
-        rf"Edges ${low:g}$, ${high:g}$ at $\gamma = {law.ratio}$ (lines: $p^{{-2/3}}$)",
+        rf"edges ${low:g}$, ${high:g}$ at $\gamma = {law.ratio}$ (lines: $p^{{-2/3}}$)",
         xscale="log",
         yscale="log",
     )
@@ -134,7 +140,14 @@ def edges(quick: bool = True) -> Figure:
     )
     spread = np.sqrt(below * (1 - below) / draws)
     simulation_points(second, sizes, below, spread, 2, label=r"$P(\lambda_{\min} < (1-\sqrt{\gamma})^2)$")
-    finish(second, "dimension $p$", "probability", "The edge itself is undershot", xscale="log", ylim=(0, 0.35))
+    finish(
+        second,
+        "dimension $p$",
+        "probability",
+        r"how often $\lambda_{\min}$ lies below its limit",
+        xscale="log",
+        ylim=(0, 0.35),
+    )
     for panel in (first, second):
         _ticks(panel, sizes)
     return figure

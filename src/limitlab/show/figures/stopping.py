@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from limitlab.applied.stopping import stopping_table
 from limitlab.laws.dmft.examples import single_index
-from limitlab.show.figures.style import COLOURS, finish, new_figure, readable_ticks, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, theory_line
 
 
 def stopping_figure(table: xr.Dataset, label: str | None = None, **scales: Any) -> Figure:
@@ -33,22 +33,21 @@ def draw_plans(above: Axes, below: Axes, table: xr.Dataset, label: str, legends:
     )  # a window without end is drawn to the top
     window = f"within {100 * table.attrs['slack']:g} % of the best"
     above.fill_between(x, table.learned, top, color=COLOURS[0], alpha=0.15, linewidth=0, label=window)
-    theory_line(above, x, table.time, 0, "best time")
-    theory_line(below, x, table.test_error, 0, "test error, stopped")
-    theory_line(below, x, table.final_test_error, 1, "test error, trained on")
-    theory_line(below, x, table.train_error, 0, "train error, stopped", linestyle="--")
+    marks = {"marker": ".", "markersize": 7}  # where it was computed: the lines between are only drawn
+    theory_line(above, x, table.time, 0, "best time", **marks)
+    theory_line(below, x, table.test_error, 0, "test error, stopped", **marks)
+    theory_line(below, x, table.final_test_error, 1, "test error, trained on", **marks)
+    theory_line(below, x, table.train_error, 0, "train error, stopped", linestyle="--", **marks)
     finish(above, label, "time $t$", legend=legends[0], yscale="log", **scales)
     finish(below, label, "error", legend=legends[1], **scales)
-    readable_ticks(above)
-    readable_ticks(below)
 
 
 def stopping_windows(quick: bool = True) -> Figure:
     """When to stop a two-layer network, as a function of width, samples, noise and scale of the start."""
-    figure, axes = new_figure(columns=4, rows=2, width=4.4, height=3.6)
-    points, m = (4, 5) if quick else (9, 20)
+    figure, axes = new_figure(columns=2, rows=4, height=3.2)
+    points, m = (9, 5) if quick else (13, 20)
     base = single_index(m)
-    widths = [3, 6, 12] if quick else [5, 7, 10, 14, 20, 28, 40, 56, 80]
+    widths = [3, 4, 5, 6, 8, 10] if quick else [5, 7, 10, 14, 20, 28, 40, 56, 80]
     studies: Sequence[tuple[str, str, list[Any]]] = (
         ("sample_ratio", r"samples per parameter $\alpha = n/(md)$", list(m * np.geomspace(0.2, 4.0, points))),
         ("noise", r"noise $\tau$", list(np.linspace(0.1, 1.2, points))),
@@ -58,9 +57,10 @@ def stopping_windows(quick: bool = True) -> Figure:
     tables = [xr.concat(plans, "width"), *(stopping_table(base, {name: values}, end=4.0 * m) for name, _, values in studies)]
     tables[1] = tables[1].assign_coords(sample_ratio=tables[1].sample_ratio / m)
     labels = [r"width $m$, $\alpha = 1/2$", *(label for _, label, _ in studies)]
+    figure.suptitle(f"two-layer networks, $m = {m}$ unless it varies: when to stop, and what it is worth", fontsize=14)
     for column, (table, label) in enumerate(zip(tables, labels, strict=True)):
         scales = {} if "noise" in label else {"xscale": "log"}
-        draw_plans(axes[column], axes[column + 4], table, label, (column == 0, column == 2), **scales)
+        draw_plans(axes[2 * column], axes[2 * column + 1], table, label, (column == 0, column == 0), **scales)
     return figure
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 # Okabe and Ito's palette: distinguishable with every common form of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -61,7 +61,7 @@ def simulation_points(
         np.asarray(x),
         np.asarray(y),
         yerr=None if error is None else np.asarray(error),
-        fmt=MARKERS[index % len(MARKERS)],
+        fmt=options.pop("fmt", MARKERS[index % len(MARKERS)]),
         color=COLOURS[index % len(COLOURS)],
         markerfacecolor="white",
         markeredgewidth=1.5,
@@ -71,19 +71,41 @@ def simulation_points(
     )
 
 
+def reading_key(axes: Axes, line: str | None = "limit", points: str | None = "experiment") -> None:
+    """Entries of the legend, in grey, that say what lines and points of every colour are; call it before `finish`."""
+    if line is not None:
+        axes.plot([], [], color="0.4", linewidth=RC["lines.linewidth"], label=line)
+    if points is not None:
+        axes.errorbar(
+            [], [], yerr=[], fmt="o", color="0.4", markerfacecolor="white", markeredgewidth=1.5, capsize=2.5, label=points
+        )
+
+
+def mean_and_error(runs: ArrayLike, axis: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean over the runs and its standard error.
+
+    >>> [float(value) for value in mean_and_error([1.0, 3.0])]
+    [2.0, 1.0]
+    """
+    table = np.asarray(runs, dtype=float)
+    return table.mean(axis=axis), table.std(axis=axis, ddof=1) / np.sqrt(table.shape[axis])
+
+
 def finish(axes: Axes, x_label: str, y_label: str, title: str = "", legend: bool = True, **options: Any) -> None:
     """Axis labels with symbols, title, scales (`xscale="log"`, `ylim=...`: any setter of the axes), legend."""
     axes.set(xlabel=x_label, ylabel=y_label, title=title, **options)
+    readable_ticks(axes)
     if legend and axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=RC["legend.fontsize"], frameon=False)
 
 
 def readable_ticks(axes: Axes) -> None:
     """Plain numbers on logarithmic axes that cover less than a few decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         if axis.get_scale() == "log" and high / low < 50:
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0) if high / low < 12 else (1.0, 2.0, 5.0)))
+            steps = (1.0, 2.0, 3.0, 5.0, 7.0) if high / low < 12 else (1.0, 2.0, 5.0)
+            axis.set_major_locator(MaxNLocator(5) if high / low < 3 else LogLocator(subs=steps))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.set_minor_locator(LogLocator(subs=()))

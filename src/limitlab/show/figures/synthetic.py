@@ -12,7 +12,7 @@ from limitlab.laws.regression.distillation import Distillation
 from limitlab.laws.regression.model_collapse import ModelCollapse
 from limitlab.laws.regression.ridge import Ridge
 from limitlab.models.label_chains import shipped_images
-from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.show.figures.style import finish, new_figure, readable_ticks, reading_key, simulation_points, theory_line
 
 GROUPS: dict[str, tuple[float, ...]] = dict(
     eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2)
@@ -22,7 +22,7 @@ GROUPS: dict[str, tuple[float, ...]] = dict(
 def model_collapse(quick: bool = True) -> Figure:
     """Excess risk along a chain of models, and the critical share of real labels."""
     figure, (left, right) = new_figure(columns=2)
-    size, seeds = (100, 8) if quick else (200, 30)
+    size, seeds = (100, 30) if quick else (200, 60)
     lines = tuple(range(1, 11))
     base = ModelCollapse(ratio=0.8, ridge=0.0, noise=0.5, generations=lines)
     cases = [
@@ -37,8 +37,16 @@ def model_collapse(quick: bool = True) -> Figure:
         theory_line(left, lines, law.theory().excess_risk, index, label)
         runs = law.replace(generations=few).simulate_batch(size, range(seeds)).excess_risk
         simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / math.sqrt(seeds), index)
-    finish(left, "generation $g$", "excess risk $R$", rf"$\gamma=0.8,\ \tau=0.5$ (points: $p={size}$)", yscale="log")
-    ratios = np.linspace(0.5, 0.98, 13 if quick else 40)
+    reading_key(left, "limit", f"simulated, $p={size}$")
+    finish(
+        left,
+        "generation $g$",
+        "excess risk $R$",
+        r"each trained on the last, $\gamma=0.8,\ \tau=0.5$",
+        yscale="log",
+        ylim=(0.3, 1e3),
+    )
+    ratios = np.linspace(0.5, 0.98, 25 if quick else 49)
     for index, ridge in enumerate((0.0, 0.01, 0.03)):
         law = ModelCollapse(ridge=ridge)
         shares = [law.replace(ratio=float(ratio)).critical_share() for ratio in ratios]
@@ -79,9 +87,13 @@ def distillation(quick: bool = True) -> Figure:
     least = float(Ridge(ratio=0.8, ridge=best, noise=1.0, **GROUPS).theory().excess_risk)
     right.axhline(least, color="0.3", linestyle="--", linewidth=1.4, label="best ridge alone")
     finish(
-        right, r"share $\xi$ of the teacher's labels", "excess risk $R$", "the same inputs", yscale="log", ylim=(0.38, 1.2)
+        right,
+        r"share $\xi$ of the teacher's labels",
+        "excess risk $R$",
+        "student and teacher see the same inputs",
+        yscale="log",
+        ylim=(0.38, 1.9),
     )
-    readable_ticks(right)
     return figure
 
 

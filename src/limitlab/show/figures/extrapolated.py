@@ -1,0 +1,62 @@
+"""The value that the verdict uses: an observable extrapolated to infinite size, with its budget.
+
+A figure that shows experiments of one size beside a limit shows finite-size gaps, which a comparison removes before it judges. Drawn
+like this, "agree" looks like agreement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.show.figures.style import mean_and_error
+
+if TYPE_CHECKING:
+    from limitlab.lab.compare import Comparison
+
+Array = NDArray[np.float64]
+
+
+def extrapolated(result: Comparison, name: str) -> tuple[Array, Array]:
+    """An observable at infinite size as the verdict sees it, and its error: standard error plus finite-size allowance.
+
+    Entries with an infinite limit, which are not compared, are NaN.
+
+    >>> from limitlab import compare
+    >>> from limitlab.laws import Ridge
+    >>> result = compare(Ridge(ratio=0.5, ridge=0.1, noise=0.5), sizes=[20, 40, 80], seeds=30)
+    >>> value, error = extrapolated(result, "test_error")
+    >>> bool(abs(value - result.law.theory().test_error) < 4 * error)
+    True
+    """
+    from limitlab.lab.judging import entries_of
+
+    theory = result.dataset[f"theory_{name}"].values
+    value, error = np.full(theory[-1].shape, np.nan), np.full(theory[-1].shape, np.nan)
+    finite = np.isfinite(theory).all(axis=0)
+    entries = entries_of(result.law, result.dataset, name, result.draws)
+    value[finite] = [entry.theory + entry.gap for entry in entries]
+    error[finite] = [entry.standard_error + entry.allowance for entry in entries]
+    return value, error
+
+
+def extrapolated_runs(
+    sizes: Sequence[int], runs: Sequence[ArrayLike], limits: ArrayLike, rate: float
+) -> tuple[Array, Array]:
+    """The same from draws at hand: `runs` holds, for every size, the entries of every draw; `limits` is their prediction.
+
+    >>> sizes, rng = (50, 100, 200), np.random.default_rng(0)
+    >>> value, error = extrapolated_runs(sizes, [1 + 3 / n + 0.01 * rng.standard_normal((40, 1)) for n in sizes], [1.0], 1.0)
+    >>> bool(abs(value[0] - 1) < 3 * error[0])
+    True
+    """
+    from limitlab.lab.statistics import extrapolate
+
+    tables = [np.asarray(run, dtype=float) for run in runs]
+    means, errors = (np.array(part) for part in zip(*map(mean_and_error, tables), strict=True))
+    limit = np.broadcast_to(np.asarray(limits, dtype=float), means.shape)
+    fit = extrapolate(np.asarray(sizes, dtype=float), means - limit, errors, len(tables[0]), rate)
+    return limit[-1] + fit.intercept, fit.standard_error + np.abs(fit.correction) / 2
