@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def main() -> int:
     if asked.missing:
         names = [name for name in names if not (asked.folder / f"{name}.png").exists()]
     failed = []
-    with ProcessPoolExecutor(asked.workers, max_tasks_per_child=8) as pool:
+    with ProcessPoolExecutor(asked.workers, mp_context=get_context("spawn")) as pool:
         tasks = {pool.submit(render, name, asked.folder, not asked.full, asked.limit): name for name in names}
         for count, task in enumerate(as_completed(tasks), 1):
             name = tasks[task]

@@ -2,9 +2,9 @@
 How deep until the tokens collapse?
 ===================================
 
-A transformer without feed-forward layers moves its tokens towards each other on a sphere. In high dimension random tokens start orthogonal, all
-pairs stay alike, and their common overlap obeys one equation. The collapse waits a number of layers that grows exponentially with the inverse
-temperature.
+A transformer without feed-forward layers moves its tokens towards each other on a sphere. In high dimension random
+tokens start orthogonal, all pairs stay alike, and their common overlap obeys one equation. The collapse waits a
+number of layers that grows exponentially with the inverse temperature.
 """
 
 import numpy as np

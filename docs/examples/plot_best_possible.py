@@ -2,8 +2,8 @@
 How far from the best possible?
 ===============================
 
-With these data no method, however clever, can make fewer errors than the Bayes-optimal one. Its error has a formula, so a method can be judged
-against the best there is instead of against other methods.
+With these data no method, however clever, can make fewer errors than the Bayes-optimal one. Its error has a formula,
+so a method can be judged against the best there is instead of against other methods.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ import limitlab as ll
 from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 # %%
-# Labels made by a plane: the best possible error and that of the largest margin, against the samples per feature. The points are runs of
-# approximate message passing, which reaches the best error here.
+# Labels made by a plane: the best possible error and that of the largest margin, against the samples per feature. The
+# points are runs of approximate message passing, which reaches the best error here.
 
 samples, few = np.geomspace(0.3, 10, 40), np.array([0.5, 1.0, 2.0, 5.0])
 figure, (left, right) = new_figure(columns=2)

@@ -2,8 +2,9 @@
 Which perfect fit does descent choose?
 ======================================
 
-Many weights fit the training data perfectly. From zero, gradient descent on least squares goes to the one of least norm, exponentially fast.
-On separable classification it turns towards the largest margin, at the speed of a logarithm: training much longer changes next to nothing.
+Many weights fit the training data perfectly. From zero, gradient descent on least squares goes to the one of least
+norm, exponentially fast. On separable classification it turns towards the largest margin, at the speed of a
+logarithm: training much longer changes next to nothing.
 """
 
 import numpy as np
@@ -12,7 +13,8 @@ import limitlab as ll
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Least squares with four unknowns per sample: relative distance to the least-norm solution after k steps of the best size.
+# Least squares with four unknowns per sample: relative distance to the least-norm solution after k steps of the best
+# size.
 
 steps = np.arange(0, 21, 2)
 law = ll.laws.LeastSquaresDescent(ratio=4.0)
@@ -25,7 +27,8 @@ simulation_points(left, steps, [run.mean() for run in runs], [run.std(ddof=1) / 
 finish(left, "steps $k$", "distance to the solution of least norm", "least squares", yscale="log")
 
 # %%
-# Classification of a data set of your own: 40 random points in 20 dimensions. The angle to the largest margin falls like 1/log t.
+# Classification of a data set of your own: 40 random points in 20 dimensions. The angle to the largest margin falls
+# like 1/log t.
 
 rng = np.random.default_rng(1)
 inputs = rng.standard_normal((40, 20))

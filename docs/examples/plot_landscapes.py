@@ -2,8 +2,8 @@
 One mode after the other
 ========================
 
-A linear network of two layers has no bad minima, but many saddles. From a small start its training is a staircase: every mode of the labels waits,
-then is learned within a short time, the strongest first.
+A linear network of two layers has no bad minima, but many saddles. From a small start its training is a staircase:
+every mode of the labels waits, then is learned within a short time, the strongest first.
 """
 
 import numpy as np
@@ -29,7 +29,8 @@ for index, value in enumerate(values):
 finish(left, "time", "strength of the mode in the network")
 
 # %%
-# The smaller the start, the longer the wait: half of a mode is learned at a time that grows with the logarithm of the start.
+# The smaller the start, the longer the wait: half of a mode is learned at a time that grows with the logarithm of the
+# start.
 
 starts = np.geomspace(1e-8, 0.1, 20)
 half = np.array([law.replace(start=float(start)).theory().half_time.values for start in starts])

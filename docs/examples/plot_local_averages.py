@@ -2,8 +2,9 @@
 Interpolation that does not hurt
 ================================
 
-The mean of the k nearest labels: one neighbour interpolates and pays the noise twice, many neighbours blur. A smoother whose weights are
-infinite at distance zero passes through every noisy label as well, and still improves with more samples, at the best possible rate.
+The mean of the k nearest labels: one neighbour interpolates and pays the noise twice, many neighbours blur. A
+smoother whose weights are infinite at distance zero passes through every noisy label as well, and still improves with
+more samples, at the best possible rate.
 """
 
 import numpy as np
@@ -12,14 +13,17 @@ import limitlab as ll
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Nearest neighbours on a cusp :math:`|x|` in two dimensions. A draw is a training set; each simulation below has 400 of them.
+# Nearest neighbours on a cusp :math:`|x|` in two dimensions. A draw is a training set; each simulation below has 400 of
+# them.
 
 figure, (left, right) = new_figure(columns=2)
 few = [1, 2, 4, 8, 16, 40]
 for index, samples in enumerate((50, 200)):
     law = ll.laws.NearestNeighbours(samples=samples, dimension=2, smoothness=1.0, noise=0.5)
     counts = np.unique(np.round(np.geomspace(1, samples, 40))).astype(int)
-    theory_line(left, counts, [law.replace(neighbours=int(k)).theory().test_error for k in counts], index, f"$n = {samples}$")
+    theory_line(
+        left, counts, [law.replace(neighbours=int(k)).theory().test_error for k in counts], index, f"$n = {samples}$"
+    )
     runs = [law.replace(neighbours=k).simulate(400, seed=0).test_error for k in few]
     simulation_points(left, few, runs, index=index)
 left.axhline(2 * law.noise**2, color="grey", linestyle=":")

@@ -2,8 +2,8 @@
 Are the risks of a logistic regression calibrated?
 ==================================================
 
-With many predictors per patient a logistic regression exaggerates: its odds ratios are inflated, its risks too extreme, and with too few patients
-there is no fit at all. How many patients are enough?
+With many predictors per patient a logistic regression exaggerates: its odds ratios are inflated, its risks too
+extreme, and with too few patients there is no fit at all. How many patients are enough?
 """
 
 import numpy as np
@@ -13,7 +13,8 @@ from limitlab.applied import sample_size
 from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 # %%
-# Inflation of the coefficients and calibration slope (1 is perfect) against predictors per patient, and simulated studies with 20 predictors.
+# Inflation of the coefficients and calibration slope (1 is perfect) against predictors per patient, and simulated
+# studies with 20 predictors.
 
 law = ll.laws.LogisticCalibration(signal=1.5, prevalence=0.3)
 limit = float(law.existence_threshold())

@@ -2,8 +2,9 @@
 From separable data to the largest margin
 =========================================
 
-A plane can separate n labelled points in p dimensions once p/n passes a threshold: one half for labels by tossing coins, less for labels that
-a plane made. Beyond it the classifier of largest margin exists. More features bring a larger margin and, here, more errors.
+A plane can separate n labelled points in p dimensions once p/n passes a threshold: one half for labels by tossing
+coins, less for labels that a plane made. Beyond it the classifier of largest margin exists. More features bring a
+larger margin and, here, more errors.
 """
 
 import numpy as np

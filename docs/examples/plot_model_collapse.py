@@ -2,14 +2,16 @@
 Models that learn from models
 =============================
 
-Each model is trained on labels that its predecessor made. Errors pile up, unless a share of the labels stays real. How large a share?
+Each model is trained on labels that its predecessor made. Errors pile up, unless a share of the labels stays real.
+How large a share?
 """
 
 import limitlab as ll
 from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 # %%
-# Excess risk over ten generations, for several shares of real labels; points are chains of regressions with 100 features.
+# Excess risk over ten generations, for several shares of real labels; points are chains of regressions with 100
+# features.
 
 generations = tuple(range(1, 11))
 figure, (left, right) = new_figure(columns=2)

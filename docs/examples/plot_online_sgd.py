@@ -2,8 +2,9 @@
 How long does SGD search?
 =========================
 
-One neuron learns the direction of its teacher from fresh samples, one at a time. The first Hermite coefficient that teacher and student share,
-the information exponent, decides how flat the loss is at the start, and so how long the search takes.
+One neuron learns the direction of its teacher from fresh samples, one at a time. The first Hermite coefficient that
+teacher and student share, the information exponent, decides how flat the loss is at the start, and so how long the
+search takes.
 """
 
 import numpy as np

@@ -2,8 +2,9 @@
 Features, tangent features, and a network that learns
 =====================================================
 
-A quadratic function of d inputs. Random features learn only the part of it that is a multiple of the squared length until their number reaches
-the square of d; tangent features need d neurons; a trained network picks the largest eigenvalues first.
+A quadratic function of d inputs. Random features learn only the part of it that is a multiple of the squared length
+until their number reaches the square of d; tangent features need d neurons; a trained network picks the largest
+eigenvalues first.
 """
 
 import numpy as np
@@ -12,8 +13,9 @@ import limitlab as ll
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 # %%
-# A target with a falling spectrum in ten dimensions. Change `spectrum` and see who wins. The points are draws of neurons in 80 dimensions,
-# with target and width stretched to match: the laws of random and tangent features are limits.
+# A target with a falling spectrum in ten dimensions. Change `spectrum` and see who wins. The points are draws of
+# neurons in 80 dimensions, with target and width stretched to match: the laws of random and tangent features are
+# limits.
 
 spectrum = tuple(2.0 * 0.7**k for k in range(10))
 widths, few = np.arange(1, 21), (2, 5, 10, 15)

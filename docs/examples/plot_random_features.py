@@ -2,9 +2,9 @@
 Random features: wider is better, after the peak
 ================================================
 
-Freeze the first layer of a network and fit the second one by ridge regression. The test error as a function of the number of neurons has
-its peak where neurons and samples are equally many. Whether a penalty removes the peak, and whether the widest network is the best, depends
-on the noise.
+Freeze the first layer of a network and fit the second one by ridge regression. The test error as a function of the
+number of neurons has its peak where neurons and samples are equally many. Whether a penalty removes the peak, and
+whether the widest network is the best, depends on the noise.
 """
 
 import numpy as np
@@ -13,7 +13,8 @@ import limitlab as ll
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 # %%
-# ReLU neurons, three samples per input dimension, a linear target. Change `noise`, `activation` or `sample_ratio` and run it again.
+# ReLU neurons, three samples per input dimension, a linear target. Change `noise`, `activation` or `sample_ratio` and
+# run it again.
 
 law = ll.laws.RandomFeaturesRidge(sample_ratio=3.0, activation="relu", noise=0.5)
 ridges, widths, few = [1e-6, 1e-2, 0.1], np.geomspace(0.1, 100, 300), np.array([0.3, 1.0, 2.0, 4.5, 10.0, 30.0])

@@ -2,8 +2,9 @@
 A hidden direction in a matrix, and in a tensor
 ===============================================
 
-Every sample is a noisy matrix (or tensor) with the same hidden direction in it; SGD at its critical step looks for the direction. In a matrix
-there is a critical strength above which any start finds it. In a tensor of order three a weak start is lost at every strength.
+Every sample is a noisy matrix (or tensor) with the same hidden direction in it; SGD at its critical step looks for
+the direction. In a matrix there is a critical strength above which any start finds it. In a tensor of order three a
+weak start is lost at every strength.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 Step, batch and momentum of SGD
 ===============================
 
-Least squares by one-pass SGD: every step sees fresh samples. A long step falls quickly and rests at a high floor; a larger batch lowers the floor
-for more samples; and there is a largest step beyond which the loss explodes.
+Least squares by one-pass SGD: every step sees fresh samples. A long step falls quickly and rests at a high floor; a
+larger batch lowers the floor for more samples; and there is a largest step beyond which the loss explodes.
 """
 
 import numpy as np
@@ -24,7 +24,8 @@ for index, step in enumerate((0.2, 0.6, 1.2)):
 finish(left, "time, steps over dimension", "excess risk", "batch of one sample", yscale="log")
 
 # %%
-# The largest stable step grows with the batch until the batch reaches a critical size; after that larger batches are wasted.
+# The largest stable step grows with the batch until the batch reaches a critical size; after that larger batches are
+# wasted.
 
 batches = np.unique(np.round(np.geomspace(1, 3000, 40))).astype(int)
 for index, variances in enumerate(((1.0, 1.0), (1.0, 10.0))):

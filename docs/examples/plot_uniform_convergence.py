@@ -2,8 +2,8 @@
 How loose is a uniform bound?
 =============================
 
-A uniform bound holds for every predictor of a class at once. For linear predictors of bounded norm the largest gap between train and test risk
-has an exact limit. It can be compared with the gap of the one predictor that was trained.
+A uniform bound holds for every predictor of a class at once. For linear predictors of bounded norm the largest gap
+between train and test risk has an exact limit. It can be compared with the gap of the one predictor that was trained.
 """
 
 import numpy as np
@@ -12,7 +12,8 @@ import limitlab as ll
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 # %%
-# The largest gap over a ball of radius 1 (lines and points), and the gap of ridge regression at its best penalty (dashed).
+# The largest gap over a ball of radius 1 (lines and points), and the gap of ridge regression at its best penalty
+# (dashed).
 
 samples, few = np.geomspace(0.3, 30, 40), np.array([0.5, 1.5, 5.0, 15.0])
 law = ll.laws.UniformConvergence(radius=1.0, noise=0.5)

@@ -2,8 +2,9 @@
 Does a narrow network solve XOR?
 ================================
 
-Four clusters at the corners of a square, opposite corners with the same label. A ReLU network finds all four only if its random start has a
-neuron for each. With four neurons that is rare; every further neuron removes a quarter of the failures.
+Four clusters at the corners of a square, opposite corners with the same label. A ReLU network finds all four only if
+its random start has a neuron for each. With four neurons that is rare; every further neuron removes a quarter of the
+failures.
 """
 
 import limitlab as ll
