@@ -60,6 +60,8 @@ sphinx_gallery_conf = {
     "examples_dirs": ["examples"],
     "gallery_dirs": ["gallery"],
     "image_scrapers": ["figure_scraper.scrape"],
+    "reset_modules": ("matplotlib", "figure_scraper.check_shown"),
+    "reset_modules_order": "after",
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,

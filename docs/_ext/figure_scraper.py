@@ -11,9 +11,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_waiting: list[Figure] = []
+
+
 def shows_data(axes: Axes) -> bool:
     """Whether an axes has something to see: a finite point, an image, a patch; lines that only mark a value do not count."""
-    drawn = [line for line in axes.lines if line.get_transform() == axes.transData]
+    drawn = [line for line in axes.lines if line.get_transform() is axes.transData]
     points = any(np.isfinite(np.asarray(line.get_xydata(), dtype=float)).all(axis=1).any() for line in drawn)
     return points or bool(axes.images or axes.patches or axes.collections or axes.tables)
 
@@ -30,10 +33,21 @@ def scrape(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any])
     saved = []
     names = block_vars["example_globals"]
     for figure in {id(value): value for value in names.values() if isinstance(value, Figure)}.values():
-        if getattr(figure, "_shown_in_gallery", False) or without_data(figure):
-            continue  # an axes that is empty still may be filled by a later block
+        if getattr(figure, "_shown_in_gallery", False):
+            continue
+        if without_data(figure):  # a later block may fill the axes that is empty
+            _waiting.append(figure)
+            continue
         path = next(block_vars["image_path_iterator"])
         figure.savefig(path, dpi=120)
         figure._shown_in_gallery = True  # type: ignore[attr-defined]
         saved.append(path)
     return figure_rst(saved, gallery_conf["src_dir"])
+
+
+def check_shown(gallery_conf: dict[str, Any], example: str) -> None:
+    """After an example: no figure of it may be left out because one of its axes stayed empty."""
+    left = [figure for figure in _waiting if not getattr(figure, "_shown_in_gallery", False)]
+    _waiting.clear()
+    if left:
+        raise ValueError(f"{example}: an axes of a figure has no data (axes {without_data(left[0])})")
