@@ -27,8 +27,9 @@ extensions = [
     "laws_table",  # what pages say of laws and names, from the declarations
     "law_parameters",  # a law's parameters, from its metadata
     "plain_docstrings",  # our docstrings are plain text with code in backticks
+    "figure_words",  # figures say what they show
 ]
-exclude_patterns = ["_build", "examples", "**/README.*"]
+exclude_patterns = ["_build", "examples", "**/README.*", "**/*.ipynb"]
 suppress_warnings = [
     "config.cache",  # sphinx-gallery keeps objects in its settings
     "ref.python",  # a field name such as test_error that several classes have is not a link

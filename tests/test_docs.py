@@ -18,7 +18,7 @@ from limitlab.lab.registry import all_laws
 from markdown_blocks import ROOT, blocks, pages
 
 README = ROOT / "README.md"
-MADE_BY_THE_BUILD = {"../gallery/index"}
+MADE_BY_THE_BUILD = {"../gallery/index", "gallery/index"}
 LINK = re.compile(r"(?<!`)\[[^\]\n]*\]\(([^)\s]+)\)")
 
 
@@ -51,6 +51,20 @@ def test_links_lead_somewhere(page: Path) -> None:
     targets = [match[1].split("#")[0] for match in LINK.finditer(page.read_text(encoding="utf-8"))]
     local = [target for target in targets if target and ":" not in target and target not in MADE_BY_THE_BUILD]
     broken = [target for target in local if not (page.parent / target).exists()]
+    assert not broken, f"{short(page)}: {broken}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as Markdown makes them."""
+    headings = re.findall(r"^#{1,6} (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", pages(), ids=short)
+def test_links_into_a_page_find_their_heading(page: Path) -> None:
+    targets = [match[1].split("#") for match in LINK.finditer(page.read_text(encoding="utf-8")) if "#" in match[1]]
+    local = [(file, anchor) for file, anchor in targets if ":" not in file]
+    broken = [(file, anchor) for file, anchor in local if anchor not in anchors(page.parent / file if file else page)]
     assert not broken, f"{short(page)}: {broken}"
 
 
