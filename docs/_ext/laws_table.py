@@ -20,7 +20,7 @@ from limitlab.laws.observables import VOCABULARY
 from limitlab.ledger import all_claims, claims_of
 
 DOCS = Path(__file__).resolve().parents[1]
-HEADER = ("law", "the question it answers", "observables", "status", "claims")
+HEADER = ("law", "the question it answers", "status", "claims")
 
 
 def theory_page(law: type[Law]) -> Path:
@@ -39,9 +39,8 @@ def laws_table(prefix: str = "") -> str:
         lines += [f"**{subject}**", "", "| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
         for law in laws:
             page = prefix + theory_page(law).relative_to(DOCS).as_posix()
-            observables = ", ".join(f"`{name}`" for name in law.outputs())
             claims = ", ".join(claims_of(law.__name__))
-            lines.append(f"| [`{law.__name__}`]({page}) | {law.title()} | {observables} | {law.status} | {claims} |")
+            lines.append(f"| [`{law.__name__}`]({page}) | {law.title()} | {law.status} | {claims} |")
         lines.append("")
     return "\n".join(lines)
 
