@@ -28,6 +28,7 @@ extensions = [
     "law_parameters",  # a law's parameters, from its metadata
     "plain_docstrings",  # our docstrings are plain text with code in backticks
     "figure_words",  # figures say what they show
+    "tagged_formulas",  # numbered formulas of several lines
 ]
 exclude_patterns = ["_build", "examples", "**/README.*", "**/*.ipynb"]
 suppress_warnings = [

@@ -130,3 +130,18 @@ def test_notebook_runs_from_top_to_bottom(notebook: Path) -> None:
 
 def test_there_are_three_notebooks() -> None:
     assert len(NOTEBOOKS) >= 3
+
+
+# -- formulas ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_numbered_formula_of_several_lines_is_an_equation_of_its_own() -> None:
+    """MathJax shows "tag not allowed in split environment" in place of such a formula otherwise."""
+    nodes = pytest.importorskip("docutils.nodes", reason="the docs extra is not installed")
+    utils = pytest.importorskip("docutils.utils")
+    page = utils.new_document("page")
+    for formula in (r"\begin{aligned}a\\b\end{aligned}\tag{1}", r"a \tag{2}", r"\begin{cases}a\\b\end{cases}"):
+        page += nodes.math_block(formula, formula)
+    extension("tagged_formulas").process(None, page)
+    assert [node.get("no-wrap", False) for node in page] == [True, False, False]
+    assert page[0].astext().startswith("\\begin{equation}")

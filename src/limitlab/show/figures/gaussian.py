@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -16,9 +18,9 @@ def hermite_series(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     degrees = np.arange(61 if quick else 121)
     for index, name in enumerate(ACTIVATIONS):
-        squares = hermite(Activation(name), degrees[-1]) ** 2
+        squares = hermite(Activation(name), int(degrees[-1])) ** 2
         seen = (squares > 1e-20) & (degrees > 0)
-        style = dict(color=COLOURS[index], marker=MARKERS[index], markersize=4)
+        style: dict[str, Any] = dict(color=COLOURS[index], marker=MARKERS[index], markersize=4)
         left.plot(degrees[seen], squares[seen], linewidth=1, label=name, **style)
         whole = moments(Activation(name))
         beyond = 1 - np.cumsum(squares) / (whole.mean**2 + whole.linear**2 + whole.nonlinear**2)
