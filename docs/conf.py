@@ -27,8 +27,10 @@ extensions = [
     "laws_table",  # what pages say of laws and names, from the declarations
     "law_parameters",  # a law's parameters, from its metadata
     "plain_docstrings",  # our docstrings are plain text with code in backticks
+    "figure_words",  # figures say what they show
+    "tagged_formulas",  # numbered formulas of several lines
 ]
-exclude_patterns = ["_build", "examples", "**/README.*"]
+exclude_patterns = ["_build", "examples", "**/README.*", "**/*.ipynb"]
 suppress_warnings = [
     "config.cache",  # sphinx-gallery keeps objects in its settings
     "ref.python",  # a field name such as test_error that several classes have is not a link
@@ -60,6 +62,8 @@ sphinx_gallery_conf = {
     "examples_dirs": ["examples"],
     "gallery_dirs": ["gallery"],
     "image_scrapers": ["figure_scraper.scrape"],
+    "reset_modules": ("matplotlib", "figure_scraper.check_shown"),
+    "reset_modules_order": "after",
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,

@@ -14,11 +14,12 @@ from types import ModuleType
 
 import pytest
 
-from limitlab.lab.registry import all_laws
+from limitlab.lab.registry import all_laws, laws_by_subject
+from limitlab.ledger import all_claims
 from markdown_blocks import ROOT, blocks, pages
 
 README = ROOT / "README.md"
-MADE_BY_THE_BUILD = {"../gallery/index"}
+MADE_BY_THE_BUILD = {"../gallery/index", "gallery/index"}
 LINK = re.compile(r"(?<!`)\[[^\]\n]*\]\(([^)\s]+)\)")
 
 
@@ -54,6 +55,20 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not broken, f"{short(page)}: {broken}"
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as Markdown makes them."""
+    headings = re.findall(r"^#{1,6} (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", pages(), ids=short)
+def test_links_into_a_page_find_their_heading(page: Path) -> None:
+    targets = [match[1].split("#") for match in LINK.finditer(page.read_text(encoding="utf-8")) if "#" in match[1]]
+    local = [(file, anchor) for file, anchor in targets if ":" not in file]
+    broken = [(file, anchor) for file, anchor in local if anchor not in anchors(page.parent / file if file else page)]
+    assert not broken, f"{short(page)}: {broken}"
+
+
 @pytest.mark.parametrize("page", INTERACTIVE, ids=short)
 def test_examples_on_the_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The interactive examples of a page, in order, in one session and an empty folder."""
@@ -84,6 +99,26 @@ def test_command_of_the_readme_runs(command: str, tmp_path: Path, monkeypatch: p
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code, f"{command}: exit code {ended.value.code}"
+
+
+def test_readme_has_a_line_for_every_subject() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert [subject for subject in laws_by_subject() if f"\n- **{subject}**: " not in text] == []
+
+
+def test_errata_say_what_is_printed_what_is_right_and_why() -> None:
+    items = re.split(r"^\d+\. ", (ROOT / "docs" / "errata.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    assert len(items) > 60
+    for item in items:
+        assert re.search(r"\*\*Printed:\*\* \S.*\n.*\*\*Right:\*\* \S.*\n.*\*\*Evidence:\*\* \S", item), item
+
+
+def test_claims_that_the_errata_name_exist() -> None:
+    text = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    evidence = " ".join(re.findall(r"\*\*Evidence:\*\* (.*)", text))
+    named = set(re.findall(r"\b([DJLMSTBC]\d{1,2})\b", evidence))
+    assert len(named) > 30
+    assert named <= set(all_claims())
 
 
 def test_readme_has_commands() -> None:

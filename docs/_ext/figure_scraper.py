@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from matplotlib.figure import Figure
-from sphinx_gallery.scrapers import figure_rst
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+_waiting: list[Figure] = []
+
+
+def shows_data(axes: Axes) -> bool:
+    """Whether an axes has something to see: a finite point, an image, a patch; lines that only mark a value do not count."""
+    drawn = [line for line in axes.lines if line.get_transform() is axes.transData]
+    points = any(np.isfinite(np.asarray(line.get_xydata(), dtype=float)).all(axis=1).any() for line in drawn)
+    return points or bool(axes.images or axes.patches or axes.collections or axes.tables)
+
+
+def without_data(figure: Figure) -> list[int]:
+    """The places of a figure's visible axes in which nothing is drawn (axes that are switched off may be empty)."""
+    return [place for place, axes in enumerate(figure.axes) if axes.get_visible() and axes.axison and not shows_data(axes)]
 
 
 def scrape(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
     """Save every figure that the last block of code made, and return the markup that shows them."""
+    from sphinx_gallery.scrapers import figure_rst
+
     saved = []
     names = block_vars["example_globals"]
     for figure in {id(value): value for value in names.values() if isinstance(value, Figure)}.values():
         if getattr(figure, "_shown_in_gallery", False):
+            continue
+        if without_data(figure):  # a later block may fill the axes that is empty
+            _waiting.append(figure)
             continue
         path = next(block_vars["image_path_iterator"])
         figure.savefig(path, dpi=120)
         figure._shown_in_gallery = True  # type: ignore[attr-defined]
         saved.append(path)
     return figure_rst(saved, gallery_conf["src_dir"])
+
+
+def check_shown(gallery_conf: dict[str, Any], example: str) -> None:
+    """After an example: no figure of it may be left out because one of its axes stayed empty."""
+    left = [figure for figure in _waiting if not getattr(figure, "_shown_in_gallery", False)]
+    _waiting.clear()
+    if left:
+        raise ValueError(f"{example}: an axes of a figure has no data (axes {without_data(left[0])})")

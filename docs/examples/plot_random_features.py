@@ -1,0 +1,41 @@
+"""
+Random features: wider is better, after the peak
+================================================
+
+Freeze the first layer of a network and fit the second one by ridge regression. The test error as a function of the
+number of neurons has its peak where neurons and samples are equally many. Whether a penalty removes the peak, and
+whether the widest network is the best, depends on the noise.
+"""
+
+import numpy as np
+
+import limitlab as ll
+from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+
+# %%
+# ReLU neurons, three samples per input dimension, a linear target. Change `noise`, `activation` or `sample_ratio` and
+# run it again.
+
+law = ll.laws.RandomFeaturesRidge(sample_ratio=3.0, activation="relu", noise=0.5)
+ridges, widths, few = [1e-6, 1e-2, 0.1], np.geomspace(0.1, 100, 300), np.array([0.3, 1.0, 2.0, 4.5, 10.0, 30.0])
+theory = ll.sweep(law, over={"ridge": ridges, "width_ratio": widths})
+
+# %%
+# The experiment: 60 input dimensions, 180 samples, as many neurons as the width says.
+
+runs = ll.sweep(law, over={"ridge": ridges, "width_ratio": few}, sizes=[60], seeds=6).excess_risk.squeeze("size")
+
+figure, (axes,) = new_figure()
+for index, ridge in enumerate(ridges):
+    theory_line(axes, widths, theory.excess_risk.sel(ridge=ridge), index, rf"$\lambda = {ridge:g}$")
+    drawn = runs.sel(ridge=ridge)
+    simulation_points(axes, few, drawn.mean("seed"), drawn.std("seed", ddof=1) / drawn.sizes["seed"] ** 0.5, index)
+axes.axvline(law.sample_ratio, color="grey", linestyle=":")
+finish(axes, "neurons per dimension $N/d$", "excess risk", xscale="log", yscale="log", ylim=(0.05, 20))
+
+# %%
+# The best penalty of an infinitely wide network, and what it buys:
+
+wide = law.replace(width_ratio=np.inf)
+best = ll.optimal(wide, over="ridge", minimise="excess_risk")
+print(f"best penalty {float(best.ridge):.3g}: excess risk {float(best.excess_risk):.4f}")

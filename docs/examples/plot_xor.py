@@ -1,0 +1,32 @@
+"""
+Does a narrow network solve XOR?
+================================
+
+Four clusters at the corners of a square, opposite corners with the same label. A ReLU network finds all four only if
+its random start has a neuron for each. With four neurons that is rare; every further neuron removes a quarter of the
+failures.
+"""
+
+import limitlab as ll
+from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+
+# %%
+# The probability that K neurons suffice, and networks trained by SGD in dimension 50.
+
+law = ll.laws.XorMixture(regularizer=0.05)
+widths, few = range(4, 25), [4, 6, 8, 12, 20]
+theory = [float(law.replace(width=k).theory().success_probability) for k in widths]
+runs = [law.replace(width=k).simulate_batch(50, range(16)).success_probability for k in few]
+
+figure, (left, right) = new_figure(columns=2)
+theory_line(left, widths, theory, 0, "limit")
+simulation_points(left, few, [run.mean() for run in runs], [run.std(ddof=1) / 4 for run in runs], 0, "SGD, $N = 50$")
+finish(left, "neurons $K$", "probability of finding all four clusters", ylim=(0, 1.02))
+
+# %%
+# How many clusters does a network find?
+
+for index, width in enumerate((4, 8, 16)):
+    shares = law.replace(width=width).captured_distribution()
+    theory_line(right, range(len(shares)), shares, index, f"{width} neurons", marker="o")
+finish(right, "clusters found", "probability", xticks=range(5))
