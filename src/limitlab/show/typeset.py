@@ -16,8 +16,40 @@ from html import escape
 from itertools import pairwise
 
 GREEK = (
-    *("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi", "pi"),
-    *("rho", "sigma", "tau", "phi", "chi", "psi", "omega", "Gamma", "Delta", "Theta", "Lambda", "Sigma", "Phi", "Psi", "Omega"),
+    *(
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "epsilon",
+        "zeta",
+        "eta",
+        "theta",
+        "iota",
+        "kappa",
+        "lambda",
+        "mu",
+        "nu",
+        "xi",
+        "pi",
+    ),
+    *(
+        "rho",
+        "sigma",
+        "tau",
+        "phi",
+        "chi",
+        "psi",
+        "omega",
+        "Gamma",
+        "Delta",
+        "Theta",
+        "Lambda",
+        "Sigma",
+        "Phi",
+        "Psi",
+        "Omega",
+    ),
 )
 GREEK_TEX = {name: rf"\{name}" for name in GREEK} | {
     "epsilon": r"\varepsilon",
@@ -90,13 +122,16 @@ def mathml(tex: str) -> str:
     from latex2mathml.converter import convert
     from latex2mathml.exceptions import DenominatorNotFoundError, DoubleSubscriptsError, DoubleSuperscriptsError
 
-    once = re.sub(r"_\{((?:[^{}]|\{[^{}]*\})*)\}_\{((?:[^{}]|\{[^{}]*\})*)\}", r"_{\1,\2}", tex)  # a subscript of a subscript
+    once = re.sub(
+        r"_\{((?:[^{}]|\{[^{}]*\})*)\}_\{((?:[^{}]|\{[^{}]*\})*)\}", r"_{\1,\2}", tex
+    )  # a subscript of a subscript
     once = re.sub(r"\{\\(?:mathrm|rm) ?\{?(\w{2,})\}?\}", r"{\\text{\1}}", once)
     try:
         made = convert(once)
     except (DoubleSubscriptsError, DoubleSuperscriptsError, DenominatorNotFoundError, IndexError):
         return f"<code>{escape(tex)}</code>"
-    return re.sub(r' xmlns="[^"]*"| display="inline"| stretchy="false"| fence="false"', "", made)
+    close = made.replace("<mo>&#x0002F;</mo>", '<mo lspace="0" rspace="0">/</mo>')  # p/n, not p / n
+    return re.sub(r' xmlns="[^"]*"| display="inline"| fence="false"', "", close)
 
 
 @functools.cache
@@ -183,8 +218,8 @@ def _beside(token: Token, before: Token, far_before: Token, after: Token, far_af
         return called or signed or beside or (word == "A" and before.maths)
     if re.fullmatch(r"[a-z][A-Z]|[A-Z]b|[A-Z]{2}", word):  # a product of two letters
         return any(near in ("=", "+", "'") for near in (left, right)) or (left == "-" and token.spaced_before)
-    if word in ("md", "Nd") and "(" in left:
-        return True
+    if word in ("md", "Nd", "iv", "vN"):
+        return left in ("(", "+")
     if "_" in word or len(word) < 2:
         return False
     powered = (right == "^" and not token.spaced_after) or (left == "^" and not token.spaced_before)
@@ -210,11 +245,11 @@ def _run(tokens: list[Token], start: int) -> int:
         elif token.text in CLOSING:
             if not depth or depth.pop() != token.text:
                 break
-        elif token.text == "," and not depth:
-            break
-        elif token.text == "-" and _hyphen(tokens, end):
-            break
-        elif token.text == "'" and not _prime(tokens, end):
+        elif (
+            (token.text == "," and not depth)
+            or (token.text == "-" and _hyphen(tokens, end))
+            or (token.text == "'" and not _prime(tokens, end))
+        ):
             break
         if token.kind == "space" and not depth and _apart(tokens, end):
             break
@@ -308,7 +343,8 @@ def tex_of(tokens: list[Token]) -> str:
         else:
             out.append(SIGNS.get(token.text, token.text) if token.kind == "sign" else name_tex(token))
         position += 1
-    return re.sub(r" {2,}", " ", "".join(out)).strip()
+    spaced = re.sub(r"(?<=[A-Za-z0-9}]) +(?=\\text\{)", r"\\ ", re.sub(r" {2,}", " ", "".join(out)))  # E bias
+    return spaced.strip()
 
 
 def _exponent(tokens: list[Token], start: int) -> tuple[int, str]:
@@ -349,7 +385,9 @@ def name_tex(token: Token) -> str:
     function, _, under = text.partition("_")
     if function in (*FUNCTIONS, *APPLIED):
         known = {"log", "exp", "min", "max", "sup", "sin", "cos", "tanh", "sum"}
-        shown = rf"\{function}" if function in known else r"\nabla" if function == "grad" else rf"\operatorname{{{function}}}"
+        shown = (
+            rf"\{function}" if function in known else r"\nabla" if function == "grad" else rf"\operatorname{{{function}}}"
+        )
         return f"{shown}_{{{under}}} " if under else f"{shown} "
     match = re.fullmatch(r"([A-Za-z]+?)(\d*)(?:_(.+))?", text)
     if match is None:
@@ -362,7 +400,12 @@ def name_tex(token: Token) -> str:
         return rf"\{below}{{{letter}}}"
     if below:
         inner = below.strip("{}")
-        plain = GREEK_TEX.get(inner, {"perp": r"\perp"}.get(inner, inner if len(inner) == 1 or inner.isdigit() else ""))
+        plain = GREEK_TEX.get(
+            inner,
+            {"perp": r"\perp"}.get(
+                inner, inner if len(inner) == 1 or inner.isdigit() or re.fullmatch("[ijk]{2}", inner) else ""
+            ),
+        )
         words = tex(inner) if "{" in below else rf"\text{{{inner}}}"
         return f"{letter}_{{{plain or words}}}"
     return f"{letter}_{{{digits}}}" if digits else letter + (" " if letter.startswith("\\") else "")

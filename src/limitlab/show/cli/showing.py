@@ -68,7 +68,7 @@ def report(
     processes = workers if workers is not None else available_cores()
     engine = processes if processes > 1 else None
     store = None if fresh else out.with_name(out.name + ".cells")
-    with working("writing the report") as tell:
+    with working("writing the report", lines=True) as tell:
         summary = write_report(
             out,
             laws=laws,
