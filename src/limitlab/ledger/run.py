@@ -30,6 +30,12 @@ class Record:
     outcome: Outcome | None = None
     error: str = ""
 
+    def _repr_html_(self) -> str:
+        """The record as a notebook shows it."""
+        from limitlab.show.notebook import claim_html
+
+        return claim_html(self.claim, self)
+
 
 @dataclass(frozen=True)
 class ClaimTask:

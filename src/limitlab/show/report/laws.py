@@ -8,9 +8,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from limitlab.lab.registry import subject_of
+from limitlab.laws.about import allowed
 from limitlab.laws.references import reference_line
 from limitlab.ledger.claims import claims_of
-from limitlab.show.describe import allowed, kebab
+from limitlab.show.describe import kebab
 from limitlab.show.report.page import Card, Picture, badge, definitions, drawn, folded, problem, slug, table
 from limitlab.show.tables import number
 from limitlab.show.typeset import mathml, typeset
