@@ -95,7 +95,7 @@ def outcome_html(outcome: Outcome) -> str:
 
 def forecast_html(forecast: Forecast) -> str:
     """A fitted forecast: the error here, and what two and four times the data would give."""
-    population = int(forecast.population_)
+    population = int(forecast.spectrum_.population)
     curve = forecast.learning_curve([population, 2 * population, 4 * population])
     banded = "test_error_low" in curve
     rows = [
