@@ -82,7 +82,11 @@ class StoppingPlan:
 
 
 def stop(
-    law: Law | None = None, over: Mapping[str, Sequence[Any]] | None = None, *, end: float | None = None, slack: float = SLACK
+    law: Law | None = None,
+    over: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    end: float | None = None,
+    slack: float = SLACK,
 ) -> Any:
     """When to stop training: one plan, or with `over` a table of plans.
 

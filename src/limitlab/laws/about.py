@@ -32,7 +32,9 @@ def described(law: type[Law]) -> str:
     parts = [written(law), "\n".join(filter(None, facts))]
     metas = law.parameters()
     parts.append(_section("Parameters", (line for name in metas for line in _parameter_lines(law, name))))
-    parts.append(_section("Observables", (_titled(name, meta.long_name, meta.symbol) for name, meta in law.outputs().items())))
+    parts.append(
+        _section("Observables", (_titled(name, meta.long_name, meta.symbol) for name, meta in law.outputs().items()))
+    )
     parts.append(_section("Setting and equations", equations(law).splitlines()))
     parts.append(_section("References", map(reference_line, law.references)))
     return "\n\n".join(filter(None, parts)) + "\n"

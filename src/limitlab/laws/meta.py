@@ -37,6 +37,7 @@ class LawType(ModelMetaclass):
             return described(cls)
 
         def __call__(cls, *values: Any, **parameters: Any) -> Any:
+            """A law of these parameters; values without names are refused with a sentence."""
             if values:
                 first, name = ", ".join(map(repr, values))[:80], cls.__name__
                 known = list(cls.model_fields)

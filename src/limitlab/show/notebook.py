@@ -51,10 +51,7 @@ def comparison_html(comparison: Comparison) -> str:
     rows = [
         (
             escape(row.observable) + (f" at {escape(row.entry)}" if row.entry else ""),
-            *(
-                f"{value:.4g}"
-                for value in (row.theory, row.simulation, row.gap, row.standard_error, row.numerical_error)
-            ),
+            *(f"{value:.4g}" for value in (row.theory, row.simulation, row.gap, row.standard_error, row.numerical_error)),
             *(f"{value:.2g}" for value in (row.finite_size_allowance, row.half_width, row.z)),
             word(row.verdict),
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from html import escape
 import warnings
+from html import escape
 from typing import Any, Literal, Self
 
 import numpy as np

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from limitlab.show.cli.app import FAILED, app
+from limitlab.show.cli.completion import figure_ids
 from limitlab.show.cli.output import FIGURE_FORMATS, JsonOption, check_paths, print_json, print_table, save_figure, say
 from limitlab.show.cli.progress import working
 from limitlab.show.paths import require_writable
@@ -15,7 +16,9 @@ from limitlab.show.paths import require_writable
 
 @app.command(epilog="Example: limitlab figure ridge-double-descent --out double_descent.svg")
 def figure(
-    figure_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Id of a figure, as --list shows them.")] = None,
+    figure_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Id of a figure, as --list shows them.", autocompletion=figure_ids)
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "--plot", metavar="FILE", help="Where to save it: .png (default ID.png), .svg or .pdf."),

@@ -24,7 +24,8 @@ def stop(
     ctx: typer.Context,
     law_name: LawArgument = DEFAULT,
     end: Annotated[
-        float | None, typer.Option("--end", metavar="TIME", help="Last time to look at (default: until the error has risen).")
+        float | None,
+        typer.Option("--end", metavar="TIME", help="Last time to look at (default: until the error has risen)."),
     ] = None,
     slack: Annotated[
         float, typer.Option("--slack", metavar="SHARE", help="How far above the best error the window reaches.")
