@@ -156,10 +156,7 @@ def test_the_guide_with_flags_and_as_json() -> None:
 
 
 def test_the_guide_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "limitlab.show.cli.guide.sys",
-        type("Terminal", (), {"stdin": type("In", (), {"isatty": staticmethod(lambda: True)})}),
-    )
+    monkeypatch.setattr("limitlab.show.cli.guide.somebody_there", lambda: True)
     result = run("guide", input="3\nnonsense\n4\nnetwork\n")
     assert result.exit_code == 0, result.output
     assert "What do you have?" in result.stdout

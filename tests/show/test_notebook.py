@@ -118,9 +118,9 @@ def test_a_value_without_a_name_is_answered_in_a_sentence() -> None:
 
 
 def test_misspelt_names_are_answered_in_a_sentence() -> None:
-    with pytest.raises(AttributeError, match="limitlab.laws has no 'Rigde': did you mean 'Ridge'"):
+    with pytest.raises(AttributeError, match=r"limitlab\.laws has no 'Rigde': did you mean 'Ridge'"):
         _ = ll.laws.Rigde  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match="limitlab has no 'Ridge': it is limitlab.laws.Ridge"):
+    with pytest.raises(AttributeError, match=r"limitlab has no 'Ridge': it is limitlab\.laws\.Ridge"):
         _ = ll.Ridge  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="did you mean 'compare'"):
         _ = ll.compar  # type: ignore[attr-defined]

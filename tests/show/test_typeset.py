@@ -55,4 +55,4 @@ def test_every_symbol_can_be_set() -> None:
 
 
 def test_prose_is_escaped_and_code_is_code() -> None:
-    assert typeset("a <b> & `x_1 < 2`") == "a &lt;b&gt; &amp; <code>x_1 &lt; 2</code>"
+    assert typeset("this <not> & `x_1 < 2`") == "this &lt;not&gt; &amp; <code>x_1 &lt; 2</code>"

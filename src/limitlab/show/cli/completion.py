@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
 from limitlab.show.describe import kebab
 
 _SHOW = Path(__file__).parents[1]
+_CLASS = re.compile(r"^class (\w+)\((\w+)", re.MULTILINE)
 _FIGURES = re.compile(r"^FIGURES\b[^{]*\{(.*?)^\}|^FIGURES\b[^{]*\{(.*)\}$", re.MULTILINE | re.DOTALL)
 
 
@@ -22,7 +24,7 @@ def law_names(incomplete: str = "") -> list[str]:
     """
     import limitlab.laws
 
-    listed = [name for name, home in limitlab.laws._HOMES.items() if _is_law(name, home)]
+    listed = [name for name in limitlab.laws.__all__ if _is_law(name)]
     spelt = listed if incomplete[:1].isupper() else [_dashed(name) for name in listed]
     return [name for name in spelt if name.startswith(incomplete)]
 
@@ -67,19 +69,17 @@ def parameter_options(law: str, incomplete: str = "--") -> list[tuple[str, str]]
     return [(option, words) for option, words in options if option.startswith(incomplete)]
 
 
-def _is_law(name: str, home: str) -> bool:
-    """Whether an exported name is a class of laws, from the text of its file."""
-    text = (_SHOW.parent / Path(*home.split(".")[1:])).with_suffix(".py")
-    source = text if text.exists() else text.with_suffix("") / "__init__.py"
-    return (
-        name[0].isupper()
-        and bool(re.search(rf"^class {name}\(", source.read_text(encoding="utf-8"), re.MULTILINE))
-        and name
-        not in (
-            "Law",
-            "Draw",
-        )
-    )
+@functools.cache
+def _bases() -> dict[str, str]:
+    """The first base of every class in the files of the laws."""
+    files = (_SHOW.parent / "laws").rglob("*.py")
+    return dict(pair for path in files for pair in _CLASS.findall(path.read_text(encoding="utf-8")))
+
+
+def _is_law(name: str) -> bool:
+    """Whether an exported name is a law, from the text of the files: its bases lead to `Law`."""
+    base = _bases().get(name, "")
+    return base == "Law" or (base in _bases() and _is_law(base))
 
 
 def _dashed(name: str) -> str:

@@ -75,7 +75,7 @@ def answer(have: str, want: str, model: str) -> Answer:
             "limitlab verify J8", law, "checks a claim of the ledger; `limitlab laws` lists the claims of every law"
         )
     if have == "study" or (model == "logistic" and want == "how-much"):
-        command = "limitlab sample-size --predictors 20 --prevalence 0.2 --c-statistic 0.75"
+        command = "limitlab sample-size --predictors 20 --auc 0.8 --prevalence 0.2"
         return Answer(command, "LogisticCalibration", "how many patients keep the risks calibrated")
     if have == "losses":
         return Answer(
@@ -142,13 +142,18 @@ def guide(
     typer.echo(f"The law behind it is {found.law}: limitlab show {found.law}")
 
 
+def somebody_there() -> bool:
+    """Whether there is a terminal to ask at."""
+    return sys.stdin.isatty()
+
+
 def settle(option: str, question: str, choices: dict[str, str], given: str | None) -> str:
     """The answer that was given, or the one that is asked for; where nobody can be asked, an error that lists the choices."""
     if given is not None:
         if given not in choices:
             raise ValueError(f"--{option} {given} is not allowed: {did_you_mean(given, choices)}")
         return given
-    if not sys.stdin.isatty():
+    if not somebody_there():
         raise ValueError(f"--{option} is not given, and there is nobody to ask: choose one of {', '.join(choices)}")
     typer.echo(question)
     names = list(choices)

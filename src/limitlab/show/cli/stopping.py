@@ -51,7 +51,7 @@ def stop(
     check_paths(out, plot)
     if plot is not None:
         require_axis(asked)
-    first = next(name for name, meta in type(asked.law).parameters().items() if meta.kind == "physics")
+    first = next(name for name in type(asked.law).parameters() if isinstance(getattr(asked.law, name), (int, float)))
     over = dict(asked.over) or {first: [getattr(asked.law, first)]}
     with working("following the test error"):
         table = stopping_table(asked.law, over, end=end, slack=slack)
