@@ -131,7 +131,8 @@ def mathml(tex: str) -> str:
     except (DoubleSubscriptsError, DoubleSuperscriptsError, DenominatorNotFoundError, IndexError):
         return f"<code>{escape(tex)}</code>"
     close = made.replace("<mo>&#x0002F;</mo>", '<mo lspace="0" rspace="0">/</mo>')  # p/n, not p / n
-    return re.sub(r' xmlns="[^"]*"| display="inline"| fence="false"', "", close)
+    letters = re.sub(r"&#x([0-9A-F]+);", lambda match: escape(chr(int(match[1], 16))), close)
+    return re.sub(r' xmlns="[^"]*"| display="inline"| fence="false"', "", letters)
 
 
 @functools.cache

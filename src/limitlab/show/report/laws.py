@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from limitlab.show.typeset import mathml, typeset
 
 if TYPE_CHECKING:
     from limitlab.lab.compare import Comparison
+    from limitlab.lab.judging import Row
     from limitlab.laws.base import Law
 
 LAWS = "The laws"
@@ -34,8 +36,8 @@ def law_card(law: type[Law], comparison: Comparison | BaseException, seconds: fl
         for i, part in enumerate(points, 1):
             where = f"check point {i}" if len(points) > 1 else "its check point"
             if i == 1:
-                caption = f"{name} at {where}: the limit (lines) and experiments (points, one standard error)."
-                picture = drawn(f"law-{slug(name)}", part.plot(), caption)
+                caption = f"{name} at {where}: the limit (lines) and experiments (points) of what decided."
+                picture = drawn(f"law-{slug(name)}", replace(part, rows=most_decisive(part)).plot(), caption)
             body += comparison_body(part, where, picture if i == 1 else None)
     body += definitions(
         {"Time": f"{seconds:.1f} s" if seconds else "", "Reproduce this": f"<code>limitlab compare {name}</code>"}
@@ -118,9 +120,7 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
         }
         for row in comparison.rows
     ]
-    order = ("agree", "underpowered", "disagree")
-    deciding = max(comparison.rows, key=lambda row: (order.index(row.verdict), abs(row.z)))
-    shown = comparison.rows.index(deciding)
+    shown = comparison.rows.index(most_decisive(comparison)[0])
     raw = ("observable", "verdict")
     rest = rows[:shown] + rows[shown + 1 :]
     again = f"limitlab compare {type(law).__name__} " + " ".join(
@@ -136,6 +136,16 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
         + folded(f"{len(rest)} more observables", table(rest, raw=raw, kind="budget"))
         + f'<p class="soft">At this point: <code>{escape(again)}</code></p>'
     )
+
+
+DRAWN = 2
+"""Observables of a law that are drawn; `limitlab compare LAW --plot FILE` draws all."""
+
+
+def most_decisive(comparison: Comparison) -> tuple[Row, ...]:
+    """The rows of the error budget on which the verdict hangs, the weightiest first."""
+    order = ("agree", "underpowered", "disagree")
+    return tuple(sorted(comparison.rows, key=lambda row: (order.index(row.verdict), abs(row.z)), reverse=True)[:DRAWN])
 
 
 def _typed(value: object) -> str:

@@ -17,8 +17,10 @@ from limitlab.show.typeset import typeset
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WIDEST, SHARPEST, PALETTE = 1200, 110, 96
-"""Of a picture inside the page: pixels across at most, pixels per inch at most, colours."""
+WIDEST, SHARPEST = 1100, 96
+"""Of a picture inside the page: pixels across, and pixels per inch, at most."""
+FEW_COLOURS, MANY_COLOURS = 40, 160
+"""Colours of a picture of lines and points, and of one with shaded areas."""
 
 
 @dataclass(frozen=True)
@@ -153,11 +155,15 @@ MEANINGS = {
 def badge(word: str) -> str:
     """A word in the colour of what it means.
 
-    >>> badge("pass")
-    '<span class="badge pass" title="every criterion holds, and they settle the claim">pass</span>'
+    >>> badge("not implemented")
+    '<span class="badge not-implemented">not implemented</span>'
     """
-    meaning = f' title="{MEANINGS[word]}"' if word in MEANINGS else ""
-    return f'<span class="badge {slug(word)}"{meaning}>{escape(word)}</span>'
+    return f'<span class="badge {slug(word)}">{escape(word)}</span>'
+
+
+def legend(words: Iterable[str]) -> str:
+    """What the words of the badges mean."""
+    return folded("What the verdicts mean", definitions({word: MEANINGS[word] for word in words if word in MEANINGS}))
 
 
 def table(rows: Sequence[Mapping[str, Any]], raw: Iterable[str] = (), kind: str = "") -> str:
@@ -198,12 +204,15 @@ def problem(error: BaseException | str) -> str:
 
 def drawn(name: str, figure: Figure, caption: str) -> Picture:
     """A figure as small data: no more pixels than a page shows, few colours, WebP without loss."""
+    from matplotlib.collections import QuadMesh
     from PIL import Image
 
     from limitlab.show.figures.save import rendered
 
     pixels = rendered(figure, "png", dpi=min(SHARPEST, WIDEST / figure.get_figwidth()))
-    image = Image.open(io.BytesIO(pixels)).convert("RGB").quantize(PALETTE, dither=Image.Dither.NONE).convert("RGB")
+    shaded = any(axes.images or any(isinstance(part, QuadMesh) for part in axes.collections) for axes in figure.axes)
+    colours = MANY_COLOURS if shaded else FEW_COLOURS
+    image = Image.open(io.BytesIO(pixels)).convert("RGB").quantize(colours, dither=Image.Dither.NONE).convert("RGB")
     small = io.BytesIO()
     image.save(small, "WEBP", lossless=True, method=4)
     source = f"data:image/webp;base64,{base64.b64encode(small.getvalue()).decode()}"

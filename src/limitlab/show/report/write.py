@@ -23,7 +23,7 @@ from limitlab.show.paths import require_writable
 from limitlab.show.report.claims import CLAIMS, claim_card, ledger_table, verdict_of
 from limitlab.show.report.jobs import PartTask, unpacked
 from limitlab.show.report.laws import LAWS, about, claim_links
-from limitlab.show.report.page import Card, Picture, page, problem, section, slug
+from limitlab.show.report.page import Card, Picture, legend, page, problem, section, slug
 from limitlab.show.report.provenance import provenance
 from limitlab.show.typeset import typeset
 
@@ -206,7 +206,9 @@ def summary_bar(records: Sequence[Record], laws: Sequence[Card]) -> str:
         f'<a class="tile {slug(word)}" href="#{slug(LAWS)}"><b>{count}</b> {word}</a>' for word, count in compared.items()
     ]
     share = "".join(f'<span class="{slug(word)}" style="flex:{count}"></span>' for word, count in claims.items())
-    return f'<div class="bar">{"".join(tiles)}</div><div class="share" aria-hidden="true">{share}</div>'
+    return f'<div class="bar">{"".join(tiles)}</div><div class="share" aria-hidden="true">{share}</div>' + legend(
+        {**claims, **compared}
+    )
 
 
 def _counts(found: Sequence[str], words: Sequence[str]) -> Mapping[str, int]:
