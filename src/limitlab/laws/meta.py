@@ -25,16 +25,23 @@ def worth_knowing(names: Any) -> list[str]:
     return sorted(name for name in names if name not in HIDDEN and (not name.startswith("_") or name.startswith("__")))
 
 
+class _Help:
+    """The docstring of a class of laws, made when it is asked for."""
+
+    def __get__(self, law: Any, kind: type) -> str:
+        from limitlab.laws.about import described
+
+        return "What every class of laws can do before one of its laws is made." if law is None else described(law)
+
+    def __set__(self, law: Any, text: str) -> None:
+        raise AttributeError("the help of a law is made from its declaration: write it there")
+
+
 class LawType(ModelMetaclass):
     """What every class of laws can do before one of its laws is made."""
 
     if not TYPE_CHECKING:  # type checkers read the declaration themselves
-
-        @property
-        def __doc__(cls) -> str:
-            from limitlab.laws.about import described
-
-            return described(cls)
+        __doc__ = _Help()
 
         def __call__(cls, *values: Any, **parameters: Any) -> Any:
             """A law of these parameters; values without names are refused with a sentence."""

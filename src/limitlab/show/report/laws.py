@@ -145,7 +145,11 @@ DRAWN = 2
 def most_decisive(comparison: Comparison) -> tuple[Row, ...]:
     """The rows of the error budget on which the verdict hangs, the weightiest first."""
     order = ("agree", "underpowered", "disagree")
-    return tuple(sorted(comparison.rows, key=lambda row: (order.index(row.verdict), abs(row.z)), reverse=True)[:DRAWN])
+    return tuple(
+        sorted(
+            comparison.rows, key=lambda row: (order.index(row.verdict), abs(row.z), row.relative_half_width), reverse=True
+        )[:DRAWN]
+    )
 
 
 def _typed(value: object) -> str:
