@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from limitlab.laws.about import allowed, written
 from limitlab.laws.base import Law
-from limitlab.show.cli.catalogue import allowed
 from plain_docstrings import protect
 
 
@@ -38,7 +38,14 @@ def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
         lines[first:first] = parameter_list(obj)
 
 
+def as_written(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """The docstring as it stands in the law's file: the rest of what `Ridge?` shows is laid out below."""
+    if what == "class" and inspect.isclass(obj) and issubclass(obj, Law):
+        lines[:] = [*written(obj).splitlines(), ""]
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Run after napoleon has read the sections (its priority is 500), so that it leaves the table alone."""
+    app.connect("autodoc-process-docstring", as_written, priority=300)
     app.connect("autodoc-process-docstring", process, priority=600)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from limitlab import applied, lab, laws, ledger, models, numerics, show, testing
     from limitlab.applied.forecast import Forecast, ForecastClassifier
+    from limitlab.applied.stopping import stop
     from limitlab.lab.compare import compare
     from limitlab.lab.plan import optimal, plan
     from limitlab.lab.sweep import sweep
     from limitlab.laws.results import package_version
+    from limitlab.show.figures import make_figure as figure
 
     __version__: str = package_version()
 
@@ -30,8 +32,10 @@ _HOMES = {
     "Forecast": "limitlab.applied.forecast",
     "ForecastClassifier": "limitlab.applied.forecast",
     "compare": "limitlab.lab.compare",
+    "figure": "limitlab.show.figures",
     "optimal": "limitlab.lab.plan",
     "plan": "limitlab.lab.plan",
+    "stop": "limitlab.applied.stopping",
     "sweep": "limitlab.lab.sweep",
 }
 
@@ -41,6 +45,7 @@ __all__ = [
     "__version__",
     "applied",
     "compare",
+    "figure",
     "lab",
     "laws",
     "ledger",
@@ -49,6 +54,7 @@ __all__ = [
     "optimal",
     "plan",
     "show",
+    "stop",
     "sweep",
     "testing",
 ]
@@ -58,14 +64,20 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"limitlab.{name}")
     if name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
+        value = getattr(importlib.import_module(_HOMES[name]), {"figure": "make_figure"}.get(name, name))
         globals()[name] = value
         return value
     if name == "__version__":
         from importlib.metadata import version
 
         return version("limitlab")
-    raise AttributeError(f"module 'limitlab' has no attribute {name!r}")
+    if name.startswith("_"):
+        raise AttributeError(f"module 'limitlab' has no attribute {name!r}")
+    from limitlab import laws
+    from limitlab.errors import did_you_mean
+
+    where = "it is limitlab.laws." + name if name in laws.__all__ else did_you_mean(name, __all__)
+    raise AttributeError(f"limitlab has no {name!r}: {where}")
 
 
 def __dir__() -> list[str]:

@@ -30,8 +30,12 @@ class UnreachableTarget(ValueError):
         self.at = at
 
 
+LISTED = 15
+"""Known names that a hint lists; of more it gives the nearest."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name: the closest known ones, or all of them when none is close.
+    """A hint for a misspelt name: the closest known ones; when none is close all of them, or of many the nearest.
 
     >>> did_you_mean("rigde", ["ridge", "ratio", "noise"])
     "did you mean 'ridge'?"
@@ -43,4 +47,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name.lower().replace("-", "_"), lowered, n=2, cutoff=0.6)
     if close:
         return "did you mean " + " or ".join(repr(lowered[match]) for match in close) + "?"
-    return "known names: " + ", ".join(options)
+    if len(options) <= LISTED:
+        return "known names: " + ", ".join(options)
+    nearest = difflib.get_close_matches(name.lower().replace("-", "_"), lowered, n=3, cutoff=0.0)
+    return f"of the {len(options)} known names the nearest are {', '.join(lowered[match] for match in nearest)}"

@@ -28,6 +28,7 @@ from limitlab.show.cli import app
 from markdown_blocks import ROOT, blocks
 
 COMMANDS = [
+    "guide",
     "laws",
     "show",
     "cite",
@@ -326,10 +327,10 @@ def test_stop_prints_the_window_and_saves_it(tmp_path: Path) -> None:
     assert data["observables"]["time"][0] > data["observables"]["time"][1]  # the noisier, the sooner
 
 
-def test_stop_wants_a_network() -> None:
+def test_stop_wants_a_law_that_is_followed_in_time() -> None:
     result = run("stop", "ridge")
     assert result.exit_code == 2
-    assert "only two-layer-dynamics" in result.stderr
+    assert "no test error along training times; these laws have one: EarlyStopping" in result.stderr
 
 
 # -- sweep ---------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""When to stop training a two-layer network: the minimum of the test error along a trajectory, and the window around it.
+"""When to stop training: the minimum of the test error along a trajectory, and the window around it.
 
-Learning takes a time of order 1, overfitting a time of order m (docs/theory/two_layer_dynamics.md, section "Timeline"): between them lies
-a window in which the test error is within a given share of its least value.
+Every law with a test error along training times has one. For a two-layer network learning takes a time of order 1 and overfitting a
+time of order m (docs/theory/two_layer_dynamics.md, section "Timeline"): between them lies a window in which the test error is within a
+given share of its least value. For least squares the early stopping time plays the part of a penalty (docs/theory/early_stopping.md).
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab.laws.base import Law
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+
+__all__ = ["stop"]
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +49,7 @@ class StoppingPlan:
     Attributes
     ----------
     time, test_error, train_error, overlap
-        The best time and the state there.
+        The best time and the state there (train error and overlap where the law has them).
     learned, overfit
         First and last time at which the test error is within `slack` of the best one (`overfit` is inf if it never leaves).
     final_test_error, final_train_error
@@ -56,24 +60,75 @@ class StoppingPlan:
 
     time: float
     test_error: float
-    train_error: float
-    overlap: float
+    train_error: float | None
+    overlap: float | None
     learned: float
     overfit: float
     final_test_error: float
-    final_train_error: float
+    final_train_error: float | None
     accuracy: float
 
+    def words(self) -> str:
+        """What to do, in a sentence."""
+        if np.isinf(self.overfit):
+            return (
+                f"the test error never rises far above its best value ({self.test_error:.4g} at time {self.time:.3g}): "
+                f"train for a time of {self.learned:.3g} or longer"
+            )
+        return (
+            f"stop at time {self.time:.3g} (test error {self.test_error:.4g}), in any case between {self.learned:.3g} and "
+            f"{self.overfit:.3g}; training on to the end gives {self.final_test_error:.4g}"
+        )
 
-def plan_stopping(law: TwoLayerDynamics, end: float | None = None, slack: float = SLACK, points: int = 400) -> StoppingPlan:
-    """The best stopping time of a network, from its trajectory up to `end` (default 4 times the width, at least 20).
+
+def stop(
+    law: Law | None = None,
+    over: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    end: float | None = None,
+    slack: float = SLACK,
+) -> Any:
+    """When to stop training: one plan, or with `over` a table of plans.
 
     Parameters
     ----------
     law
-        The network and its data; its own times are not used.
+        Any law with a test error along training times: `TwoLayerDynamics` (the default), `EarlyStopping`, `MultiPassLeastSquares`, ...
+    over
+        Values by name of a parameter: plans on a grid.
     end
-        Last time to look at.
+        Last time to look at (default: until the test error has risen).
+    slack
+        The window holds the times whose test error is at most (1 + slack) times the best.
+
+    Returns
+    -------
+    StoppingPlan or xarray.Dataset
+        `.time`, `.test_error`, `.learned`, `.overfit`, ...
+
+    Examples
+    --------
+    >>> from limitlab.laws import EarlyStopping
+    >>> plan = stop(EarlyStopping(ratio=0.8, noise=1.0))
+    >>> plan.learned < plan.time < plan.overfit
+    True
+    """
+    chosen = TwoLayerDynamics() if law is None else law
+    if over:
+        return stopping_table(chosen, over, end=end, slack=slack)
+    return plan_stopping(chosen, end, slack)
+
+
+def plan_stopping(law: Law, end: float | None = None, slack: float = SLACK, points: int = 400) -> StoppingPlan:
+    """The best stopping time of a law, from its trajectory up to `end`.
+
+    Parameters
+    ----------
+    law
+        What is trained and its data; its own times are not used.
+    end
+        Last time to look at. Default: of a two-layer network 4 times the width, at least 20; of another law as long as it takes until the
+        test error has left the window.
     slack
         The window holds the times whose test error is at most (1 + slack) times the best.
     points
@@ -85,15 +140,16 @@ def plan_stopping(law: TwoLayerDynamics, end: float | None = None, slack: float 
     >>> plan.learned < plan.time < plan.overfit
     True
     """
+    if not can_stop(type(law)):
+        raise ValueError(
+            f"stopping {type(law).__name__} is not possible: it has no test error along training times; laws that have one are "
+            "TwoLayerDynamics, EarlyStopping and MultiPassLeastSquares"
+        )
     if not slack > 0:
         raise ValueError(f"slack = {slack} is not allowed: must be above 0")
-    last = max(20.0, 4.0 * law.width) if end is None else float(end)
-    if not last > 0:
-        raise ValueError(f"end = {last:g} is not allowed: must be above 0")
-    law = law.replace(solver_steps=max(law.solver_steps, int(np.ceil(STEPS_PER_TIME * last * max(1.0, law.fastest_rate())))))
-    first = min(8.0 * last / law.solver_steps, 0.1 * last)  # times that even the coarsest of the three grids resolves
-    times = np.concatenate([[0.0], np.geomspace(first, last, points)])
-    result = law.replace(times=tuple(times)).theory()
+    if end is not None and not end > 0:
+        raise ValueError(f"end = {end:g} is not allowed: must be above 0")
+    times, result = trajectory(law, end, slack, points)
     test = result.test_error.values
     best = int(np.argmin(test))
     inside = test <= (1 + slack) * test[best]
@@ -102,14 +158,55 @@ def plan_stopping(law: TwoLayerDynamics, end: float | None = None, slack: float 
     return StoppingPlan(
         time=_vertex(times, test, best),
         test_error=float(test[best]),
-        train_error=float(result.train_error[best]),
-        overlap=float(result.overlap[best]),
+        train_error=_at(result, "train_error", best),
+        overlap=_at(result, "overlap", best),
         learned=float(times[earlier[-1] + 1]) if earlier.size else 0.0,
         overfit=float(times[best + later[0] - 1]) if later.size else np.inf,
         final_test_error=float(test[-1]),
-        final_train_error=float(result.train_error[-1]),
+        final_train_error=_at(result, "train_error", -1),
         accuracy=float(result.attrs["accuracy"]),
     )
+
+
+def can_stop(law: type[Law]) -> bool:
+    """Whether a law has a test error along training times.
+
+    >>> from limitlab.laws import EarlyStopping, Ridge
+    >>> can_stop(EarlyStopping), can_stop(Ridge)
+    (True, False)
+    """
+    times = law.parameters().get("times")
+    return times is not None and times.kind == "coordinate" and "test_error" in law.outputs()
+
+
+LOOKS, STRETCH = 7, 4.0
+"""How often the end of a trajectory is moved, and by which factor, to find the rise of the test error."""
+
+
+def trajectory(law: Law, end: float | None, slack: float, points: int) -> tuple[Floats, xr.Dataset]:
+    """Times and what the law predicts there, up to `end` or until the test error has risen."""
+    if isinstance(law, TwoLayerDynamics):
+        last = max(20.0, 4.0 * law.width) if end is None else float(end)
+        steps = int(np.ceil(STEPS_PER_TIME * last * max(1.0, law.fastest_rate())))
+        law = law.replace(solver_steps=max(law.solver_steps, steps))
+        first = min(8.0 * last / law.solver_steps, 0.1 * last)  # times that even the coarsest of the three grids resolves
+        return _read(law, first, last, points)
+    last, before = 4.0 if end is None else float(end), np.inf
+    for _ in range(LOOKS if end is None else 0):
+        test = _read(law, 1e-2 * last, last, 30)[1].test_error.values
+        if test[-1] > (1 + slack) * test.min() or abs(test[-1] / before - 1) < 0.1 * slack:  # risen, or at rest
+            break
+        last, before = STRETCH * last, test[-1]
+    return _read(law, 1e-4 * last, last, points)
+
+
+def _read(law: Law, first: float, last: float, points: int) -> tuple[Floats, xr.Dataset]:
+    times = np.concatenate([[0.0], np.geomspace(first, last, points)])
+    return times, law.replace(times=tuple(times)).theory()
+
+
+def _at(result: xr.Dataset, name: str, place: int) -> float | None:
+    return float(result[name][place]) if name in result else None
 
 
 def _vertex(times: Floats, values: Floats, best: int) -> float:
@@ -120,13 +217,13 @@ def _vertex(times: Floats, values: Floats, best: int) -> float:
     return float(-curve[1] / (2 * curve[0]))
 
 
-def stopping_table(law: TwoLayerDynamics, over: Mapping[str, Sequence[Any]], **options: Any) -> xr.Dataset:
+def stopping_table(law: Law, over: Mapping[str, Sequence[Any]], **options: Any) -> xr.Dataset:
     """Plans on a grid of parameters (width, samples, noise, scale of the start, ...), one variable per attribute of `StoppingPlan`.
 
     Parameters
     ----------
     law
-        The network; what is swept is replaced.
+        What is trained; what is swept is replaced.
     over
         Values by name of the parameter.
     **options
@@ -146,5 +243,6 @@ def stopping_table(law: TwoLayerDynamics, over: Mapping[str, Sequence[Any]], **o
     data = {
         field.name: (names, np.array([getattr(plan, field.name) for plan in plans]).reshape(shape), ABOUT[field.name])
         for field in fields(StoppingPlan)
+        if getattr(plans[0], field.name) is not None
     }
     return xr.Dataset(data, dict(zip(names, grids, strict=True)), {"slack": options.get("slack", SLACK)})

@@ -96,6 +96,12 @@ class Comparison:
 
         return comparison_figure(self)
 
+    def _repr_html_(self) -> str:
+        """The comparison as a notebook shows it."""
+        from limitlab.show.notebook import comparison_html
+
+        return comparison_html(self)
+
     def __str__(self) -> str:
         columns = ["theory", "simulation", "gap", "standard_error", "finite_size_allowance", "z", "half_width", "verdict"]
         return f"{type(self.law).__name__}: {self.verdict}. {self.explanation}\n{self.table()[columns].to_string()}"

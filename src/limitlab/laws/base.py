@@ -13,7 +13,6 @@ Everything else follows from these: checking of names, labelled results, sweeps,
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -25,7 +24,9 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, mod
 from pydantic_core import PydanticCustomError, ValidationError
 
 from limitlab.errors import did_you_mean
+from limitlab.laws.about import written
 from limitlab.laws.draws import Draw, checked_seed, checked_size
+from limitlab.laws.meta import LawType, worth_knowing
 from limitlab.laws.observables import Observable, declared
 from limitlab.laws.parameters import Parameter, numbers_in, plain, read_metadata, refusal
 from limitlab.laws.results import package, stacked
@@ -42,7 +43,7 @@ Values = Mapping[str, Any]
 relative to the scale of every observable (its largest absolute value), or a mapping from observables to absolute errors."""
 
 
-class Law(BaseModel):
+class Law(BaseModel, metaclass=LawType):
     """What a learning system does when it is large. Subclasses are frozen, validated records of parameters.
 
     Class attributes
@@ -205,7 +206,7 @@ class Law(BaseModel):
     @classmethod
     def title(cls) -> str:
         """The first line of the law's docstring: the question it answers."""
-        return (inspect.getdoc(cls) or cls.__name__).split("\n")[0]
+        return written(cls).split("\n")[0]
 
     @classmethod
     def parameters(cls) -> dict[str, Parameter]:
@@ -239,6 +240,17 @@ class Law(BaseModel):
         own = _outputs(cls)[0][observable].rate
         declared = cls.finite_size_rate if own is None else own
         return declared if isinstance(declared, tuple) else (declared, declared)
+
+    # -- in a notebook --------------------------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        """The law as a notebook shows it."""
+        from limitlab.show.notebook import law_html
+
+        return law_html(self)
+
+    def __dir__(self) -> list[str]:
+        return worth_knowing(super().__dir__())
 
     # -- arguments in, results out --------------------------------------------------------------------------------------
 

@@ -55,6 +55,12 @@ class Outcome:
             return "fail"
         return "pass" if self.decisive else "consistent"
 
+    def _repr_html_(self) -> str:
+        """The outcome as a notebook shows it."""
+        from limitlab.show.notebook import outcome_html
+
+        return outcome_html(self)
+
     @property
     def criterion(self) -> str:
         """All criteria in words, with their numbers."""
@@ -97,6 +103,12 @@ class Claim:
     def implemented(self) -> bool:
         """Whether the claim has a check."""
         return self.check is not None
+
+    def _repr_html_(self) -> str:
+        """The claim as a notebook shows it."""
+        from limitlab.show.notebook import claim_html
+
+        return claim_html(self)
 
     def run(self, quick: bool = True) -> Outcome:
         """Run the check and time it."""

@@ -356,7 +356,7 @@ def drawn_bounds(draws: int) -> tuple[float, float]:
 @claim(
     "D10",
     AREA,
-    "Mean-field equations, two-dimensional from a symmetric start, with an error of at most (1/m v 1/d v d/n)^(1/2).",
+    "Mean-field equations, two-dimensional from a symmetric start, with an error of at most max(1/m, 1/d, d/n)^(1/2).",
     laws=("MeanFieldSingleIndex", "PopulationFlow"),
 )
 def mean_field_equations(quick: bool) -> Outcome:

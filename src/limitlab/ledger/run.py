@@ -30,6 +30,12 @@ class Record:
     outcome: Outcome | None = None
     error: str = ""
 
+    def _repr_html_(self) -> str:
+        """The record as a notebook shows it."""
+        from limitlab.show.notebook import claim_html
+
+        return claim_html(self.claim, self)
+
 
 @dataclass(frozen=True)
 class ClaimTask:
@@ -41,8 +47,13 @@ class ClaimTask:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The claim, how it is checked, and the source of the package: a check may use any part of it."""
-        return {"format": FORMAT, "claim": self.id, "quick": self.quick, "source": source_digest()}
+        """The claim, how it is checked, and the source that a check may use: that of its own floor and those below."""
+        return {
+            "format": FORMAT,
+            "claim": self.id,
+            "quick": self.quick,
+            "source": source_digest("applied", "show", "testing.py"),
+        }
 
     @property
     def where(self) -> str:
@@ -123,10 +134,12 @@ def _number(value: Any) -> Any:
 
 
 @functools.cache
-def source_digest() -> str:
-    """SHA-256 of the source of the package."""
+def source_digest(*without: str) -> str:
+    """SHA-256 of the source of the package, without the files and folders that cannot matter."""
     root, total = Path(__file__).parents[1], hashlib.sha256()
+    left_out = tuple(root / name for name in without)
     for path in sorted(root.rglob("*.py")):
-        total.update(path.relative_to(root).as_posix().encode())
-        total.update(path.read_bytes())
+        if not any(path == one or one in path.parents for one in left_out):
+            total.update(path.relative_to(root).as_posix().encode())
+            total.update(path.read_bytes())
     return total.hexdigest()

@@ -1,17 +1,14 @@
-"""What a law says of itself, in words: how its parameters are typed, what they may be, an example of its use."""
+"""What a law says of itself on the command line: how its parameters are typed, an example of its use."""
 
 from __future__ import annotations
 
 import math
-import types
-import typing
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+from limitlab.laws.about import allowed, kind_of
 
 if TYPE_CHECKING:
     from limitlab.laws.base import Law
-
-Kind = Literal["number", "whole", "truth", "series", "sequence", "name"]
 
 
 def kebab(name: str) -> str:
@@ -21,56 +18,6 @@ def kebab(name: str) -> str:
     'width-ratio'
     """
     return name.replace("_", "-")
-
-
-def kind_of(annotation: Any) -> Kind:
-    """How the text of an option is read, from the type of the parameter.
-
-    >>> [kind_of(annotation) for annotation in (float, int, bool, str, tuple[float, ...], float | tuple[float, ...])]
-    ['number', 'whole', 'truth', 'name', 'sequence', 'series']
-    """
-    leaves = set(_leaves(annotation))
-    sequences = {
-        leaf for leaf in leaves if isinstance(leaf, type) and issubclass(leaf, (tuple, list, Sequence)) and leaf is not str
-    }
-    if sequences:
-        return "series" if leaves & {int, float} else "sequence"
-    if float in leaves:
-        return "number"
-    if bool in leaves:
-        return "truth"
-    return "whole" if int in leaves else "name"
-
-
-def _leaves(annotation: Any) -> Iterable[Any]:
-    """The plain types of a union, through Annotated and type aliases."""
-    value = getattr(annotation, "__value__", annotation)  # a `type X = ...` alias
-    origin = typing.get_origin(value)
-    if origin is typing.Annotated:
-        yield from _leaves(typing.get_args(value)[0])
-    elif origin in (typing.Union, types.UnionType):
-        for part in typing.get_args(value):
-            yield from _leaves(part)
-    else:
-        yield origin or value
-
-
-def allowed(law: type[Law], name: str) -> str:
-    """What a parameter may be, in words: the choices of a name, the range of a number.
-
-    >>> from limitlab.laws import Ridge
-    >>> allowed(Ridge, "noise")
-    'at least 0'
-    """
-    annotation = law.model_fields[name].annotation
-    if typing.get_origin(annotation) is typing.Literal:
-        return " or ".join(map(str, typing.get_args(annotation)))
-    kind = kind_of(annotation)
-    words = law.parameters()[name].allowed
-    if kind in ("name", "truth"):
-        return {"name": "a name", "truth": "yes or no"}[kind]
-    prefix = {"number": "", "whole": "whole, ", "series": "one or several, ", "sequence": "a list, each "}[kind]
-    return prefix + words
 
 
 def example(law: type[Law]) -> str:

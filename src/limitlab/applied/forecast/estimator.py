@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from html import escape
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -338,6 +339,17 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         return advise(self, self.ridge if ridge is None else ridge)
 
     # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        """The forecast as a notebook shows it: what more data would give, once it is fitted."""
+        if not hasattr(self, "spectrum_"):
+            return f"<pre>{escape(repr(self))}</pre>"
+        from limitlab.show.notebook import forecast_html
+
+        return forecast_html(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _labelled(self) -> Classes:
         if not hasattr(self, "labels_"):

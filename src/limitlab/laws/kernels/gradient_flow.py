@@ -240,7 +240,9 @@ class KernelGradientFlow(Law):
 
     layers: int = parameter(2, "number of weight matrices", symbol="L", least=2, most=20)
     activation: Activation = parameter("erf", "activation of the neurons", symbol=r"\sigma")
-    weight_std: float = parameter(1.0, "standard deviation of the weights", note="times 1/sqrt(fan-in)", symbol="w", above=0)
+    weight_std: float = parameter(
+        1.0, "standard deviation of the weights", note="divided by the root of the number of inputs", symbol="w", above=0
+    )
     bias_std: float = parameter(0.1, "standard deviation of the biases", symbol="b", least=0)
     samples: int = parameter(6, "number of samples", note="in fixed places", symbol="n", least=1)
     dimension: int = parameter(10, "dimension", note="of the inputs", symbol="d", least=1)

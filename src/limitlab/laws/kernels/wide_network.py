@@ -58,7 +58,9 @@ class WideNetwork(Law):
 
     layers: int = parameter(3, "number of weight matrices", symbol="L", least=2, most=20)
     activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
-    weight_std: float = parameter(1.0, "standard deviation of the weights", note="times 1/sqrt(fan-in)", symbol="w", above=0)
+    weight_std: float = parameter(
+        1.0, "standard deviation of the weights", note="divided by the root of the number of inputs", symbol="w", above=0
+    )
     bias_std: float = parameter(0.0, "standard deviation of the biases", symbol="b", least=0)
     norms: tuple[float, float] = parameter((1.0, 1.5), "norms of two inputs", note="over sqrt(d)", symbol="|x|", above=0)
     cosine: float = parameter(0.3, "cosine of the angle between two inputs", symbol=r"\cos\angle(x,x')", least=-1, most=1)

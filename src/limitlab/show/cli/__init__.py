@@ -1,10 +1,11 @@
-"""The command line: laws, show, cite, predict, simulate, compare, sweep, plan, optimal, stop, sample-size, forecast, scaling-fit, verify,
-figure, report.
+"""The command line: guide, laws, show, cite, predict, simulate, compare, sweep, plan, optimal, stop, sample-size, forecast,
+scaling-fit, verify, figure, report.
 
 One file per group of commands. What a command needs beyond its options (laws, matplotlib) is imported when it runs, so that
 `limitlab --help` answers at once.
 """
 
+from limitlab.show.cli import guide  # isort: skip  (first on the help page)
 from limitlab.show.cli import catalogue, running, sweeping, planning, stopping, study, forecasting, scaling, ledger, showing  # isort: skip  (the order of the help page)
 from limitlab.show.cli.app import app as app
 
@@ -12,6 +13,7 @@ __all__ = [
     "app",
     "catalogue",
     "forecasting",
+    "guide",
     "ledger",
     "main",
     "planning",

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Table
 
+from limitlab.laws.about import allowed
 from limitlab.show.cli.app import app
 from limitlab.show.cli.lawcommand import LawArgument
 from limitlab.show.cli.output import JsonOption, print_facts, print_json, stdout
-from limitlab.show.describe import allowed, describe_law, example, kebab
+from limitlab.show.describe import describe_law, example, kebab
 from limitlab.show.tables import number, plain_symbol
 
 if TYPE_CHECKING:

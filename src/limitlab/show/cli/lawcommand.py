@@ -6,13 +6,16 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined]
 
 from limitlab.show.cli.app import app
+from limitlab.show.cli.completion import law_names, parameter_options
 from limitlab.show.cli.options import Asked, read_law
 from limitlab.show.describe import kebab
 
-LawArgument = Annotated[str, typer.Argument(metavar="LAW", help="Name of a law, as `limitlab laws` lists them.")]
+LawArgument = Annotated[
+    str, typer.Argument(metavar="LAW", help="Name of a law, as `limitlab laws` lists them.", autocompletion=law_names)
+]
 
 
 class LawCommand(TyperCommand):
@@ -22,6 +25,15 @@ class LawCommand(TyperCommand):
         """Remember the law before the options are read: the option for help ends the reading."""
         ctx.meta["limitlab.law"] = next((arg for arg in args[:1] if not arg.startswith("-")), None)
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """What Tab offers: the options of the command, and those of the law that was named."""
+        offered = super().shell_complete(ctx, incomplete)
+        law = ctx.params.get("law_name") or ctx.meta.get("limitlab.law")
+        if law is None or not incomplete.startswith("-"):
+            return offered
+        kind = type(offered[0]) if offered else CompletionItem
+        return [*offered, *(kind(option, help=words) for option, words in parameter_options(law, incomplete))]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The command's help, then the law's parameters."""

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from limitlab.lab.files import write_whole
 from limitlab.show.cli.app import FAILED, app
+from limitlab.show.cli.completion import claim_ids
 from limitlab.show.cli.output import EngineOption, JsonOption, jsonable, print_json, read_engine, stdout
 from limitlab.show.tables import number
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 @app.command(epilog="Example: limitlab verify J5 J8 --full")
 def verify(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Claims to check (default: all).")] = None,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Claims to check (default: all).", autocompletion=claim_ids)
+    ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="The sizes that decide (minutes) instead of small ones (seconds).")
     ] = False,

@@ -15,7 +15,8 @@ import numpy as np
 
 from limitlab.errors import did_you_mean
 from limitlab.lab.ranges import parse_range
-from limitlab.show.describe import Kind, kebab, kind_of
+from limitlab.laws.about import Kind, kind_of
+from limitlab.show.describe import kebab
 
 if TYPE_CHECKING:
     from limitlab.laws.base import Law

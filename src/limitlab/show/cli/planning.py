@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -59,6 +61,9 @@ def plan(
             f"{parameter} = {number(answer)} gives {observable} = {reached}{wish}"
             + (f"; other answers: {', '.join(others)}" if others else "")
         )
+        words = in_words(law, parameter, answer)
+        if words:
+            typer.echo(words)
 
 
 @law_command("optimal ridge --ratio 2 --noise 0.5 --over ridge --minimise test_error")
@@ -110,9 +115,24 @@ def finish(
     def show() -> None:
         names = [name for name in law.observed() if name in result]
         rows = [{"observable": name, "value": result[name].item()} for name in names if result[name].ndim == 0]
-        print_table(rows, title=f"{title_of(law)} at {parameter} = {number(result[parameter].item())}")
+        print_table(rows, title=f"{title_of(law, [parameter])} at {parameter} = {number(result[parameter].item())}")
 
     deliver(result, as_json, out, plot, draw, show)
+
+
+def in_words(law: Law, parameter: str, value: float) -> str:
+    """A ratio in the units that people think in; both ways round. Empty for what is not a ratio.
+
+    >>> from limitlab.laws import Ridge
+    >>> in_words(Ridge(), "ratio", 0.44)
+    'that is 0.44 features per sample, or 2.27 samples per feature'
+    """
+    description = type(law).parameters()[parameter].description
+    match = re.match(r"([a-z-]+(?: [a-z-]+)?s) per ((?:[a-z-]+ )?[a-z-]+)", description)
+    if match is None or not 0 < value < math.inf:
+        return ""
+    many, one = match.groups()
+    return f"that is {value:.3g} {many} per {one}, or {1 / value:.3g} {one}s per {many.removesuffix('s')}"
 
 
 def read_target(text: str) -> tuple[str, float]:

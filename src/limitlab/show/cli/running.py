@@ -100,6 +100,8 @@ def print_prediction(asked: Asked, result: xr.Dataset) -> None:
         rows = [{**row, "meaning": words} for row, words in zip(long_rows(result, names), meanings, strict=True)]
         print_table(rows, title=title)
     typer.echo(f"status: {asked.law.status}; estimated relative accuracy {float(result.attrs['accuracy']):.1g}")
+    if asked.law.caveat():
+        typer.echo(f"note: {asked.law.caveat()}")
 
 
 @law_command("simulate ridge --ratio 0.5,2 --size 200 --seeds 10")
@@ -287,10 +289,17 @@ def short(value: Any) -> Any:
 
 
 def title_of(law: Law, swept: Iterable[str] = ()) -> str:
-    """A law with the parameters that differ from their defaults; swept ones stand in the table instead."""
-    defaults = {name: meta.default for name, meta in type(law).parameters().items() if name not in set(swept)}
-    changed = {name: getattr(law, name) for name, default in defaults.items() if getattr(law, name) != default}
-    inside = ", ".join(f"{name}={_brief(value)}" for name, value in changed.items())
+    """A law with the parameters that it has, also where they are the defaults; swept ones stand in the table instead.
+
+    Options that change only the accuracy or the experiment, and what is left at None, are named only where they were changed.
+    """
+    shown = {
+        name: value
+        for name, meta in type(law).parameters().items()
+        if name not in set(swept)
+        and ((value := getattr(law, name)) != meta.default or (meta.kind in ("physics", "coordinate") and value is not None))
+    }
+    inside = ", ".join(f"{name}={_brief(value)}" for name, value in shown.items())
     return f"{type(law).__name__}({inside})"
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from limitlab.show.cli.app import FAILED, app
+from limitlab.show.cli.completion import figure_ids
 from limitlab.show.cli.output import (
     FIGURE_FORMATS,
     JsonOption,
@@ -24,7 +25,9 @@ from limitlab.show.paths import require_writable
 
 @app.command(epilog="Example: limitlab figure ridge-double-descent --out double_descent.svg --format svg,png")
 def figure(
-    figure_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Id of a figure, as --list shows them.")] = None,
+    figure_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Id of a figure, as --list shows them.", autocompletion=figure_ids)
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "--plot", metavar="FILE", help="Where to save it: .png (default ID.png), .svg or .pdf."),
@@ -106,7 +109,7 @@ def report(
     processes = workers if workers is not None else available_cores()
     engine = processes if processes > 1 else None
     store = None if fresh else out.with_name(out.name + ".cells")
-    with working("writing the report") as tell:
+    with working("writing the report", lines=True) as tell:
         summary = write_report(
             out,
             laws=laws,

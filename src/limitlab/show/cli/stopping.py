@@ -1,4 +1,4 @@
-"""`stop`: when to stop training a two-layer network."""
+"""`stop`: when to stop training."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ import typer
 from limitlab.show.cli.lawcommand import LawArgument, asked_law, law_command
 from limitlab.show.cli.output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
 from limitlab.show.cli.progress import working
-from limitlab.show.cli.running import require_axis
+from limitlab.show.cli.running import require_axis, title_of
 from limitlab.show.tables import rows_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+DEFAULT = "two-layer-dynamics"
+"""The law that is meant where none is named: training a network is what people stop."""
 
-@law_command("stop two-layer-dynamics --width 20 --sample-ratio 10 --start-second-layer 0.5,1,2")
+
+@law_command("stop --width 20 --sample-ratio 10 --start-second-layer 0.5,1,2")
 def stop(
     ctx: typer.Context,
-    law_name: LawArgument = "two-layer-dynamics",
+    law_name: LawArgument = DEFAULT,
     end: Annotated[
-        float | None, typer.Option("--end", metavar="TIME", help="Last time to look at (default: 4 widths, at least 20).")
+        float | None,
+        typer.Option("--end", metavar="TIME", help="Last time to look at (default: until the error has risen)."),
     ] = None,
     slack: Annotated[
         float, typer.Option("--slack", metavar="SHARE", help="How far above the best error the window reaches.")
@@ -30,19 +34,25 @@ def stop(
     out: OutOption = None,
     plot: PlotOption = None,
 ) -> None:
-    """When is a network trained long enough, and when too long? The best time, the error there, and the window around it."""
-    from limitlab.applied.stopping import stopping_table
-    from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+    """When is a model trained long enough, and when too long? The best time, the error there, and the window around it.
 
+    Any law whose test error is followed in time (default: two-layer-dynamics, a network).
+    """
+    from limitlab.applied.stopping import can_stop, plan_stopping, stopping_table
+
+    if law_name.startswith("-"):  # the law is left out: what stands in its place is its first parameter
+        ctx.args, law_name = [law_name, *ctx.args], DEFAULT
     asked = asked_law(ctx, law_name)
-    if not isinstance(asked.law, TwoLayerDynamics):
+    if not can_stop(type(asked.law)):
         raise ValueError(
-            f"stop {law_name} is not allowed: only two-layer-dynamics has a test error that falls and rises again"
+            f"stop {law_name} is not allowed: it has no test error along training times; these laws have one: "
+            f"{', '.join(stoppable())}"
         )
     check_paths(out, plot)
     if plot is not None:
         require_axis(asked)
-    over = dict(asked.over) or {"width": [asked.law.width]}
+    first = next(name for name in type(asked.law).parameters() if isinstance(getattr(asked.law, name), (int, float)))
+    over = dict(asked.over) or {first: [getattr(asked.law, first)]}
     with working("following the test error"):
         table = stopping_table(asked.law, over, end=end, slack=slack)
 
@@ -52,4 +62,17 @@ def stop(
 
         return stopping_figure(table) if len(over) == 1 else sweep_figure(table, ("time", "test_error", "final_test_error"))
 
-    deliver(table, as_json, out, plot, draw, lambda: print_table(rows_of(table), title="when to stop"))
+    def show() -> None:
+        print_table(rows_of(table), title=f"when to stop: {title_of(asked.law, [*over, 'times'])}")
+        if not asked.over:
+            typer.echo(plan_stopping(asked.law, end, slack).words())
+
+    deliver(table, as_json, out, plot, draw, show)
+
+
+def stoppable() -> list[str]:
+    """The laws that `stop` takes."""
+    from limitlab.applied.stopping import can_stop
+    from limitlab.lab.registry import all_laws
+
+    return [name for name, law in all_laws().items() if can_stop(law)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,8 +13,8 @@ from limitlab.lab.cells import Cell, caching
 from limitlab.lab.tasks import FORMAT
 from limitlab.laws.draws import identity
 from limitlab.ledger.run import source_digest
-from limitlab.show.report.page import Section
-from limitlab.show.report.sections import FIGURES, LAWS, broken, figure_section, law_section
+from limitlab.show.report.laws import law_card
+from limitlab.show.report.page import Card, Picture, drawn
 
 if TYPE_CHECKING:
     from limitlab.lab.compare import Comparison
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PartTask:
-    """A section of the page as a task: its cell holds the section; comparisons inside it keep their own cells in `cache`."""
+    """A card of a law, or a figure, as a task: its cell holds what is shown; comparisons inside it keep their own cells in `cache`."""
 
     kind: Literal["law", "figure"]
     name: str
@@ -36,7 +37,7 @@ class PartTask:
         """What is shown, how, and the source of the package that shows it."""
         law = {} if self.law is None else {"law": identity(self.law), "revision": self.law.revision}
         about = {"part": self.kind, "name": self.name, "quick": self.quick, "caption": self.caption}
-        return {"format": FORMAT, **about, **law, "source": source_digest()}
+        return {"format": FORMAT, **about, **law, "source": source_digest("show/cli", "show/explorer")}
 
     @property
     def where(self) -> str:
@@ -44,32 +45,39 @@ class PartTask:
         return f"{self.kind} {self.name}"
 
     def run(self) -> Cell:
-        """Make the section."""
+        """Make the card of the law, or draw the figure."""
+        card: Card | None = None
         with caching(self.cache):
-            if self.kind == "law":
-                assert self.law is not None
-                section = law_section(self.law, attempt(self.law, self.quick))
+            if self.law is not None:
+                start = time.perf_counter()
+                found = attempt(self.law, self.quick)
+                card, picture = law_card(self.law, found, time.perf_counter() - start)
             else:
-                section = figure_section(self.name, self.caption, self.quick)
-        return Cell({"section": np.array(json.dumps(asdict(section)))})
+                from limitlab.show.figures import make_figure
 
-    def section(self, cell: Cell | None, error: str = "") -> Section:
-        """The section in a cell, or in its place what went wrong."""
-        if cell is None:
-            anchor, group = f"{self.kind}-{self.name.lower()}", LAWS if self.kind == "law" else FIGURES
-            return broken(RuntimeError(error), anchor, self.name, group)
-        return Section(**json.loads(str(cell.values["section"])))
+                picture = drawn(self.name, make_figure(self.name, self.quick), self.caption)
+        made = {"card": asdict(card) if card else None, "picture": asdict(picture) if picture else None}
+        return Cell({"made": np.array(json.dumps(made))})
 
 
-EFFORT: dict[bool, dict[str, Any]] = {True: dict(budget=5.0, resolution=0.1), False: dict(budget=300.0, resolution=0.05)}
+def unpacked(cell: Cell) -> tuple[Card | None, Picture | None]:
+    """What a task made."""
+    made = json.loads(str(cell.values["made"]))
+    return (Card(**made["card"]) if made["card"] else None, Picture(**made["picture"]) if made["picture"] else None)
+
+
+EFFORT: dict[bool, dict[str, Any]] = {True: dict(budget=2.0, resolution=0.1), False: dict(budget=300.0, resolution=0.05)}
 """Of a quick and of a full report: seconds per law for adding draws, and the smallest gap worth noticing."""
+FEWEST = 8
+"""Draws per size that a quick report begins with at least; it begins with half of a law's own and adds more where they do not decide."""
 
 
 def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
     """The comparison of a law at its check points, or what went wrong."""
     from limitlab.lab.compare import compare
 
+    seeds = min(law.default_seeds, max(FEWEST, law.default_seeds // 2)) if quick else None
     try:
-        return compare(law, progress=False, **EFFORT[quick])
-    except Exception as error:  # shown in the law's section
+        return compare(law, seeds=seeds, progress=False, **EFFORT[quick])
+    except Exception as error:  # shown in the law's card
         return error

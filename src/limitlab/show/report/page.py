@@ -1,8 +1,9 @@
-"""The page itself: inline style, small pieces of HTML, figures as data. Nothing is loaded from elsewhere."""
+"""The page itself: inline style and script, small pieces of HTML, figures as data. Nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 
 import base64
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,24 +12,78 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from limitlab.show.tables import number
+from limitlab.show.typeset import typeset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LARGE_SVG = 600_000
-"""Bytes above which a figure is sent as PNG: thousands of points are smaller as pixels."""
+WIDEST, SHARPEST = 1100, 96
+"""Of a picture inside the page: pixels across, and pixels per inch, at most."""
+FEW_COLOURS, MANY_COLOURS = 40, 160
+"""Colours of a picture of lines and points, and of one with shaded areas."""
 
 
 @dataclass(frozen=True)
-class Section:
-    """A part of the page, and whether something in it failed, or could not be decided with so few draws."""
+class Picture:
+    """A drawn figure as data: it stands once in the page, and every card that needs it shows it from there."""
+
+    name: str
+    caption: str
+    source: str
+    width: int
+    height: int
+
+    def definition(self) -> str:
+        """The picture itself, in the store of pictures at the end of the page."""
+        return f'<image id="picture-{self.name}" href="{self.source}" width="{self.width}" height="{self.height}"/>'
+
+    def shown(self) -> str:
+        """The picture with its caption, where it is looked at."""
+        return (
+            f'<figure style="max-width:{round(self.width / 16, 1)}rem"><svg viewBox="0 0 {self.width} {self.height}" role="img" '
+            f'aria-label="{escape(self.caption)}"><use href="#picture-{self.name}"/></svg>'
+            f"<figcaption>{typeset(self.caption)}</figcaption></figure>"
+        )
+
+
+@dataclass(frozen=True)
+class Card:
+    """A claim, a law or a figure that unfolds: its title, its verdict, what it says, and whether it failed or stayed undecided.
+
+    Attributes
+    ----------
+    anchor, group
+        Its place on the page.
+    title, lead
+        What stands beside the verdict while it is folded; the lead is HTML.
+    body
+        What unfolds, HTML.
+    verdict
+        The word of its badge.
+    words
+        What the search looks through.
+    seconds
+        Time that it took.
+    """
 
     anchor: str
+    group: str
     title: str
+    lead: str
     body: str
+    verdict: str = ""
     failed: bool = False
-    group: str = ""
     undecided: bool = False
+    words: str = ""
+    seconds: float = 0.0
+
+    def html(self) -> str:
+        """The card, folded."""
+        mark = badge(self.verdict) if self.verdict else ""
+        return (
+            f'<details class="card" id="{self.anchor}"><summary><strong>{escape(self.title)}</strong> {mark} '
+            f'<span class="lead">{self.lead}</span></summary><div class="inside">{self.body}</div></details>'
+        )
 
 
 PAGE = Template("""<!DOCTYPE html>
@@ -43,46 +98,36 @@ PAGE = Template("""<!DOCTYPE html>
 <main>
 $content
 </main>
+<svg class="pictures" width="0" height="0" aria-hidden="true"><defs>$pictures</defs></svg>
+<script>$script</script>
 </body>
 </html>
 """)
 
 
-def page(title: str, header: str, sections: Sequence[Section]) -> str:
-    """The whole page: header, table of contents, sections under the headings of their groups."""
-    parts = [header, contents(sections)]
-    group = ""
-    for section in sections:
-        if section.group != group:
-            group = section.group
-            parts.append(f'<h2 id="{slug(group)}">{escape(group)}</h2>')
-        heading = f'<h3 id="{section.anchor}">{escape(section.title)}</h3>' if section.title != group else ""
-        parts.append(f"<section>{heading}{section.body}</section>")
+def page(title: str, parts: Sequence[str], pictures: Iterable[Picture]) -> str:
+    """The whole page from its parts, in their order, and the store of its pictures."""
+    inline = resources.files(__package__)
     return PAGE.substitute(
         title=escape(title),
-        style=resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8"),
+        style=inline.joinpath("style.css").read_text(encoding="utf-8"),
+        script=inline.joinpath("page.js").read_text(encoding="utf-8"),
         content="\n".join(parts),
+        pictures="".join(one.definition() for one in pictures),
     )
 
 
-def contents(sections: Sequence[Section]) -> str:
-    """The table of contents; failed sections are marked."""
-    groups: dict[str, list[Section]] = {}
-    for section in sections:
-        groups.setdefault(section.group, []).append(section)
-    parts = []
-    for group, members in groups.items():
-        links = "".join(f'<li><a href="#{item.anchor}">{escape(item.title)}</a>{_mark(item)}</li>' for item in members)
-        lonely = len(members) == 1 and members[0].title == group
-        parts.append(
-            f'<a href="#{slug(group)}"><strong>{escape(group)}</strong></a>{_mark(members[0]) if lonely else ""}'
-            + (f"<ul>{links}</ul>" if not lonely else "<br>")
-        )
-    return f'<nav aria-label="Contents">{"".join(parts)}</nav>'
-
-
-def _mark(section: Section) -> str:
-    return ' <span class="fail">failed</span>' if section.failed else ""
+def section(heading: str, cards: Sequence[Card], intro: str = "") -> str:
+    """Cards under a heading, and under the headings of their groups where there are several."""
+    parts = [f'<section id="{slug(heading)}"><h2>{escape(heading)}</h2>{intro}']
+    group = ""
+    several = len({card.group for card in cards}) > 1
+    for card in cards:
+        if several and card.group != group:
+            group = card.group
+            parts.append(f"<h3>{escape(group)}</h3>")
+        parts.append(card.html())
+    return "".join([*parts, "</section>"])
 
 
 def slug(text: str) -> str:
@@ -94,6 +139,19 @@ def slug(text: str) -> str:
     return "-".join("".join(letter if letter.isalnum() else " " for letter in text.lower()).split())
 
 
+MEANINGS = {
+    "pass": "every criterion holds, and they settle the claim",
+    "consistent": "nothing was found against the claim, but only the full check decides",
+    "fail": "a criterion does not hold",
+    "not implemented": "nobody checks this yet",
+    "agree": "no observable is off by more than its error budget, and every budget is small enough to tell",
+    "disagree": "an observable is off by more than its error budget",
+    "underpowered": "too few draws, or too small sizes, to tell",
+    "broken": "the check itself broke",
+}
+"""What the words of the badges mean."""
+
+
 def badge(word: str) -> str:
     """A word in the colour of what it means.
 
@@ -103,23 +161,24 @@ def badge(word: str) -> str:
     return f'<span class="badge {slug(word)}">{escape(word)}</span>'
 
 
-def table(rows: Sequence[Mapping[str, Any]], raw: Iterable[str] = (), cards: bool = False, kind: str = "") -> str:
-    """Rows as a table; columns named in `raw` are HTML already. On a phone `cards` turns every row into a card."""
+def legend(words: Iterable[str]) -> str:
+    """What the words of the badges mean."""
+    return folded("What the verdicts mean", definitions({word: MEANINGS[word] for word in words if word in MEANINGS}))
+
+
+def table(rows: Sequence[Mapping[str, Any]], raw: Iterable[str] = (), kind: str = "") -> str:
+    """Rows as a table; columns named in `raw` are HTML already."""
     if not rows:
         return ""
     trusted = set(raw)
     head = "".join(f"<th{_align(value)}>{escape(name)}</th>" for name, value in rows[0].items())
-    body = "".join(
-        "<tr>" + "".join(_cell(name, value, name in trusted) for name, value in row.items()) + "</tr>" for row in rows
-    )
-    classes = " ".join(word for word in ("cards" if cards else "", kind) if word)
-    style = f' class="{classes}"' if classes else ""
+    body = "".join("<tr>" + "".join(_cell(value, name in trusted) for name, value in row.items()) + "</tr>" for row in rows)
+    style = f' class="{kind}"' if kind else ""
     return f'<div class="scroll"><table{style}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _cell(name: str, value: Any, trusted: bool) -> str:
-    text = str(value) if trusted else escape(number(value))
-    return f'<td data-label="{escape(name)}"{_align(value)}>{text}</td>'
+def _cell(value: Any, trusted: bool) -> str:
+    return f"<td{_align(value)}>{value if trusted else escape(number(value))}</td>"
 
 
 def _align(value: Any) -> str:
@@ -132,21 +191,29 @@ def definitions(pairs: Mapping[str, str]) -> str:
     return f"<dl>{items}</dl>"
 
 
-def problem(error: BaseException) -> str:
-    """What went wrong in a section, in place of what it would have shown."""
-    return f'<p class="problem">This part failed: {escape(f"{type(error).__name__}: {error}")}</p>'
+def folded(title: str, inside: str) -> str:
+    """What is there for who wants it."""
+    return f"<details><summary>{escape(title)}</summary>{inside}</details>" if inside else ""
 
 
-def picture(figure: Figure, caption: str, single: bool = False) -> str:
-    """A figure inside the page: SVG, or PNG where that is much smaller."""
+def problem(error: BaseException | str) -> str:
+    """What went wrong in a card, in place of what it would have shown."""
+    words = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    return f'<p class="problem">This part failed: {escape(words)}</p>'
+
+
+def drawn(name: str, figure: Figure, caption: str) -> Picture:
+    """A figure as small data: no more pixels than a page shows, few colours, WebP without loss."""
+    from matplotlib.collections import QuadMesh
+    from PIL import Image
+
     from limitlab.show.figures.save import rendered
 
-    kind, data = "svg+xml", rendered(figure, "svg")
-    if len(data) > LARGE_SVG:
-        kind, data = "png", rendered(figure, "png", dpi=110)
-    source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
-    classes = ' class="single"' if single else ""
-    return (
-        f'<figure{classes}><img loading="lazy" alt="{escape(caption)}" src="{source}">'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-    )
+    pixels = rendered(figure, "png", dpi=min(SHARPEST, WIDEST / figure.get_figwidth()))
+    shaded = any(axes.images or any(isinstance(part, QuadMesh) for part in axes.collections) for axes in figure.axes)
+    colours = MANY_COLOURS if shaded else FEW_COLOURS
+    image = Image.open(io.BytesIO(pixels)).convert("RGB").quantize(colours, dither=Image.Dither.NONE).convert("RGB")
+    small = io.BytesIO()
+    image.save(small, "WEBP", lossless=True, method=4)
+    source = f"data:image/webp;base64,{base64.b64encode(small.getvalue()).decode()}"
+    return Picture(name, caption, source, *image.size)

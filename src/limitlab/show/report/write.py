@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from limitlab.lab.cells import Cells
 from limitlab.lab.files import write_whole
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.registry import all_laws
+from limitlab.lab.registry import all_laws, subject_of
 from limitlab.lab.runner import Finished, run_tasks
 from limitlab.lab.tasks import Task
 from limitlab.laws.base import Law
@@ -22,9 +20,14 @@ from limitlab.ledger import Claim, Record, all_claims
 from limitlab.ledger.run import ClaimTask, records_of
 from limitlab.show.figures import describe_figures
 from limitlab.show.paths import require_writable
-from limitlab.show.report.jobs import PartTask
-from limitlab.show.report.page import Section, definitions, page
-from limitlab.show.report.sections import LEDGER, ledger_section
+from limitlab.show.report.claims import CLAIMS, claim_card, ledger_table, verdict_of
+from limitlab.show.report.jobs import PartTask, unpacked
+from limitlab.show.report.laws import LAWS, about, claim_links
+from limitlab.show.report.page import Card, Picture, legend, page, problem, section, slug
+from limitlab.show.report.provenance import provenance
+from limitlab.show.typeset import typeset
+
+FIGURES = "Further figures"
 
 
 @dataclass(frozen=True)
@@ -78,30 +81,84 @@ def write_report(
     Summary
         What failed (nothing, one hopes). A part that fails says so on the page; the others are written all the same.
     """
-    target = require_writable(path)
+    target, began = require_writable(path), time.perf_counter()
     chosen = list(all_laws().values()) if laws is None else list(laws)
     claims = claims_of({law.__name__ for law in chosen})
     cache = None if store is None else str(store)
     checked = [claim for claim in claims if claim.implemented]
-    parts = [
-        *(PartTask("law", law.__name__, quick, cache, law=law) for law in chosen),
-        *figure_parts(claims, len(chosen) == len(all_laws()), quick, cache),
-    ]
-    tasks: list[Task] = [*(ClaimTask(claim.id, quick, cache) for claim in checked), *parts]
+    figures = figure_parts(claims, len(chosen) == len(all_laws()), quick, cache)
+    parts = [PartTask("law", law.__name__, quick, cache, law=law) for law in chosen]
+    # Figures take longest and laws keep to a budget: the long ones first, so that no worker waits for the last one.
+    tasks: list[Task] = [*figures, *(ClaimTask(claim.id, quick, cache) for claim in checked), *parts]
     run = run_tasks(tasks, engine, Cells(cache) if cache else None, progress, "writing the report")
     if run.interrupted:
         kept = f"; the finished ones are kept in {cache!r}" if cache else ""
         raise KeyboardInterrupt(f"stopped after {run.done} of {len(tasks)} parts{kept}")
-    first = len(checked)
-    found = {record.claim.id: record for record in records_of(checked, Finished(run.cells[:first], run.failures))}
+    first, second = len(figures), len(figures) + len(checked)
+    found = {record.claim.id: record for record in records_of(checked, _part(run, first, second))}
     records = [found.get(claim.id, Record(claim, "not implemented")) for claim in claims]
-    made = [
-        part.section(cell, run.failures[first + i].error if cell is None else "")
-        for i, (part, cell) in enumerate(zip(parts, run.cells[first:], strict=True))
+    pictures, broken = drawn_figures(figures, _part(run, 0, first))
+    cards, own_pictures = law_cards(parts, _part(run, second, len(tasks)), [claim.id for claim in claims])
+    names = [law.__name__ for law in chosen]
+    claim_cards = [claim_card(record, pictures, names, full=not quick) for record in records]
+    shown = {record.claim.figure for record in records}
+    further = [figure_card(name, one) for name, one in pictures.items() if name not in shown] + broken
+    summary = summarise(records, [*cards, *broken], len(chosen))
+    areas = list(dict.fromkeys(card.group for card in claim_cards))
+    content = [
+        header(),
+        summary_bar(records, cards),
+        ledger_table(records),
+        section(CLAIMS, sorted(claim_cards, key=lambda card: areas.index(card.group))),
+        section(LAWS, sorted(cards, key=lambda card: card.group)),
+        *([section(FIGURES, further)] if further else []),
+        f'<section id="provenance"><h2>How this page was made</h2>{provenance(quick, time.perf_counter() - began)}</section>',
     ]
-    sections = [ledger_section(records), *made]
-    write_whole(target, page("limitlab report", header(quick), sections).encode())
-    return summarise(records, sections, len(chosen))
+    write_whole(target, page("limitlab report", content, [*pictures.values(), *own_pictures]).encode())
+    return summary
+
+
+def _part(run: Finished, start: int, end: int) -> Finished:
+    """The tasks of a run from `start` to `end`."""
+    failures = {position - start: trouble for position, trouble in run.failures.items() if start <= position < end}
+    return Finished(run.cells[start:end], failures)
+
+
+def drawn_figures(parts: Sequence[PartTask], run: Finished) -> tuple[dict[str, Picture], list[Card]]:
+    """The pictures by the id of their figure, and a card for every figure that could not be drawn."""
+    pictures, broken = {}, []
+    for position, (part, cell) in enumerate(zip(parts, run.cells, strict=True)):
+        picture = unpacked(cell)[1] if cell else None
+        if picture is not None:
+            pictures[part.name] = picture
+        else:
+            broken.append(broken_card("figure", part.name, typeset(part.caption), run.failures[position].error))
+    return pictures, broken
+
+
+def law_cards(parts: Sequence[PartTask], run: Finished, claims: list[str]) -> tuple[list[Card], list[Picture]]:
+    """A card for every law, also for one whose worker died, and their pictures."""
+    cards, pictures = [], []
+    for position, (part, cell) in enumerate(zip(parts, run.cells, strict=True)):
+        assert part.law is not None
+        card, picture = unpacked(cell) if cell else (None, None)
+        if card is None:
+            card = broken_card("law", part.name, typeset(part.law.title()), run.failures[position].error)
+            card = replace(card, group=subject_of(part.law), body=card.body + about(part.law))
+        cards.append(replace(card, body=card.body + claim_links(part.name, claims)))
+        pictures += [picture] if picture else []
+    return cards, pictures
+
+
+def broken_card(kind: str, name: str, lead: str, error: str) -> Card:
+    """In place of a card, what went wrong with it."""
+    return Card(f"{kind}-{slug(name)}", "", name, lead, problem(error), verdict="broken", failed=True)
+
+
+def figure_card(name: str, picture: Picture) -> Card:
+    """A figure that no claim shows."""
+    again = f'<p class="soft">Draw it: <code>limitlab figure {escape(name)}</code></p>'
+    return Card(f"figure-{slug(name)}", "", name, typeset(picture.caption), picture.shown() + again)
 
 
 def claims_of(names: set[str]) -> list[Claim]:
@@ -111,53 +168,60 @@ def claims_of(names: set[str]) -> list[Claim]:
 
 def figure_parts(claims: Sequence[Claim], everything: bool, quick: bool, cache: str | None) -> list[PartTask]:
     """The figures of these claims; all figures when the report is on all laws."""
-    shown_by: dict[str, list[str]] = {}
-    for claim in claims:
-        if claim.figure:
-            shown_by.setdefault(claim.figure, []).append(claim.id)
-    parts = []
-    for name, words in describe_figures().items():
-        ids = shown_by.get(name, [])
-        if everything or ids:
-            parts.append(
-                PartTask("figure", name, quick, cache, caption=words + (f" (claims {', '.join(ids)})" if ids else ""))
-            )
-    return parts
+    wanted = {claim.figure for claim in claims}
+    return [
+        PartTask("figure", name, quick, cache, caption=words)
+        for name, words in describe_figures().items()
+        if everything or name in wanted
+    ]
 
 
-def header(quick: bool) -> str:
-    """Title and provenance: what made this page, nothing about where."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "xarray", "matplotlib"))
-    facts = definitions(
-        {
-            "Version": escape(f"limitlab {version('limitlab')}"),
-            "Date": now().strftime("%d %B %Y, %H:%M UTC"),
-            "Experiments": "quick: small sizes" if quick else "full: the sizes that decide",
-            "Made with": escape(packages),
-            "Made by": f"<code>limitlab report {'--quick' if quick else '--full'}</code>",
-        }
-    )
+def header() -> str:
+    """The title, what is on the page, and where."""
     return (
         "<header><h1>limitlab: the limit laws of learning, checked</h1>"
         "<p>Each law is predicted, simulated at growing size, and compared. Squared errors carry no factor 1/2; "
-        f"noise is a standard deviation.</p>{facts}</header>"
+        "noise is a standard deviation.</p></header>"
+        f'<nav aria-label="Contents"><a href="#the-ledger">Ledger</a><a href="#{slug(CLAIMS)}">Claims</a>'
+        f'<a href="#{slug(LAWS)}">Laws</a><a href="#provenance">How this page was made</a>'
+        '<button type="button" data-cards="open" hidden>Unfold all cards</button>'
+        '<button type="button" data-cards="fold" hidden>Fold all</button></nav>'
     )
 
 
-def now() -> datetime:
-    """The present time, or SOURCE_DATE_EPOCH where a reproducible build sets it."""
-    fixed = os.environ.get("SOURCE_DATE_EPOCH")
-    return datetime.fromtimestamp(int(fixed), UTC) if fixed else datetime.now(UTC)
+VERDICTS = ("pass", "consistent", "underpowered", "fail", "broken", "not implemented")
 
 
-def summarise(records: Sequence[Record], sections: Sequence[Section], laws: int) -> Summary:
-    """The counts of a report, and every claim and section that failed."""
+def summary_bar(records: Sequence[Record], laws: Sequence[Card]) -> str:
+    """How many claims and laws stand where, at a glance."""
+    claims = _counts([verdict_of(record) for record in records], VERDICTS)
+    compared = _counts([card.verdict for card in laws], ("agree", "underpowered", "disagree", "broken"))
+    tiles = [f'<a class="tile" href="#{slug(CLAIMS)}"><b>{len(records)}</b> claims</a>']
+    tiles += [
+        f'<button type="button" class="tile {slug(word)}" data-choose="{word}"><b>{count}</b> {word}</button>'
+        for word, count in claims.items()
+    ]
+    tiles += [f'<a class="tile" href="#{slug(LAWS)}"><b>{len(laws)}</b> laws</a>']
+    tiles += [
+        f'<a class="tile {slug(word)}" href="#{slug(LAWS)}"><b>{count}</b> {word}</a>' for word, count in compared.items()
+    ]
+    share = "".join(f'<span class="{slug(word)}" style="flex:{count}"></span>' for word, count in claims.items())
+    return f'<div class="bar">{"".join(tiles)}</div><div class="share" aria-hidden="true">{share}</div>' + legend(
+        {**claims, **compared}
+    )
+
+
+def _counts(found: Sequence[str], words: Sequence[str]) -> Mapping[str, int]:
+    return {word: found.count(word) for word in words if word in found}
+
+
+def summarise(records: Sequence[Record], cards: Sequence[Card], laws: int) -> Summary:
+    """The counts of a report, and every claim, law and figure that failed."""
     claims = [record.claim.id for record in records if record.status == "fail"]
-    parts = [section.title for section in sections if section.failed and section.title != LEDGER]
     return Summary(
-        failed=(*claims, *parts),
+        failed=(*claims, *(card.title for card in cards if card.failed)),
         passed=sum(record.status == "pass" for record in records),
         missing=sum(record.status == "not implemented" for record in records),
         laws=laws,
-        undecided=tuple(section.title for section in sections if section.undecided),
+        undecided=tuple(card.title for card in cards if card.undecided),
     )

@@ -1,0 +1,124 @@
+"""What a law says of itself, in words made from its declaration: what `Ridge?`, the command line and the pages show.
+
+>>> from limitlab.laws import Ridge
+>>> print(described(Ridge).split("\\n")[0])
+What are the train and test errors of ridge regression with p features and n samples?
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from limitlab.laws.references import reference_line
+
+if TYPE_CHECKING:
+    from limitlab.laws.base import Law
+
+Kind = Literal["number", "whole", "truth", "series", "sequence", "name"]
+
+
+def described(law: type[Law]) -> str:
+    """The docstring of a law: its own, then status, regime, assumptions, parameters with their ranges, observables, equations, sources."""
+    facts = [
+        f"Status: {law.status}." if law.observables else "",
+        f"Regime: {law.regime}." if law.regime else "",
+        *(f"Assumes: {assumption}." for assumption in law.assumptions),
+    ]
+    parts = [written(law), "\n".join(filter(None, facts))]
+    metas = law.parameters()
+    parts.append(_section("Parameters", (line for name in metas for line in _parameter_lines(law, name))))
+    parts.append(
+        _section("Observables", (_titled(name, meta.long_name, meta.symbol) for name, meta in law.outputs().items()))
+    )
+    parts.append(_section("Setting and equations", equations(law).splitlines()))
+    parts.append(_section("References", map(reference_line, law.references)))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def written(law: type[Law]) -> str:
+    """The docstring as it stands in the law's file, or that of the law it is made from."""
+    for one in law.__mro__:
+        text = vars(one).get("__doc__")
+        if isinstance(text, str) and text.strip():
+            return inspect.cleandoc(text)
+    return law.__name__
+
+
+def equations(law: type[Law]) -> str:
+    """Setting, limit and result as the law's file states them at its top."""
+    module = sys.modules.get(law.__module__)
+    text = inspect.cleandoc((module.__doc__ if module else "") or "")
+    start = text.find("Setting.")
+    return text[start:] if start >= 0 else ""
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    listed = list(lines)
+    return "\n".join([title, "-" * len(title), *listed]) if listed else ""
+
+
+def _parameter_lines(law: type[Law], name: str) -> list[str]:
+    meta = law.parameters()[name]
+    return [f"{name} : {allowed(law, name)}; default {meta.default!r}", f"    {_titled('', meta.words, meta.symbol)}"]
+
+
+def _titled(name: str, words: str, symbol: str) -> str:
+    return f"{name}{': ' if name else ''}{words}{f' (symbol {symbol})' if symbol else ''}"
+
+
+# -- what a parameter may be --------------------------------------------------------------------------------------------
+
+
+def allowed(law: type[Law], name: str) -> str:
+    """What a parameter may be, in words: the choices of a name, the range of a number.
+
+    >>> from limitlab.laws import Ridge
+    >>> allowed(Ridge, "noise")
+    'at least 0'
+    """
+    annotation = law.model_fields[name].annotation
+    if typing.get_origin(annotation) is typing.Literal:
+        return " or ".join(map(str, typing.get_args(annotation)))
+    kind = kind_of(annotation)
+    words = law.parameters()[name].allowed
+    if kind in ("name", "truth"):
+        return {"name": "a name", "truth": "yes or no"}[kind]
+    prefix = {"number": "", "whole": "whole, ", "series": "one or several, ", "sequence": "a list, each "}[kind]
+    return prefix + words
+
+
+def kind_of(annotation: Any) -> Kind:
+    """How the text of an option is read, from the type of the parameter.
+
+    >>> [kind_of(annotation) for annotation in (float, int, bool, str, tuple[float, ...], float | tuple[float, ...])]
+    ['number', 'whole', 'truth', 'name', 'sequence', 'series']
+    """
+    leaves = set(_leaves(annotation))
+    sequences = {
+        leaf for leaf in leaves if isinstance(leaf, type) and issubclass(leaf, (tuple, list, Sequence)) and leaf is not str
+    }
+    if sequences:
+        return "series" if leaves & {int, float} else "sequence"
+    if float in leaves:
+        return "number"
+    if bool in leaves:
+        return "truth"
+    return "whole" if int in leaves else "name"
+
+
+def _leaves(annotation: Any) -> Iterable[Any]:
+    """The plain types of a union, through Annotated and type aliases."""
+    value = getattr(annotation, "__value__", annotation)  # a `type X = ...` alias
+    origin = typing.get_origin(value)
+    if origin is typing.Annotated:
+        yield from _leaves(typing.get_args(value)[0])
+    elif origin in (typing.Union, types.UnionType):
+        for part in typing.get_args(value):
+            yield from _leaves(part)
+    else:
+        yield origin or value

@@ -1,0 +1,125 @@
+"""The report in a real browser: it sorts, filters, searches, opens a card and prints; without JavaScript it still reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from limitlab.ledger import Claim, Outcome, Record
+from limitlab.ledger.criteria import Criterion, below
+from limitlab.show.report.claims import claim_card, ledger_table
+from limitlab.show.report.page import Picture, page, section
+from limitlab.show.report.write import header, summary_bar
+
+DOT = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A small ledger as a page: three claims that stand differently, two of them with the same figure."""
+    records = [
+        Record(
+            Claim("X2", "Coins", "The variance is tau^2 gamma/(1 - gamma).", figure="coin", check=lambda quick: Outcome(())),
+            "pass",
+            Outcome((below("gap", 0.5, 1.0),), {"heads": 7, "tails": 3}, seconds=2.0),
+        ),
+        Record(
+            Claim("X10", "Dice", "Six sides at rate n^(-1/2).", figure="coin", check=lambda quick: Outcome(())),
+            "fail",
+            Outcome((Criterion("comparison", "underpowered", "agrees with the simulation", False),), seconds=10.0),
+        ),
+        Record(Claim("X1", "Dice", "Nobody looked."), "not implemented"),
+    ]
+    pictures = {"coin": Picture("coin", "Heads against tails", DOT, 640, 480)}
+    cards = [claim_card(record, pictures, []) for record in records]
+    content = [header(), summary_bar(records, []), ledger_table(records), section("The claims", cards)]
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(page("report", content, pictures.values()))
+    return path.as_uri()
+
+
+def ids(page: Any) -> list[str]:
+    """The claims that the ledger shows, from the top."""
+    return [row.inner_text() for row in page.locator("#ledger tbody tr:visible td:first-child").all()]
+
+
+def test_the_ledger_sorts(page: Any, report: str) -> None:
+    page.goto(report)
+    assert ids(page) == ["X2", "X10", "X1"]
+    page.get_by_role("button", name="id", exact=True).click()
+    assert ids(page) == ["X1", "X2", "X10"]  # by number, not by letter
+    page.get_by_role("button", name="seconds").click()
+    page.get_by_role("button", name="seconds").click()
+    assert ids(page) == ["X10", "X2", "X1"]
+    assert page.locator("#ledger th[aria-sort=descending]").inner_text().startswith("seconds")
+
+
+def test_the_ledger_filters_and_searches(page: Any, report: str) -> None:
+    page.goto(report)
+    page.select_option("#area", "Dice")
+    assert ids(page) == ["X10", "X1"]
+    page.select_option("#verdict", "underpowered")
+    assert ids(page) == ["X10"]
+    assert page.locator("#shown").inner_text() == "1 of 3 claims"
+    page.select_option("#area", "")
+    page.select_option("#verdict", "")
+    page.fill("#search", "tau gamma")
+    assert ids(page) == ["X2"]
+    page.fill("#search", "")
+    page.locator("button.tile.underpowered").click()
+    assert ids(page) == ["X10"]
+
+
+def test_a_link_opens_its_card(page: Any, report: str) -> None:
+    page.goto(report)
+    card = page.locator("#claim-x10")
+    assert not card.locator(".inside").is_visible()
+    page.locator("#ledger a", has_text="X10").click()
+    assert card.locator(".inside").is_visible()
+    assert card.locator("summary .badge").first.inner_text() == "underpowered"
+    assert card.locator("summary math msup").count() == 1
+    shown = card.locator("figure svg").bounding_box()
+    assert shown["width"] > 300
+    assert abs(shown["width"] / shown["height"] - 640 / 480) < 0.02
+    assert "limitlab verify X10" in card.inner_text()
+    numbers = page.locator("#claim-x2 details")
+    page.locator("#claim-x2 > summary").click()
+    assert not numbers.locator("table").is_visible()
+    numbers.locator("summary").click()
+    assert numbers.locator("table").is_visible()
+
+
+def test_it_prints_with_every_card_open(page: Any, report: str, tmp_path: Path) -> None:
+    page.goto(report)
+    page.evaluate("addEventListener('afterprint', () => { window.printed = true })")
+    page.evaluate(
+        "addEventListener('beforeprint', () => { window.opened = document.querySelectorAll('details.card[open]').length })"
+    )
+    sheet = page.pdf(path=str(tmp_path / "report.pdf"), format="A4", prefer_css_page_size=True)
+    assert sheet[:5] == b"%PDF-"
+    assert len(sheet) > 20_000
+    assert page.evaluate("window.opened") == 3
+    assert page.locator("details.card[open]").count() == 0  # and folded again
+    page.emulate_media(media="print")
+    assert not page.locator("nav").is_visible()
+    assert not page.locator(".tools").is_visible()
+
+
+def test_without_javascript_it_reads(browser: Any, report: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report)
+    assert page.locator("#ledger tbody tr").count() == 3
+    assert not page.locator(".tools").is_visible()
+    page.locator("#claim-x2 > summary").click()
+    assert page.locator("#claim-x2 .inside").is_visible()
+    context.close()
+
+
+def test_nothing_is_asked_of_the_network(page: Any, report: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(report)
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
