@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from limitlab.lab.plan import optimal, plan
     from limitlab.lab.sweep import sweep
     from limitlab.laws.results import package_version
+    from limitlab.show.explorer import explore
 
     __version__: str = package_version()
 
@@ -30,6 +31,7 @@ _HOMES = {
     "Forecast": "limitlab.applied.forecast",
     "ForecastClassifier": "limitlab.applied.forecast",
     "compare": "limitlab.lab.compare",
+    "explore": "limitlab.show.explorer",
     "optimal": "limitlab.lab.plan",
     "plan": "limitlab.lab.plan",
     "sweep": "limitlab.lab.sweep",
@@ -41,6 +43,7 @@ __all__ = [
     "__version__",
     "applied",
     "compare",
+    "explore",
     "lab",
     "laws",
     "ledger",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,27 +39,32 @@ def explore(law: Law | type[Law] | str | None = None) -> Any:
 
 
 def serve(
-    port: int = 5006, host: str = "127.0.0.1", show: bool = False, caps: Caps | None = None, law: str | None = None, **options: Any
-) -> Any:
-    """Serve the explorer until it is interrupted.
+    port: int = 5006,
+    host: str = "127.0.0.1",
+    show: bool = False,
+    caps: Caps | None = None,
+    law: str | None = None,
+    ready: Callable[[str], None] = print,
+) -> None:
+    """Serve the explorer until it is interrupted; `limitlab explore` does.
 
     Parameters
     ----------
     port, host
-        Where. The default host is this computer only.
+        Where (port 0: any that is free). The default host is this computer only.
     show
         Whether to open a browser.
     caps
         What one request may take.
     law
         The law that is shown first.
-    options
-        Further options of `panel.serve`.
+    ready
+        Called with the address when the page can be opened.
     """
     _require_panel()
     from limitlab.show.explorer.server import run
 
-    return run(port, host, show, caps, law, **options)
+    run(port, host, show, caps, law, ready)
 
 
 def _require_panel() -> None:

@@ -6,7 +6,6 @@ import html
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import panel as pn
@@ -23,9 +22,8 @@ from limitlab.show.explorer.jobs import Pool, sentence
 from limitlab.show.explorer.running import Runner
 from limitlab.show.explorer.snippet import snippet
 from limitlab.show.explorer.state import MOST_DRAWS, MOST_GRID, MOST_SIZE, Axis, State
-from limitlab.show.explorer.views import VIEWS, View
+from limitlab.show.explorer.views import STYLE, VIEWS, View
 
-STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
 MODES = {"Curve": "curve", "Phase diagram": "phase", "Compare": "compare", "Plan": "plan", "Your data": "forecast"}
 
 
@@ -144,23 +142,23 @@ class Page:
         self._parameters = pn.Column(sizing_mode="stretch_width", margin=0)
         self.mode = pn.widgets.RadioButtonGroup(name="Mode", options=MODES, button_type="primary", button_style="outline", margin=(4, 8))
         self.mode.param.watch(lambda event: self._changed(mode=event.new), "value")
-        short = dict(width=150, margin=(2, 8))
+        short = dict(width=130, margin=(2, 4, 2, 8))
         self.x = pn.widgets.Select(name="Along", options=[], **short)
         self.y = pn.widgets.Select(name="Against", options=[], **short)
         for key, widget in (("x", self.x), ("y", self.y)):
             widget.param.watch(lambda event, key=key: self._new_axis(key, event.new), "value")
-        narrow = dict(width=84, margin=(2, 4))
+        narrow = dict(width=72, margin=(2, 4))
         self.x_low, self.x_high, self.y_low, self.y_high = (
             pn.widgets.TextInput(name=name, **narrow) for name in ("from", "to", "from", "to")
         )
         for key, low, high in (("x", self.x_low, self.x_high), ("y", self.y_low, self.y_high)):
             for end in (low, high):
                 end.param.watch(lambda event, key=key: self._new_range(key), "value")
-        self.observables = pn.widgets.MultiChoice(name="Show", width=260, margin=(2, 8), solid=False)
+        self.observables = pn.widgets.MultiChoice(name="Show", width=190, margin=(2, 4), solid=False)
         self.observables.param.watch(lambda event: self._changed(observables=tuple(event.new)) if event.new else None, "value")
         self.observable = pn.widgets.Select(name="Show", width=200, margin=(2, 8))
         self.observable.param.watch(lambda event: self._changed(observables=(event.new,)) if event.new else None, "value")
-        self.scale = pn.widgets.Select(name="Vertical", options=["auto", "linear", "log"], width=80, margin=(2, 4))
+        self.scale = pn.widgets.Select(name="Vertical", options=["auto", "linear", "log"], width=76, margin=(2, 4))
         self.scale.param.watch(lambda event: self._changed(scale=event.new), "value")
         self.size = pn.widgets.IntInput(name="size", start=2, end=MOST_SIZE, **narrow)
         self.draws = pn.widgets.IntInput(name="draws", start=1, end=MOST_DRAWS, **narrow)
@@ -168,23 +166,24 @@ class Page:
         self.target = pn.widgets.FloatInput(name="value wanted", width=110, margin=(2, 8))
         for key, widget in (("size", self.size), ("draws", self.draws), ("grid", self.grid), ("target", self.target)):
             widget.param.watch(lambda event, key=key: self._changed(**{key: event.new}), "value")
-        self.run = pn.widgets.Button(name="Run", button_type="primary", margin=(18, 8, 4, 8))
+        self.run = pn.widgets.Button(name="Run", button_type="primary", margin=(20, 8, 4, 8))
         self.run.on_click(lambda event: self.current.run())
-        self.cancel = pn.widgets.Button(name="Cancel", disabled=True, margin=(18, 4, 4, 4))
+        self.cancel = pn.widgets.Button(name="Cancel", disabled=True, margin=(20, 4, 4, 4))
         self.cancel.on_click(lambda event: self.runner.cancel())
-        self.progress = pn.indicators.Progress(value=0, max=100, active=False, width=120, margin=(22, 8), visible=False)
-        self.spinner = pn.indicators.LoadingSpinner(value=False, size=22, margin=(20, 4), visible=False)
-        self.status = pn.pane.HTML("", css_classes=["status"], sizing_mode="stretch_width", margin=(0, 10))
-        self.title = pn.pane.HTML("", css_classes=["title"], sizing_mode="stretch_width", margin=(0, 10))
-        self.theme_link = pn.pane.HTML("", css_classes=["theme"], margin=(8, 14), width=60)
+        self.progress = pn.indicators.Progress(value=0, max=100, active=False, width=90, margin=(30, 8), visible=False)
+        self.spinner = pn.indicators.LoadingSpinner(value=False, size=22, margin=(24, 4), visible=False)
+        text = dict(stylesheets=[STYLE])
+        self.status = pn.pane.HTML("", css_classes=["status", self.state.theme], sizing_mode="stretch_width", margin=(24, 10, 0, 10), **text)
+        self.title = pn.pane.HTML("", css_classes=["title", self.state.theme], sizing_mode="stretch_width", margin=(0, 10), **text)
+        self.theme_link = pn.pane.HTML("", css_classes=["theme", self.state.theme], margin=(8, 14), width=40, **text)
         self.downloads = [
             pn.widgets.FileDownload(
                 callback=lambda kind=kind: self._download(kind), filename=f"limitlab.{kind}", label=label, button_type="light",
-                margin=(4, 4), width=96, height=34,
+                margin=(4, 3), width=74, height=32,
             )
             for kind, label in (("png", "PNG"), ("csv", "CSV"), ("py", "Python"))
         ]  # fmt: skip
-        self.typeset = Div(text="", sizing_mode="stretch_width", css_classes=["equations"], stylesheets=[STYLE])
+        self.typeset = Div(text="", width=330, css_classes=["equations", self.state.theme], stylesheets=[STYLE])
 
     def _laid_out(self) -> Any:
         self._bars = {mode: pn.FlexBox(*self.views[mode].bar(), sizing_mode="stretch_width", margin=0) for mode in VIEWS}
@@ -193,17 +192,18 @@ class Page:
         side = pn.Column(
             self.search, self.chooser, self._parameters, css_classes=["side"], width=300, sizing_mode="stretch_height", scroll="y", margin=0
         )
-        actions = pn.Row(self.run, self.cancel, self.spinner, self.progress, margin=0, height=58)
+        self.actions = pn.Row(margin=0, sizing_mode="stretch_width")
+        top = pn.Row(self.mode, pn.layout.HSpacer(), *self.downloads, margin=0, sizing_mode="stretch_width")
         main = pn.Column(
             pn.Row(self.title, self.theme_link, sizing_mode="stretch_width", margin=0),
-            self.mode, self.bar, actions, self.status, self.board, pn.Row(*self.downloads, margin=0),
+            top, self.bar, self.actions, self.board,
             css_classes=["main"], sizing_mode="stretch_both", min_width=480, margin=0, scroll="y",
         )  # fmt: skip
         beside = pn.Column(
-            pn.pane.Bokeh(self.typeset, sizing_mode="stretch_width"), css_classes=["beside"], width=340, scroll=True,
+            pn.pane.Bokeh(self.typeset, sizing_mode="stretch_width", margin=0), css_classes=["beside"], width=350, scroll="y",
             sizing_mode="stretch_height", margin=0,
         )  # fmt: skip
-        return pn.Row(side, main, beside, sizing_mode="stretch_both", min_height=640, css_classes=["page", self.state.theme], margin=0, stylesheets=[STYLE])
+        return pn.Row(side, main, beside, sizing_mode="stretch_both", min_height=640, css_classes=["page", self.state.theme], margin=0)
 
     # -- showing --------------------------------------------------------------------------------------------------------
 
@@ -231,8 +231,11 @@ class Page:
 
     def put(self, board: list[Any]) -> None:
         """Lay out the present view."""
+        if self.board.objects == board:
+            return
         self.bar[:] = [self._bars[self.state.mode]]
         self.run.name = self.current.verb
+        self.actions[:] = [*self.current.inputs(), self.run, self.cancel, self.spinner, self.progress, self.status]
         self.board[:] = board
 
     def say(self, words: str, kind: str = "") -> None:

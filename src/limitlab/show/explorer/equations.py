@@ -17,6 +17,7 @@ MOST = 12
 _PAGE = re.compile(r"docs/theory/([a-z0-9_]+\.md)")
 _DISPLAY = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 _TAG = re.compile(r"\\tag\{([^}]*)\}")
+_GAP = re.compile(r"\\qquad|\\quad")
 _PART = re.compile(r"^(Setting|Limit|Status)\.\s+(.*?)(?=^[A-Z][a-z]+\.\s|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -65,12 +66,22 @@ def equations_html(law: type[Law]) -> str:
     """Setting and equations as HTML, with the equations in dollar signs for the page's typesetting."""
     words = [f"<p><b>{title}.</b> {html.escape(text)}</p>" for title, text in setting(law).items()]
     shown = equations(law)
-    lines = [f'<div class="equation">$${body}$$<span class="number">({number})</span></div>' for number, body in shown[:MOST]]
+    lines = [f'<div class="equation"><div class="lines">{_in_lines(body)}</div><span class="number">({number})</span></div>' for number, body in shown[:MOST]]
     if not shown:  # the file's own text says them, in plain letters
         lines = [f"<pre>{html.escape(inspect.cleandoc(_docstring(law)))}</pre>"]
     elif len(shown) > MOST:
         lines.append(f"<p>and {len(shown) - MOST} more on the law's page of the documentation.</p>")
     return "\n".join([*words, *lines])
+
+
+def _in_lines(body: str) -> str:
+    r"""An equation whose parts, where it has several on one line, stand below each other.
+
+    >>> _in_lines(r"a = b,\qquad c = d")
+    '<div>$$a = b,$$</div><div>$$c = d$$</div>'
+    """
+    parts = [body] if "\\begin" in body or "\\left" in body else [part.strip() for part in _GAP.split(body)]
+    return "".join(f"<div>$${html.escape(part, quote=False)}$$</div>" for part in parts if part)
 
 
 def _docstring(law: type[Law]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import pickle
 import queue
 import signal
 import threading
@@ -41,16 +42,19 @@ class Caps:
     upload_megabytes
         Size of an uploaded file.
     workers
-        Jobs that run at the same time; further ones wait.
+        Jobs that run at the same time; further ones wait. 0: one per core, at least 4.
+    visitors
+        Pages that are open at the same time.
     """
 
     seconds: float = 120.0
     megabytes: int = 2048
     upload_megabytes: float = 5.0
     workers: int = 0
+    visitors: int = 50
 
     def __post_init__(self) -> None:
-        for name, least in (("seconds", 1.0), ("megabytes", 64), ("upload_megabytes", 0.001), ("workers", 0)):
+        for name, least in (("seconds", 1.0), ("megabytes", 64), ("upload_megabytes", 0.001), ("workers", 0), ("visitors", 1)):
             if not getattr(self, name) >= least:
                 raise ValueError(f"{name} = {getattr(self, name)} is not allowed: must be at least {least:g}")
 
@@ -90,6 +94,7 @@ class Pool:
         self._idle: list[Worker] = []
         self._busy: set[Worker] = set()
         self._closed = False
+        self.visitors = 0
 
     def warm(self) -> None:
         """Start the process that workers are forked from, and the first worker; returns at once."""
@@ -125,7 +130,7 @@ class Pool:
                     yield Message("refused", f"stopped after {self.caps.seconds:g} s, the limit of this explorer: ask for less, or use Python")
                     return
                 await asyncio.sleep(LOOK_EVERY)
-        except (ValueError, TypeError, AttributeError) as error:  # a request that cannot be sent
+        except (ValueError, TypeError, AttributeError, pickle.PicklingError) as error:  # a request that cannot be sent
             yield Message("refused", f"this cannot be computed here: {error}")
         finally:
             if not finished:
@@ -171,7 +176,7 @@ class Worker:
 
     def ask(self, job: str, request: dict[str, Any]) -> None:
         """Send a job."""
-        self._pipe.send((job, request))
+        self._pipe.send_bytes(pickle.dumps((job, request)))
 
     def answer(self) -> Message | None:
         """What the worker said since the last look, if anything."""
@@ -238,16 +243,17 @@ def _work(pipe: Connection, megabytes: int) -> None:
     from limitlab.show.explorer.work import JOBS, throttled
 
     _limit_memory(megabytes)
-    requests: queue.SimpleQueue[tuple[str, dict[str, Any]]] = queue.SimpleQueue()
+    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, requests), daemon=True).start()
     while True:
-        job, request = requests.get()
+        asked = requests.get()
         began = time.monotonic()
 
         def report(part: Any, done: int, total: int, began: float = began) -> None:
             pipe.send(Message("part", part, done, total, time.monotonic() - began))
 
         try:
+            job, request = _understood(asked)
             value = JOBS[job](throttled(report), **request)
             answer = Message("result", value, seconds=time.monotonic() - began)
         except MemoryError:
@@ -257,10 +263,19 @@ def _work(pipe: Connection, megabytes: int) -> None:
         pipe.send(answer)
 
 
-def _listen(pipe: Connection, requests: queue.SimpleQueue[Any]) -> None:
+def _understood(asked: bytes) -> tuple[str, dict[str, Any]]:
+    """A request of the page's own server (nobody else can write to the pipe)."""
+    try:
+        job, request = pickle.loads(asked)
+    except (AttributeError, ImportError) as error:
+        raise ValueError(f"this law cannot be sent to a worker ({error}): define it in a module of its own") from None
+    return job, request
+
+
+def _listen(pipe: Connection, requests: queue.SimpleQueue[bytes]) -> None:
     while True:
         try:
-            requests.put(pipe.recv())
+            requests.put(pipe.recv_bytes())
         except (EOFError, OSError):
             os._exit(0)
 

@@ -35,7 +35,7 @@ class CurvePlot:
     def __init__(self, x_label: str, y_label: str, names: Sequence[str], x_log: bool, y_log: bool, dark: bool = False):
         self.key = (x_label, y_label, tuple(names), x_log, y_log, dark)
         self.figure = _figure(x_label, y_label, x_log, y_log, dark)
-        self.lines, self.points = {}, {}
+        self.lines, self.points, self._entries = {}, {}, []
         for index, name in enumerate(names):
             line = ColumnDataSource({"x": [], "y": []})
             dots = ColumnDataSource({"x": [], "y": [], "low": [], "high": []})
@@ -53,6 +53,8 @@ class CurvePlot:
             self.figure.add_tools(HoverTool(renderers=[drawn], tooltips=[(x_label, "@x{0.[0000]}"), (label, "@y{0.[000000]}")]))
             self.lines[name], self.points[name] = line, dots
         _legend(self.figure, dark)
+        self._entries = [item for item in self.figure.legend[0].items if item.label.value.endswith("experiment")]
+        self.forget()
 
     def draw(self, x: Array, y: Mapping[str, Array]) -> None:
         """Replace the curves; a gap where there is no finite value."""
@@ -67,11 +69,15 @@ class CurvePlot:
             bar = np.where(np.isfinite(error[name]), error[name], 0.0)[known]
             at = mean[name][known]
             dots.data = {"x": x[known], "y": at, "low": at - bar, "high": at + bar}
+        for entry in self._entries:
+            entry.visible = True
 
     def forget(self) -> None:
         """Take the experiments away."""
         for dots in self.points.values():
             dots.data = {"x": [], "y": [], "low": [], "high": []}
+        for entry in self._entries:
+            entry.visible = False
 
     def mark(self, x: Sequence[float], y: float | None, dark: bool = False) -> None:
         """Lines at the answers of a plan."""
@@ -97,8 +103,8 @@ def phase_figure(x: Array, y: Array, z: Array, words: Sequence[str], logs: tuple
         "x": np.tile(x, rows), "y": np.repeat(y, columns), "z": np.where(np.isfinite(z), z, np.nan).ravel(),
     }  # fmt: skip
     quads = figure.quad(
-        left="left", right="right", bottom="bottom", top="top", source=ColumnDataSource(data), line_color=None,
-        fill_color={"field": "z", "transform": mapper},
+        left="left", right="right", bottom="bottom", top="top", source=ColumnDataSource(data), line_width=1,
+        fill_color={"field": "z", "transform": mapper}, line_color={"field": "z", "transform": mapper},
     )  # fmt: skip
     figure.add_layout(quads.construct_color_bar(title=words[2], width=14, title_text_font_size="13px", background_fill_alpha=0), "right")
     bar = figure.right[0]
@@ -162,11 +168,16 @@ def _figure(x_label: str, y_label: str, x_log: bool, y_log: bool, dark: bool, fr
 
 
 def _legend(figure: Any, dark: bool) -> None:
-    legend = figure.legend
+    if not figure.legend:
+        return
+    legend = figure.legend[0]
+    figure.center.remove(legend)
+    figure.add_layout(legend, "above")
     legend.background_fill_color, legend.background_fill_alpha = "#181818" if dark else "#ffffff", 0.75
     legend.border_line_color = None
     legend.label_text_color = "#dddddd" if dark else "#222222"
-    legend.label_text_font_size, legend.location, legend.click_policy = "14px", "top_right", "hide"
+    legend.label_text_font_size, legend.orientation, legend.click_policy = "14px", "horizontal", "hide"
+    legend.margin, legend.padding = 0, 2
 
 
 def _edges(values: Array, log: bool) -> tuple[Array, Array]:

@@ -17,32 +17,44 @@ from limitlab.show.explorer.app import Page
 from limitlab.show.explorer.catalogue import explorable
 from limitlab.show.explorer.jobs import Caps, Pool
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+FULL = "The explorer has as many visitors as it takes. Please come back in a few minutes, or run your own: limitlab explore"
 BODY = {
     "light": "html, body { margin: 0; height: 100%; background: #ffffff; color: #1c1c1c; }",
     "dark": "html, body { margin: 0; height: 100%; background: #181818; color: #e6e6e6; }",
 }
 
 
-def run(port: int, host: str, show: bool, caps: Caps | None, law: str | None, **options: Any) -> Any:
-    """Serve until interrupted; every visitor has a page of their own."""
+def run(port: int, host: str, show: bool, caps: Caps | None, law: str | None, ready: Callable[[str], None]) -> None:
+    """Serve until interrupted; every visitor has a page of their own. `ready` is told the address."""
     pool = Pool(caps)
-    threading.Thread(target=pool.warm, daemon=True).start()
-    pn.extension("mathjax", "filedropper", notifications=False)
+    starting = threading.Thread(target=pool.warm, daemon=True)
+    starting.start()
     first = find_law(law).__name__ if law else state.FIRST
-    most = int(pool.caps.upload_megabytes * 2e6) + 2_000_000
+    if first not in explorable():
+        raise ValueError(f"{first} cannot be explored: it has no number to draw along, or nothing to draw")
+    pn.extension("mathjax", "filedropper")
+    origins = [f"{name}:{port}" for name in (host, "localhost")] if host in LOOPBACK else ["*"]
+    server = pn.serve(
+        {"/": lambda: page_of(pool, first)}, port=port, address=host, show=False, start=False, title="limitlab explorer",
+        websocket_origin=origins, websocket_max_message_size=int(pool.caps.upload_megabytes * 2e6) + 2_000_000,
+    )  # fmt: skip
+    address = f"http://{host}:{server.port}/"
+    ready(address)
+    if show:
+        server.io_loop.add_callback(server.show, "/")
     try:
-        return pn.serve(
-            {"/": lambda: page_of(pool, first)}, port=port, address=host, show=show, title="limitlab explorer",
-            websocket_origin=[f"{host}:{port}", f"localhost:{port}"], websocket_max_message_size=most, verbose=False,
-            **options,
-        )  # fmt: skip
+        server.run_until_shutdown()
     finally:
-        if options.get("threaded") is None:
-            pool.close()
+        starting.join(timeout=10)
+        pool.close()
 
 
 def page_of(pool: Pool, first: str) -> Any:
     """The page of a visitor, at the state that the address says."""
+    if pool.visitors >= pool.caps.visitors:
+        return pn.pane.Str(FULL)
+    pool.visitors += 1
     laws = explorable()
     location = pn.state.location
     asked = location.search if location is not None else ""
@@ -59,7 +71,12 @@ def page_of(pool: Pool, first: str) -> Any:
     page = Page(laws, pool, shown, remarks, tell)
     if location is not None:
         location.param.watch(_wanderer(page, laws, told), "search")
-    pn.state.on_session_destroyed(lambda context: page.runner.close())
+
+    def left(context: Any) -> None:
+        pool.visitors -= 1
+        page.runner.close()
+
+    pn.state.on_session_destroyed(left)
     return page.view
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from limitlab.show.tables import plain_symbol
 if TYPE_CHECKING:
     from limitlab.show.explorer.app import Page
 
+STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
 QUICK_CELLS = 4000
 """Points of a phase diagram that are drawn without being asked, where one call of the law serves them all."""
 
@@ -45,6 +47,10 @@ class View:
 
     def bar(self) -> list[Any]:
         """The widgets above the picture."""
+        return []
+
+    def inputs(self) -> list[Any]:
+        """The widgets before the button."""
         return []
 
     def shown(self) -> None:
@@ -98,7 +104,15 @@ class CurveView(View):
     def bar(self) -> list[Any]:
         """Parameter, range, observables, experiment."""
         page = self.page
-        return [page.x, page.x_low, page.x_high, page.observables, page.scale, page.size, page.draws]
+        return [page.x, page.x_low, page.x_high, page.observables, page.scale]
+
+    def inputs(self) -> list[Any]:
+        """The experiment."""
+        return [self.page.size, self.page.draws]
+
+    def panes(self) -> list[Any]:
+        """What stands below the buttons."""
+        return [self.pane]
 
     @property
     def measured(self) -> bool:  # type: ignore[override]
@@ -108,7 +122,7 @@ class CurveView(View):
     def shown(self) -> None:
         """Compute the curve anew where it changed; experiments at other parameters are taken away."""
         page, state = self.page, self.page.state
-        page.put([self.pane])
+        page.put(self.panes())
         now = (state.law, dict(state.parameters), state.x, state.observables, state.theme)
         if self._seen == now:
             self._redraw()
@@ -255,10 +269,14 @@ class CompareView(View):
     def __init__(self, page: Page):
         super().__init__(page)
         self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=220)
-        self.words = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["words"])
+        self.words = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE])
         self.seconds = pn.widgets.IntInput(name="seconds for it", value=20, start=1, end=90, width=110, margin=(2, 8))
 
     def bar(self) -> list[Any]:
+        """Nothing: the parameters decide."""
+        return []
+
+    def inputs(self) -> list[Any]:
         """How long it may look."""
         return [self.seconds]
 
@@ -299,19 +317,22 @@ class PlanView(CurveView):
 
     def __init__(self, page: Page):
         super().__init__(page)
-        self.words = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["words"])
+        self.words = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE])
         self.answer: dict[str, Any] | None = None
 
     def bar(self) -> list[Any]:
         """What is wanted, of what, by which parameter."""
         page = self.page
-        return [page.observable, page.target, page.x, page.x_low, page.x_high]
+        return [page.x, page.x_low, page.x_high, page.observable]
+
+    def inputs(self) -> list[Any]:
+        """What is wanted."""
+        return [self.page.target]
 
     def shown(self) -> None:
         """The curve, and what to do."""
         before = self._seen
         super().shown()
-        self.page.put([self.words, self.pane])
         if self._seen != before:
             self.answer, self.words.object = None, ""
             if self.plot is not None:
@@ -327,6 +348,10 @@ class PlanView(CurveView):
             "plan", self._answered, law=self.page.law, observable=state.observables[0], wanted=state.target, along=state.x.name,
             low=state.x.low, high=state.x.high,
         )  # fmt: skip
+
+    def panes(self) -> list[Any]:
+        """The answer in words, then the curve."""
+        return [self.words, self.pane]
 
     def csv(self) -> str:
         """Every answer."""
@@ -360,7 +385,7 @@ class ForecastView(View):
         self.target = pn.widgets.Select(name="Column to predict", options=[], width=200, margin=(2, 8))
         self.drop.param.watch(self._dropped, "value")
         self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=260)
-        self.words = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["words"])
+        self.words = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE])
         self._file: tuple[str, bytes] | None = None
 
     def bar(self) -> list[Any]:
