@@ -61,8 +61,9 @@ class Page:
         self._make_widgets()
         self.view = self._laid_out()
         self.show(first)
-        if remarks:
-            self.say(" ".join(remark.rstrip(".") + "." for remark in remarks), "refused")
+        if remarks:  # what was wrong with the address stays until the visitor does something
+            words = html.escape("; ".join(remarks))
+            self.alert.param.update(object=f'<div role="alert" class="refused">{words}</div>', visible=True)
 
     # -- the state ------------------------------------------------------------------------------------------------------
 
@@ -112,6 +113,7 @@ class Page:
             self.say(sentence(error), "refused")
             return
         self.state = asked
+        self.alert.visible = False
         self._write_address()
         self.current.shown()
 
@@ -174,6 +176,7 @@ class Page:
         self.spinner = pn.indicators.LoadingSpinner(value=False, size=22, margin=(24, 4), visible=False)
         text = dict(stylesheets=[STYLE])
         self.status = pn.pane.HTML("", css_classes=["status", self.state.theme], sizing_mode="stretch_width", margin=(24, 10, 0, 10), **text)
+        self.alert = pn.pane.HTML("", css_classes=["status", self.state.theme], sizing_mode="stretch_width", margin=(4, 10), visible=False, **text)
         self.title = pn.pane.HTML("", css_classes=["title", self.state.theme], sizing_mode="stretch_width", margin=(0, 10), **text)
         self.theme_link = pn.pane.HTML("", css_classes=["theme", self.state.theme], margin=(8, 14), width=40, **text)
         self.downloads = [
@@ -196,7 +199,7 @@ class Page:
         top = pn.Row(self.mode, pn.layout.HSpacer(), *self.downloads, margin=0, sizing_mode="stretch_width")
         main = pn.Column(
             pn.Row(self.title, self.theme_link, sizing_mode="stretch_width", margin=0),
-            top, self.bar, self.actions, self.board,
+            self.alert, top, self.bar, self.actions, self.board,
             css_classes=["main"], sizing_mode="stretch_both", min_width=480, margin=0, scroll="y",
         )  # fmt: skip
         beside = pn.Column(

@@ -47,6 +47,8 @@ class Knob:
     def value(self) -> Any:
         """What is set, as the law takes it."""
         shown = self._field.value
+        if self.control.many and shown.strip():
+            return from_text(f"[{shown}]")
         return from_text(shown) if isinstance(shown, str) and self.control.form in ("slider", "text") else shown
 
     def show(self, value: Any) -> None:

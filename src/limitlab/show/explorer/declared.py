@@ -44,6 +44,8 @@ class Control:
         Of a slider: its ends, whether it is logarithmic, whether it takes whole numbers only.
     choices
         Of a choice.
+    many
+        Of a text: whether it is a list, also where it has one entry.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Control:
     log: bool = False
     whole: bool = False
     choices: tuple[Any, ...] = ()
+    many: bool = False
 
 
 def controls_of(law: type[Law]) -> dict[str, Control]:
@@ -84,7 +87,7 @@ def _control(law: type[Law], name: str, meta: Parameter) -> Control:
         whole = kind == "whole" or (kind == "series" and (isinstance(value, int) or meta.dimension == "iteration"))
         low, high, log = slider_range(meta, value, whole)
         return Control(name, label, about, "slider", group, value, low, high, log, whole)
-    return Control(name, label, about, "text", group, value)
+    return Control(name, label, about, "text", group, value, many=kind == "sequence")
 
 
 def start_value(meta: Parameter) -> Any:

@@ -100,7 +100,7 @@ class Pool:
         """Start the process that workers are forked from, and the first worker; returns at once."""
         self._idle.append(Worker(self.caps))
 
-    async def run(self, job: str, **request: Any) -> AsyncIterator[Message]:
+    async def run(self, job: str, /, **request: Any) -> AsyncIterator[Message]:
         """Run a job; stopping the iteration (or cancelling its task) stops the job, and the worker with it."""
         waited = False
         while len(self._busy) >= self.most:

@@ -49,7 +49,7 @@ class Runner:
         """Whether a job is under way."""
         return self._task is not None and not self._task.done()
 
-    def start(self, name: str, tell: Callable[[Message], None], **request: Any) -> None:
+    def start(self, name: str, tell: Callable[[Message], None], /, **request: Any) -> None:
         """Start a job in place of the present one; a quick curve is let finish first."""
         job = Job(name, request, tell)
         try:
