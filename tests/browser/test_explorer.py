@@ -170,7 +170,9 @@ def test_a_permalink_restores_the_state(page: Any, browser: Any, address: str) -
     assert state_of(other) == state_of(page)
     other.context.close()
     opened(page, address + "?law=Nonsense&p.ratio=-1&x=ratio:0:9&size=1e12&theme=%3Cscript%3E")
-    assert "there is no law 'Nonsense'" in page.locator("[role=alert]").inner_text()  # a broken address is repaired, and says so
+    assert (
+        "there is no law 'Nonsense'" in page.locator("[role=alert]").inner_text()
+    )  # a broken address is repaired, and says so
     until(page, lambda: drawn(page, "line"), "a curve all the same")
 
 
@@ -227,7 +229,9 @@ class _Bomb:
 
 def page_text(page: Any) -> str:
     """All text that a visitor can read, also inside widgets."""
-    return str(page.locator("body").inner_text()) + " ".join(page.locator(".filepond--root, [role=status]").all_inner_texts())
+    return str(page.locator("body").inner_text()) + " ".join(
+        page.locator(".filepond--root, [role=status]").all_inner_texts()
+    )
 
 
 def test_downloads_are_a_picture_numbers_and_a_program_that_runs(page: Any, address: str, tmp_path: Path) -> None:
@@ -243,6 +247,8 @@ def test_downloads_are_a_picture_numbers_and_a_program_that_runs(page: Any, addr
     assert rows[0] == "ratio,kind,observable,value,standard_error,draws"
     assert [float(row.split(",")[3]) for row in rows[1:]] == pytest.approx(line)
     program = found["Python"].decode() + "print(repr(limit['test_error'].values.tolist()))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert eval(done.stdout) == pytest.approx(line)

@@ -5,7 +5,8 @@ One file per group of commands. What a command needs beyond its options (laws, m
 `limitlab --help` answers at once.
 """
 
-from limitlab.show.cli import catalogue, running, sweeping, planning, stopping, study, forecasting, scaling, ledger, showing, exploring  # isort: skip  (the order of the help page)
+from limitlab.show.cli import catalogue, running, sweeping, planning, stopping, study, forecasting, scaling, ledger  # isort: skip
+from limitlab.show.cli import showing, exploring  # isort: skip  (the order of the help page)
 from limitlab.show.cli.app import app as app
 
 __all__ = [

@@ -88,7 +88,7 @@ class Page:
                 self._parameters[:] = laid_out(self._knobs)
                 self._show_law()
             law = self.law
-            shown = {name: getattr(law, name) for name in self._knobs}
+            shown = plain_parameters(law)
             for name, knob in self._knobs.items():
                 knob.show(shown[name])
             self._show_options(law)
@@ -119,7 +119,8 @@ class Page:
 
     def _write_address(self) -> None:
         self._tell_address(self.state.address())
-        self.theme_link.object = f'<a href="?{replace(self.state, theme="light" if self.dark else "dark").address()}">{"light" if self.dark else "dark"}</a>'
+        other: state.Theme = "light" if self.dark else "dark"
+        self.theme_link.object = f'<a href="?{html.escape(replace(self.state, theme=other).address())}">{other}</a>'
 
     def _turned(self) -> None:
         """A knob was turned."""
@@ -142,7 +143,9 @@ class Page:
         self._list_laws("")
         self.chooser.param.watch(self._chosen, "value")
         self._parameters = pn.Column(sizing_mode="stretch_width", margin=0)
-        self.mode = pn.widgets.RadioButtonGroup(name="Mode", options=MODES, button_type="primary", button_style="outline", margin=(4, 8))
+        self.mode = pn.widgets.RadioButtonGroup(
+            name="Mode", options=MODES, button_type="primary", button_style="outline", margin=(4, 8)
+        )
         self.mode.param.watch(lambda event: self._changed(mode=event.new), "value")
         short = dict(width=130, margin=(2, 4, 2, 8))
         self.x = pn.widgets.Select(name="Along", options=[], **short)
@@ -157,7 +160,9 @@ class Page:
             for end in (low, high):
                 end.param.watch(lambda event, key=key: self._new_range(key), "value")
         self.observables = pn.widgets.MultiChoice(name="Show", width=190, margin=(2, 4), solid=False)
-        self.observables.param.watch(lambda event: self._changed(observables=tuple(event.new)) if event.new else None, "value")
+        self.observables.param.watch(
+            lambda event: self._changed(observables=tuple(event.new)) if event.new else None, "value"
+        )
         self.observable = pn.widgets.Select(name="Show", width=200, margin=(2, 8))
         self.observable.param.watch(lambda event: self._changed(observables=(event.new,)) if event.new else None, "value")
         self.scale = pn.widgets.Select(name="Vertical", options=["auto", "linear", "log"], width=76, margin=(2, 4))
@@ -175,9 +180,15 @@ class Page:
         self.progress = pn.indicators.Progress(value=0, max=100, active=False, width=90, margin=(30, 8), visible=False)
         self.spinner = pn.indicators.LoadingSpinner(value=False, size=22, margin=(24, 4), visible=False)
         text = dict(stylesheets=[STYLE])
-        self.status = pn.pane.HTML("", css_classes=["status", self.state.theme], sizing_mode="stretch_width", margin=(24, 10, 0, 10), **text)
-        self.alert = pn.pane.HTML("", css_classes=["status", self.state.theme], sizing_mode="stretch_width", margin=(4, 10), visible=False, **text)
-        self.title = pn.pane.HTML("", css_classes=["title", self.state.theme], sizing_mode="stretch_width", margin=(0, 10), **text)
+        self.status = pn.pane.HTML(
+            "", css_classes=["status", self.state.theme], sizing_mode="stretch_width", margin=(24, 10, 0, 10), **text
+        )
+        self.alert = pn.pane.HTML(
+            "", css_classes=["status", self.state.theme], sizing_mode="stretch_width", margin=(4, 10), visible=False, **text
+        )
+        self.title = pn.pane.HTML(
+            "", css_classes=["title", self.state.theme], sizing_mode="stretch_width", margin=(0, 10), **text
+        )
         self.theme_link = pn.pane.HTML("", css_classes=["theme", self.state.theme], margin=(8, 14), width=40, **text)
         self.downloads = [
             pn.widgets.FileDownload(
@@ -193,7 +204,14 @@ class Page:
         self.bar = pn.Column(sizing_mode="stretch_width", margin=0)
         self.board = pn.Column(sizing_mode="stretch_both", min_height=320, margin=(0, 6))
         side = pn.Column(
-            self.search, self.chooser, self._parameters, css_classes=["side"], width=300, sizing_mode="stretch_height", scroll="y", margin=0
+            self.search,
+            self.chooser,
+            self._parameters,
+            css_classes=["side"],
+            width=300,
+            sizing_mode="stretch_height",
+            scroll="y",
+            margin=0,
         )
         self.actions = pn.Row(margin=0, sizing_mode="stretch_width")
         top = pn.Row(self.mode, pn.layout.HSpacer(), *self.downloads, margin=0, sizing_mode="stretch_width")
@@ -206,7 +224,9 @@ class Page:
             pn.pane.Bokeh(self.typeset, sizing_mode="stretch_width", margin=0), css_classes=["beside"], width=350, scroll="y",
             sizing_mode="stretch_height", margin=0,
         )  # fmt: skip
-        return pn.Row(side, main, beside, sizing_mode="stretch_both", min_height=640, css_classes=["page", self.state.theme], margin=0)
+        return pn.Row(
+            side, main, beside, sizing_mode="stretch_both", min_height=640, css_classes=["page", self.state.theme], margin=0
+        )
 
     # -- showing --------------------------------------------------------------------------------------------------------
 
@@ -289,7 +309,9 @@ class Page:
             return
         low, high = (self.x_low, self.x_high) if key == "x" else (self.y_low, self.y_high)
         try:
-            checked = state.checked_axis(self.law, axis, low.value, high.value, axis.log or state.axis(self.law, axis.name).log)
+            checked = state.checked_axis(
+                self.law, axis, low.value, high.value, axis.log or state.axis(self.law, axis.name).log
+            )
         except ValueError as error:
             self.say(str(error), "refused")
             return

@@ -85,7 +85,11 @@ class Knob:
         number = float(value)
         if not self.control.log:
             return number
-        return math.log10(number) if 0 < number < math.inf else math.log10(self.control.high if number > 0 else self.control.low)
+        return (
+            math.log10(number)
+            if 0 < number < math.inf
+            else math.log10(self.control.high if number > 0 else self.control.low)
+        )
 
     def _on_slider(self, event: Any) -> None:
         if self._quiet:
@@ -133,5 +137,9 @@ def laid_out(knobs: dict[str, Knob]) -> list[Any]:
         if views and not title:
             parts += views
         elif views:
-            parts.append(pn.Card(*views, title=title, collapsed=True, sizing_mode="stretch_width", margin=(6, 0), css_classes=["fold"]))
+            parts.append(
+                pn.Card(
+                    *views, title=title, collapsed=True, sizing_mode="stretch_width", margin=(6, 0), css_classes=["fold"]
+                )
+            )
     return parts

@@ -111,7 +111,9 @@ def slider_range(meta: Parameter, value: float, whole: bool = False) -> tuple[fl
     ceiling = meta.most if meta.most is not None else meta.below
     log = meta.scale == "log" and finite > 0
     log = log and not (len(own) > 1 and min(own) <= 0)
-    if len(own) > 1 and (floor is None or ceiling is None or ceiling > 10 * max(own)):  # the law says which stretch of a coordinate to look at
+    if len(own) > 1 and (
+        floor is None or ceiling is None or ceiling > 10 * max(own)
+    ):  # the law says which stretch of a coordinate to look at
         low, high = min(own) if log or floor is None else floor, max(own)
     elif log:
         centre = 10.0 ** round(math.log10(finite))
@@ -148,7 +150,11 @@ def axes_of(law: type[Law]) -> list[str]:
 def curves_of(law: Law) -> list[str]:
     """Observables that can be drawn as a curve: numbers without axes of their own, or with the law's coordinate among them."""
     metas, lines = type(law).outputs(), set(law.coordinates())
-    names = [name for name in law.observed() if name != "phase" and (metas[name].dims is None or lines & set(metas[name].dims or ()))]
+    names = [
+        name
+        for name in law.observed()
+        if name != "phase" and (metas[name].dims is None or lines & set(metas[name].dims or ()))
+    ]
     return sorted(names, key=lambda name: name not in ("test_error", "classification_error"))
 
 

@@ -66,7 +66,10 @@ def equations_html(law: type[Law]) -> str:
     """Setting and equations as HTML, with the equations in dollar signs for the page's typesetting."""
     words = [f"<p><b>{title}.</b> {html.escape(text)}</p>" for title, text in setting(law).items()]
     shown = equations(law)
-    lines = [f'<div class="equation"><div class="lines">{_in_lines(body)}</div><span class="number">({number})</span></div>' for number, body in shown[:MOST]]
+    lines = [
+        f'<div class="equation"><div class="lines">{_in_lines(body)}</div><span class="number">({number})</span></div>'
+        for number, body in shown[:MOST]
+    ]
     if not shown:  # the file's own text says them, in plain letters
         lines = [f"<pre>{html.escape(inspect.cleandoc(_docstring(law)))}</pre>"]
     elif len(shown) > MOST:

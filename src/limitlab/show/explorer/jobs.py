@@ -54,7 +54,13 @@ class Caps:
     visitors: int = 50
 
     def __post_init__(self) -> None:
-        for name, least in (("seconds", 1.0), ("megabytes", 64), ("upload_megabytes", 0.001), ("workers", 0), ("visitors", 1)):
+        for name, least in (
+            ("seconds", 1.0),
+            ("megabytes", 64),
+            ("upload_megabytes", 0.001),
+            ("workers", 0),
+            ("visitors", 1),
+        ):
             if not getattr(self, name) >= least:
                 raise ValueError(f"{name} = {getattr(self, name)} is not allowed: must be at least {least:g}")
 
@@ -124,10 +130,15 @@ class Pool:
                         return
                     continue
                 if not worker.alive():
-                    yield Message("refused", f"the computation needs more than {self.caps.megabytes} MB, or broke off: make it smaller")
+                    yield Message(
+                        "refused", f"the computation needs more than {self.caps.megabytes} MB, or broke off: make it smaller"
+                    )
                     return
                 if time.monotonic() - began > self.caps.seconds:
-                    yield Message("refused", f"stopped after {self.caps.seconds:g} s, the limit of this explorer: ask for less, or use Python")
+                    yield Message(
+                        "refused",
+                        f"stopped after {self.caps.seconds:g} s, the limit of this explorer: ask for less, or use Python",
+                    )
                     return
                 await asyncio.sleep(LOOK_EVERY)
         except (ValueError, TypeError, AttributeError, pickle.PicklingError) as error:  # a request that cannot be sent

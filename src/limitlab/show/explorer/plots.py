@@ -50,7 +50,9 @@ class CurvePlot:
             bars.upper_head.size = bars.lower_head.size = 6
             bars.upper_head.line_color = bars.lower_head.line_color = shade
             self.figure.add_layout(bars)
-            self.figure.add_tools(HoverTool(renderers=[drawn], tooltips=[(x_label, "@x{0.[0000]}"), (label, "@y{0.[000000]}")]))
+            self.figure.add_tools(
+                HoverTool(renderers=[drawn], tooltips=[(x_label, "@x{0.[0000]}"), (label, "@y{0.[000000]}")])
+            )
             self.lines[name], self.points[name] = line, dots
         _legend(self.figure, dark)
         self._entries = [item for item in self.figure.legend[0].items if item.label.value.endswith("experiment")]
@@ -83,9 +85,13 @@ class CurvePlot:
         """Lines at the answers of a plan."""
         self.figure.center = [item for item in self.figure.center if not isinstance(item, Span)]
         for place in x:
-            self.figure.add_layout(Span(location=place, dimension="height", line_color=colour(1, dark), line_dash="dashed", line_width=2))
+            self.figure.add_layout(
+                Span(location=place, dimension="height", line_color=colour(1, dark), line_dash="dashed", line_width=2)
+            )
         if y is not None:
-            self.figure.add_layout(Span(location=y, dimension="width", line_color=colour(2, dark), line_dash="dotted", line_width=2))
+            self.figure.add_layout(
+                Span(location=y, dimension="width", line_color=colour(2, dark), line_dash="dotted", line_width=2)
+            )
 
 
 def phase_figure(x: Array, y: Array, z: Array, words: Sequence[str], logs: tuple[bool, bool], dark: bool = False) -> Any:
@@ -106,7 +112,9 @@ def phase_figure(x: Array, y: Array, z: Array, words: Sequence[str], logs: tuple
         left="left", right="right", bottom="bottom", top="top", source=ColumnDataSource(data), line_width=1,
         fill_color={"field": "z", "transform": mapper}, line_color={"field": "z", "transform": mapper},
     )  # fmt: skip
-    figure.add_layout(quads.construct_color_bar(title=words[2], width=14, title_text_font_size="13px", background_fill_alpha=0), "right")
+    figure.add_layout(
+        quads.construct_color_bar(title=words[2], width=14, title_text_font_size="13px", background_fill_alpha=0), "right"
+    )
     bar = figure.right[0]
     bar.major_label_text_color = bar.title_text_color = "#dddddd" if dark else "#222222"
     places = zip(words, ("@x{0.[0000]}", "@y{0.[0000]}", "@z{0.[0000]}"), strict=True)
@@ -124,7 +132,9 @@ def gap_figure(sizes: Sequence[int], gaps: Mapping[str, tuple[Array, Array]], da
             {"x": np.asarray(sizes) * shift, "y": gap / scale, "low": (gap - error) / scale, "high": (gap + error) / scale}
         )
         shade = colour(index, dark)
-        figure.scatter("x", "y", source=source, marker=MARKS[index], size=9, color=shade, legend_label=name.replace("_", " "))
+        figure.scatter(
+            "x", "y", source=source, marker=MARKS[index], size=9, color=shade, legend_label=name.replace("_", " ")
+        )
         figure.add_layout(Whisker(base="x", upper="high", lower="low", source=source, line_color=shade))
     figure.add_layout(Span(location=0, dimension="width", line_color="#888888", line_dash="dashed"))
     _legend(figure, dark)
@@ -195,7 +205,12 @@ def _edges(values: Array, log: bool) -> tuple[Array, Array]:
 
 
 def curve_png(
-    x_label: str, y_label: str, x_log: bool, y_log: bool, theory: Mapping[str, Any] | None, measured: Mapping[str, Any] | None
+    x_label: str,
+    y_label: str,
+    x_log: bool,
+    y_log: bool,
+    theory: Mapping[str, Any] | None,
+    measured: Mapping[str, Any] | None,
 ) -> bytes:
     """The curves and experiments of a view as a PNG."""
     figure, (axes,) = new_figure()
@@ -206,7 +221,9 @@ def curve_png(
             line = theory["y"][name]
             theory_line(axes, theory["x"], np.where(np.isfinite(line), line, math.nan), index, f"{label}, limit")
         if measured and name in measured["mean"]:
-            simulation_points(axes, measured["x"], measured["mean"][name], measured["error"][name], index, f"{label}, experiment")
+            simulation_points(
+                axes, measured["x"], measured["mean"][name], measured["error"][name], index, f"{label}, experiment"
+            )
     finish(axes, x_label, y_label, xscale="log" if x_log else "linear", yscale="log" if y_log else "linear")
     return _bytes(figure)
 
@@ -220,7 +237,9 @@ def phase_png(result: Mapping[str, Any], words: Sequence[str], logs: tuple[bool,
     norm = LogNorm() if wide(z.compressed()) and z.min() > 0 else None
     mesh = axes.pcolormesh(result["x"], result["y"], z, shading="nearest", norm=norm, cmap="viridis")
     figure.colorbar(mesh, ax=axes, label=words[2])
-    finish(axes, words[0], words[1], xscale="log" if logs[0] else "linear", yscale="log" if logs[1] else "linear", legend=False)
+    finish(
+        axes, words[0], words[1], xscale="log" if logs[0] else "linear", yscale="log" if logs[1] else "linear", legend=False
+    )
     return _bytes(figure)
 
 

@@ -55,6 +55,7 @@ class Runner:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # no page is served (a script): do it here and now
+            self._job = job
             asyncio.run(self._follow(job))
             return
         if self.running and self._job is not None and self._job.name == name == "curve":
@@ -123,7 +124,7 @@ class Runner:
         """Change the page where that is allowed: with its lock, in the order of the messages; a stopped job is silent."""
 
         def act() -> None:
-            if self._job is job or self._job is None and self._task is None and not self._served():
+            if self._job is job:
                 action()
 
         if self._served():

@@ -106,5 +106,7 @@ def notebook(law: Law | type[Law] | str | None) -> Any:
         given = laws[state.FIRST]
     kind = type(given) if isinstance(given, Law) else given
     if not (isinstance(kind, type) and issubclass(kind, Law)):
-        raise ValueError(f"law = {law!r} is not a law: give one such as limitlab.laws.Ridge(ratio=2.0), its class or its name")
+        raise ValueError(
+            f"law = {law!r} is not a law: give one such as limitlab.laws.Ridge(ratio=2.0), its class or its name"
+        )
     return Page({**laws, kind.__name__: kind}, _notebook_pool(), state.start(given)).view

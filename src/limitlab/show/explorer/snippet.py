@@ -68,7 +68,9 @@ def _curve(state: State, law: Law, measured: bool) -> list[str]:
     lines += [f'plt.plot(limit["{dim}"], limit["{shown}"], label="{shown}")' for shown in state.observables]
     if measured:
         few = range_text(law, state.x, EXPERIMENT_POINTS)
-        lines.append(f'draws = ll.sweep(law, over={{"{name}": {few}}}, sizes={state.size}, seeds={state.draws}).squeeze("size")')
+        lines.append(
+            f'draws = ll.sweep(law, over={{"{name}": {few}}}, sizes={state.size}, seeds={state.draws}).squeeze("size")'
+        )
         for shown in state.observables:
             error = f'draws["{shown}"].std("seed", ddof=1) / {state.draws}**0.5'
             bars = f', yerr={error}, fmt="o"' if state.draws > 1 else ', fmt="o"'

@@ -119,7 +119,7 @@ def start(law: Law | type[Law]) -> State:
 
     >>> from limitlab.laws import Ridge
     >>> start(Ridge(ridge=0.5)).address()
-    'law=Ridge&mode=curve&x=ratio:0.01:100:log&y=noise:0:2&show=test_error&size=100&draws=20&p.ridge=0.5'
+    'law=Ridge&mode=curve&x=ratio:0.01:100:log&y=ridge:0.001:10:log&show=test_error&size=100&draws=20&p.ridge=0.5'
     """
     given = law if isinstance(law, Law) else law()
     kind = type(given)
@@ -277,10 +277,16 @@ def from_text(text: str) -> Any:
 
 
 def to_text(value: Any) -> str:
-    """What a field shows of a parameter."""
+    """What a field shows of a parameter.
+
+    >>> to_text(0.5), to_text((1.0, 4.0)), to_text("Infinity"), to_text(None)
+    ('0.5', '1.0, 4.0', 'inf', '')
+    """
     value = plain(value)
     if value is None:
         return ""
+    if value in ("Infinity", "-Infinity", math.inf, -math.inf):
+        return str(float(value))
     if isinstance(value, (tuple, list)):
         return json.dumps(value)[1:-1]
     return value if isinstance(value, str) else json.dumps(value)

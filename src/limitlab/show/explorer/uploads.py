@@ -29,7 +29,9 @@ def checked(name: str, content: bytes, megabytes: float) -> list[str]:
     ValueError: the file holds spreadsheet formulas, such as '=1+1' in column 'a': save it with the values instead
     """
     if len(content) > megabytes * 1e6:
-        raise ValueError(f"the file has {len(content) / 1e6:.1f} MB and the explorer takes {megabytes:g} MB: give fewer rows, or use Python")
+        raise ValueError(
+            f"the file has {len(content) / 1e6:.1f} MB and the explorer takes {megabytes:g} MB: give fewer rows, or use Python"
+        )
     if not name.lower().endswith(ENDINGS):
         raise ValueError("the explorer reads text tables only: the name must end in .csv or .tsv (pickles are never read)")
     if not content.strip():
@@ -38,9 +40,13 @@ def checked(name: str, content: bytes, megabytes: float) -> list[str]:
     rows = _rows(text)
     header = [field.strip() for field in rows[0]]
     if len(rows) < 2 or len(header) < 2:
-        raise ValueError("this is not a table: the first line must name at least two columns, and every further line is a row")
+        raise ValueError(
+            "this is not a table: the first line must name at least two columns, and every further line is a row"
+        )
     if len(header) > MOST_COLUMNS:
-        raise ValueError(f"the file has {len(header)} columns and the explorer takes {MOST_COLUMNS}: give fewer, or use Python")
+        raise ValueError(
+            f"the file has {len(header)} columns and the explorer takes {MOST_COLUMNS}: give fewer, or use Python"
+        )
     _refuse_formulas(header, rows)
     return header
 
@@ -57,11 +63,17 @@ def _text(content: bytes) -> str:
 
 def _rows(text: str) -> list[list[str]]:
     lines = text.splitlines()[: LOOKED_AT + 1]
-    separator = max(SEPARATORS, key=lambda mark: (len({line.count(mark) for line in lines[:20] if line}) == 1, lines[0].count(mark)))
+    separator = max(SEPARATORS, key=lambda mark: _evenness(lines, mark))
     try:
         return [row for row in csv.reader(io.StringIO("\n".join(lines)), delimiter=separator) if row]
     except csv.Error as error:
         raise ValueError(f"this cannot be read as a table: {error}") from None
+
+
+def _evenness(lines: Sequence[str], mark: str) -> tuple[bool, int]:
+    """Whether a mark splits the first lines alike, and how often the header."""
+    counts = {line.count(mark) for line in lines[:20] if line}
+    return len(counts) == 1 and max(counts) > 0, lines[0].count(mark)
 
 
 def _refuse_formulas(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -69,6 +81,5 @@ def _refuse_formulas(header: Sequence[str], rows: Sequence[Sequence[str]]) -> No
         for at, cell in enumerate(row):
             if _FORMULA.match(cell):
                 column = header[at] if at < len(header) else str(at + 1)
-                raise ValueError(
-                    f"the file holds spreadsheet formulas, such as {cell.strip()[:40]!r} in column {column[:40]!r}: save it with the values instead"
-                )
+                shown = f"such as {cell.strip()[:40]!r} in column {column[:40]!r}"
+                raise ValueError(f"the file holds spreadsheet formulas, {shown}: save it with the values instead")

@@ -188,7 +188,14 @@ class CurveView(View):
         state, page = self.page.state, self.page
         values = np.concatenate(list(self.theory["y"].values()))
         y_log = state.scale == "log" or (state.scale == "auto" and wide(values[np.isfinite(values)]))
-        key = (label_of(page.law, state.x), _y_label(page.law, state.observables), state.observables, state.x.log, y_log, page.dark)
+        key = (
+            label_of(page.law, state.x),
+            _y_label(page.law, state.observables),
+            state.observables,
+            state.x.log,
+            y_log,
+            page.dark,
+        )
         if self.plot is None or self.plot.key != key:
             self.plot = plots.CurvePlot(*key)
             self.plot.draw(self.theory["x"], self.theory["y"])
@@ -258,7 +265,9 @@ class PhaseView(View):
 
     def _draw(self, final: bool) -> None:
         words, logs = self._words()
-        self.pane.object = plots.phase_figure(self.result["x"], self.result["y"], self.result["z"], words, logs, self.page.dark)
+        self.pane.object = plots.phase_figure(
+            self.result["x"], self.result["y"], self.result["z"], words, logs, self.page.dark
+        )
 
 
 class CompareView(View):
@@ -269,7 +278,9 @@ class CompareView(View):
     def __init__(self, page: Page):
         super().__init__(page)
         self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=220)
-        self.words = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE])
+        self.words = pn.pane.HTML(
+            "", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE]
+        )
         self.seconds = pn.widgets.IntInput(name="seconds for it", value=20, start=1, end=90, width=110, margin=(2, 8))
 
     def bar(self) -> list[Any]:
@@ -317,7 +328,9 @@ class PlanView(CurveView):
 
     def __init__(self, page: Page):
         super().__init__(page)
-        self.words = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE])
+        self.words = pn.pane.HTML(
+            "", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE]
+        )
         self.answer: dict[str, Any] | None = None
 
     def bar(self) -> list[Any]:
@@ -385,7 +398,9 @@ class ForecastView(View):
         self.target = pn.widgets.Select(name="Column to predict", options=[], width=200, margin=(2, 8))
         self.drop.param.watch(self._dropped, "value")
         self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=260)
-        self.words = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE])
+        self.words = pn.pane.HTML(
+            "", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE]
+        )
         self._file: tuple[str, bytes] | None = None
 
     def bar(self) -> list[Any]:
@@ -397,7 +412,9 @@ class ForecastView(View):
         self.page.put([self.words, self.pane])
         if self.result is None and self._file is None:
             most = self.page.pool.caps.upload_megabytes
-            self.page.say(f"drop a table with a header line (.csv, at most {most:g} MB). It stays in memory and is not kept.")
+            self.page.say(
+                f"drop a table with a header line (.csv, at most {most:g} MB). It stays in memory and is not kept."
+            )
 
     def run(self) -> None:
         """Forecast the chosen column."""
@@ -457,7 +474,11 @@ def label_of(law: Law, axis: Axis) -> str:
 
 def _y_label(law: Law, names: tuple[str, ...]) -> str:
     metas = type(law).outputs()
-    return metas[names[0]].long_name if len(names) == 1 and metas[names[0]].long_name else ", ".join(name.replace("_", " ") for name in names)
+    return (
+        metas[names[0]].long_name
+        if len(names) == 1 and metas[names[0]].long_name
+        else ", ".join(name.replace("_", " ") for name in names)
+    )
 
 
 def _with_trouble(words: str, result: Any) -> str:

@@ -62,7 +62,9 @@ def experiment(
 ) -> dict[str, Any]:
     """Finite experiments along a parameter: `x`, and by observable the mean and its standard error, as the draws arrive."""
     grid = read_grid(law, {along: values}, law.path_parameters())
-    tasks = sorted(simulation_tasks(grid, [size], range(draws)), key=lambda task: task.place[-1])  # a draw everywhere, then the next
+    tasks = sorted(
+        simulation_tasks(grid, [size], range(draws)), key=lambda task: task.place[-1]
+    )  # a draw everywhere, then the next
     x, dims = _positions(grid, along), (dimension(type(law), along),)
     count = np.zeros(len(x))
     total, squares = ({name: np.zeros(len(x)) for name in observables} for _ in range(2))
@@ -71,7 +73,9 @@ def experiment(
     def found() -> dict[str, Any]:
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = {name: np.where(count > 0, total[name] / count, np.nan) for name in observables}
-            spread = {name: np.sqrt(np.maximum(squares[name] / count - mean[name] ** 2, 0) / (count - 1)) for name in observables}
+            spread = {
+                name: np.sqrt(np.maximum(squares[name] / count - mean[name] ** 2, 0) / (count - 1)) for name in observables
+            }
         error = {name: np.where(count > 1, spread[name], np.nan) for name in observables}
         return {"x": x, "mean": mean, "error": error, "draws": count.copy(), "trouble": trouble}
 
@@ -174,7 +178,9 @@ def forecast(report: Report, name: str, content: bytes, target: str) -> dict[str
             file.write_bytes(content)
             table = read_table(file, target, most_rows=2000)
         report(None, 1, 3)
-        model = Forecast("auto", ridge="best", intercept=1.0, task="classification" if table.labels else "regression", random_state=0)
+        model = Forecast(
+            "auto", ridge="best", intercept=1.0, task="classification" if table.labels else "regression", random_state=0
+        )
         model.fit(table.X, table.y)
         report(None, 2, 3)
         found = model.learning_curve(default_counts(len(table.X)), "best", baselines=False)
