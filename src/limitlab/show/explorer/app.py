@@ -26,6 +26,12 @@ from limitlab.show.explorer.views import STYLE, VIEWS, View
 
 MODES = {"Curve": "curve", "Phase diagram": "phase", "Compare": "compare", "Plan": "plan", "Your data": "forecast"}
 
+CHIPS = {
+    False: ".choices__list--multiple .choices__item { color: #004a77 !important; }",
+    True: ".choices__list--multiple .choices__item { color: #cfe9ff !important; }",
+}
+"""The chosen observables, readable on either page."""
+
 
 class Page:
     """Widgets and what they do. `view` is what to show.
@@ -159,7 +165,9 @@ class Page:
         for key, low, high in (("x", self.x_low, self.x_high), ("y", self.y_low, self.y_high)):
             for end in (low, high):
                 end.param.watch(lambda event, key=key: self._new_range(key), "value")
-        self.observables = pn.widgets.MultiChoice(name="Show", width=190, margin=(2, 4), solid=False)
+        self.observables = pn.widgets.MultiChoice(
+            name="Show", width=190, margin=(2, 4), solid=False, stylesheets=[CHIPS[self.dark]]
+        )
         self.observables.param.watch(
             lambda event: self._changed(observables=tuple(event.new)) if event.new else None, "value"
         )
@@ -297,7 +305,7 @@ class Page:
         if self._quiet or name is None:
             return
         axis = state.axis(self.law, name)
-        changes: dict[str, Axis | None] = {key: axis}
+        changes: dict[str, Any] = {key: axis}
         other = "y" if key == "x" else "x"
         if getattr(self.state, other) is not None and getattr(self.state, other).name == name:  # they change places
             changes[other] = getattr(self.state, key)

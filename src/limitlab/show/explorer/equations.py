@@ -84,7 +84,12 @@ def _in_lines(body: str) -> str:
     '<div>$$a = b,$$</div><div>$$c = d$$</div>'
     """
     parts = [body] if "\\begin" in body or "\\left" in body else [part.strip() for part in _GAP.split(body)]
-    return "".join(f"<div>$${html.escape(part, quote=False)}$$</div>" for part in parts if part)
+    return "".join(f"<div>$${_as_html(part)}$$</div>" for part in parts if part)
+
+
+def _as_html(tex: str) -> str:
+    """LaTeX that an HTML page can hold as it is."""
+    return tex.replace("<", "\\lt ").replace(">", "\\gt ")
 
 
 def _docstring(law: type[Law]) -> str:

@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -304,7 +304,7 @@ def sentence(error: Exception) -> str:
     return f"this failed ({type(error).__name__}); please report it, and move the parameters in the meantime"
 
 
-def _pydantic_lines(error: Exception) -> Iterable[str]:
+def _pydantic_lines(error: Exception) -> list[str]:
     errors = getattr(error, "errors", None)
     return [str(item["msg"]).removeprefix("Value error, ") for item in errors()] if callable(errors) else []
 

@@ -46,10 +46,7 @@ class CurvePlot:
                 "x", "y", source=dots, marker=MARKS[index % len(MARKS)], size=9, line_color=shade, line_width=2,
                 fill_color="#181818" if dark else "white", legend_label=f"{label}, experiment",
             )  # fmt: skip
-            bars = Whisker(base="x", upper="high", lower="low", source=dots, line_color=shade, line_width=2)
-            bars.upper_head.size = bars.lower_head.size = 6
-            bars.upper_head.line_color = bars.lower_head.line_color = shade
-            self.figure.add_layout(bars)
+            self.figure.add_layout(_bars(dots, shade))
             self.figure.add_tools(
                 HoverTool(renderers=[drawn], tooltips=[(x_label, "@x{0.[0000]}"), (label, "@y{0.[000000]}")])
             )
@@ -124,7 +121,7 @@ def phase_figure(x: Array, y: Array, z: Array, words: Sequence[str], logs: tuple
 
 def gap_figure(sizes: Sequence[int], gaps: Mapping[str, tuple[Array, Array]], dark: bool = False) -> Any:
     """Experiment minus limit against size, as multiples of the largest gap of each observable."""
-    figure = _figure("size", "experiment minus limit (share of the largest)", True, False, dark)
+    figure = _figure("size", "gap (of the largest)", True, False, dark)
     for index, (name, (gap, error)) in enumerate(list(gaps.items())[: len(COLOURS)]):
         scale = float(np.nanmax(np.abs(gap) + np.where(np.isfinite(error), error, 0.0))) or 1.0
         shift = 1.02 ** (index - len(gaps) / 2)
@@ -135,9 +132,9 @@ def gap_figure(sizes: Sequence[int], gaps: Mapping[str, tuple[Array, Array]], da
         figure.scatter(
             "x", "y", source=source, marker=MARKS[index], size=9, color=shade, legend_label=name.replace("_", " ")
         )
-        figure.add_layout(Whisker(base="x", upper="high", lower="low", source=source, line_color=shade))
+        figure.add_layout(_bars(source, shade))
     figure.add_layout(Span(location=0, dimension="width", line_color="#888888", line_dash="dashed"))
-    _legend(figure, dark)
+    _legend(figure, dark, "right")
     return figure
 
 
@@ -177,17 +174,26 @@ def _figure(x_label: str, y_label: str, x_log: bool, y_log: bool, dark: bool, fr
     return made
 
 
-def _legend(figure: Any, dark: bool) -> None:
+def _legend(figure: Any, dark: bool, side: str = "above") -> None:
     if not figure.legend:
         return
     legend = figure.legend[0]
     figure.center.remove(legend)
-    figure.add_layout(legend, "above")
+    figure.add_layout(legend, side)
     legend.background_fill_color, legend.background_fill_alpha = "#181818" if dark else "#ffffff", 0.75
     legend.border_line_color = None
     legend.label_text_color = "#dddddd" if dark else "#222222"
-    legend.label_text_font_size, legend.orientation, legend.click_policy = "14px", "horizontal", "hide"
+    legend.label_text_font_size, legend.click_policy = "14px", "hide"
+    legend.orientation = "horizontal" if side == "above" else "vertical"
     legend.margin, legend.padding = 0, 2
+
+
+def _bars(source: Any, shade: str) -> Any:
+    """Error bars in the colour of their points."""
+    bars = Whisker(base="x", upper="high", lower="low", source=source, line_color=shade, line_width=2)
+    for head in (bars.upper_head, bars.lower_head):
+        head.size, head.line_color = 6, shade
+    return bars
 
 
 def _edges(values: Array, log: bool) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -102,7 +103,7 @@ class Runner:
         try:
             self._later(job, lambda: self._on_running(True))
             async for message in stream:
-                self._later(job, lambda message=message: self._heard(job, message))
+                self._later(job, functools.partial(self._heard, job, message))
         finally:
             await stream.aclose()  # type: ignore[attr-defined]
         self._later(job, self._follow_up)

@@ -12,6 +12,7 @@ from limitlab.show.tables import number
 
 BUDGET = {
     "observable": "observable",
+    "verdict": "verdict",
     "theory": "limit",
     "simulation": "experiment",
     "gap": "gap",
@@ -20,7 +21,6 @@ BUDGET = {
     "numerical_error": "numerical error",
     "z": "z",
     "half_width": "half width",
-    "verdict": "verdict",
 }
 """Columns of the error budget: fields of `lab.judging.Row` and their headings."""
 
@@ -39,9 +39,8 @@ def plan_html(result: Mapping[str, Any], along: str, observable: str, wanted: fl
     first, *others = map(number, result["solutions"])
     more = f" Other answers: {', '.join(others)}." if others else ""
     words = f"<b>{along} = {first}</b> gives {observable} = {number(wanted)}.{more}"
-    return f'<p class="verdict agree">{words}</p>' + table_html(
-        ["observable", "limit"], [[name, number(value)] for name, value in result["observables"].items()]
-    )
+    there = result["observables"]
+    return f'<p class="verdict agree">{words}</p>' + table_html(list(there), [[shown(value) for value in there.values()]])
 
 
 def forecast_html(result: Mapping[str, Any]) -> str:
@@ -54,16 +53,16 @@ def table_html(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table whose every cell is text.
 
     >>> table_html(["a"], [["<b>"]])
-    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    '<div class="table"><table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table></div>'
     """
     head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def shown(value: Any) -> str:
-    """A cell of the budget, to four digits."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """A cell of the budget, to three digits."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 # -- CSV --------------------------------------------------------------------------------------------------------------------

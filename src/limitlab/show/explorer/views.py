@@ -277,7 +277,7 @@ class CompareView(View):
 
     def __init__(self, page: Page):
         super().__init__(page)
-        self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=220)
+        self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=240)
         self.words = pn.pane.HTML(
             "", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE]
         )
