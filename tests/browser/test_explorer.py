@@ -115,9 +115,9 @@ def test_an_experiment_runs_and_is_cancelled(page: Any, address: str) -> None:
     opened(page, address + "?law=Ridge&x=ratio:0.5:5:log&size=40&draws=6")
     until(page, lambda: drawn(page, "line"), "the curve")
     page.get_by_role("button", name="Run experiment").click()
-    points = until(page, lambda: drawn(page, "points"), "points")[0]
+    until(page, lambda: drawn(page, "points"), "points")
     until(page, lambda: "6 draws of size 40 at 9 places" in status(page), "the end")
-    assert len(points) == 9
+    until(page, lambda: len(drawn(page, "points")[0]) == 9, "all points")
     # now one that would take minutes
     opened(page, address + "?law=Ridge&x=ratio:0.5:5:log&size=300&draws=500")
     until(page, lambda: drawn(page, "line"), "the curve")

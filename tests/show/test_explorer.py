@@ -81,7 +81,7 @@ def test_a_knob_holds_one_value_in_its_field_and_on_its_slider() -> None:
     knob._field.value = "1000"  # outside the slider, inside the law
     assert (knob.value, knob._slider.value, len(turned)) == (1000, 2.0, 2)
     knob.show(math.inf)
-    assert (knob.value, len(turned)) == (math.inf, 2)
+    assert (float(knob.value), len(turned)) == (math.inf, 2)
 
 
 def test_knobs_give_back_the_law_they_show() -> None:
@@ -313,6 +313,24 @@ def test_what_is_no_table_is_refused_in_a_sentence(name: str, content: bytes, wo
 
 def test_numbers_with_signs_and_words_are_no_formulas() -> None:
     assert uploads.checked("t.tsv", b"a\tb\n-1.5\t+2\n-inf\t- none\n", 5) == ["a", "b"]
+
+
+def test_a_browser_that_lies_about_its_file_is_cut_off() -> None:
+    from types import SimpleNamespace
+
+    from limitlab.show.explorer.views import CappedDropper
+
+    drop, seen = CappedDropper(1000), []
+    drop.param.watch(lambda event: seen.extend(len(content) for content in event.new.values()), "value")
+    for chunk in range(1, 50):
+        data = {"name": "long.csv", "chunk": chunk, "total_chunks": 100, "data": b"x" * 300, "type": "text/csv"}
+        drop._process_event(SimpleNamespace(event_name="upload_event", data=data))
+        assert sum(map(len, drop._file_buffer.get("long.csv", []))) <= 1000
+    assert seen == [1001]  # told once, as too long
+    data = {"name": "short.csv", "chunk": 1, "total_chunks": 1, "data": b"a,b", "type": "text/csv"}
+    drop.value.clear()
+    drop._process_event(SimpleNamespace(event_name="upload_event", data=data))
+    assert drop.value == {"short.csv": "a,b"}
 
 
 def test_an_upload_is_forecast_and_not_kept(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from limitlab.show.cli.app import app
-from limitlab.show.cli.output import say
+from limitlab.show.cli.output import JsonOption, print_json, say
 
 
 @app.command(epilog="Example: limitlab explore ridge")
@@ -21,6 +21,7 @@ def explore(
     upload: Annotated[float, typer.Option("--upload", min=0.001, help="Largest file that can be uploaded, in MB.")] = 5,
     workers: Annotated[int, typer.Option("--workers", min=0, help="Computations at the same time (0: one per core).")] = 0,
     visitors: Annotated[int, typer.Option("--visitors", min=1, help="Pages that are open at the same time.")] = 50,
+    as_json: JsonOption = False,
 ) -> None:
     """Sliders for every law in a browser: theory live, experiments on it, phase diagrams, comparisons, plans, your own data."""
     from limitlab.show.explorer import serve
@@ -29,6 +30,8 @@ def explore(
     caps = Caps(seconds, memory, upload, workers, visitors)
 
     def ready(address: str) -> None:
+        if as_json:
+            print_json({"address": address})
         say(f"the explorer is at {address} (Ctrl-C ends it)")
         if not address.startswith(("http://127.", "http://localhost")):
             say("everybody who reaches this computer can use it: it has no password")

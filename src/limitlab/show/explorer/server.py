@@ -36,7 +36,7 @@ def run(port: int, host: str, show: bool, caps: Caps | None, law: str | None, re
     pn.extension("mathjax", "filedropper")
     origins = [f"{name}:{port}" for name in (host, "localhost")] if host in LOOPBACK else ["*"]
     server = pn.serve(
-        {"/": lambda: page_of(pool, first)}, port=port, address=host, show=False, start=False, title="limitlab explorer",
+        {"/": lambda: page_of(pool, first)}, port=port, address=host, show=False, start=False, title="limitlab explorer", verbose=False,
         websocket_origin=origins, websocket_max_message_size=int(pool.caps.upload_megabytes * 2e6) + 2_000_000,
     )  # fmt: skip
     address = f"http://{host}:{server.port}/"

@@ -18,9 +18,9 @@ BUDGET = {
     "gap": "gap",
     "standard_error": "standard error",
     "finite_size_allowance": "finite-size allowance",
-    "numerical_error": "numerical error",
     "z": "z",
     "half_width": "half width",
+    "numerical_error": "numerical error",
 }
 """Columns of the error budget: fields of `lab.judging.Row` and their headings."""
 

@@ -391,7 +391,8 @@ class ForecastView(View):
     def __init__(self, page: Page):
         super().__init__(page)
         most = page.pool.caps.upload_megabytes
-        self.drop = pn.widgets.FileDropper(
+        self.drop = CappedDropper(
+            most_bytes=int(most * 1e6),
             name="A table (.csv)", max_file_size=f"{most * 1000:.0f}KB", multiple=False, chunk_size=1_000_000, width=300, height=110,
             layout="compact", margin=(2, 8),
         )  # fmt: skip
@@ -433,12 +434,14 @@ class ForecastView(View):
         return tables.forecast_csv(self.result) if self.result else super().csv()
 
     def _dropped(self, event: Any) -> None:
-        if not event.new:
-            return
-        (name, content), *_ = event.new.items()
-        raw = content.encode() if isinstance(content, str) else bytes(content)
         self.result, self._file = None, None
         self.words.object, self.pane.object = "", None
+        if not event.new:  # taken away again
+            self.target.options = []
+            return
+        name, content = list(event.new.items())[-1]
+        raw = content.encode() if isinstance(content, str) else bytes(content)
+        self.drop.value.clear()  # the one copy is the page's own, until the next file or the end of the visit
         try:
             columns = uploads.checked(name, raw, self.page.pool.caps.upload_megabytes)
         except ValueError as error:
@@ -453,6 +456,27 @@ class ForecastView(View):
     def _draw(self, final: bool) -> None:
         self.words.object = tables.forecast_html(self.result)
         self.pane.object = plots.forecast_figure(self.result, self.page.dark)
+
+
+class CappedDropper(pn.widgets.FileDropper):  # type: ignore[misc]
+    """A drop zone that stops listening to a file that is longer than it may be, whatever the browser says."""
+
+    def __init__(self, most_bytes: int, **options: Any):
+        super().__init__(**options)
+        self._most_bytes = most_bytes
+
+    def _process_event(self, event: Any) -> None:
+        name, chunk = str(event.data.get("name", "")), event.data.get("data", b"")
+        held = sum(len(part) for parts in self._file_buffer.values() for part in parts)
+        if held + len(chunk) > self._most_bytes:
+            self._file_buffer.clear()
+            self.value.clear()
+            self.value[name] = b"\0" * (self._most_bytes + 1)  # what is refused as too long, without keeping it
+            self.param.trigger("value")
+            return
+        if event.event_name == "upload_event" and event.data["chunk"] != 1 and name not in self._file_buffer:
+            return  # the rest of a file that was refused
+        super()._process_event(event)
 
 
 VIEWS: Mapping[str, type[View]] = {
