@@ -289,7 +289,9 @@ class Page:
             self._quiet = False
 
     def _list_laws(self, words: str) -> None:
-        entries, headings = listed(matching(self.laws, words))
+        found = matching(self.laws, words)
+        here = next((subject for subject, names in found.items() if self.state.law in names), "")
+        entries, headings = listed({here: found[here], **found} if here else found)  # the present law is in sight
         chosen = self.state.law if self.state.law in entries.values() else None
         self.chooser.param.update(disabled_options=[], value=None, options=entries)
         self.chooser.param.update(disabled_options=headings, value=chosen)

@@ -17,7 +17,7 @@ MOST = 12
 _PAGE = re.compile(r"docs/theory/([a-z0-9_]+\.md)")
 _DISPLAY = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 _TAG = re.compile(r"\\tag\{([^}]*)\}")
-_GAP = re.compile(r"\\qquad|\\quad")
+_GAP = re.compile(r"\\qquad")
 _PART = re.compile(r"^(Setting|Limit|Status)\.\s+(.*?)(?=^[A-Z][a-z]+\.\s|\Z)", re.DOTALL | re.MULTILINE)
 
 

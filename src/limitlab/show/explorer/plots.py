@@ -110,7 +110,10 @@ def phase_figure(x: Array, y: Array, z: Array, words: Sequence[str], logs: tuple
         fill_color={"field": "z", "transform": mapper}, line_color={"field": "z", "transform": mapper},
     )  # fmt: skip
     figure.add_layout(
-        quads.construct_color_bar(title=words[2], width=14, title_text_font_size="13px", background_fill_alpha=0), "right"
+        quads.construct_color_bar(
+            title=words[2], width=14, title_text_font_size="14px", title_text_font_style="normal", background_fill_alpha=0
+        ),
+        "right",
     )
     bar = figure.right[0]
     bar.major_label_text_color = bar.title_text_color = "#dddddd" if dark else "#222222"
