@@ -241,7 +241,7 @@ def test_the_program_of_a_view_runs_and_gives_its_numbers(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
-    made = Pool(Caps(seconds=3, megabytes=200, workers=2))
+    made = Pool(Caps(seconds=2, megabytes=200, workers=2))
     yield made
     made.close()
 
@@ -272,7 +272,7 @@ def test_a_worker_answers_refuses_is_stopped_and_replaced(pool: Pool) -> None:
         parts = await heard(pool, "experiment", most=2, **endless)  # cancelled by not listening any more
         assert [part.kind for part in parts] == ["part", "part"]
         answer = (await heard(pool, "experiment", **endless))[-1]
-        assert (answer.kind, answer.value.startswith("stopped after 3 s")) == ("refused", True)
+        assert (answer.kind, answer.value.startswith("stopped after 2 s")) == ("refused", True)
         large = dict(endless, size=20_000, draws=1)
         answer = (await heard(pool, "experiment", **large))[-1]
         assert answer.kind == "refused"
@@ -318,7 +318,7 @@ def test_numbers_with_signs_and_words_are_no_formulas() -> None:
 def test_a_browser_that_lies_about_its_file_is_cut_off() -> None:
     from types import SimpleNamespace
 
-    from limitlab.show.explorer.views import CappedDropper
+    from limitlab.show.explorer.own_data import CappedDropper
 
     drop, seen = CappedDropper(1000), []
     drop.param.watch(lambda event: seen.extend(len(content) for content in event.new.values()), "value")
@@ -342,6 +342,16 @@ def test_an_upload_is_forecast_and_not_kept(tmp_path: Any, monkeypatch: pytest.M
     assert found["rows"] == 60
     assert np.all(np.diff(found["value"]) < 0.05)
     assert list(tmp_path.iterdir()) == []
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join(["a,b,price", *lines]), encoding="utf-8")
+    program = (
+        snippet(replace(start(Ridge), mode="forecast"), Ridge())
+        .replace("your.csv", str(table))
+        .replace("your_column", "price")
+    )
+    names: dict[str, Any] = {}
+    exec(program, names)
+    assert names["rows"] == 60
     with pytest.raises(ValueError, match="price"):
         work.forecast(silent, "t.csv", b"a,b\n1,2\n", "price")
 

@@ -22,7 +22,8 @@ from limitlab.show.explorer.jobs import Pool, sentence
 from limitlab.show.explorer.running import Runner
 from limitlab.show.explorer.snippet import snippet
 from limitlab.show.explorer.state import MOST_DRAWS, MOST_GRID, MOST_SIZE, Axis, State
-from limitlab.show.explorer.views import STYLE, VIEWS, View
+from limitlab.show.explorer.view import STYLE, View
+from limitlab.show.explorer.views import VIEWS
 
 MODES = {"Curve": "curve", "Phase diagram": "phase", "Compare": "compare", "Plan": "plan", "Your data": "forecast"}
 

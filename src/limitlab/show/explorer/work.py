@@ -121,13 +121,7 @@ def compare(report: Report, law: Law, sizes: Sequence[int], seconds: float) -> d
     """The verdict, the error budget and the gaps at every size."""
     from limitlab.lab.compare import compare as run
 
-    done = [0]
-
-    def progress(finished: int, total: int) -> None:
-        done[0] += 1
-        report(None, finished, total)
-
-    result = run(law, sizes=list(sizes), budget=seconds, progress=progress)
+    result = run(law, sizes=list(sizes), budget=seconds, progress=lambda done, total: report(None, done, total))
     names = [row.observable for row in result.rows]
     gaps = {}
     for name in names:
