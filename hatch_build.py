@@ -1,4 +1,5 @@
-"""Build hook: stubs of the packages whose exports are found in their files, so that type checkers see the same names as readers."""
+"""Build hook: stubs of the packages whose exports are found in their files, so that type checkers see the same names as readers; and
+the theory pages, whose equations the explorer shows."""
 
 from __future__ import annotations
 
@@ -24,6 +25,8 @@ class Stubs(BuildHookInterface):  # type: ignore[type-arg]
             homes = exports.found(f"limitlab.{name}", [str(source / name)])
             (source / name / "__init__.pyi").write_text(exports.stub(f"limitlab.{name}", homes), encoding="utf-8")
             build_data.setdefault("artifacts", []).append(f"src/limitlab/{name}/__init__.pyi")
+        if version == "standard" and self.target_name == "wheel":  # an editable install reads them where they stand
+            build_data["force_include"][str(Path(self.root) / "docs" / "theory")] = "limitlab/theory_pages"
 
 
 def _load(source: Path) -> Any:

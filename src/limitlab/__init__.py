@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from limitlab.lab.plan import optimal, plan
     from limitlab.lab.sweep import sweep
     from limitlab.laws.results import package_version
+    from limitlab.show.explorer import explore
     from limitlab.show.figures import make_figure as figure
 
     __version__: str = package_version()
@@ -32,6 +33,7 @@ _HOMES = {
     "Forecast": "limitlab.applied.forecast",
     "ForecastClassifier": "limitlab.applied.forecast",
     "compare": "limitlab.lab.compare",
+    "explore": "limitlab.show.explorer",
     "figure": "limitlab.show.figures",
     "optimal": "limitlab.lab.plan",
     "plan": "limitlab.lab.plan",
@@ -45,6 +47,7 @@ __all__ = [
     "__version__",
     "applied",
     "compare",
+    "explore",
     "figure",
     "lab",
     "laws",

@@ -45,8 +45,9 @@ COMMANDS = [
     "verify",
     "figure",
     "report",
+    "explore",
 ]
-HEAVY = {"matplotlib", "sklearn", "jax", "numba", "xarray", "pydantic"}
+HEAVY = {"panel", "bokeh", "matplotlib", "sklearn", "jax", "numba", "xarray", "pydantic"}
 
 
 class Coin(Law):

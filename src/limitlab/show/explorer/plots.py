@@ -1,0 +1,280 @@
+"""The pictures of the explorer: Bokeh on the page (fast to change), matplotlib in the house style for the PNG."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, HoverTool, Span, Whisker
+from bokeh.models.mappers import LinearColorMapper, LogColorMapper
+from bokeh.plotting import figure as bokeh_figure
+from numpy.typing import NDArray
+
+from limitlab.show.figures.generic import wide
+from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+
+Array = NDArray[np.float64]
+MARKS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "x")
+TOOLS = "pan,box_zoom,wheel_zoom,reset"
+DARK = {"#000000": "#dddddd", "#0072B2": "#4fb0ea"}
+"""Colours that a dark page cannot show, and what stands for them there."""
+
+
+def colour(index: int, dark: bool = False) -> str:
+    """The colour of a curve."""
+    found = COLOURS[index % len(COLOURS)]
+    return DARK.get(found, found) if dark else found
+
+
+class CurvePlot:
+    """Curves with experiments on them. The axes are fixed when it is made; the numbers can be replaced as often as one likes."""
+
+    def __init__(self, x_label: str, y_label: str, names: Sequence[str], x_log: bool, y_log: bool, dark: bool = False):
+        self.key = (x_label, y_label, tuple(names), x_log, y_log, dark)
+        self.figure = _figure(x_label, y_label, x_log, y_log, dark)
+        self.lines, self.points, self._entries = {}, {}, []
+        for index, name in enumerate(names):
+            line = ColumnDataSource({"x": [], "y": []})
+            dots = ColumnDataSource({"x": [], "y": [], "low": [], "high": []})
+            shade = colour(index, dark)
+            label = name.replace("_", " ")
+            drawn = self.figure.line("x", "y", source=line, color=shade, line_width=3, legend_label=f"{label}, limit")
+            self.figure.scatter(
+                "x", "y", source=dots, marker=MARKS[index % len(MARKS)], size=9, line_color=shade, line_width=2,
+                fill_color="#181818" if dark else "white", legend_label=f"{label}, experiment",
+            )  # fmt: skip
+            self.figure.add_layout(_bars(dots, shade))
+            self.figure.add_tools(
+                HoverTool(renderers=[drawn], tooltips=[(x_label, "@x{0.[0000]}"), (label, "@y{0.[000000]}")])
+            )
+            self.lines[name], self.points[name] = line, dots
+        _legend(self.figure, dark)
+        self._entries = [item for item in self.figure.legend[0].items if item.label.value.endswith("experiment")]
+        self.forget()
+
+    def draw(self, x: Array, y: Mapping[str, Array]) -> None:
+        """Replace the curves; a gap where there is no finite value."""
+        for name, line in self.lines.items():
+            known = ~np.isnan(y[name])
+            line.data = {"x": x[known], "y": np.where(np.isfinite(y[name][known]), y[name][known], np.nan)}
+
+    def measure(self, x: Array, mean: Mapping[str, Array], error: Mapping[str, Array]) -> None:
+        """Replace the experiments: means with one standard error to either side."""
+        for name, dots in self.points.items():
+            known = np.isfinite(mean[name])
+            bar = np.where(np.isfinite(error[name]), error[name], 0.0)[known]
+            at = mean[name][known]
+            dots.data = {"x": x[known], "y": at, "low": at - bar, "high": at + bar}
+        for entry in self._entries:
+            entry.visible = True
+
+    def forget(self) -> None:
+        """Take the experiments away."""
+        for dots in self.points.values():
+            dots.data = {"x": [], "y": [], "low": [], "high": []}
+        for entry in self._entries:
+            entry.visible = False
+
+    def mark(self, x: Sequence[float], y: float | None, dark: bool = False) -> None:
+        """Lines at the answers of a plan."""
+        self.figure.center = [item for item in self.figure.center if not isinstance(item, Span)]
+        for place in x:
+            self.figure.add_layout(
+                Span(location=place, dimension="height", line_color=colour(1, dark), line_dash="dashed", line_width=2)
+            )
+        if y is not None:
+            self.figure.add_layout(
+                Span(location=y, dimension="width", line_color=colour(2, dark), line_dash="dotted", line_width=2)
+            )
+
+
+def phase_figure(x: Array, y: Array, z: Array, words: Sequence[str], logs: tuple[bool, bool], dark: bool = False) -> Any:
+    """A heat map: `words` are the labels of x, y and of the colours."""
+    figure = _figure(words[0], words[1], *logs, dark, frame=False)
+    finite = z[np.isfinite(z)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    kind = LogColorMapper if wide(finite) and low > 0 else LinearColorMapper
+    mapper = kind(palette="Viridis256", low=low, high=high if high > low else low + 1, nan_color="#888888")
+    left, right = _edges(x, logs[0])
+    bottom, top = _edges(y, logs[1])
+    rows, columns = z.shape
+    data = {
+        "left": np.tile(left, rows), "right": np.tile(right, rows), "bottom": np.repeat(bottom, columns), "top": np.repeat(top, columns),
+        "x": np.tile(x, rows), "y": np.repeat(y, columns), "z": np.where(np.isfinite(z), z, np.nan).ravel(),
+    }  # fmt: skip
+    quads = figure.quad(
+        left="left", right="right", bottom="bottom", top="top", source=ColumnDataSource(data), line_width=1,
+        fill_color={"field": "z", "transform": mapper}, line_color={"field": "z", "transform": mapper},
+    )  # fmt: skip
+    figure.add_layout(
+        quads.construct_color_bar(
+            title=words[2], width=14, title_text_font_size="14px", title_text_font_style="normal", background_fill_alpha=0
+        ),
+        "right",
+    )
+    bar = figure.right[0]
+    bar.major_label_text_color = bar.title_text_color = "#dddddd" if dark else "#222222"
+    places = zip(words, ("@x{0.[0000]}", "@y{0.[0000]}", "@z{0.[0000]}"), strict=True)
+    figure.add_tools(HoverTool(renderers=[quads], tooltips=list(places)))
+    return figure
+
+
+def gap_figure(sizes: Sequence[int], gaps: Mapping[str, tuple[Array, Array]], dark: bool = False) -> Any:
+    """Experiment minus limit against size, as multiples of the largest gap of each observable."""
+    figure = _figure("size", "gap (of the largest)", True, False, dark)
+    for index, (name, (gap, error)) in enumerate(list(gaps.items())[: len(COLOURS)]):
+        scale = float(np.nanmax(np.abs(gap) + np.where(np.isfinite(error), error, 0.0))) or 1.0
+        shift = 1.02 ** (index - len(gaps) / 2)
+        source = ColumnDataSource(
+            {"x": np.asarray(sizes) * shift, "y": gap / scale, "low": (gap - error) / scale, "high": (gap + error) / scale}
+        )
+        shade = colour(index, dark)
+        figure.scatter(
+            "x", "y", source=source, marker=MARKS[index], size=9, color=shade, legend_label=name.replace("_", " ")
+        )
+        figure.add_layout(_bars(source, shade))
+    figure.add_layout(Span(location=0, dimension="width", line_color="#888888", line_dash="dashed"))
+    _legend(figure, dark, "right")
+    return figure
+
+
+def forecast_figure(result: Mapping[str, Any], dark: bool = False) -> Any:
+    """The forecast of a learning curve with its band; the rows at hand are marked."""
+    figure = _figure("rows n", _metric(result), True, bool(wide(result["value"])), dark)
+    if result["low"] is not None:
+        band = ColumnDataSource({"x": result["n"], "low": result["low"], "high": result["high"]})
+        figure.varea("x", "low", "high", source=band, fill_color=colour(0, dark), fill_alpha=0.2, legend_label="band (90 %)")
+    source = ColumnDataSource({"x": result["n"], "y": result["value"]})
+    drawn = figure.line("x", "y", source=source, color=colour(0, dark), line_width=3, legend_label="forecast")
+    figure.add_tools(HoverTool(renderers=[drawn], tooltips=[("rows", "@x{0}"), ("error", "@y{0.[0000]}")]))
+    figure.add_layout(Span(location=result["rows"], dimension="height", line_color="#888888", line_dash="dashed"))
+    _legend(figure, dark)
+    return figure
+
+
+def _metric(result: Mapping[str, Any]) -> str:
+    return "mean squared error (1 is no skill)" if result["metric"] == "mse" else str(result["metric"])
+
+
+def _figure(x_label: str, y_label: str, x_log: bool, y_log: bool, dark: bool, frame: bool = True) -> Any:
+    made = bokeh_figure(
+        x_axis_type="log" if x_log else "linear", y_axis_type="log" if y_log else "linear", tools=TOOLS, toolbar_location="above",
+        sizing_mode="stretch_both", min_height=300, x_axis_label=x_label, y_axis_label=y_label, output_backend="canvas",
+    )  # fmt: skip
+    made.toolbar.logo = None
+    ink, paper = ("#dddddd", "#181818") if dark else ("#222222", "#ffffff")
+    made.background_fill_color = made.border_fill_color = paper
+    made.outline_line_color = None
+    for axis in made.axis:
+        axis.axis_label_text_font_size, axis.major_label_text_font_size = "16px", "14px"
+        axis.axis_label_text_font_style = "normal"
+        axis.axis_label_text_color = axis.major_label_text_color = ink
+        axis.axis_line_color = axis.major_tick_line_color = axis.minor_tick_line_color = ink
+    made.grid.grid_line_color, made.grid.grid_line_alpha = ink, 0.15 if frame else 0.0
+    return made
+
+
+def _legend(figure: Any, dark: bool, side: str = "above") -> None:
+    if not figure.legend:
+        return
+    legend = figure.legend[0]
+    figure.center.remove(legend)
+    figure.add_layout(legend, side)
+    legend.background_fill_color, legend.background_fill_alpha = "#181818" if dark else "#ffffff", 0.75
+    legend.border_line_color = None
+    legend.label_text_color = "#dddddd" if dark else "#222222"
+    legend.label_text_font_size, legend.click_policy = "14px", "hide"
+    legend.orientation = "horizontal" if side == "above" else "vertical"
+    legend.margin, legend.padding = 0, 2
+
+
+def _bars(source: Any, shade: str) -> Any:
+    """Error bars in the colour of their points."""
+    bars = Whisker(base="x", upper="high", lower="low", source=source, line_color=shade, line_width=2)
+    for head in (bars.upper_head, bars.lower_head):
+        head.size, head.line_color = 6, shade
+    return bars
+
+
+def _edges(values: Array, log: bool) -> tuple[Array, Array]:
+    """Left and right ends of cells around values."""
+    if len(values) == 1:
+        return values * (0.9 if log else 1.0) - (0.0 if log else 0.5), values * (1.1 if log else 1.0) + (0.0 if log else 0.5)
+    places = np.log(values) if log else values
+    middles = (places[1:] + places[:-1]) / 2
+    ends = np.concatenate([[2 * places[0] - middles[0]], middles, [2 * places[-1] - middles[-1]]])
+    ends = np.exp(ends) if log else ends
+    return ends[:-1], ends[1:]
+
+
+# -- PNG --------------------------------------------------------------------------------------------------------------------
+
+
+def curve_png(
+    x_label: str,
+    y_label: str,
+    x_log: bool,
+    y_log: bool,
+    theory: Mapping[str, Any] | None,
+    measured: Mapping[str, Any] | None,
+) -> bytes:
+    """The curves and experiments of a view as a PNG."""
+    figure, (axes,) = new_figure()
+    names = list((theory or measured or {"y": {}})["y" if theory else "mean"])
+    for index, name in enumerate(names):
+        label = name.replace("_", " ")
+        if theory:
+            line = theory["y"][name]
+            theory_line(axes, theory["x"], np.where(np.isfinite(line), line, math.nan), index, f"{label}, limit")
+        if measured and name in measured["mean"]:
+            simulation_points(
+                axes, measured["x"], measured["mean"][name], measured["error"][name], index, f"{label}, experiment"
+            )
+    finish(axes, x_label, y_label, xscale="log" if x_log else "linear", yscale="log" if y_log else "linear")
+    return _bytes(figure)
+
+
+def phase_png(result: Mapping[str, Any], words: Sequence[str], logs: tuple[bool, bool]) -> bytes:
+    """A phase diagram as a PNG."""
+    from matplotlib.colors import LogNorm
+
+    figure, (axes,) = new_figure()
+    z = np.ma.masked_invalid(result["z"])
+    norm = LogNorm() if wide(z.compressed()) and z.min() > 0 else None
+    mesh = axes.pcolormesh(result["x"], result["y"], z, shading="nearest", norm=norm, cmap="viridis")
+    figure.colorbar(mesh, ax=axes, label=words[2])
+    finish(
+        axes, words[0], words[1], xscale="log" if logs[0] else "linear", yscale="log" if logs[1] else "linear", legend=False
+    )
+    return _bytes(figure)
+
+
+def gap_png(result: Mapping[str, Any]) -> bytes:
+    """The gaps of a comparison as a PNG."""
+    figure, (axes,) = new_figure()
+    for index, (name, (gap, error)) in enumerate(result["gaps"].items()):
+        scale = float(np.nanmax(np.abs(gap))) or 1.0
+        simulation_points(axes, result["sizes"], gap / scale, error / scale, index, name.replace("_", " "))
+    axes.axhline(0, color="#888888", linestyle="--")
+    finish(axes, "size", "experiment minus limit (share of the largest)", xscale="log")
+    return _bytes(figure)
+
+
+def forecast_png(result: Mapping[str, Any]) -> bytes:
+    """A forecast as a PNG."""
+    figure, (axes,) = new_figure()
+    if result["low"] is not None:
+        axes.fill_between(result["n"], result["low"], result["high"], color=COLOURS[0], alpha=0.2, label="band (90 %)")
+    theory_line(axes, result["n"], result["value"], 0, "forecast")
+    axes.axvline(result["rows"], color="#888888", linestyle="--")
+    finish(axes, "rows n", _metric(result), xscale="log")
+    return _bytes(figure)
+
+
+def _bytes(figure: Any) -> bytes:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=150)
+    return stream.getvalue()

@@ -1,0 +1,112 @@
+"""The page behind an address, and the page inside a notebook."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+
+from limitlab.lab.registry import find_law
+from limitlab.laws.base import Law
+from limitlab.show.explorer import state
+from limitlab.show.explorer.app import Page
+from limitlab.show.explorer.catalogue import explorable
+from limitlab.show.explorer.jobs import Caps, Pool
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+FULL = "The explorer has as many visitors as it takes. Please come back in a few minutes, or run your own: limitlab explore"
+BODY = {
+    "light": "html, body { margin: 0; height: 100%; background: #ffffff; color: #1c1c1c; }",
+    "dark": "html, body { margin: 0; height: 100%; background: #181818; color: #e6e6e6; }",
+}
+
+
+def run(port: int, host: str, show: bool, caps: Caps | None, law: str | None, ready: Callable[[str], None]) -> None:
+    """Serve until interrupted; every visitor has a page of their own. `ready` is told the address."""
+    pool = Pool(caps)
+    starting = threading.Thread(target=pool.warm, daemon=True)
+    starting.start()
+    first = find_law(law).__name__ if law else state.FIRST
+    if first not in explorable():
+        raise ValueError(f"{first} cannot be explored: it has no number to draw along, or nothing to draw")
+    pn.extension("mathjax", "filedropper")
+    origins = [f"{name}:{port}" for name in (host, "localhost")] if host in LOOPBACK else ["*"]
+    server = pn.serve(
+        {"/": lambda: page_of(pool, first)}, port=port, address=host, show=False, start=False, title="limitlab explorer", verbose=False,
+        websocket_origin=origins, websocket_max_message_size=int(pool.caps.upload_megabytes * 2e6) + 2_000_000,
+    )  # fmt: skip
+    address = f"http://{host}:{server.port}/"
+    ready(address)
+    if show:
+        server.io_loop.add_callback(server.show, "/")
+    try:
+        server.run_until_shutdown()
+    finally:
+        starting.join(timeout=10)
+        pool.close()
+
+
+def page_of(pool: Pool, first: str) -> Any:
+    """The page of a visitor, at the state that the address says."""
+    if pool.visitors >= pool.caps.visitors:
+        return pn.pane.Str(FULL)
+    pool.visitors += 1
+    laws = explorable()
+    location = pn.state.location
+    asked = location.search if location is not None else ""
+    shown, remarks = state.read(asked, laws, first)
+    pn.config.theme = "dark" if shown.theme == "dark" else "default"
+    pn.config.raw_css = [BODY[shown.theme]]
+    told = [""]
+
+    def tell(address: str) -> None:
+        told[0] = f"?{address}"
+        if location is not None and location.search != told[0]:
+            location.search = told[0]
+
+    page = Page(laws, pool, shown, remarks, tell)
+    if location is not None:
+        location.param.watch(_wanderer(page, laws, told), "search")
+
+    def left(context: Any) -> None:
+        pool.visitors -= 1
+        page.runner.close()
+
+    pn.state.on_session_destroyed(left)
+    return page.view
+
+
+def _wanderer(page: Page, laws: Any, told: list[str]) -> Callable[[Any], None]:
+    """Follows the address when the visitor goes back and forth."""
+
+    def follow(event: Any) -> None:
+        if event.new != told[0]:
+            page.show(state.read(event.new, laws)[0])
+
+    return follow
+
+
+@functools.cache
+def _notebook_pool() -> Pool:
+    pool = Pool()
+    atexit.register(pool.close)
+    return pool
+
+
+def notebook(law: Law | type[Law] | str | None) -> Any:
+    """The page for a notebook, at a law's own parameters."""
+    pn.extension("mathjax", "filedropper")
+    given: Any = find_law(law) if isinstance(law, str) else law
+    laws = explorable()
+    if given is None:
+        given = laws[state.FIRST]
+    kind = type(given) if isinstance(given, Law) else given
+    if not (isinstance(kind, type) and issubclass(kind, Law)):
+        raise ValueError(
+            f"law = {law!r} is not a law: give one such as limitlab.laws.Ridge(ratio=2.0), its class or its name"
+        )
+    return Page({**laws, kind.__name__: kind}, _notebook_pool(), state.start(given)).view
