@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from limitlab.lab.runner import run_tasks, summary
 from limitlab.lab.store import Store
 from limitlab.lab.tasks import FORMAT, LawTask, Trouble, plain_numbers, simulation_tasks, theory_tasks
 from limitlab.laws.base import Law
-from limitlab.laws.draws import checked_seed, checked_size, identity, plain_parameters
+from limitlab.laws.draws import checked_seed, checked_size, identity, is_whole, plain_parameters
 from limitlab.laws.results import package_version
+from limitlab.limits import refuse_listing
 
 
 class SweepError(RuntimeError):
@@ -192,10 +194,11 @@ def checked_seeds(seeds: Any, least: int = 1) -> list[int]:
     ([0, 1, 2], [7, 9])
     """
     if np.ndim(seeds) == 0:
-        if isinstance(seeds, (bool, str)) or not float(seeds).is_integer() or seeds < least:
+        if not is_whole(seeds) or seeds < least:
             raise ValueError(
                 f"seeds = {seeds!r} is not allowed: give a number of draws of at least {least}, or a list of seeds"
             )
+        refuse_listing(seeds, f"seeds = {seeds!r}")
         return list(range(int(seeds)))
     numbers = [checked_seed(seed) for seed in _listed(seeds, "seeds")]
     if len(numbers) < least or len(set(numbers)) < len(numbers):
@@ -204,8 +207,12 @@ def checked_seeds(seeds: Any, least: int = 1) -> list[int]:
 
 
 def _listed(given: Any, name: str) -> list[Any]:
-    listed = np.atleast_1d(np.asarray(given)).tolist()
-    if not all(isinstance(item, (int, float)) and np.isfinite(item) for item in listed):
+    if isinstance(given, np.ndarray):
+        return given.ravel().tolist()
+    if isinstance(given, (str, bytes, Mapping)) or (np.ndim(given) == 0 and not isinstance(given, Iterable)):
+        given = [given]
+    listed = list(given)
+    if not all(isinstance(item, Real) and not isinstance(item, bool) for item in listed):
         raise ValueError(f"{name} = {given!r} is not allowed: must be whole numbers")
     return listed
 

@@ -27,7 +27,8 @@ from pydantic_core import PydanticCustomError, ValidationError
 from limitlab.errors import did_you_mean
 from limitlab.laws.draws import Draw, checked_seed, checked_size
 from limitlab.laws.observables import Observable, declared
-from limitlab.laws.parameters import Parameter, numbers_in, plain, read_metadata, refusal
+from limitlab.laws.parameters import Parameter, not_a_number, numbers_in, plain, read_metadata, refusal
+from limitlab.laws.reach import RIDDLES, explained
 from limitlab.laws.results import package, stacked
 from limitlab.numerics.apportion import apportion
 
@@ -160,7 +161,11 @@ class Law(BaseModel):
         """
         served = self.array_parameters()
         given = self._checked(grid, served, "the prediction")
-        return self._shaped(self.predicted(**self._arguments(given, served)), given)
+        try:
+            found = self.predicted(**self._arguments(given, served))
+        except RIDDLES as error:
+            raise explained(self, error) from error
+        return self._shaped(found, given)
 
     # -- what follows: the experiment -----------------------------------------------------------------------------------
 
@@ -176,7 +181,12 @@ class Law(BaseModel):
         """One draw as arrays, over given arrays of any parameters that one draw serves: shape (*path, *coordinates)."""
         served = self.path_parameters()
         given = self._checked(path, served, "one draw")
-        return self._shaped(self.measured(self.draw(size, seed), **self._arguments(given, served)), given)
+        draw = self.draw(size, seed)
+        try:
+            found = self.measured(draw, **self._arguments(given, served))
+        except RIDDLES as error:
+            raise explained(self, error, draw.size) from error
+        return self._shaped(found, given)
 
     def draw(self, size: int, seed: int) -> Draw:
         """What tells this experiment from others: its size, its counts, its random numbers."""
@@ -318,12 +328,15 @@ class Law(BaseModel):
     def _one_sentence(cls, value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
         """Type and bounds, refused in one sentence that names parameter, value and range."""
         meta = _metadata(cls)[str(info.field_name)]
-        if isinstance(value, bool) and not isinstance(meta.default, bool):
+        bare = plain(value)
+        if isinstance(bare, bool) and not isinstance(meta.default, bool):
             raise refusal(meta, value, "must be a number, not True or False")
         try:
-            checked = handler(plain(value))
+            checked = handler(bare)
         except ValidationError as error:
             raise refusal(meta, value, _reason(meta, error)) from None
+        if reason := not_a_number(bare, checked):
+            raise refusal(meta, value, reason)
         if not all(meta.allows(number) for number in numbers_in(checked)):
             raise refusal(meta, value)
         if meta.kind == "coordinate" and isinstance(checked, tuple) and not _increasing(checked):

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.numerics.ode import solved
 
 __all__ = ["TwoGaussians"]
 
@@ -133,8 +133,6 @@ class TwoGaussians(Law):
         >>> (r @ weights).round(4).tolist()
         [0.795, 1.6283]
         """
-        from scipy.integrate import solve_ivp
-
         from limitlab.laws.meanfield import radial
 
         count = solver_steps or self.solver_steps
@@ -146,13 +144,11 @@ class TwoGaussians(Law):
         grid = np.atleast_1d(np.asarray(times, dtype=float))
         if not grid.any():
             return np.tile(nodes.points, (grid.size, 1)), nodes.weights
-        found = solve_ivp(
+        paths = solved(
             lambda _, r: radial.radial_velocity(r, nodes.weights, *chi, self.separation, *table),
-            (0.0, float(grid[-1])), nodes.points, "DOP853", grid, rtol=TOLERANCE, atol=TOLERANCE * self.initial_scale,
+            nodes.points, grid, TOLERANCE, TOLERANCE * self.initial_scale,
         )  # fmt: skip
-        if not found.success:
-            raise ConvergenceError(f"the characteristics stopped before time {grid[-1]:g}: {found.message}", found.y.T)
-        return np.asarray(found.y).T, nodes.weights
+        return paths, nodes.weights
 
     def interaction(self, r1: ArrayLike, r2: ArrayLike) -> Array:
         """u_d(r1, r2) = E a(<w1, x>) a(<w2, x>) averaged over the directions of two weights of these radii, eq. (8)."""
