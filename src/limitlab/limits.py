@@ -13,6 +13,7 @@ Estimates come from a law's `cost(size)`: how many numbers it holds and how many
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
 import re
@@ -79,10 +80,11 @@ class Cost:
 def refuse_beyond(cost: Cost, what: str, remedy: str) -> None:
     """Refuse work whose estimate is beyond a limit: what it is, what it would take, what is allowed, what to do.
 
-    >>> refuse_beyond(Cost(numbers=1e12), "a draw of Ridge at size 1000000", "choose a smaller size")
-    Traceback (most recent call last):
-        ...
-    limitlab.limits.TooCostly: a draw of Ridge at size 1000000 would hold about 8 TB, more than the 4 GB allowed: choose a smaller size, or allow more (LIMITLAB_MEMORY, limitlab --memory)
+    >>> try:
+    ...     refuse_beyond(Cost(numbers=1e12), "this draw", "choose a smaller size")
+    ... except TooCostly as refused:
+    ...     print(str(refused)[:76])
+    this draw would hold about 8 TB, more than the 4 GB allowed: choose a smaller
     """
     if not cost.memory <= memory_limit():
         taken, allowed, names = _bytes(cost.memory), _bytes(memory_limit()), f"{MEMORY}, limitlab --memory"
@@ -239,6 +241,10 @@ class Pace:
                 f"about {duration(left)} more: give a shorter {self.what} or milder parameters, or allow more ({PATIENCE})",
                 state,
             )
+        logging.getLogger("limitlab").warning(
+            f"the integration has reached {self.what} {position:.3g} of {self.end:.3g} after {now - self.began:.0f} s, "
+            f"about {duration(left)} to go"
+        )
         self._last, self._look = (now, position), now + FIRST_LOOK
 
 

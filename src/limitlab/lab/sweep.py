@@ -12,6 +12,8 @@ import numpy as np
 import xarray as xr
 
 from limitlab.lab.assemble import Slots, assemble_simulation, assemble_theory, beside_theory
+from limitlab.lab.budget import refuse_sweep
+from limitlab.lab.cells import versions_of
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import Grid, read_grid
 from limitlab.lab.progress import ProgressOption
@@ -110,6 +112,7 @@ def sweep(
     ('ridge', 'size', 'seed')
     """
     check_engine(engine)
+    refuse_sweep(law, over, sizes, seeds)
     plan = _plan(law, over, sizes, seeds, with_theory)
     shelf = _open(store, plan, over)
     run = run_tasks(plan.tasks, engine, shelf.cells if shelf else None, progress, f"sweeping {type(law).__name__}")
@@ -151,6 +154,10 @@ class _Plan:
         return grid
 
     def assemble(self, cells: Slots) -> xr.Dataset:
+        """The result, with the versions of limitlab that its cells come from."""
+        return self._assembled(cells).assign_attrs(version=versions_of(cells))
+
+    def _assembled(self, cells: Slots) -> xr.Dataset:
         split = len(self.theory_tasks)
         limit = None if self.theory is None else assemble_theory(self.theory, self.theory_tasks, cells[:split])
         if self.draws is None:

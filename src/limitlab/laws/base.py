@@ -24,12 +24,14 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError, ValidationError
 
+import limitlab.laws.costs as costs
 from limitlab.errors import did_you_mean
 from limitlab.laws.draws import Draw, checked_seed, checked_size
 from limitlab.laws.observables import Observable, declared
 from limitlab.laws.parameters import Parameter, not_a_number, numbers_in, plain, read_metadata, refusal
 from limitlab.laws.reach import RIDDLES, explained
 from limitlab.laws.results import package, stacked
+from limitlab.limits import Cost
 from limitlab.numerics.apportion import apportion
 
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ class Law(BaseModel):
         A comparison that takes seconds.
     revision
         Raised when the law's numbers change: stored results of an earlier revision are not used again.
+    matrices_held
+        Matrices of the size of the data that an experiment holds at once, for the estimate of its memory.
     former_names
         Parameters that were called otherwise: refused with their new names.
     """
@@ -84,6 +88,7 @@ class Law(BaseModel):
     default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
     default_seeds: ClassVar[int] = 20
     revision: ClassVar[int] = 1
+    matrices_held: ClassVar[float] = 4.0
     former_names: ClassVar[Mapping[str, str]] = {}
 
     # -- what a law says ------------------------------------------------------------------------------------------------
@@ -145,10 +150,19 @@ class Law(BaseModel):
                 changes[name] = whole / size if meta.count == "size * value" else size / whole
         return self.replace(**changes) if changes else self
 
+    def draw_cost(self, size: int) -> Cost:
+        """What one experiment of this size takes; a law whose experiment does not decompose a data matrix says it itself."""
+        return costs.draw_cost(self, size)
+
+    def limit_cost(self) -> Cost:
+        """What one prediction takes, with all its coordinates."""
+        return costs.limit_cost(self)
+
     # -- what follows: the limit ----------------------------------------------------------------------------------------
 
     def theory(self) -> xr.Dataset:
         """The limit: an `xarray.Dataset` of observables with attrs `accuracy`, `law`, `parameters`, `status`, `version`."""
+        costs.refuse_limit(self)
         caveat: dict[str, Any] = {"caveat": self.caveat()} if self.caveat() else {}
         return package(self, self.evaluate(), kind="theory", **caveat, **self.remarks())
 
@@ -167,14 +181,25 @@ class Law(BaseModel):
             raise explained(self, error) from error
         return self._shaped(found, given)
 
+    def cost(self, size: int | None = None) -> Cost:
+        """What one experiment of this size takes, or (without a size) one prediction: numbers held at once, operations.
+
+        >>> from limitlab.laws import Ridge
+        >>> round(Ridge(ratio=1.0).cost(10_000).memory / 1e9, 1)     # gigabytes
+        3.2
+        """
+        return self.limit_cost() if size is None else self.draw_cost(checked_size(size))
+
     # -- what follows: the experiment -----------------------------------------------------------------------------------
 
     def simulate(self, size: int, seed: int) -> xr.Dataset:
         """One finite experiment of the given size: the same observables. Same seed, same result."""
+        costs.refuse_draw(self, checked_size(size))
         return package(self, self.experiment(size, seed), kind="simulation", size=int(size), seed=int(seed))
 
     def simulate_batch(self, size: int, seeds: Sequence[int]) -> xr.Dataset:
         """Experiments for several seeds along a dimension `seed`; a seed's result does not depend on its batch."""
+        costs.refuse_draw(self, checked_size(size), len(seeds))
         return stacked([self.simulate(size, int(seed)) for seed in seeds], seeds)
 
     def experiment(self, size: int, seed: int, **path: ArrayLike) -> dict[str, NDArray[Any]]:

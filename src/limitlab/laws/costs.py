@@ -18,8 +18,6 @@ from limitlab.limits import Cost, refuse_beyond
 if TYPE_CHECKING:
     from limitlab.laws.base import Law
 
-COPIES = 4.0
-"""Matrices of the size of the data that an experiment holds: the draw, a copy, a Gram matrix, what a decomposition needs."""
 LEAST = Cost(numbers=1e5, operations=1e7)
 """What anything takes: results, labels, Python itself."""
 PER_POINT = Cost(numbers=200.0, operations=1e5)
@@ -31,14 +29,14 @@ def draw_cost(law: Law, size: int) -> Cost:
     first, second = (*lengths(law, size), 1.0)[:2]
     lines = points(law)
     return Cost(
-        LEAST.numbers + COPIES * first * second + len(type(law).outputs()) * lines,
+        LEAST.numbers + law.matrices_held * first * second + len(type(law).outputs()) * lines,
         LEAST.operations + first * second * second + 4 * first * second * lines,
     )
 
 
-def limit_cost(law: Law, count: float = 1.0) -> Cost:
-    """The rule for a prediction at so many points of a grid."""
-    values = count * points(law) * len(type(law).outputs())
+def limit_cost(law: Law) -> Cost:
+    """The rule for a prediction: a closed form, or a few equations for every point."""
+    values = points(law) * len(type(law).outputs())
     return Cost(LEAST.numbers + PER_POINT.numbers * values, LEAST.operations + PER_POINT.operations * values)
 
 
@@ -67,8 +65,17 @@ def latest(law: Law, coordinate: str = "times") -> float:
 def refuse_draw(law: Law, size: int, draws: int = 1) -> None:
     """Refuse an experiment that would not fit, before anything is drawn."""
     one = law.cost(size)
-    words = f"a draw of {type(law).__name__} at size {size}" if draws == 1 else f"{draws} draws of {type(law).__name__} at size {size}"
+    words = (
+        f"a draw of {type(law).__name__} at size {size}"
+        if draws == 1
+        else f"{draws} draws of {type(law).__name__} at size {size}"
+    )
     refuse_beyond(Cost(one.numbers, draws * one.operations), words, "choose a smaller size" + _smaller(law, size))
+
+
+def refuse_limit(law: Law) -> None:
+    """Refuse a prediction that would not fit."""
+    refuse_beyond(law.limit_cost(), f"the prediction of {type(law).__name__}", "ask for fewer points or a coarser grid")
 
 
 def _smaller(law: Law, size: int) -> str:
@@ -76,7 +83,9 @@ def _smaller(law: Law, size: int) -> str:
     wholes = {
         name: getattr(law, name)
         for name, meta in type(law).parameters().items()
-        if meta.kind in ("physics", "experiment") and isinstance(getattr(law, name), int) and not isinstance(getattr(law, name), bool)
+        if meta.kind in ("physics", "experiment")
+        and isinstance(getattr(law, name), int)
+        and not isinstance(getattr(law, name), bool)
     }
     large = [name for name, value in wholes.items() if value > size]
     return f" or fewer {', '.join(large)}" if large else ""

@@ -28,7 +28,9 @@ EXTREME = 1e4
 """A parameter this many times larger or smaller than its default is named first."""
 
 _PACKAGE = str(Path(__file__).parents[1])
-_LIBRARIES = tuple(f"{folder}{name}{folder}" for folder in ("/", "\\") for name in ("numpy", "scipy", "numba", "sklearn", "jax"))
+_LIBRARIES = tuple(
+    f"{folder}{name}{folder}" for folder in ("/", "\\") for name in ("numpy", "scipy", "numba", "sklearn", "jax")
+)
 
 
 def explained(law: Law, error: Exception, size: int | None = None) -> Exception:

@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.costs import latest
+from limitlab.limits import Cost
 from limitlab.numerics.ode import solved
 
 __all__ = ["TwoGaussians"]
@@ -86,6 +88,10 @@ class TwoGaussians(Law):
         if self.knots[0] >= self.knots[1]:
             raise ValueError(f"knots = {self.knots} is not allowed: the first must be below the second")
         return self
+
+    def draw_cost(self, size: int) -> Cost:
+        """Every neuron on every test point."""
+        return Cost(2.2 * self.test_points * size, 200.0 * self.test_points * size * max(latest(self) / self.step / 10, 1.0))
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -115,9 +115,20 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def version_option(
+    ctx: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
+    memory: str | None = typer.Option(
+        None, "--memory", metavar="SIZE", help="Memory that a command may take, such as 16GB, or none."
+    ),
+    time: str | None = typer.Option(
+        None, "--time", metavar="TIME", help="Estimated time that it may take, such as 100h, or none."
+    ),
 ) -> None:
     """A laboratory for the limit laws of learning: predict, simulate, compare."""
+    if memory is not None or time is not None:
+        from limitlab.limits import limits
+
+        ctx.with_resource(limits(memory=memory, time=time))
     if version:
         from importlib.metadata import version as installed
 

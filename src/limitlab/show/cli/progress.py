@@ -8,18 +8,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from limitlab.lab.progress import PATIENCE
+from limitlab.limits import duration
+
+FIRST_LINE, NEXT_LINES = 2.0, 30.0
+"""Seconds before the first line where there is no terminal, and between the next ones."""
 
 
 @contextmanager
-def working(what: str, patience: float = PATIENCE) -> Iterator[Callable[[str], None]]:
-    """Show a spinner on stderr once the work has taken a second; nothing where nobody watches.
+def working(what: str, patience: float = PATIENCE, counted: bool = False) -> Iterator[Callable[[str], None]]:
+    """Say on stderr what takes so long: a spinner after a second; where there is no terminal, a line after two and then now and then.
 
-    Gives a function that changes the words.
+    Gives a function that changes the words. `counted`: on a terminal a bar counts the tasks, and the spinner stays away.
 
     >>> with working("counting") as tell:
     ...     tell("counting sheep")
     """
     if not sys.stderr.isatty():
+        with _lines(what) as tell:
+            yield tell
+        return
+    if counted:
         yield lambda words: None
         return
     from rich.console import Console
@@ -42,3 +50,21 @@ def working(what: str, patience: float = PATIENCE) -> Iterator[Callable[[str], N
         with lock:
             over.set()
             status.stop()
+
+
+@contextmanager
+def _lines(what: str) -> Iterator[Callable[[str], None]]:
+    """A line on stderr after `FIRST_LINE` seconds and every `NEXT_LINES` from then on."""
+    words, over, stream = [what], threading.Event(), sys.stderr
+
+    def watch() -> None:
+        waited, pause = 0.0, FIRST_LINE
+        while not over.wait(pause):
+            waited, pause = waited + pause, NEXT_LINES
+            print(f"{words[-1]} ({duration(waited)} so far)", file=stream, flush=True)
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield words.append
+    finally:
+        over.set()
