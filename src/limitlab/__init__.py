@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from limitlab.applied.forecast import Forecast, ForecastClassifier
     from limitlab.lab.compare import compare
     from limitlab.lab.plan import optimal, plan
+    from limitlab.lab.reproduce import reproduce
     from limitlab.lab.sweep import sweep
     from limitlab.laws.results import package_version
 
@@ -32,6 +33,7 @@ _HOMES = {
     "compare": "limitlab.lab.compare",
     "optimal": "limitlab.lab.plan",
     "plan": "limitlab.lab.plan",
+    "reproduce": "limitlab.lab.reproduce",
     "sweep": "limitlab.lab.sweep",
 }
 
@@ -48,6 +50,7 @@ __all__ = [
     "numerics",
     "optimal",
     "plan",
+    "reproduce",
     "show",
     "sweep",
     "testing",

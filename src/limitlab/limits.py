@@ -83,7 +83,7 @@ def refuse_beyond(cost: Cost, what: str, remedy: str) -> None:
     >>> try:
     ...     refuse_beyond(Cost(numbers=1e12), "this draw", "choose a smaller size")
     ... except TooCostly as refused:
-    ...     print(str(refused)[:76])
+    ...     print(str(refused)[:77])
     this draw would hold about 8 TB, more than the 4 GB allowed: choose a smaller
     """
     if not cost.memory <= memory_limit():

@@ -173,13 +173,27 @@ def open_result(path: str | os.PathLike[str]) -> xr.Dataset:
     place = Store(path).result
     if not place.exists():
         raise ValueError(f"store {str(path)!r} has no result yet: run its sweep to the end")
+    return read_dataset(place)
+
+
+def read_dataset(place: Path) -> xr.Dataset:
+    """A netCDF or Zarr file, loaded as data: an array that would have to be unpickled is refused."""
     try:
         if place.suffix == ".zarr":
+            _refuse_pickles(place)
             return xr.open_zarr(place, chunks=None).load()
         with xr.open_dataset(place, engine="h5netcdf") as result:
             return result.load()
     except Exception as error:
-        raise ValueError(f"the result {str(place)!r} is unreadable ({str(error).splitlines()[0]})") from None
+        raise ValueError(f"the result {str(place)!r} is unreadable: it is damaged, or not what its name says") from error
+
+
+def _refuse_pickles(folder: Path) -> None:
+    """Zarr arrays may be stored as pickles, which run code when they are read. Ours never are."""
+    for name in (".zmetadata", ".zarray", "zarr.json"):
+        for file in folder.rglob(name):
+            if "pickle" in file.read_text(encoding="utf-8").lower():
+                raise ValueError("pickled data are not read")
 
 
 def _describes_a_sweep(known: Any) -> bool:

@@ -1,11 +1,12 @@
-"""The command line: laws, show, cite, predict, simulate, compare, sweep, plan, optimal, stop, sample-size, forecast, scaling-fit, verify,
-figure, report.
+"""The command line: laws, show, cite, predict, simulate, compare, sweep, reproduce, plan, optimal, stop, sample-size, forecast,
+scaling-fit, verify, figure, report.
 
 One file per group of commands. What a command needs beyond its options (laws, matplotlib) is imported when it runs, so that
 `limitlab --help` answers at once.
 """
 
-from limitlab.show.cli import catalogue, running, sweeping, planning, stopping, study, forecasting, scaling, ledger, showing  # isort: skip  (the order of the help page)
+from limitlab.show.cli import catalogue, running, sweeping, reproducing, planning, stopping  # isort: skip  (the order of the help page)
+from limitlab.show.cli import study, forecasting, scaling, ledger, showing  # isort: skip
 from limitlab.show.cli.app import app as app
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "ledger",
     "main",
     "planning",
+    "reproducing",
     "running",
     "scaling",
     "showing",

@@ -234,6 +234,8 @@ def describe_comparison(result: Comparison) -> dict[str, Any]:
         "explanation": result.explanation,
         "widest_budget": result.widest_budget,
         "draws": result.draws,
+        "sizes": result.dataset["size"].values,
+        "seeds": result.dataset.attrs["seeds"],
         "table": [vars(row) for row in result.rows],
     }
 
