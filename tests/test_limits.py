@@ -12,7 +12,15 @@ from limitlab.errors import ConvergenceError, NotComputable
 from limitlab.lab.budget import refuse_comparison, sweep_cost
 from limitlab.lab.registry import all_laws
 from limitlab.laws import (
-    AdiabaticGrowth, MaxMargin, OnlineSingleIndex, PopulationFlow, Ridge, SampleCovariance, SpikedTensor, TokenClustering, XorDynamics,
+    AdiabaticGrowth,
+    MaxMargin,
+    OnlineSingleIndex,
+    PopulationFlow,
+    Ridge,
+    SampleCovariance,
+    SpikedTensor,
+    TokenClustering,
+    XorDynamics,
     XorMixture,
 )  # fmt: skip
 from limitlab.laws.base import Law
@@ -75,11 +83,14 @@ def test_every_law_has_a_cost_that_grows(name):
     refuse_comparison(law, law.default_sizes, law.default_seeds)  # what a law does by default is always allowed
 
 
-MEASURED = [("Ridge", 300), ("MarchenkoPastur", 500), ("EarlyStopping", 300), ("SquareMatrixEdge", 80), ("ThresholdClass", 1600), ("MaxMargin", 300)]
-MEASURED += [("LogisticCalibration", 160), ("RandomFeaturesRidge", 200), ("UniformConvergence", 400), ("SampleCovariance", 400), ("TwoLayerDynamics", 80), ("RidgeScaling", 320)]
+MEASURED = {
+    "Ridge": 300, "MarchenkoPastur": 500, "EarlyStopping": 300, "SquareMatrixEdge": 80, "ThresholdClass": 1600, "MaxMargin": 300,
+    "LogisticCalibration": 160, "RandomFeaturesRidge": 200, "UniformConvergence": 400, "SampleCovariance": 400, "TwoLayerDynamics": 80,
+    "RidgeScaling": 320,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "size"), MEASURED)
+@pytest.mark.parametrize(("name", "size"), MEASURED.items())
 def test_estimated_memory_is_that_which_is_measured(name, size):
     law = all_laws()[name].check_points()[0]
     law.simulate(8, 0)
@@ -128,7 +139,9 @@ def test_an_integration_that_would_never_arrive_stops_early(caplog):
     clock.now = 4.9
     pace.at(1.0)
     clock.now = 5.1
-    with pytest.raises(ConvergenceError, match=r"reached time 1 of 1e\+06 in 5 s and would need about .* more: give a shorter time"):
+    with pytest.raises(
+        ConvergenceError, match=r"reached time 1 of 1e\+06 in 5 s and would need about .* more: give a shorter time"
+    ):
         pace.at(1.0)
     fine = Pace(10.0, clock=clock)
     clock.now += 6
@@ -237,9 +250,9 @@ def test_infinity_still_goes_through_json():
 
 @pytest.mark.parametrize("seed", ["a", None, 2j, [1], np.True_, math.nan, 10**400, -1])
 def test_seeds_of_the_wrong_kind(seed):
-    with pytest.raises(ValueError, match="seed = .* is not allowed: must be a whole number of at least 0"):
+    with pytest.raises(ValueError, match=r"seed = .* is not allowed: must be a whole number of at least 0"):
         Ridge().simulate(10, seed)
-    with pytest.raises(ValueError, match="seeds = .* is not allowed|seed = .* is not allowed"):
+    with pytest.raises(ValueError, match=r"seeds = .* is not allowed|seed = .* is not allowed"):
         ll.sweep(Ridge(), {"ratio": [0.5]}, sizes=[10], seeds=[seed])
 
 
@@ -253,7 +266,7 @@ def test_the_prediction_of_an_infinite_limit_says_so():
     assert "caveat" not in XorMixture().theory().attrs
 
 
-def test_a_mistake_in_a_law_stays_what_it is(monkeypatch):
+def test_a_mistake_in_a_law_stays_what_it_is(monkeypatch):
     def mistaken(self, **_):
         return {}["nothing"]
 

@@ -357,12 +357,14 @@ def hostile_table(make: Maker, folder: Path) -> Path:
     """A CSV file, more or less a table."""
     file = folder / "data.csv"
     rows = int(make.pick([0, 1, 3, 30, 60]))
-    cells = lambda: make.pick(
-        [f"{make.rng.standard_normal():.3f}"] * 30 + ["", "nan", "inf", "x", "1e999", '"', "\x00", "1;2", "é"]
-    )  # noqa: E731
+    odd = ["", "nan", "inf", "x", "1e999", '"', "\x00", "1;2", "é"]
+
+    def cell() -> str:
+        return str(make.pick([f"{make.rng.standard_normal():.3f}"] * 30 + odd))
+
     header = make.pick(["a,b,y", "a,b,y", "y,y,y", "", "a,b", "a;b;y"])
     file.write_bytes(
-        "\n".join([header, *(",".join(cells() for _ in range(3)) for _ in range(rows))]).encode(
+        "\n".join([header, *(",".join(cell() for _ in range(3)) for _ in range(rows))]).encode(
             make.pick(["utf-8", "utf-16", "utf-8"])
         )
     )

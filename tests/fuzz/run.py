@@ -112,7 +112,7 @@ def of_error(error: Exception) -> str:
     )
     if isinstance(error, OSError):
         ours = True
-    if not ours or foreign or (type(error) is ValueError and not _on_purpose(error)):
+    if not ours or foreign or (isinstance(error, ValueError) and not _on_purpose(error)):
         where = traceback.extract_tb(error.__traceback__)[-1]
         return f"WRONG: {type(error).__name__}: {str(error)[:200]} ({Path(where.filename).name}:{where.lineno})"
     return "refused as too costly" if isinstance(error, TooCostly) else f"refused ({type(error).__name__})"
@@ -179,7 +179,8 @@ class Worker:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(f"{kind} {seed} {number}\n")
         self.process.stdin.flush()
         ready, _, _ = select.select([self.process.stdout], [], [], GIVE_UP)

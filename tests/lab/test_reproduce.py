@@ -93,7 +93,7 @@ def test_what_cannot_be_computed_again_is_one_sentence(tmp_path, changes, compla
 def test_other_files(tmp_path):
     for name, content in (("x.csv", b"a\n1"), ("x.json", b"{}"), ("y.json", b"["), ("x.nc", b"no"), ("x.txt", b"no")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match="provenance|not the JSON|unreadable"):
+        with pytest.raises(ValueError, match=r"provenance|not the JSON|unreadable"):
             reproduce(tmp_path / name)
     with pytest.raises(ValueError, match="is not there"):
         reproduce(tmp_path / "nothing.nc")
