@@ -18,7 +18,7 @@ from limitlab.limits import Cost, refuse_beyond
 
 PER_CELL = 300.0
 """Numbers that a task takes by itself: its law, its labels, its place, its cell."""
-PER_VALUE = 12.0
+PER_VALUE = 8.0
 """Numbers for every value of the result: the value, copies of it, what a vectorised law holds beside it."""
 OPERATIONS_PER_VALUE = 1e4
 

@@ -158,10 +158,11 @@ class RidgeScaling(Law):
 
     def draw_cost(self, size: int) -> Cost:
         """Samples of all modes, and random features of them."""
-        modes, held = min(self.latent_dimension, 1e12), 4.0 if math.isinf(self.features(size)) else 14.0
-        return Cost(held * size * modes, 1e7 + 3.0 * size * modes * min(size, modes))
+        modes, features = min(self.latent_dimension, 1e12), self.features(size)
+        fitted = min(features, modes)
+        held = 14.0 * size * modes if math.isinf(features) else 2.0 * size * modes + 4.0 * (size + modes) * features
+        return Cost(held, 1e7 + 3.0 * size * fitted * min(size, fitted))
 
-    @classmethod
     def check_points(cls) -> list[Self]:
         """More samples than features, and fewer; a ridge and noise at both."""
         return [

@@ -7,6 +7,7 @@ that stopped short); 2 bad input; 130 interrupted. A traceback means a bug in li
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +36,9 @@ class OneLineErrors(TyperGroup):
     ) -> Any:
         """Run the command line; in standalone mode end the process with the exit code."""
         try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            with warnings.catch_warnings():  # what overflows at an extreme point is said in a sentence, or does not matter
+                warnings.simplefilter("ignore", RuntimeWarning)
+                code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except Exception as error:
             if not expected(error):
                 raise
