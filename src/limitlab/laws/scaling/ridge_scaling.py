@@ -163,6 +163,7 @@ class RidgeScaling(Law):
         held = 14.0 * size * modes if math.isinf(features) else 2.0 * size * modes + 4.0 * (size + modes) * features
         return Cost(held, 1e7 + 3.0 * size * fitted * min(size, fitted))
 
+    @classmethod
     def check_points(cls) -> list[Self]:
         """More samples than features, and fewer; a ridge and noise at both."""
         return [
