@@ -29,7 +29,7 @@ from limitlab.errors import did_you_mean
 from limitlab.laws.draws import Draw, checked_seed, checked_size
 from limitlab.laws.observables import Observable, declared
 from limitlab.laws.parameters import Parameter, not_a_number, numbers_in, plain, read_metadata, refusal
-from limitlab.laws.reach import RIDDLES, explained
+from limitlab.laws.reach import RIDDLES, explained, refuse_divergence
 from limitlab.laws.results import package, stacked
 from limitlab.limits import Cost
 from limitlab.numerics.apportion import apportion
@@ -211,6 +211,7 @@ class Law(BaseModel):
             found = self.measured(draw, **self._arguments(given, served))
         except RIDDLES as error:
             raise explained(self, error, draw.size) from error
+        refuse_divergence(self, found, draw.size)
         return self._shaped(found, given)
 
     def draw(self, size: int, seed: int) -> Draw:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import linecache
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pydantic_core import ValidationError
 
 from limitlab.errors import NotComputable
@@ -44,6 +46,20 @@ def explained(law: Law, error: Exception, size: int | None = None) -> Exception:
     at = f" at {', '.join(f'{name} = {value!r}' for name, value in found.items())}" if found else ""
     towards = ", ".join(f"{name} towards {_default(law, name)}" for name in found) or "a parameter"
     return NotComputable(f"{where} cannot be computed{at} in floating-point numbers: move {towards}")
+
+
+def refuse_divergence(law: Law, values: Mapping[str, Any], size: int) -> None:
+    """An experiment that ends in NaN has run away: say so, rather than hand it on."""
+    observed = type(law).outputs()
+    arrays = {name: np.asarray(value) for name, value in values.items() if name in observed}
+    bad = [name for name, array in arrays.items() if array.dtype.kind == "f" and np.isnan(array).any()]
+    if bad:
+        at = ", ".join(f"{name} = {value!r}" for name, value in _extremes(law).items())
+        where = f"at size {size}" + (f" and {at}" if at else "")
+        raise NotComputable(
+            f"the experiment of {type(law).__name__} {where} diverges ({', '.join(bad)}): choose a larger size, a smaller step or milder "
+            "parameters"
+        )
 
 
 def _on_purpose(error: Exception) -> bool:
