@@ -289,5 +289,8 @@ def test_the_rule_reads_the_declaration():
 
 
 def test_an_experiment_that_diverges_says_so():
-    with np.errstate(all="ignore"), pytest.raises(NotComputable, match=r"XorDynamics at size 50 and regularizer = 1000\.0 diverges"):
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(NotComputable, match=r"XorDynamics at size 50 and regularizer = 1000\.0 diverges"),
+    ):
         XorDynamics(regularizer=1e3).simulate(50, 0)

@@ -248,6 +248,26 @@ class Pace:
         self._last, self._look = (now, position), now + FIRST_LOOK
 
 
+class Heartbeat:
+    """A line in the log "limitlab" every few seconds, for work whose end is not known.
+
+    >>> beat = Heartbeat("looking for ratio")
+    >>> beat(12)       # nothing yet: said again and again, it speaks after some seconds
+    """
+
+    def __init__(self, what: str, clock: Callable[[], float] = time.perf_counter):
+        self.what, self.clock = what, clock
+        self.began = clock()
+        self._next = self.began + FIRST_LOOK
+
+    def __call__(self, done: int) -> None:
+        """So many steps are done."""
+        now = self.clock()
+        if now >= self._next:
+            logging.getLogger("limitlab").warning(f"{self.what}: {done} points after {now - self.began:.0f} s")
+            self._next = now + 2 * FIRST_LOOK
+
+
 # -- words --------------------------------------------------------------------------------------------------------------
 
 

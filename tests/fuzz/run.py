@@ -30,8 +30,8 @@ PATIENCE = 20.0
 """Seconds of processor time that a call may take without a message."""
 MEMORY = 6e9
 """Bytes of address space of a worker; the limit on what a call may hold by its estimate is 4 GB."""
-GIVE_UP = 150.0
-"""Seconds after which a worker that answers nothing is ended."""
+GIVE_UP = 60.0
+"""Seconds of processor time after which a worker that answers nothing is ended (it hangs where no signal reaches it)."""
 
 
 class OutOfTime(BaseException):
@@ -183,7 +183,9 @@ class Worker:
         assert self.process.stdout is not None
         self.process.stdin.write(f"{kind} {seed} {number}\n")
         self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], GIVE_UP)
+        limit, ready = self.spent() + GIVE_UP, []
+        while not ready and self.spent() < limit:
+            ready, _, _ = select.select([self.process.stdout], [], [], 1.0)
         line = self.process.stdout.readline() if ready else ""
         if not line:
             self.stop()
@@ -196,6 +198,15 @@ class Worker:
                 "noise": "",
             }
         return dict(json.loads(line))
+
+    def spent(self) -> float:
+        """Processor time of the worker; the clock where the system does not tell."""
+        assert self.process is not None
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except OSError:
+            return time.monotonic()
 
     def stop(self) -> None:
         if self.process is not None:

@@ -35,6 +35,7 @@ COMMANDS = [
     "simulate",
     "compare",
     "sweep",
+    "reproduce",
     "plan",
     "optimal",
     "stop",
@@ -92,7 +93,7 @@ def refused(result: Any, code: int = 2) -> str:
     """The one line of a refusal."""
     assert result.exit_code == code, result.output
     assert result.stdout == ""
-    lines = result.stderr.splitlines()
+    lines = [line for line in result.stderr.splitlines() if not line.endswith("so far)")]  # signs of life on a slow machine
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("error: ")
     assert "Traceback" not in result.output
@@ -652,7 +653,7 @@ def test_ctrl_c_of_a_running_sweep(tmp_path: Path) -> None:
     finally:
         running.kill()
     assert running.returncode == 130, err
-    assert len(err.splitlines()) == 1
+    assert len([line for line in err.splitlines() if not line.endswith("so far)")]) == 1
     assert "the same command runs only the rest" in err
     assert "Traceback" not in err + out
 
@@ -690,7 +691,7 @@ def test_limits_are_options_of_every_command():
     assert refused.exit_code == 2
     assert "more than the 1 MB allowed" in refused.stderr
     assert run("--memory", "apples", "laws").exit_code == 2
-    assert "memory = " not in os.environ.get("LIMITLAB_MEMORY", "")
+    assert "LIMITLAB_MEMORY" not in os.environ
 
 
 def test_reproduce(tmp_path):

@@ -14,7 +14,7 @@ from limitlab.show.cli.progress import working
 from limitlab.show.cli.sweeping import LawsOption
 
 
-@app.command(epilog="Example: limitlab predict ridge --ratio 0.5,2 --out ridge.nc, then limitlab reproduce ridge.nc")
+@app.command(epilog="Example: limitlab reproduce ridge.nc")
 def reproduce(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A saved result: .nc, .zarr, JSON of a command, or a store.")],
     engine: EngineOption = None,
