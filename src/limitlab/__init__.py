@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from limitlab.applied.stopping import stop
     from limitlab.lab.compare import compare
     from limitlab.lab.plan import optimal, plan
+    from limitlab.lab.reproduce import reproduce
     from limitlab.lab.sweep import sweep
     from limitlab.laws.results import package_version
     from limitlab.show.explorer import explore
@@ -37,6 +38,7 @@ _HOMES = {
     "figure": "limitlab.show.figures",
     "optimal": "limitlab.lab.plan",
     "plan": "limitlab.lab.plan",
+    "reproduce": "limitlab.lab.reproduce",
     "stop": "limitlab.applied.stopping",
     "sweep": "limitlab.lab.sweep",
 }
@@ -56,6 +58,7 @@ __all__ = [
     "numerics",
     "optimal",
     "plan",
+    "reproduce",
     "show",
     "stop",
     "sweep",

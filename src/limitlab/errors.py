@@ -2,7 +2,7 @@
 
 Bad input is always a `ValueError` whose one line names the thing, the value, what is allowed and what to do. A computation
 that stops short of its accuracy raises `ConvergenceError`, which carries the best estimate: a last iterate is never
-returned as if it were the answer.
+returned as if it were the answer. Where the numbers themselves overflow or lose their meaning, `NotComputable` says at which parameters.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ class ConvergenceError(RuntimeError):
         super().__init__(message)
         self.estimate = estimate
         self.accuracy = accuracy
+
+
+class NotComputable(RuntimeError):
+    """A legal point at which the numbers leave what floating-point arithmetic can hold; what failed inside is its cause."""
 
 
 class UnreachableTarget(ValueError):

@@ -51,7 +51,14 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 def start(file, **options):
     paths = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": paths}
-    command = [sys.executable, str(HERE.parent / "hears_ctrl_c.py"), "sweep", str(file)]
+    command = [
+        sys.executable,
+        str(HERE.parent / "hears_ctrl_c.py"),
+        "sweep",
+        str(file),
+        "--laws",
+        str(HERE / "sweep_toys.py"),
+    ]
     return subprocess.Popen(command, cwd=file.parent, env=environment, **options)
 
 

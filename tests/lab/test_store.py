@@ -1,9 +1,13 @@
+import errno
+import hashlib
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -305,12 +309,91 @@ def test_a_store_of_another_sweep_is_refused(made, law, over, complaint):
     assert tree(made.parent) == before
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"format": 2}'])
-def test_an_unreadable_store_is_one_clear_line(made, content):
-    (made.with_name("x.nc.cells") / "sweep.json").write_bytes(content)
-    with pytest.raises(ValueError, match=r"store '.*x\.nc' is unreadable") as caught:
+MANIFESTS = [b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"format": 2}', b"[" * 100_000]
+MANIFESTS += [b'{"format": 2, "what": "sweep", "law": "x", "parameters": [], "over": {}}', b'{"format": {}, "what": 1}']
+
+
+@pytest.mark.parametrize("content", [*MANIFESTS, "missing", "folder"])
+def test_a_damaged_manifest_is_written_anew(made, content, monkeypatch):
+    before = tree(made.parent)
+    manifest = made.with_name("x.nc.cells") / "sweep.json"
+    manifest.unlink()
+    if content == "folder":
+        manifest.mkdir()
+    elif content != "missing":
+        manifest.write_bytes(content)
+    calls = count_runs(monkeypatch)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=made)
+    assert content == "missing" or any(issubclass(one.category, DamagedCell) for one in caught)
+    assert not calls  # the cells were still good
+    assert tree(made.parent) == before
+
+
+def test_a_manifest_of_something_else_is_one_clear_line(tmp_path):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "sweep.json").write_text('{"mine": 1}')
+    with pytest.raises(ValueError, match=r"store '.*x' is unreadable") as caught:
+        sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=tmp_path / "x")
     assert "\n" not in str(caught.value)
+
+
+def forged(path):
+    """A cell whose digest is right and whose content is not what a cell holds."""
+    buffer = io.BytesIO()
+    np.savez(buffer, about=np.array(json.dumps({"key": path.stem, "order": 3, "coords": None})))
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = b"0" * 64
+    body = buffer.getvalue()[:-64]
+    path.write_bytes(body + hashlib.sha256(body).hexdigest().encode())
+
+
+def a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def a_file_above(path):
+    shutil.rmtree(path.parent)
+    path.parent.write_text("a file")
+
+
+@pytest.mark.parametrize("damage", [forged, a_folder, a_file_above])
+def test_damage_of_other_kinds_is_computed_again(made, damage):
+    before = tree(made.parent)
+    damage(sorted((made.with_name("x.nc.cells") / "cells").rglob("*.npz"))[0])
+    with pytest.warns(DamagedCell, match="is computed again"):
+        sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=made)
+    assert tree(made.parent) == before
+
+
+def test_old_cells_do_not_pass_for_new_ones(made, monkeypatch):
+    from limitlab.lab import cells
+
+    now = sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=made).attrs["version"]
+    monkeypatch.setattr(cells, "package_version", lambda: "99.0")
+    monkeypatch.setattr(cells.Cell.__dataclass_fields__["version"], "default_factory", lambda: "99.0")
+    mixed = [cells.Cell({}, version="99.0"), cells.Cell({}, version=now)]
+    assert cells.versions_of(mixed) == ", ".join(sorted([now, "99.0"]))
+    again = sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=made)
+    assert again.attrs["version"] == now  # every cell was computed by that version, whoever assembles them
+
+
+def test_a_complete_store_on_a_disk_that_can_only_be_read(made, monkeypatch):
+    expected = sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1)
+
+    def refused(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    for module in ("store", "cells"):
+        monkeypatch.setattr(f"limitlab.lab.{module}.write_whole", refused)
+    monkeypatch.setattr("limitlab.lab.store.replacing", refused)
+    monkeypatch.setattr("limitlab.lab.store.clean_leftovers", refused)
+    found = sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=made)
+    xr.testing.assert_identical(found, expected)
+    with pytest.raises(OSError, match="cannot write store"):  # what is not there cannot be kept
+        sweep(ShrunkMean(), {"signal": [1.0, 2.0, 3.0]}, sizes=[10], seeds=1, store=made)
 
 
 def test_a_store_of_another_format_is_refused(made):

@@ -11,9 +11,10 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -24,18 +25,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.lab.files import clean_leftovers, write_whole
+from limitlab.laws.results import package_version
 
 _DIGEST_LENGTH = 64
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The numbers of one task: arrays by name, their dimensions, the coordinates of these, and absolute numerical errors."""
+    """The numbers of one task: arrays by name, their dimensions, the coordinates of these, absolute numerical errors, and the version
+    of limitlab that computed them (the revision of the law is part of the cell's name)."""
 
     values: dict[str, NDArray[Any]]
     dims: dict[str, tuple[str, ...]] = field(default_factory=dict)
     coords: dict[str, NDArray[Any]] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
+    version: str = field(default_factory=package_version)
 
 
 class DamagedCell(UserWarning):
@@ -69,6 +73,8 @@ class Cells:
             content = place.read_bytes()
         except FileNotFoundError:
             return None
+        except (IsADirectoryError, NotADirectoryError):
+            content = b""
         cell = unpack(content, key)
         if cell is None:
             warnings.warn(f"the cell {str(place)!r} is damaged and is computed again", DamagedCell, stacklevel=2)
@@ -77,6 +83,11 @@ class Cells:
     def write(self, key: str, cell: Cell, content: Mapping[str, Any]) -> None:
         """Keep a finished cell; `content` is what its name is the hash of."""
         place = self._place(key)
+        for folder in (self.folder, place.parent):
+            if folder.exists() and not folder.is_dir():
+                folder.unlink()  # damage: a file where a folder of cells belongs
+        if place.is_dir():
+            shutil.rmtree(place)
         place.parent.mkdir(parents=True, exist_ok=True)
         write_whole(place, pack(cell, key, content))
 
@@ -123,6 +134,7 @@ def pack(cell: Cell, key: str, content: Mapping[str, Any]) -> bytes:
     about = {
         "key": key,
         "content": content,
+        "version": cell.version,
         "errors": {name: repr(error) for name, error in cell.errors.items()},
         "dims": cell.dims,
         "order": list(cell.values),
@@ -151,6 +163,13 @@ def unpack(content: bytes, key: str) -> Cell | None:
     body, digest = content[:-_DIGEST_LENGTH], content[-_DIGEST_LENGTH:]
     if hashlib.sha256(body).hexdigest().encode() != digest:
         return None
+    try:
+        return _unpacked(content, key)
+    except Exception:  # whatever is in there, it is not a cell
+        return None
+
+
+def _unpacked(content: bytes, key: str) -> Cell | None:
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         about = json.loads(str(archive["about"]))
         if about["key"] != key:
@@ -158,4 +177,14 @@ def unpack(content: bytes, key: str) -> Cell | None:
         values = {name: archive[f"value.{name}"] for name in about["order"]}
         coords = {name: archive[f"coord.{name}"] for name in about["coords"]}
     dims = {name: tuple(own) for name, own in about["dims"].items()}
-    return Cell(values, dims, coords, {name: float(error) for name, error in about["errors"].items()})
+    errors = {name: float(error) for name, error in about["errors"].items()}
+    return Cell(values, dims, coords, errors, str(about.get("version", "unknown")))
+
+
+def versions_of(cells: Iterable[Cell | None]) -> str:
+    """The versions of limitlab that computed these cells, in one text: a result of old cells does not pass for a new one.
+
+    >>> versions_of([Cell({}, version="1.0"), None, Cell({}, version="1.1"), Cell({}, version="1.0")])
+    '1.0, 1.1'
+    """
+    return ", ".join(sorted({cell.version for cell in cells if cell is not None})) or package_version()

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from limitlab.lab.cells import Cell
+from limitlab.lab.budget import refuse_comparison
+from limitlab.lab.cells import Cell, versions_of
 from limitlab.lab.engines import Engine
 from limitlab.lab.judging import Row, Verdict, entries_of, judge
 from limitlab.lab.progress import ProgressOption
@@ -169,6 +170,7 @@ def compare(
         raise ValueError(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0), or a class")
     numbers = sorted(checked_sizes(law.default_sizes if sizes is None else sizes))
     draws = checked_seeds(law.default_seeds if seeds is None else seeds, least=2)
+    refuse_comparison(law, numbers, len(draws))
     names = _shared_names(law, observables)
     seconds = _checked_budget(BUDGET if seeds is None else 0.0) if budget is None else _checked_budget(budget)
     shelf = _open(store, law, numbers, draws)
@@ -200,6 +202,8 @@ def compare(
         explanation += f" Not compared, because the limit is infinite: {', '.join(infinite)}."
     if law.caveat():
         explanation += f" Note: {law.caveat()}."
+    every = [*limits, *(cell for group in groups for cell in group)]
+    data.attrs.update(version=versions_of(every), sizes=np.asarray(numbers))
     data.attrs.update(verdict=verdict, seeds=np.asarray(draws), draws=count, looks=look)
     if shelf is not None:
         shelf.finish(data)

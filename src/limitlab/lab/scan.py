@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from limitlab.errors import did_you_mean
 from limitlab.laws.base import Law
 from limitlab.laws.parameters import Parameter
+from limitlab.limits import Heartbeat
 
 Array = NDArray[np.float64]
 
@@ -47,6 +48,7 @@ class Line:
             raise ValueError(f"{type(law).__name__} has no parameter {parameter!r}: {did_you_mean(parameter, metas)}")
         self.law, self.parameter, self.observable = law, parameter, observable
         self.meta = metas[parameter]
+        self._looked, self._tell = 0, Heartbeat(f"looking along {parameter} of {type(law).__name__}")
         self.whole = type(law).model_fields[parameter].annotation is int
         if self.whole is False and not _is_number(type(law), parameter):
             raise ValueError(f"{parameter!r} of {type(law).__name__} is not a single number: choose another parameter")
@@ -107,6 +109,8 @@ class Line:
         found = self.law.replace(**{self.parameter: int(value) if self.whole else float(value)}).theory()[self.observable]
         if found.size != 1:
             raise ValueError(_not_scalar(self.observable, found.shape))
+        self._looked += 1
+        self._tell(self._looked)
         return float(found.item())
 
 

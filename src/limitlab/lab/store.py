@@ -14,8 +14,11 @@ No file holds a time or anything else that differs between two runs, so the same
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
+import shutil
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,11 +27,12 @@ from typing import Any
 
 import xarray as xr
 
-from limitlab.lab.cells import Cell, Cells
+from limitlab.lab.cells import Cell, Cells, DamagedCell
 from limitlab.lab.files import clean_leftovers, replacing, write_whole
 from limitlab.lab.tasks import FORMAT
 
 MANIFEST = "sweep.json"
+READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class Store:
@@ -53,6 +57,7 @@ class Store:
         self.home = self.path.with_name(self.path.name + ".cells") if single else self.path
         self.result = self.path if single else self.path / "result.nc"
         self.cells = StoredCells(self)
+        self.read_only = False
 
     def open(self, manifest: Mapping[str, Any]) -> None:
         """Make the store, or check that the one that is there belongs to this sweep; clean up after killed runs."""
@@ -60,20 +65,36 @@ class Store:
             known = self._known_manifest()
             if known is not None:
                 _check_same_sweep(self.path, known, manifest)
-            elif self.result.exists() or (self.home.exists() and not _is_blank(self.home)):
+            elif not _holds_cells(self.cells.folder) and (
+                self.result.exists() or (self.home.exists() and not _is_blank(self.home))
+            ):
                 taken = self.result if self.result.exists() else self.home
                 raise ValueError(
                     f"store {str(taken)!r} exists and was not made by a sweep: choose another name, or move it away"
                 )
-            self.home.mkdir(parents=True, exist_ok=True)
-            content = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
-            if known is None or json.dumps(known, indent=1, sort_keys=True) + "\n" != content.decode():
-                write_whole(self.home / MANIFEST, content)
-            self.cells.folder.mkdir(exist_ok=True)
-            self._clean()
+            try:
+                self._prepare(known, manifest)
+            except OSError as error:
+                if known is None or error.errno not in READ_ONLY:
+                    raise
+                self.read_only = True  # what is complete can still be read
+
+    def _prepare(self, known: Mapping[str, Any] | None, manifest: Mapping[str, Any]) -> None:
+        self.home.mkdir(parents=True, exist_ok=True)
+        content = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
+        if known is None or json.dumps(known, indent=1, sort_keys=True) + "\n" != content.decode():
+            if (self.home / MANIFEST).is_dir():
+                shutil.rmtree(self.home / MANIFEST)  # damage: a folder where the manifest belongs
+            write_whole(self.home / MANIFEST, content)
+        if self.cells.folder.exists() and not self.cells.folder.is_dir():
+            self.cells.folder.unlink()  # damage: a file where the cells belong
+        self.cells.folder.mkdir(exist_ok=True)
+        self._clean()
 
     def finish(self, result: xr.Dataset) -> None:
-        """Write the assembled result in the place of an earlier one."""
+        """Write the assembled result in the place of an earlier one (not on a disk that can only be read)."""
+        if self.read_only:
+            return
         with self.clear_errors("write"), replacing(self.result) as temporary:
             write_dataset(result, temporary, zarr=self.result.suffix == ".zarr")
 
@@ -82,20 +103,19 @@ class Store:
             known = json.loads((self.home / MANIFEST).read_bytes())
         except FileNotFoundError:
             return None
-        except (ValueError, IsADirectoryError) as error:
-            raise ValueError(
-                f"store {str(self.path)!r} is unreadable: {self.home / MANIFEST} is damaged ({error}); "
-                "choose another name, or move it away"
-            ) from None
-        expected = {"format", "what", "law", "parameters", "over"}
-        if isinstance(known, dict) and known.get("format", FORMAT) != FORMAT:
-            return known  # of another version: refused below, with both numbers
-        if not isinstance(known, dict) or not expected <= known.keys():
-            raise ValueError(
-                f"store {str(self.path)!r} is unreadable: {self.home / MANIFEST} does not describe a sweep; "
-                "choose another name, or move it away"
+        except (ValueError, RecursionError, IsADirectoryError):
+            known = None
+        if _describes_a_sweep(known):
+            return dict(known)
+        if _holds_cells(self.cells.folder):  # ours: its cells say themselves what they hold
+            warnings.warn(
+                f"the manifest {str(self.home / MANIFEST)!r} is damaged and is written anew", DamagedCell, stacklevel=4
             )
-        return known
+            return None
+        raise ValueError(
+            f"store {str(self.path)!r} is unreadable: {self.home / MANIFEST} does not describe a sweep; "
+            "choose another name, or move it away"
+        )
 
     def _clean(self) -> None:
         clean_leftovers(self.result.parent, self.result.name)
@@ -153,13 +173,43 @@ def open_result(path: str | os.PathLike[str]) -> xr.Dataset:
     place = Store(path).result
     if not place.exists():
         raise ValueError(f"store {str(path)!r} has no result yet: run its sweep to the end")
+    return read_dataset(place)
+
+
+def read_dataset(place: Path) -> xr.Dataset:
+    """A netCDF or Zarr file, loaded as data: an array that would have to be unpickled is refused."""
     try:
         if place.suffix == ".zarr":
+            _refuse_pickles(place)
             return xr.open_zarr(place, chunks=None).load()
         with xr.open_dataset(place, engine="h5netcdf") as result:
             return result.load()
     except Exception as error:
-        raise ValueError(f"the result {str(place)!r} is unreadable ({str(error).splitlines()[0]})") from None
+        raise ValueError(f"the result {str(place)!r} is unreadable: it is damaged, or not what its name says") from error
+
+
+def _refuse_pickles(folder: Path) -> None:
+    """Zarr arrays may be stored as pickles, which run code when they are read. Ours never are."""
+    for name in (".zmetadata", ".zarray", "zarr.json"):
+        for file in folder.rglob(name):
+            if "pickle" in file.read_text(encoding="utf-8").lower():
+                raise ValueError("pickled data are not read")
+
+
+def _describes_a_sweep(known: Any) -> bool:
+    """Whether a manifest holds what a sweep or a comparison writes there (one of another format is refused later, with both numbers)."""
+    if not isinstance(known, dict):
+        return False
+    if isinstance(known.get("format"), int) and known["format"] != FORMAT:
+        return True
+    kinds = {"format": int, "what": str, "law": str, "parameters": dict, "over": dict}
+    return all(isinstance(known.get(name), kind) for name, kind in kinds.items())
+
+
+def _holds_cells(folder: Path) -> bool:
+    """Whether a folder holds cells and nothing else, so that it was made by a sweep even if its manifest is lost."""
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    return bool(names) and all(re.fullmatch("[0-9a-f]{2}", name) for name in names)
 
 
 def _is_blank(folder: Path) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from limitlab.lab.assemble import Slots, assemble_simulation, assemble_theory, beside_theory
+from limitlab.lab.budget import refuse_sweep
+from limitlab.lab.cells import versions_of
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import Grid, read_grid
 from limitlab.lab.progress import ProgressOption
@@ -18,8 +21,9 @@ from limitlab.lab.runner import run_tasks, summary
 from limitlab.lab.store import Store
 from limitlab.lab.tasks import FORMAT, LawTask, Trouble, plain_numbers, simulation_tasks, theory_tasks
 from limitlab.laws.base import Law
-from limitlab.laws.draws import checked_seed, checked_size, identity, plain_parameters
+from limitlab.laws.draws import checked_seed, checked_size, identity, is_whole, plain_parameters
 from limitlab.laws.results import package_version
+from limitlab.limits import refuse_listing
 
 
 class SweepError(RuntimeError):
@@ -108,6 +112,7 @@ def sweep(
     ('ridge', 'size', 'seed')
     """
     check_engine(engine)
+    refuse_sweep(law, over, sizes, seeds)
     plan = _plan(law, over, sizes, seeds, with_theory)
     shelf = _open(store, plan, over)
     run = run_tasks(plan.tasks, engine, shelf.cells if shelf else None, progress, f"sweeping {type(law).__name__}")
@@ -149,6 +154,10 @@ class _Plan:
         return grid
 
     def assemble(self, cells: Slots) -> xr.Dataset:
+        """The result, with the versions of limitlab that its cells come from."""
+        return self._assembled(cells).assign_attrs(version=versions_of(cells))
+
+    def _assembled(self, cells: Slots) -> xr.Dataset:
         split = len(self.theory_tasks)
         limit = None if self.theory is None else assemble_theory(self.theory, self.theory_tasks, cells[:split])
         if self.draws is None:
@@ -192,10 +201,11 @@ def checked_seeds(seeds: Any, least: int = 1) -> list[int]:
     ([0, 1, 2], [7, 9])
     """
     if np.ndim(seeds) == 0:
-        if isinstance(seeds, (bool, str)) or not float(seeds).is_integer() or seeds < least:
+        if not is_whole(seeds) or seeds < least:
             raise ValueError(
                 f"seeds = {seeds!r} is not allowed: give a number of draws of at least {least}, or a list of seeds"
             )
+        refuse_listing(seeds, f"seeds = {seeds!r}")
         return list(range(int(seeds)))
     numbers = [checked_seed(seed) for seed in _listed(seeds, "seeds")]
     if len(numbers) < least or len(set(numbers)) < len(numbers):
@@ -204,8 +214,12 @@ def checked_seeds(seeds: Any, least: int = 1) -> list[int]:
 
 
 def _listed(given: Any, name: str) -> list[Any]:
-    listed = np.atleast_1d(np.asarray(given)).tolist()
-    if not all(isinstance(item, (int, float)) and np.isfinite(item) for item in listed):
+    if isinstance(given, np.ndarray):
+        return given.ravel().tolist()
+    if isinstance(given, (str, bytes, Mapping)) or (np.ndim(given) == 0 and not isinstance(given, Iterable)):
+        given = [given]
+    listed = list(given)
+    if not all(isinstance(item, Real) and not isinstance(item, bool) for item in listed):
         raise ValueError(f"{name} = {given!r} is not allowed: must be whole numbers")
     return listed
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,7 +46,7 @@ class SweepSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    law: str = Field(description="name of the law, or module:Class for one of your own")
+    law: str = Field(description="name of the law, or module:Class for one of your own whose file is given by --laws")
     parameters: dict[str, Any] = Field(default_factory=dict, description="parameters that are not swept")
     over: dict[str, list[Any] | str] = Field(min_length=1, description="values or ranges of every swept parameter")
     sizes: StrictInt | list[StrictInt] | None = Field(default=None, description="sizes of the experiments")
@@ -162,13 +163,31 @@ def run_sweep(
     )
 
 
+def load_laws(file: str | os.PathLike[str]) -> None:
+    """Run a Python file that defines laws of your own, so that a sweep file may name them as `module:Class`.
+
+    A sweep file is data: it cannot make Python import anything. The file with the laws is given on purpose, here or by `--laws`.
+    """
+    place = Path(file)
+    if place.suffix != ".py" or not place.is_file() or not place.stem.isidentifier():
+        raise ValueError(f"laws = {str(file)!r} is not allowed: must be a Python file such as my_laws.py")
+    folder = str(place.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # also how worker processes find it
+    module = importlib.import_module(place.stem)
+    found = getattr(module, "__file__", None)
+    if found is None or Path(found).resolve() != place.resolve():
+        raise ValueError(f"laws = {str(file)!r} is not allowed: another module is called {place.stem!r}, rename the file")
+
+
 def _own_law(name: str) -> type[Law]:
-    """A law that is not limitlab's, named `module:Class`."""
+    """A law that is not limitlab's, named `module:Class`; its module must have been loaded on purpose."""
     module, _, attribute = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"there is no law {name!r}: {error}") from None
+    if module not in sys.modules:
+        raise ValueError(
+            f"there is no law {name!r}: its module is not loaded; import it first, or give its file with --laws FILE.py"
+        )
+    found = getattr(sys.modules[module], attribute, None)
     if not (isinstance(found, type) and issubclass(found, Law)):
-        raise ValueError(f"there is no law {name!r}: it is a {type(found).__name__}, not a subclass of limitlab.laws.Law")
+        raise ValueError(f"there is no law {name!r}: {attribute!r} is not a subclass of limitlab.laws.Law there")
     return found

@@ -23,13 +23,16 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError, ValidationError
 
+import limitlab.laws.costs as costs
 from limitlab.errors import did_you_mean
 from limitlab.laws.about import written
 from limitlab.laws.draws import Draw, checked_seed, checked_size
 from limitlab.laws.meta import LawType, worth_knowing
 from limitlab.laws.observables import Observable, declared
-from limitlab.laws.parameters import Parameter, numbers_in, plain, read_metadata, refusal
+from limitlab.laws.parameters import Parameter, not_a_number, numbers_in, plain, read_metadata, refusal
+from limitlab.laws.reach import RIDDLES, explained, refuse_divergence
 from limitlab.laws.results import package, stacked
+from limitlab.limits import Cost
 from limitlab.numerics.apportion import apportion
 
 if TYPE_CHECKING:
@@ -65,6 +68,8 @@ class Law(BaseModel, metaclass=LawType):
         A comparison that takes seconds.
     revision
         Raised when the law's numbers change: stored results of an earlier revision are not used again.
+    matrices_held
+        Matrices of the size of the data that an experiment holds at once, for the estimate of its memory.
     former_names
         Parameters that were called otherwise: refused with their new names.
     """
@@ -84,6 +89,7 @@ class Law(BaseModel, metaclass=LawType):
     default_sizes: ClassVar[tuple[int, ...]] = (50, 100, 200)
     default_seeds: ClassVar[int] = 20
     revision: ClassVar[int] = 1
+    matrices_held: ClassVar[float] = 4.0
     former_names: ClassVar[Mapping[str, str]] = {}
 
     # -- what a law says ------------------------------------------------------------------------------------------------
@@ -145,10 +151,19 @@ class Law(BaseModel, metaclass=LawType):
                 changes[name] = whole / size if meta.count == "size * value" else size / whole
         return self.replace(**changes) if changes else self
 
+    def draw_cost(self, size: int) -> Cost:
+        """What one experiment of this size takes; a law whose experiment does not decompose a data matrix says it itself."""
+        return costs.draw_cost(self, size)
+
+    def limit_cost(self) -> Cost:
+        """What one prediction takes, with all its coordinates."""
+        return costs.limit_cost(self)
+
     # -- what follows: the limit ----------------------------------------------------------------------------------------
 
     def theory(self) -> xr.Dataset:
         """The limit: an `xarray.Dataset` of observables with attrs `accuracy`, `law`, `parameters`, `status`, `version`."""
+        costs.refuse_limit(self)
         caveat: dict[str, Any] = {"caveat": self.caveat()} if self.caveat() else {}
         return package(self, self.evaluate(), kind="theory", **caveat, **self.remarks())
 
@@ -161,23 +176,44 @@ class Law(BaseModel, metaclass=LawType):
         """
         served = self.array_parameters()
         given = self._checked(grid, served, "the prediction")
-        return self._shaped(self.predicted(**self._arguments(given, served)), given)
+        try:
+            found = self.predicted(**self._arguments(given, served))
+        except RIDDLES as error:
+            raise explained(self, error) from error
+        return self._shaped(found, given)
+
+    def cost(self, size: int | None = None) -> Cost:
+        """What one experiment of this size takes, or (without a size) one prediction: numbers held at once, operations.
+
+        >>> from limitlab.laws import Ridge
+        >>> round(Ridge(ratio=1.0).cost(10_000).memory / 1e9, 1)     # gigabytes
+        3.2
+        """
+        return self.limit_cost() if size is None else self.draw_cost(checked_size(size))
 
     # -- what follows: the experiment -----------------------------------------------------------------------------------
 
     def simulate(self, size: int, seed: int) -> xr.Dataset:
         """One finite experiment of the given size: the same observables. Same seed, same result."""
+        costs.refuse_draw(self, checked_size(size))
         return package(self, self.experiment(size, seed), kind="simulation", size=int(size), seed=int(seed))
 
     def simulate_batch(self, size: int, seeds: Sequence[int]) -> xr.Dataset:
         """Experiments for several seeds along a dimension `seed`; a seed's result does not depend on its batch."""
+        costs.refuse_draw(self, checked_size(size), len(seeds))
         return stacked([self.simulate(size, int(seed)) for seed in seeds], seeds)
 
     def experiment(self, size: int, seed: int, **path: ArrayLike) -> dict[str, NDArray[Any]]:
         """One draw as arrays, over given arrays of any parameters that one draw serves: shape (*path, *coordinates)."""
         served = self.path_parameters()
         given = self._checked(path, served, "one draw")
-        return self._shaped(self.measured(self.draw(size, seed), **self._arguments(given, served)), given)
+        draw = self.draw(size, seed)
+        try:
+            found = self.measured(draw, **self._arguments(given, served))
+        except RIDDLES as error:
+            raise explained(self, error, draw.size) from error
+        refuse_divergence(self, found, draw.size)
+        return self._shaped(found, given)
 
     def draw(self, size: int, seed: int) -> Draw:
         """What tells this experiment from others: its size, its counts, its random numbers."""
@@ -330,12 +366,15 @@ class Law(BaseModel, metaclass=LawType):
     def _one_sentence(cls, value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
         """Type and bounds, refused in one sentence that names parameter, value and range."""
         meta = _metadata(cls)[str(info.field_name)]
-        if isinstance(value, bool) and not isinstance(meta.default, bool):
+        bare = plain(value)
+        if isinstance(bare, bool) and not isinstance(meta.default, bool):
             raise refusal(meta, value, "must be a number, not True or False")
         try:
-            checked = handler(plain(value))
+            checked = handler(bare)
         except ValidationError as error:
             raise refusal(meta, value, _reason(meta, error)) from None
+        if reason := not_a_number(bare, checked):
+            raise refusal(meta, value, reason)
         if not all(meta.allows(number) for number in numbers_in(checked)):
             raise refusal(meta, value)
         if meta.kind == "coordinate" and isinstance(checked, tuple) and not _increasing(checked):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,13 +84,35 @@ def digest(content: Any) -> str:
 
 def checked_size(size: int) -> int:
     """A size that an experiment can have."""
-    if isinstance(size, bool) or not float(size).is_integer() or size < 2:
-        raise ValueError(f"size = {size!r} is not allowed: must be a whole number of at least 2")
-    return int(size)
+    return checked_whole(size, "size", 2)
 
 
 def checked_seed(seed: int) -> int:
     """A seed that numpy's SeedSequence takes."""
-    if isinstance(seed, bool) or math.isnan(seed) or not float(seed).is_integer() or seed < 0:
-        raise ValueError(f"seed = {seed!r} is not allowed: must be a whole number of at least 0")
-    return int(seed)
+    return checked_whole(seed, "seed", 0)
+
+
+def checked_whole(value: Any, name: str, least: int) -> int:
+    """A whole number of at least `least`; anything else is refused in one sentence.
+
+    >>> checked_whole(20.0, "size", 2)
+    20
+    >>> checked_whole("20", "size", 2)
+    Traceback (most recent call last):
+        ...
+    ValueError: size = '20' is not allowed: must be a whole number of at least 2
+    """
+    if is_whole(value) and value >= least:
+        return int(value)
+    shown = repr(value) if len(repr(value)) < 80 else repr(value)[:77] + "..."
+    raise ValueError(f"{name} = {shown} is not allowed: must be a whole number of at least {least}")
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number that a floating-point number can hold (True and False are not numbers)."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        return False
+    try:
+        return float(value).is_integer()
+    except OverflowError:
+        return False

@@ -188,14 +188,34 @@ def plain(value: Any) -> Any:
 
 
 def numbers_in(value: Any) -> Iterator[float]:
-    """Every number in a validated value: itself, or the elements of a sequence at any depth."""
+    """Every number in a validated value: itself, or the elements of a sequence at any depth. A whole number that no floating-point
+    number can hold counts as NaN, which no bound allows."""
     if isinstance(value, bool):
         return
     if isinstance(value, (int, float)):
-        yield float(value)
+        try:
+            yield float(value)
+        except OverflowError:
+            yield math.nan
     elif isinstance(value, (tuple, list)):
         for item in value:
             yield from numbers_in(item)
+
+
+def not_a_number(given: Any, checked: Any) -> str:
+    """Why something that pydantic read as a number is none: a text, True or False; "" if it is one. The texts of infinity are numbers,
+    since JSON has no other way to write it.
+
+    >>> not_a_number("2", 2.0), not_a_number((1.0, True), (1.0, 1.0)), not_a_number("Infinity", math.inf)
+    ('must be a number, not a text', 'must be a number, not True or False', '')
+    """
+    if isinstance(checked, (tuple, list)) and isinstance(given, (tuple, list)) and len(given) == len(checked):
+        return next(filter(None, map(not_a_number, given, checked)), "")
+    if isinstance(checked, bool) or not isinstance(checked, (int, float)):
+        return ""
+    if isinstance(given, (bool, np.bool_)):
+        return "must be a number, not True or False"
+    return "must be a number, not a text" if isinstance(given, (str, bytes)) and not math.isinf(checked) else ""
 
 
 def refusal(meta: Parameter, value: Any, reason: str = "") -> PydanticCustomError:

@@ -2,7 +2,10 @@
 
 The error is measured, not assumed: the equation is solved at two tolerances, and twice the difference is an upper
 estimate of the error of the finer one, which is returned; less than the tolerance of one step is never claimed. An integration
-that stops short raises `ConvergenceError`.
+that stops short raises `ConvergenceError`, and so does one that would take longer than `limitlab.limits.patience()`.
+
+An explicit method near a point of rest takes steps as short as the fastest rate asks for, though nothing moves any more. There an
+implicit one takes over, whose steps grow, so that long times cost little.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
+from limitlab.limits import Pace
 
 Array = NDArray[np.float64]
 
@@ -22,6 +26,12 @@ COARSER = 30.0
 
 SAFETY = 2.0
 """Times the difference of the two solutions. Where stability sets the steps, both may err alike: by up to 1.7 times in a scan."""
+
+RESTING = 1e-5
+"""A step that moves the state by less than this share of its size is short for stability's sake, not for accuracy's."""
+
+RESTED = 50, 200
+"""So many such steps in a row, and at least so many more to come, before an implicit method takes over."""
 
 TIGHTEST = 1e-13
 """Tolerances below this ask for less than rounding."""
@@ -85,19 +95,49 @@ def integrate(
     if not np.isfinite(velocity(0.0, first)).all():  # solve_ivp would look for a first step for ever
         raise ConvergenceError("the velocity at the start is not finite", first[None, :])
     allowed, smallest = max(tolerance, TIGHTEST), floor * max(float(np.abs(first).max()), 1e-3)
-    fine, coarse = (_solved(velocity, first, grid, level, method, smallest) for level in (allowed, COARSER * allowed))
+    levels = (allowed, COARSER * allowed)
+    fine, coarse = (solved(velocity, first, grid, level, level * smallest, method) for level in levels)
     one_step = allowed * np.maximum(np.abs(fine).max(axis=0), smallest)  # two solutions may agree by chance
     return Trajectory(fine, np.maximum(SAFETY * np.abs(fine - coarse).max(axis=0), one_step))
 
 
-def _solved(
-    velocity: Callable[[float, Array], Any], start: Array, times: Array, tolerance: float, method: str, smallest: float
+def solved(
+    velocity: Callable[[float, Array], Any],
+    start: Array,
+    times: Array,
+    relative: float,
+    absolute: float,
+    method: str = "DOP853",
 ) -> Array:
-    from scipy.integrate import solve_ivp
+    """States at increasing times, one row each, at one tolerance: what `integrate` does twice.
 
-    found = solve_ivp(velocity, (0.0, float(times[-1])), start, method, times, rtol=tolerance, atol=tolerance * smallest)
-    states = np.reshape(found.y, (start.size, -1)).T  # an empty list where no time was reached
-    if not found.success or not np.isfinite(states).all():
-        missed = float(times[min(len(states), times.size - 1)])
-        raise ConvergenceError(f"the integration stopped before time {missed:g} of {times[-1]:g}: {found.message}", states)
-    return np.asarray(states)
+    >>> late = solved(lambda t, x: 1 - x, np.zeros(1), np.array([1.0, 1e7]), 1e-10, 1e-12)
+    >>> late.round(8).ravel().tolist()
+    [0.63212056, 1.0]
+    """
+    from scipy import integrate as methods
+
+    end, errors = float(times[-1]), dict(rtol=relative, atol=absolute)
+    solver = getattr(methods, method)(velocity, 0.0, start, end, **errors)
+    pace, states, resting = Pace(end), np.empty((0, start.size)), 0
+    explicit = method in ("DOP853", "RK45", "RK23")
+    while solver.status == "running":
+        before = solver.y
+        message = solver.step()
+        if solver.status == "failed" or not np.isfinite(solver.y).all():
+            missed = float(times[len(states)])
+            raise ConvergenceError(f"the integration stopped before time {missed:g} of {end:g}: {_reason(message)}", states)
+        reached = int(np.searchsorted(times, solver.t, side="right"))
+        if reached > len(states):
+            states = np.concatenate([states, solver.dense_output()(times[len(states) : reached]).T])
+        pace.at(solver.t, states)
+        still = np.abs(solver.y - before).max() <= RESTING * max(float(np.abs(solver.y).max()), absolute / relative)
+        resting = resting + 1 if explicit and still else 0
+        if resting >= RESTED[0] and end - solver.t > RESTED[1] * solver.step_size:
+            solver, explicit = methods.Radau(velocity, solver.t, solver.y, end, **errors), False
+    return states
+
+
+def _reason(message: str | None) -> str:
+    """Why a solver failed, in our words."""
+    return "the state is no longer finite" if message is None else "no step is short enough (the state blows up, or jumps)"

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
+from limitlab.numerics.ode import solved
 from limitlab.numerics.stepping import follow, runge_kutta
 
 Array = NDArray[Any]
@@ -182,8 +183,6 @@ def _fixed(advance: Step, field: Drift, start: Array, grid: NDArray[np.float64],
 
 
 def _adaptive(field: Drift, start: Array, grid: NDArray[np.float64], tolerance: float) -> Array:
-    from scipy.integrate import solve_ivp
-
     def velocity(t: float, flat: Array) -> Array:
         x = flat.reshape(start.shape)
         return tangent(x, field(t, x)).ravel()
@@ -191,10 +190,7 @@ def _adaptive(field: Drift, start: Array, grid: NDArray[np.float64], tolerance: 
     if grid[-1] == 0:
         return np.tile(start, (grid.size, *(1,) * start.ndim))
     first = np.asarray(start, dtype=np.float64).ravel()
-    found = solve_ivp(velocity, (0.0, grid[-1]), first, "DOP853", grid, rtol=max(tolerance, 3e-14), atol=tolerance)
-    if not found.success:
-        raise ConvergenceError(f"the flow stopped before time {grid[-1]:g}: {found.message}", found.y)
-    states = found.y.T.reshape(grid.size, *start.shape)
+    states = solved(velocity, first, grid, max(tolerance, 3e-14), tolerance).reshape(grid.size, *start.shape)
     drift = float(np.abs(np.linalg.norm(states, axis=-1) - 1).max())
     if not drift < NORM_DRIFT:
         raise ConvergenceError(f"the flow left the sphere by {drift:.1e}: use a smaller tolerance", states, drift)

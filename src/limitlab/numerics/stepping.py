@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from limitlab.limits import Pace
+
 Advance = Callable[[float, Any, float], Any]
 """(time, state, step) -> state."""
 
@@ -21,12 +23,14 @@ def follow(advance: Advance, start: Any, times: Iterable[float], step: float) ->
     >>> [round(float(x), 4) for x in follow(grow, np.array(1.0), [0.0, 1.0], step=0.1)]
     [1.0, 2.7183]
     """
-    state, now = start, 0.0
-    for target in times:
+    grid = list(times)
+    state, now, pace = start, 0.0, Pace(max(map(float, grid), default=0.0))
+    for target in grid:
         count = max(1, int(np.ceil((float(target) - now) / step - 1e-9))) if target > now else 0
         length = (float(target) - now) / max(count, 1)
         for k in range(count):
             state = advance(now + k * length, state, length)
+            pace.at(now + k * length)
         now = float(target)
         yield state
 

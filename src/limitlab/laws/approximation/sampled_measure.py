@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.limits import Cost
 
 __all__ = ["SampledMeasure"]
 
@@ -67,6 +68,10 @@ class SampledMeasure(Law):
     networks: int = parameter(
         100, "networks trained in one draw", note="here drawn, not trained", kind="experiment", least=1
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """All networks at once."""
+        return Cost(1e5 + 25.0 * self.networks * size, 1e7 + 100.0 * self.networks * size)
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -31,6 +31,7 @@ from limitlab.laws.approximation.equivalents import (
 from limitlab.laws.approximation.exact import LARGEST, spanned
 from limitlab.laws.approximation.harmonics import Harmonics, gegenbauer_coefficients
 from limitlab.laws.approximation.step import decoupled_step, degree_two_step, step_strength
+from limitlab.limits import Cost
 from limitlab.models.activations import Activation
 from limitlab.models.data import sphere
 
@@ -113,6 +114,14 @@ class Staircase(Law):
                 "give one for each of `degrees`, or a single number"
             )
         return self
+
+    def draw_cost(self, size: int) -> Cost:
+        """A kernel matrix of all features, or of all samples."""
+        law = self.realised(size)
+        features = float(
+            law.samples if law.model == "kernel_ridge" else law.width * (law.dimension if law.model == "nt" else 1)
+        )
+        return Cost(1e5 + 8.0 * features**2, 1e7 + 0.1 * features**3)
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -22,6 +22,7 @@ from pydantic import model_validator
 from scipy.special import ndtri
 
 from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.limits import Cost
 from limitlab.models.activations import Activation
 from limitlab.models.data import sphere
 
@@ -91,6 +92,10 @@ class TangentInterpolation(Law):
     networks: int = parameter(
         1, "networks trained in one draw", note="here fitted, each to data of its own", kind="experiment", least=1
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """Neurons in all pairs of dimensions."""
+        return Cost(80.0 * self.networks * size**2, 50.0 * self.networks * size**3)
 
     @classmethod
     def check_points(cls) -> list[Self]:

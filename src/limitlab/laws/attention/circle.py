@@ -22,6 +22,8 @@ from pydantic import field_validator, model_validator
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
 from limitlab.laws.attention import circle_density
+from limitlab.laws.costs import latest
+from limitlab.limits import Cost
 from limitlab.models.attention import circle
 
 __all__ = ["CircleMeanField", "growth_rates", "poisson_radius"]
@@ -139,6 +141,10 @@ class CircleMeanField(Law):
     stratified: bool = parameter(
         True, "whether the tokens are drawn one in each stratum of equal mass, not independently", kind="experiment"
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """All pairs of particles."""
+        return Cost(1.1 * size**2 + 1e5, 330.0 * size**2 * max(latest(self), 1.0))
 
     @classmethod
     def check_points(cls) -> list[Self]:

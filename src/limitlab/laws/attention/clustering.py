@@ -22,6 +22,7 @@ from limitlab.laws.attention.equiangular import (
     largest_beta,
     overlap,
 )
+from limitlab.limits import Cost
 
 __all__ = ["TokenClustering"]
 
@@ -113,6 +114,12 @@ class TokenClustering(Law):
     times: float | tuple[float, ...] = parameter(
         (2.0, 4.0, 9.0), "times", note="in layers", symbol="t", kind="coordinate", least=0
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """All pairs of tokens."""
+        return Cost(
+            1e5 + 3.5 * self.tokens**2 + 4.0 * self.tokens * size, 1e7 + 2e3 * self.tokens**2 + 50.0 * self.tokens**2 * size
+        )
 
     @classmethod
     def check_points(cls) -> list[Self]:

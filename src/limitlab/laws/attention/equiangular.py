@@ -28,6 +28,7 @@ from pydantic import model_validator
 
 from limitlab.errors import UnreachableTarget
 from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.limits import Cost
 from limitlab.numerics.exponential_integrals import entire_part, scaled_exp1
 from limitlab.numerics.roots import bracketed_root
 
@@ -201,6 +202,12 @@ class EquiangularTokens(Law):
     times: float | tuple[float, ...] = parameter(
         (1.0, 2.0, 3.0, 5.0), "times", note="in layers", symbol="t", kind="coordinate", least=0
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """All pairs of tokens."""
+        return Cost(
+            1e5 + 5.5 * self.tokens**2 + 4.0 * self.tokens * size, 1e7 + 3e3 * self.tokens**2 + 50.0 * self.tokens**2 * size
+        )
 
     @classmethod
     def check_points(cls) -> list[Self]:

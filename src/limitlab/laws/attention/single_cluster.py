@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.limits import Cost
 
 __all__ = ["SingleCluster"]
 
@@ -76,6 +77,10 @@ class SingleCluster(Law):
 
     tokens: int = parameter(6, "number of tokens", symbol="n", least=2)
     dimension: int = parameter(4, "dimension", note="of the tokens", symbol="d", least=2)
+
+    def draw_cost(self, size: int) -> Cost:
+        """All pairs of tokens."""
+        return Cost(1e5 + 1.1 * self.tokens**2, 1e7 + 5e3 * self.tokens**2)
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -83,6 +83,7 @@ class BayesOptimal(Law):
         "test_error": observable("mean squared error on a new noisy label", r"E_{\mathrm{test}}"),
         "excess_risk": observable("mean squared error on a new noiseless label", "R"),
     }
+    matrices_held = 1.5
     size_meaning = "number of coefficients p"
     default_sizes = (150, 300, 600)
     default_seeds = 40

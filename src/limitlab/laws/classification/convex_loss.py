@@ -191,6 +191,7 @@ class ConvexLoss(FeatureClassifier):
         "no intercept; a link with f(-t) = 1 - f(t), unless the activation has mean 0",
         "nonlinear features behave like Gaussian ones of the same covariance",
     )
+    matrices_held = 30.0
     references = ("gerace2020generalisation", "dhifallah2020precise", "hu2023universality")
     observables = ("classification_error", "train_loss", "coefficient_norm")
     default_sizes = (30, 60, 120)

@@ -46,6 +46,7 @@ class MarginEquivalence(LabelledLaw):
     status = "conjecture"
     regime = "n, N, d -> infinity with N/d and n/d fixed; it fails when n or N is of order d^2"
     assumptions = RandomFeaturesMargin.assumptions
+    matrices_held = 35.0
     references = ("montanari2019generalization",)
     observables = {
         **shared(*COMPARED),

@@ -141,6 +141,7 @@ class RandomFeaturesMargin(FeatureClassifier):
         "no intercept; a link with f(-t) = 1 - f(t), unless the activation has mean 0",
         "nonlinear features behave like Gaussian ones of the same covariance",
     )
+    matrices_held = 30.0
     references = ("montanari2019generalization", "candes2020phase")
     observables = {
         **shared("separable", "margin", "classification_error", "support_fraction"),

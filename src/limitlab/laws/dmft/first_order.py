@@ -72,6 +72,7 @@ class FirstOrderDynamics(Law):
         "full-batch gradient descent",
         "networks: fixed and equal second-layer weights, exchangeable start",
     )
+    matrices_held = 3.0
     references = ("celentano2021high",)
     observables = {
         **shared("train_error"),

@@ -21,6 +21,7 @@ from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.dmft.aging import Reduced, plateau, threshold
 from limitlab.laws.dmft.pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+from limitlab.limits import Cost
 from limitlab.models.two_layer.kernels import Kernels
 from limitlab.numerics.ode import integrate
 
@@ -94,6 +95,10 @@ class AdiabaticGrowth(PureNoise):
         "equations of m neurons, which are free of sampling noise",
         kind="experiment",
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """The two-time equations of `size` neurons."""
+        return Cost(1e6 + 10.0 * size**2, 800.0 * float(size) ** 3)
 
     @classmethod
     def check_points(cls) -> list[Self]:

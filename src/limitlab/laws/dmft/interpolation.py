@@ -16,9 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Values, observable, parameter
+from limitlab.laws.costs import latest
 from limitlab.laws.dmft.aging import Plateau, plateau, threshold
 from limitlab.laws.dmft.pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import STEPS, TwoLayerDynamics
+from limitlab.limits import Cost
+from limitlab.models.two_layer.gaussian_model import monomials
 
 __all__ = ["InterpolationTransition"]
 
@@ -137,6 +140,11 @@ class InterpolationTransition(PureNoise):
             "threshold": self.threshold(),
             "accuracy": {"train_error": error},
         }
+
+    def draw_cost(self, size: int) -> Cost:
+        """Gaussian tensors of all degrees of the kernel for every equation."""
+        entries = self.count("samples_per_weight", size) * monomials(self.dynamics().kernels(), size)
+        return Cost(1e5 + 1.1 * entries, 1e7 + 40.0 * entries * max(latest(self), 1.0))
 
     def measured(self, draw: Draw, times: Floats) -> Values:
         """Gradient flow on alpha d random Gaussian equations for one unit vector."""

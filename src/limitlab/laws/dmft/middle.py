@@ -29,6 +29,7 @@ from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.dmft.equations import power_series
 from limitlab.laws.dmft.pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+from limitlab.limits import Cost
 from limitlab.numerics.two_time import Flow, History, extrapolate, march
 
 __all__ = ["MiddleRegime"]
@@ -149,6 +150,13 @@ class MiddleRegime(PureNoise):
     solver_steps: int = parameter(
         40, "points of the numerical grid", note="steps per unit of the clock", kind="solver", least=8, most=1000, finer=2
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """A random polynomial: its tensors, and the gradients."""
+        return Cost(
+            1e5 + 8.0 * float(size) ** max(len(self.coefficients()) - 1, 1),
+            250.0 * float(size) ** max(len(self.coefficients()) - 1, 1),
+        )
 
     @classmethod
     def check_points(cls) -> list[Self]:

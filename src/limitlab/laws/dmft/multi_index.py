@@ -23,7 +23,9 @@ from pydantic import model_validator
 from scipy.special import factorial
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws.costs import latest
 from limitlab.laws.dmft.population import particle_states
+from limitlab.limits import Cost
 from limitlab.models.two_layer.kernels import Kernels
 
 __all__ = ["MultiIndexFlow"]
@@ -105,6 +107,10 @@ class MultiIndexFlow(Law):
         if not self.target or any(len(degrees) != index or min(degrees) < 0 for degrees, _ in self.target):
             raise ValueError(f"target = {self.target} is not allowed: every term must have {index} degrees of at least 0")
         return self
+
+    def draw_cost(self, size: int) -> Cost:
+        """Neurons in as many dimensions."""
+        return Cost(1e5 + 14.0 * size**2, 3e3 * size**2 * max(latest(self), 1.0))
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -18,7 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Values, parameter
+from limitlab.laws.costs import latest
 from limitlab.laws.dmft.parameters import TwoLayerStart, check_correlation
+from limitlab.limits import Cost
 from limitlab.models.two_layer.kernels import Kernels
 from limitlab.numerics.ode import Trajectory, integrate
 
@@ -186,6 +188,10 @@ class PopulationFlow(_Population):
         most=1,
     )
 
+    def draw_cost(self, size: int) -> Cost:
+        """One sample per step."""
+        return Cost(1e5 + 10.0 * self.width * size, 3e3 * self.width * size**2 * max(latest(self), 1.0))
+
     @classmethod
     def check_points(cls) -> list[Self]:
         """A kernel and a target of degree two with constants, neurons that are correlated at the start, noise."""
@@ -252,6 +258,10 @@ class MeanFieldSingleIndex(_Population):
     observables = ("test_error", "second_layer", "overlap")
     size_meaning = "number of neurons m (the inputs have 4 m dimensions)"
     default_sizes = (8, 16, 32)
+
+    def draw_cost(self, size: int) -> Cost:
+        """Neurons in four times as many dimensions, one sample per step."""
+        return Cost(60.0 * size**2, 4e3 * size**3 * max(latest(self), 1.0))
 
     @classmethod
     def check_points(cls) -> list[Self]:

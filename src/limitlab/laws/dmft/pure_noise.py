@@ -43,6 +43,10 @@ class PureNoise(Law):
     @model_validator(mode="after")
     def _nonlinear(self) -> Self:
         coefficients = self.coefficients()
+        if not coefficients:
+            raise ValueError(
+                "kernel = () is not allowed: give at least the coefficients of degree 0 to 2, such as (0, 0.5, 0.5)"
+            )
         if min(coefficients) < 0:
             raise ValueError(
                 f"kernel = {coefficients} is not allowed: coefficients of h must be at least 0 (they are squares c_k^2)"

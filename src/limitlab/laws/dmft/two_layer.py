@@ -24,7 +24,10 @@ from pydantic import model_validator
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Values, parameter
+from limitlab.laws.costs import latest
 from limitlab.laws.dmft.parameters import TwoLayerStart, check_correlation
+from limitlab.limits import Cost
+from limitlab.models.two_layer.gaussian_model import monomials
 
 if TYPE_CHECKING:
     from limitlab.laws.dmft.equations import ExchangeableNeurons
@@ -113,6 +116,16 @@ class TwoLayerDynamics(TwoLayerStart):
         note="the Gaussian model, a network by gradient flow, a network by stochastic descent",
         kind="experiment",
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """Gaussian tensors of all degrees of the kernel for every sample, or features of a network."""
+        each = monomials(self.kernels(), size) if self.experiment_model == "gaussian" else 10.0 * size
+        entries = self.count("sample_ratio", size) * each
+        return Cost(1e5 + 1.1 * entries, 1e7 + 40.0 * entries * max(latest(self), 1.0))
+
+    def limit_cost(self) -> Cost:
+        """Functions of two times."""
+        return Cost(1e6 + 5.0 * self.solver_steps**2, 1e8 + 2e6 * self.solver_steps + 2e3 * self.solver_steps**2)
 
     @classmethod
     def check_points(cls) -> list[Self]:

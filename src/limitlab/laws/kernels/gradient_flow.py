@@ -22,7 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.costs import latest
 from limitlab.laws.kernels.deep import nngp, ntk
+from limitlab.limits import Cost
 from limitlab.models.activations import Activation
 from limitlab.models.wide_networks import DeepNetworks, waves
 
@@ -265,6 +267,18 @@ class KernelGradientFlow(Law):
         if self.step * top >= 2:
             raise ValueError(f"step = {self.step:g} is not allowed: must be below {2 / top:.6g}, or descent explodes")
         return self
+
+    def draw_cost(self, size: int) -> Cost:
+        """Networks and their mirror images, with gradients."""
+        weights = size * (self.dimension + 1 + max(self.layers - 2, 0) * size)
+        return Cost(
+            6.0 * self.networks * weights,
+            4.0 * self.networks * weights * self.samples * max(latest(self) / (self.step or 1.0), 1.0),
+        )
+
+    def limit_cost(self) -> Cost:
+        """Kernels of all pairs of samples."""
+        return Cost(1e5 + 60.0 * self.samples**2, 1e7 + self.samples**3 + 1e4 * self.samples**2)
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.limits import Cost
 from limitlab.models.activations import NAMES, Activation
 from limitlab.models.lazy_networks import LazyNetworks, half_signs, unit_rows
 from limitlab.models.wide_networks import waves
@@ -257,6 +258,16 @@ class LazyTraining(Law):
     def _curved(self) -> Self:
         largest_curvature(with_derivatives(self.activation))
         return self
+
+    def draw_cost(self, size: int) -> Cost:
+        """Networks with their flows."""
+        return Cost(
+            10.0 * self.networks * size * self.dimension + 1e5, 2e3 * self.networks * size * self.dimension + self.samples**3
+        )
+
+    def limit_cost(self) -> Cost:
+        """Kernels of all pairs of samples."""
+        return Cost(1e5 + 60.0 * self.samples**2, 1e7 + self.samples**3 + 1e4 * self.samples**2)
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
 from limitlab.laws.kernels.deep import nngp, ntk
+from limitlab.limits import Cost
 from limitlab.models.activations import Activation
 from limitlab.models.wide_networks import DeepNetworks
 
@@ -65,6 +66,13 @@ class WideNetwork(Law):
     norms: tuple[float, float] = parameter((1.0, 1.5), "norms of two inputs", note="over sqrt(d)", symbol="|x|", above=0)
     cosine: float = parameter(0.3, "cosine of the angle between two inputs", symbol=r"\cos\angle(x,x')", least=-1, most=1)
     networks: int = parameter(20, "networks trained in one draw", note="here drawn, not trained", kind="experiment", least=1)
+
+    def draw_cost(self, size: int) -> Cost:
+        """Networks of `layers` weight matrices."""
+        return Cost(
+            self.networks * size * (100.0 + 1.1 * (self.layers - 2) * size),
+            30.0 * self.networks * size * (1e3 + (self.layers - 2) * size),
+        )
 
     @classmethod
     def check_points(cls) -> list[Self]:

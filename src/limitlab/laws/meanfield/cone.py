@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.limits import Cost
 
 __all__ = ["ConeFlow"]
 
@@ -96,6 +97,10 @@ class ConeFlow(Law):
     directions: int = parameter(
         2000, "directions of the convex problem", note="on the circle", kind="solver", least=16, most=20_000, finer=2
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """Neurons on all inputs."""
+        return Cost(1e5 + 3.0 * self.inputs * size, 750.0 * self.inputs * float(size) ** 2)
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.limits import Cost
 
 __all__ = ["OutputScale"]
 
@@ -117,6 +118,10 @@ class OutputScale(Law):
     solver_steps: int = parameter(
         30, "points of the numerical grid", note="per weight of the first layer", kind="solver", least=6, most=80, finer=1.5
     )
+
+    def limit_cost(self) -> Cost:
+        """A grid of neurons in the plane."""
+        return Cost(8e3 * self.solver_steps**2, 5e5 * self.solver_steps**2)
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.costs import latest
 from limitlab.laws.meanfield.potentials import neuron_interaction
+from limitlab.limits import Cost
 from limitlab.models.activations import Activation
 
 __all__ = ["MeanFieldParticles"]
@@ -69,6 +71,10 @@ class MeanFieldParticles(Law):
     step: float = parameter(
         0.2, "step size of the algorithm", note="of a Runge-Kutta method", kind="experiment", above=0, most=0.5
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """Replicas of the particles."""
+        return Cost(1e5 + 3.0 * self.replicas * size, 1e4 * self.replicas * size * max(latest(self), 1.0))
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.costs import latest
+from limitlab.limits import Cost
+from limitlab.numerics.ode import solved
 
 __all__ = ["TwoGaussians"]
 
@@ -87,6 +89,10 @@ class TwoGaussians(Law):
             raise ValueError(f"knots = {self.knots} is not allowed: the first must be below the second")
         return self
 
+    def draw_cost(self, size: int) -> Cost:
+        """Every neuron on every test point."""
+        return Cost(2.2 * self.test_points * size, 200.0 * self.test_points * size * max(latest(self) / self.step / 10, 1.0))
+
     @classmethod
     def check_points(cls) -> list[Self]:
         """Unequal classes, levels that are not opposite, few dimensions (small networks are wide there), both signs of Delta."""
@@ -133,8 +139,6 @@ class TwoGaussians(Law):
         >>> (r @ weights).round(4).tolist()
         [0.795, 1.6283]
         """
-        from scipy.integrate import solve_ivp
-
         from limitlab.laws.meanfield import radial
 
         count = solver_steps or self.solver_steps
@@ -146,13 +150,11 @@ class TwoGaussians(Law):
         grid = np.atleast_1d(np.asarray(times, dtype=float))
         if not grid.any():
             return np.tile(nodes.points, (grid.size, 1)), nodes.weights
-        found = solve_ivp(
+        paths = solved(
             lambda _, r: radial.radial_velocity(r, nodes.weights, *chi, self.separation, *table),
-            (0.0, float(grid[-1])), nodes.points, "DOP853", grid, rtol=TOLERANCE, atol=TOLERANCE * self.initial_scale,
+            nodes.points, grid, TOLERANCE, TOLERANCE * self.initial_scale,
         )  # fmt: skip
-        if not found.success:
-            raise ConvergenceError(f"the characteristics stopped before time {grid[-1]:g}: {found.message}", found.y.T)
-        return np.asarray(found.y).T, nodes.weights
+        return paths, nodes.weights
 
     def interaction(self, r1: ArrayLike, r2: ArrayLike) -> Array:
         """u_d(r1, r2) = E a(<w1, x>) a(<w2, x>) averaged over the directions of two weights of these radii, eq. (8)."""

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfc
 
 from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.limits import Cost
 
 __all__ = ["FiniteClass"]
 
@@ -76,6 +77,10 @@ class FiniteClass(Law):
     error_rate: float = parameter(
         0.3, "probability of an error of every model", note="the limit does not depend on it", symbol="p", above=0, below=1
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """All models of every class."""
+        return Cost(1e5 + 3.0 * CLASSES * self.models, 1e7 + 30.0 * CLASSES * self.models)
 
     @classmethod
     def check_points(cls) -> list[Self]:

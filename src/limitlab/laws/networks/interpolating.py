@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels.deep import nngp, ntk
+from limitlab.limits import Cost
 from limitlab.models.image_tasks import Images, Task, image_task
 from limitlab.models.levenberg import TanhNetwork, levenberg_marquardt
 
@@ -51,6 +52,17 @@ class Interpolating(Law):
     components: int = parameter(10, "principal components kept of the images", symbol="d", least=1, most=60)
     layers: int = parameter(2, "number of weight matrices", symbol="L", least=2, most=20)
     data_seed: int = parameter(0, "seed of the fixed data set", least=0)
+
+    def draw_cost(self, size: int) -> Cost:
+        """Features of the samples and of the test images."""
+        hidden = max(self.layers - 2, 0) * float(size) ** 2
+        return Cost(
+            1e6 + 30.0 * self.components * size + 3.1 * hidden, 1e7 + 300.0 * self.components * size + 100.0 * hidden
+        )
+
+    def limit_cost(self) -> Cost:
+        """A set of images and its principal components."""
+        return Cost(3e6, 5e8)
 
     def task(self) -> Task:
         """The data."""

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import kolmogi, kolmogorov, zeta
 
 from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.limits import Cost
 
 __all__ = ["ThresholdClass", "dichotomies"]
 
@@ -54,6 +55,10 @@ class ThresholdClass(Law):
     threshold: float = parameter(
         0.3, "true threshold", note="without noise; the limit does not depend on it", symbol="c", least=0, most=1
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """Many samples of a draw at once."""
+        return Cost(1500.0 * size, 1e4 * size)
 
     @classmethod
     def check_points(cls) -> list[Self]:

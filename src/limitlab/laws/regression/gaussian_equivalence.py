@@ -54,6 +54,7 @@ class GaussianEquivalence(RandomFeaturesModel):
 
     status = "theorem"
     regime = "n, N, d -> infinity with N/d and n/d fixed; it fails when n or N is of order d^2"
+    matrices_held = 16.0
     references = ("mei2022generalization", "hu2023universality")
     observables = {
         **shared(*COMPARED),

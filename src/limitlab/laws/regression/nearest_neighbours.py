@@ -25,6 +25,7 @@ from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, Values, parameter
 from limitlab.laws.regression.cusp import Labels, drawn_errors, summary_of_errors
+from limitlab.limits import Cost
 from limitlab.numerics.special import gamma_ratio
 
 __all__ = ["NearestNeighbours"]
@@ -146,6 +147,13 @@ class NearestNeighbours(Law):
     labels: Labels = parameter(
         "averaged", "signal and noise of the labels, averaged in closed form or drawn", kind="experiment"
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """Blocks of queries."""
+        return Cost(
+            1e5 + 70.0 * size + 10.0 * self.samples * self.dimension,
+            1e7 + 3.0 * size * self.samples * self.dimension + 1e5 * size,
+        )
 
     @classmethod
     def check_points(cls) -> list[Self]:

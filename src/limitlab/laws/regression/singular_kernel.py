@@ -27,6 +27,7 @@ from pydantic import model_validator
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.regression.cusp import Labels, drawn_errors, summary_of_errors
+from limitlab.limits import Cost
 from limitlab.numerics.laplace import weighted_average
 
 __all__ = ["SingularKernelSmoother"]
@@ -227,6 +228,13 @@ class SingularKernelSmoother(Law):
     labels: Labels = parameter(
         "averaged", "signal and noise of the labels, averaged in closed form or drawn", kind="experiment"
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """Blocks of queries."""
+        return Cost(
+            1e5 + 70.0 * size + 10.0 * self.samples * self.dimension,
+            1e7 + 3.0 * size * self.samples * self.dimension + 1e5 * size,
+        )
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -24,6 +24,7 @@ from limitlab.errors import UnreachableTarget
 from limitlab.laws import Draw, Law, Values, parameter
 from limitlab.laws.scaling.generating import ridge_of_width
 from limitlab.laws.scaling.spectrum import Spectrum, power_law
+from limitlab.limits import Cost
 
 __all__ = ["RidgeScaling"]
 
@@ -154,6 +155,13 @@ class RidgeScaling(Law):
     noise: float = parameter(
         0.3, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True, one_draw_serves_many=True
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """Samples of all modes, and random features of them."""
+        modes, features = min(self.latent_dimension, 1e12), self.features(size)
+        fitted = min(features, modes)
+        held = 14.0 * size * modes if math.isinf(features) else 2.0 * size * modes + 4.0 * (size + modes) * features
+        return Cost(held, 1e7 + 3.0 * size * fitted * min(size, fitted))
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -22,6 +22,7 @@ from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.scaling import generating
 from limitlab.laws.scaling.spectrum import Spectrum, power_law
 from limitlab.laws.sgd.second_moments import largest_step
+from limitlab.limits import Cost
 from limitlab.models.streams import least_squares_runs
 
 __all__ = ["PowerLawScaling"]
@@ -115,6 +116,10 @@ class PowerLawScaling(Law):
     )
     replicas: int = parameter(5, "runs averaged in one draw", kind="experiment", least=1)
     refinement: int = parameter(1, "refinement of the numerical grids", kind="solver", least=1, most=4, finer=2)
+
+    def draw_cost(self, size: int) -> Cost:
+        """Samples of all modes."""
+        return Cost(5.0 * size * min(self.latent_dimension, 1e12), 1e7 + 1e2 * size * min(self.latent_dimension, 1e12))
 
     @classmethod
     def check_points(cls) -> list[Self]:

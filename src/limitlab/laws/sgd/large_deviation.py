@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.limits import Cost
 
 __all__ = ["SgdLargeDeviation"]
 
@@ -130,6 +131,10 @@ class SgdLargeDeviation(Law):
         kind="experiment",
         least=100,
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """Many paths."""
+        return Cost(1e5 + 10.0 * self.paths + 10.0 * size, 40.0 * self.paths * size)
 
     @classmethod
     def check_points(cls) -> list[Self]:

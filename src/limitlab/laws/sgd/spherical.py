@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.laws.costs import latest
 from limitlab.laws.results import ROUNDING
 from limitlab.laws.sgd.information import InformationExponent
 from limitlab.laws.sgd.recovery import (
@@ -28,6 +29,7 @@ from limitlab.laws.sgd.recovery import (
     logarithmic_constant,
     passage_time,
 )
+from limitlab.limits import Cost
 from limitlab.numerics.ode import integrate
 
 Array = NDArray[np.float64]
@@ -115,6 +117,10 @@ class SphericalSGD(Law):
         if found.order == 2:
             return 2 * found.push / float(self.gradient_noise(0.0))
         return math.inf if found.order == 1 else 0.0
+
+    def draw_cost(self, size: int) -> Cost:
+        """One sample per step; only summary statistics are kept."""
+        return Cost(1e5, 1e7 + 500.0 * size * latest(self) / self.step)
 
     def predicted(self, times: Array) -> Values:
         """Equation (7) integrated."""

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.costs import latest
 from limitlab.laws.sgd.growth import SIZES, GrowthExponents, Point, fitted
+from limitlab.limits import Cost
 from limitlab.numerics.ode import Trajectory, integrate
 
 __all__ = ["SpikedTensor", "SpikedTensorDiffusion"]
@@ -163,6 +165,10 @@ class SpikedTensor(_Spiked):
     )
     start_overlap: float = parameter(0.5, "overlap at the start", symbol="m(0)")
     start_residual: float = parameter(1.0, "squared length outside the signal at the start", symbol="q(0)", least=0)
+
+    def draw_cost(self, size: int) -> Cost:
+        """One sample per step; only summary statistics are kept."""
+        return Cost(1e5, 1e7 + 500.0 * size * latest(self) / self.step * getattr(self, "replicas", 1))
 
     @classmethod
     def check_points(cls) -> list[Self]:

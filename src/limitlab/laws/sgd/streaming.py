@@ -24,9 +24,11 @@ from pydantic import model_validator
 
 from limitlab.errors import UnreachableTarget
 from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.costs import latest
 from limitlab.laws.regression.linear_model import GroupedSignal
 from limitlab.laws.sgd import second_moments
 from limitlab.laws.sgd.second_moments import Modes
+from limitlab.limits import Cost
 from limitlab.models.designs import Entries
 from limitlab.models.step_schedules import StepSchedule
 from limitlab.models.streams import least_squares_runs
@@ -97,6 +99,13 @@ class StreamingLeastSquares(GroupedSignal):
         None, "dimension", note="None: the limit; an experiment has its own", symbol="d", least=1, scale="log"
     )
     replicas: int = parameter(20, "runs averaged in one draw", kind="experiment", least=1)
+
+    def draw_cost(self, size: int) -> Cost:
+        """One batch per step, in all replicas."""
+        return Cost(
+            1e5 + 10.0 * self.replicas * size * max(self.batch, 1),
+            15.0 * self.replicas * self.batch * size**2 * max(latest(self), 1.0),
+        )
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.limits import Cost
 from limitlab.numerics.ode import integrate
 
 __all__ = ["XorMixture", "class_flow"]
@@ -192,12 +193,24 @@ class XorMixture(Law):
     step: float = parameter(1.0, "step size of the algorithm", note="times the dimension", symbol=r"c_\delta", above=0)
     networks: int = parameter(20, "networks trained in one draw", kind="experiment", least=1)
 
+    def draw_cost(self, size: int) -> Cost:
+        """One sample per step, for all networks."""
+        return Cost(1e5 + 3.0 * self.width * size * self.networks, 1e3 * self.networks * self.width * size / self.step)
+
     @classmethod
     def check_points(cls) -> list[Self]:
         """A step that is not 1, a width at which success is neither rare nor sure."""
         return [
             cls(width=12, regularizer=0.05, step=0.7),
         ]
+
+    def caveat(self) -> str:
+        """The prediction is that of snr -> infinity, whatever the experiment's."""
+        return (
+            ""
+            if math.isinf(self.snr)
+            else f"the prediction is the limit snr -> infinity; snr = {self.snr:g} is only simulated"
+        )
 
     def success_probability(self) -> float:
         """p_K: all four classes are captured."""

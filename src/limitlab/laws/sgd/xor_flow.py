@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.costs import latest
+from limitlab.limits import Cost
 from limitlab.numerics.ode import Trajectory, integrate
 from limitlab.numerics.panel_rules import between_kinks
 from limitlab.numerics.stepping import follow, runge_kutta
@@ -143,6 +145,10 @@ class XorDynamics(Law):
     tolerance: float = parameter(
         1e-9, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """One sample per step; only summary statistics are kept."""
+        return Cost(1e5, 1e7 + 500.0 * len(self.start_second_layer) ** 2 * size * latest(self) / self.step)
 
     @classmethod
     def check_points(cls) -> list[Self]:

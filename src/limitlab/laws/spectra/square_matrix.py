@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.limits import Cost
 
 __all__ = ["SquareMatrixEdge", "mean_inverse_trace"]
 
@@ -81,6 +82,10 @@ class SquareMatrixEdge(Law):
     default_seeds = 220
 
     matrices: int = parameter(200, "matrices in one draw", kind="experiment", least=1)
+
+    def draw_cost(self, size: int) -> Cost:
+        """All matrices of a draw."""
+        return Cost(1.1 * self.matrices * size**2 + 1e5, 0.4 * self.matrices * size**3 + 1e7)
 
     @classmethod
     def check_points(cls) -> list[Self]:

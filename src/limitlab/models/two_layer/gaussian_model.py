@@ -96,6 +96,11 @@ def _orders(indices: NDArray[np.intp]) -> Floats:
     return orders
 
 
+def monomials(kernels: Kernels, dimension: int) -> float:
+    """Entries of the symmetric tensors of all degrees that a kernel has."""
+    return float(sum(comb(dimension + int(k) - 1, int(k)) for k in np.flatnonzero(np.array(kernels.kernel))))
+
+
 def gaussian_samples(
     rng: np.random.Generator, kernels: Kernels, samples: int, target_direction: Floats, noise: float
 ) -> Samples:
@@ -105,7 +110,7 @@ def gaussian_samples(
     """
     d, kernel = target_direction.size, np.array(kernels.kernel)
     degrees = np.flatnonzero(kernel)
-    size = samples * sum(comb(d + int(k) - 1, int(k)) for k in degrees)
+    size = samples * monomials(kernels, d)
     if size > 1.5e8:
         raise ValueError(
             f"size = {d} is not allowed: the Gaussian model of degree {degrees[-1]} needs {size * 8e-9:.3g} GB, the limit is 1.2 GB; use a "

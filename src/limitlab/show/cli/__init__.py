@@ -1,13 +1,13 @@
-"""The command line: guide, laws, show, cite, predict, simulate, compare, sweep, plan, optimal, stop, sample-size, forecast,
-scaling-fit, verify, figure, report, explore.
+"""The command line: guide, laws, show, cite, predict, simulate, compare, sweep, reproduce, plan, optimal, stop, sample-size,
+forecast, scaling-fit, verify, figure, report, explore.
 
 One file per group of commands. What a command needs beyond its options (laws, matplotlib) is imported when it runs, so that
 `limitlab --help` answers at once.
 """
 
 from limitlab.show.cli import guide  # isort: skip  (first on the help page)
-from limitlab.show.cli import catalogue, running, sweeping, planning, stopping, study, forecasting, scaling, ledger  # isort: skip
-from limitlab.show.cli import showing, exploring  # isort: skip  (the order of the help page)
+from limitlab.show.cli import catalogue, running, sweeping, reproducing, planning, stopping  # isort: skip  (the order of the help page)
+from limitlab.show.cli import study, forecasting, scaling, ledger, showing, exploring  # isort: skip
 from limitlab.show.cli.app import app as app
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "ledger",
     "main",
     "planning",
+    "reproducing",
     "running",
     "scaling",
     "showing",

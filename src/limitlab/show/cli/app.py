@@ -7,6 +7,7 @@ that stopped short); 2 bad input; 130 interrupted. A traceback means a bug in li
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +36,9 @@ class OneLineErrors(TyperGroup):
     ) -> Any:
         """Run the command line; in standalone mode end the process with the exit code."""
         try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            with warnings.catch_warnings():  # what overflows at an extreme point is said in a sentence, or does not matter
+                warnings.simplefilter("ignore", RuntimeWarning)
+                code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except Exception as error:
             if not expected(error):
                 raise
@@ -115,9 +118,20 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def version_option(
+    ctx: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
+    memory: str | None = typer.Option(
+        None, "--memory", metavar="SIZE", help="Memory that a command may take, such as 16GB, or none."
+    ),
+    time: str | None = typer.Option(
+        None, "--time", metavar="TIME", help="Estimated time that it may take, such as 100h, or none."
+    ),
 ) -> None:
     """A laboratory for the limit laws of learning: predict, simulate, compare."""
+    if memory is not None or time is not None:
+        from limitlab.limits import limits
+
+        ctx.with_resource(limits(memory=memory, time=time))
     if version:
         from importlib.metadata import version as installed
 

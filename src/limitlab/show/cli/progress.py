@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 from limitlab.lab.progress import PATIENCE
+from limitlab.limits import duration
 
-EVERY = 3.0
-"""Seconds between two lines of progress where there is no terminal."""
+FIRST_LINE, NEXT_LINES = 2.0, 30.0
+"""Seconds before the first line where there is no terminal, and between the next ones."""
 
 
 @contextmanager
 def working(
-    what: str, patience: float = PATIENCE, lines: bool = False, every: float = EVERY
+    what: str, patience: float = PATIENCE, counted: bool = False, first: float = FIRST_LINE, every: float = NEXT_LINES
 ) -> Iterator[Callable[[str], None]]:
-    """Show a spinner on stderr once the work has taken a second; where nobody watches nothing, or with `lines` a line now and then.
+    """Say on stderr what takes so long: a spinner after a second; where there is no terminal, a line after two and then now and then.
 
-    Gives a function that changes the words.
+    Gives a function that changes the words. `counted`: on a terminal a bar counts the tasks, and the spinner stays away.
 
     >>> with working("counting") as tell:
     ...     tell("counting sheep")
     """
     if not sys.stderr.isatty():
-        with _lines(what, every) if lines else nullcontext(lambda words: None) as tell:
+        with _lines(what, first, every) as tell:
             yield tell
+        return
+    if counted:
+        yield lambda words: None
         return
     from rich.console import Console
 
@@ -52,19 +55,18 @@ def working(
 
 
 @contextmanager
-def _lines(what: str, every: float) -> Iterator[Callable[[str], None]]:
-    """A line on stderr every few seconds: what is done, the latest words, how long it has taken."""
-    start, over, latest = time.perf_counter(), threading.Event(), [""]
+def _lines(what: str, first: float, every: float) -> Iterator[Callable[[str], None]]:
+    """A line on stderr after `first` seconds and every `every` from then on."""
+    words, over, stream = [what], threading.Event(), sys.stderr
 
-    def speak() -> None:
-        while not over.wait(every):
-            words = f": {latest[0]}" if latest[0] else ""
-            print(f"{what}{words} ({time.perf_counter() - start:.0f} s)", file=sys.stderr, flush=True)
+    def watch() -> None:
+        waited, pause = 0.0, first
+        while not over.wait(pause):
+            waited, pause = waited + pause, every
+            print(f"{words[-1]} ({duration(waited)} so far)", file=stream, flush=True)
 
-    speaker = threading.Thread(target=speak, daemon=True)
-    speaker.start()
+    threading.Thread(target=watch, daemon=True).start()
     try:
-        yield lambda words: latest.__setitem__(0, words)
+        yield words.append
     finally:
         over.set()
-        speaker.join()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limitlab.errors import did_you_mean
-from limitlab.show.cli.app import FAILED
+from limitlab.show.cli.app import FAILED, INTERRUPTED
 from limitlab.show.cli.lawcommand import LawArgument, asked_law, law_command, single
 from limitlab.show.cli.options import Asked, read_sizes
 from limitlab.show.cli.output import (
@@ -21,6 +21,7 @@ from limitlab.show.cli.output import (
     deliver,
     print_table,
     read_engine,
+    say,
 )
 from limitlab.show.cli.progress import working
 from limitlab.show.tables import long_rows, number, rows_of, table_names
@@ -138,16 +139,39 @@ def simulate(
 
     saved = out is not None or plot is not None
     deliver(result, as_json, out, plot, draw, None if saved else show)
+    if result.sizes["seed"] < seeds:
+        raise typer.Exit(INTERRUPTED)
 
 
 def simulated(asked: Asked, size: int, seed: int, draws: int) -> xr.Dataset:
     """Experiments along a dimension `seed`, on the grid of the swept parameters where there are any: the same draws either way."""
     seeds = range(seed, seed + draws)
     if not asked.over:
-        return asked.law.simulate_batch(size, seeds)
+        return drawn(asked.law, size, seeds)
     from limitlab.lab.sweep import sweep
 
     return sweep(asked.law, asked.over, sizes=[size], seeds=list(seeds), progress=False).squeeze("size")
+
+
+def drawn(law: Law, size: int, seeds: Sequence[int]) -> xr.Dataset:
+    """Draws one after the other; Ctrl-C ends them and keeps those that are finished."""
+    from limitlab.laws.base import Law as Base
+    from limitlab.laws.costs import refuse_draw
+    from limitlab.laws.draws import checked_size
+    from limitlab.laws.results import stacked
+
+    if type(law).simulate_batch is not Base.simulate_batch:  # all draws at once
+        return law.simulate_batch(size, seeds)
+    refuse_draw(law, checked_size(size), len(seeds))
+    runs: list[xr.Dataset] = []
+    try:
+        for seed in seeds:
+            runs.append(law.simulate(size, seed))
+    except KeyboardInterrupt:
+        if not runs:
+            raise
+        say(f"interrupted after {len(runs)} of {len(seeds)} draws: these are kept")
+    return stacked(runs, seeds[: len(runs)])
 
 
 def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dataset) -> None:
@@ -251,6 +275,8 @@ def describe_comparison(result: Comparison) -> dict[str, Any]:
         "explanation": result.explanation,
         "widest_budget": result.widest_budget,
         "draws": result.draws,
+        "sizes": result.dataset["size"].values,
+        "seeds": result.dataset.attrs["seeds"],
         "table": [vars(row) for row in result.rows],
     }
 

@@ -109,14 +109,14 @@ def report(
     processes = workers if workers is not None else available_cores()
     engine = processes if processes > 1 else None
     store = None if fresh else out.with_name(out.name + ".cells")
-    with working("writing the report", lines=True) as tell:
+    with working("writing the report", every=3.0) as tell:
         summary = write_report(
             out,
             laws=laws,
             quick=quick,
             engine=engine,
             store=store,
-            progress=lambda done, total: tell(f"{done} of {total} parts done"),
+            progress=lambda done, total: tell(f"writing the report: {done} of {total} parts done"),
         )
     if as_json:
         print_json({"file": str(out), **summary.counts(), "failed": summary.failed, "undecided": summary.undecided})

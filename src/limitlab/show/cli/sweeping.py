@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,7 @@ from limitlab.show.cli.output import (
     read_engine,
     say,
 )
+from limitlab.show.cli.progress import working
 from limitlab.show.tables import rows_of, table_names
 
 if TYPE_CHECKING:
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from limitlab.lab.sweepfile import SweepSpec
+
+LawsOption = Annotated[
+    Path | None, typer.Option("--laws", metavar="FILE.py", help="A Python file with laws of your own, named module:Class.")
+]
 
 EXAMPLE = """Example: limitlab sweep ridge.toml --engine 2, with a file ridge.toml such as
 
@@ -46,18 +52,25 @@ def sweep(
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
+    laws: LawsOption = None,
 ) -> None:
     """Run the sweep of a TOML file. With a store, the same command goes on where it was stopped, even by kill -9."""
-    from limitlab.lab.sweepfile import load_sweep, run_sweep
+    from limitlab.lab.sweepfile import load_laws, load_sweep, run_sweep
 
     check_paths(out, plot)
+    if laws is not None:
+        load_laws(laws)
     spec = load_sweep(file)
     changes: dict[str, Any] = {}
     if engine is not None:
         changes["engine"] = read_engine(engine)
     if store is not None:
         changes["store"] = store
-    result = run_sweep(spec, **changes)
+    with working(f"sweeping {spec.law}", counted=True) as tell:
+        quiet = sys.stderr.isatty()  # there a bar is drawn
+        result = run_sweep(
+            spec, **changes, progress=None if quiet else lambda n, of: tell(f"{n} of {of} tasks are finished")
+        )
     kept = changes.get("store", spec.store)
     if kept is not None:
         say(f"wrote {kept}")

@@ -1,0 +1,285 @@
+"""Run a saved result again from what it says about itself, and say whether the numbers are the same.
+
+A result carries its law, its parameters, and (in its coordinates and attributes) its grid, sizes and seeds: enough to compute it anew.
+It is read as data only. Nothing in it is unpickled, evaluated or imported: a law of one's own must have been loaded on purpose, and a
+function that was given as a parameter cannot be had back from its record.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from pydantic_core import ValidationError
+
+from limitlab.lab.engines import Engine
+from limitlab.lab.grid import one_line
+from limitlab.lab.progress import ProgressOption
+from limitlab.lab.registry import all_laws
+from limitlab.lab.store import Store, read_dataset
+from limitlab.laws.base import Law
+from limitlab.laws.results import package_version
+
+Verdict = Literal["bitwise", "rounding", "accuracy", "differs"]
+
+WORDS: dict[Verdict, str] = {
+    "bitwise": "every number is the same to the last bit",
+    "rounding": "the numbers agree up to rounding",
+    "accuracy": "the numbers agree within the stated accuracy of the prediction",
+    "differs": "the numbers differ",
+}
+ROUNDING = 1e-11
+"""Relative differences that other libraries or another processor may make."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What `reproduce` found.
+
+    Attributes
+    ----------
+    verdict
+        "bitwise", "rounding", "accuracy" (a prediction, within its own numerical error) or "differs": the worst of all variables.
+    law, kind
+        What was computed again: the law, and "theory", "simulation" or "comparison".
+    differences
+        Largest difference of every variable, relative to its largest value.
+    saved_version, saved_revision, version, revision
+        Versions of limitlab and revisions of the law, then and now.
+    missing
+        Variables of the file that are not computed any more.
+    """
+
+    verdict: Verdict
+    law: str
+    kind: str
+    differences: Mapping[str, float]
+    saved_version: str
+    version: str
+    saved_revision: int | None
+    revision: int
+    missing: tuple[str, ...] = ()
+
+    @property
+    def matches(self) -> bool:
+        """Whether the file can be trusted as a result of the installed version."""
+        return self.verdict != "differs"
+
+    def __str__(self) -> str:
+        worst = max(self.differences, key=lambda name: self.differences[name], default="")
+        where = (
+            f" (most in {worst}: by {self.differences[worst]:.2g} of its scale)"
+            if self.verdict != "bitwise" and worst
+            else ""
+        )
+        lost = f"; no longer computed: {', '.join(self.missing)}" if self.missing else ""
+        then = f"limitlab {self.saved_version}, revision {self.saved_revision}"
+        now = f"limitlab {self.version}, revision {self.revision}"
+        return f"{self.law} ({self.kind}): {WORDS[self.verdict]}{where}{lost}. Saved by {then}; computed again by {now}."
+
+
+def reproduce(path: str | os.PathLike[str], *, engine: Engine = None, progress: ProgressOption = None) -> Reproduction:
+    """Compute a saved result again and compare every number.
+
+    Parameters
+    ----------
+    path
+        A `.nc` or `.zarr` file, the JSON of a command (`--json`), or a store.
+    engine, progress
+        As in `limitlab.sweep`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from limitlab import sweep
+    >>> from limitlab.laws import Ridge
+    >>> file = tempfile.mkdtemp() + "/ridge.nc"
+    >>> _ = sweep(Ridge(noise=0.5), over={"ridge": [0.1, 1.0]}, sizes=[20], seeds=3, store=file)
+    >>> reproduce(file).verdict
+    'bitwise'
+    """
+    saved = read_result(path)
+    law = _law(saved, path)
+    again = _again(saved, law, engine, progress)
+    shared = [str(name) for name in saved.data_vars if name in again]
+    found = {name: _compared(saved[name], again[name]) for name in shared}
+    missing = tuple(str(name) for name in saved.data_vars if name not in again)
+    order = list(WORDS)
+    verdicts = [verdict for verdict, _ in found.values()] or ["differs"]
+    revision = saved.attrs.get("revision")
+    return Reproduction(
+        verdict=max(verdicts, key=order.index),  # type: ignore[arg-type]
+        law=type(law).__name__,
+        kind=str(saved.attrs["kind"]),
+        differences={name: difference for name, (_, difference) in found.items()},
+        saved_version=str(saved.attrs.get("version", "unknown")),
+        version=package_version(),
+        saved_revision=None if revision is None else int(revision),
+        revision=law.revision,
+        missing=missing,
+    )
+
+
+# -- reading --------------------------------------------------------------------------------------------------------------
+
+
+def read_result(path: str | os.PathLike[str]) -> xr.Dataset:
+    """A saved result as a Dataset, read as data only."""
+    place = Path(path)
+    if not place.exists():
+        raise ValueError(f"{str(path)!r} is not there: give a result that was saved as .nc, .zarr or JSON, or a store")
+    if place.suffix == ".csv":
+        raise ValueError(
+            f"{str(path)!r} holds numbers without their provenance: save results as .nc to be able to compute them again"
+        )
+    if place.suffix == ".json":
+        return _from_json(place)
+    if place.is_dir() and place.suffix != ".zarr":
+        place = (
+            Store(place).result if not place.name.endswith(".cells") else place.with_name(place.name.removesuffix(".cells"))
+        )
+        if not place.exists():
+            raise ValueError(f"store {str(path)!r} has no result yet: run its sweep to the end")
+    return read_dataset(place)
+
+
+def _from_json(place: Path) -> xr.Dataset:
+    try:
+        content = json.loads(place.read_bytes())
+        observables, dims = content["observables"], content["dims"]
+        data = {name: (tuple(dims[name]), _numbers(values)) for name, values in observables.items()}
+        coords = {name: _numbers(values) for name, values in content["coordinates"].items()}
+        attrs = {name: value for name, value in content.items() if name not in ("observables", "dims", "coordinates")}
+        attrs["parameters"] = json.dumps(content["parameters"])
+        known = {name: (name, line) if line.ndim else line for name, line in coords.items()}
+        return xr.Dataset(data, known, attrs)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, OSError):
+            raise
+        raise ValueError(f"{str(place)!r} is not the JSON of a result (limitlab predict or simulate with --json)") from None
+
+
+def _numbers(values: Any) -> np.ndarray[Any, Any]:
+    array = np.asarray(values)
+    if array.dtype.kind in "US":  # infinity is a text in JSON; other texts stay what they are
+        try:
+            return array.astype(float)
+        except ValueError:
+            return array
+    return array
+
+
+def _law(saved: xr.Dataset, path: Any) -> Law:
+    """The law of a result, at its parameters."""
+    name, given = saved.attrs.get("law"), saved.attrs.get("parameters")
+    if (
+        not isinstance(name, str)
+        or not isinstance(given, str)
+        or saved.attrs.get("kind") not in ("theory", "simulation", "comparison")
+    ):
+        raise ValueError(f"{str(path)!r} does not say how it was computed (law, parameters, kind)")
+    kind = all_laws().get(name) or _loaded(name)
+    if kind is None:
+        raise ValueError(f"there is no law {name!r}: if it is one of your own, give its file with --laws FILE.py")
+    try:
+        parameters = json.loads(given)
+        return kind(**parameters)
+    except ValidationError as error:
+        raise ValueError(f"{str(path)!r} cannot be computed again: {one_line(error)}") from None
+    except (ValueError, TypeError, RecursionError):
+        raise ValueError(f"{str(path)!r} cannot be computed again: its parameters are not readable") from None
+
+
+def _loaded(name: str) -> type[Law] | None:
+    """A law of somebody's own that is already loaded."""
+    modules = [module for key, module in list(sys.modules.items()) if not key.startswith("limitlab")]
+    found = {vars(module).get(name) for module in modules if isinstance(getattr(module, "__dict__", None), dict)}
+    laws = [each for each in found if isinstance(each, type) and issubclass(each, Law)]
+    return laws[0] if len(laws) == 1 else None
+
+
+# -- computing again ------------------------------------------------------------------------------------------------------
+
+
+def _again(saved: xr.Dataset, law: Law, engine: Engine, progress: ProgressOption) -> xr.Dataset:
+    """The same call as the one that made a result, as its coordinates and attributes tell."""
+    from limitlab.lab.compare import compare
+    from limitlab.lab.sweep import sweep
+
+    kind, attrs = saved.attrs["kind"], saved.attrs
+    coordinates = set(law.coordinates())
+    over = {
+        str(name): _values(saved[name])
+        for name in saved.coords
+        if name in type(law).model_fields and name not in coordinates
+    }
+    over = {name: values for name, values in over.items() if name in saved.dims}
+    if kind == "comparison":
+        seeds = [int(seed) for seed in np.ravel(_listed(attrs.get("seeds"), "seeds"))]
+        names = [str(name).removeprefix("mean_") for name in saved.data_vars if str(name).startswith("mean_")]
+        sizes = [int(size) for size in np.ravel(saved["size"].values)]
+        return compare(law, sizes, seeds, observables=names, engine=engine, progress=progress).dataset
+    if kind == "theory":
+        return sweep(law, over, engine=engine, progress=progress) if over else law.theory()
+    sizes = [
+        int(size)
+        for size in np.ravel(saved["size"].values if "size" in saved.coords else _listed(attrs.get("size"), "size"))
+    ]
+    seeds = [
+        int(seed)
+        for seed in np.ravel(saved["seed"].values if "seed" in saved.coords else _listed(attrs.get("seed"), "seed"))
+    ]
+    if not over:
+        return law.simulate_batch(sizes[0], seeds) if "seed" in saved.dims else law.simulate(sizes[0], seeds[0])
+    beside = any(str(name).startswith("theory_") for name in saved.data_vars)
+    found = sweep(law, over, sizes, seeds, engine=engine, progress=progress, with_theory=beside)
+    return found if "size" in saved.dims else found.squeeze("size")
+
+
+def _listed(value: Any, name: str) -> Any:
+    if value is None:
+        raise ValueError(f"the result does not say its {name}: it cannot be computed again")
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _values(labels: xr.DataArray) -> list[Any]:
+    """Values of a swept parameter from their labels; tuples are written as texts there."""
+    values = labels.values.tolist()
+    if not isinstance(values, list):
+        return [values]
+    return [_tuple(value) if isinstance(value, str) and value.startswith("(") else value for value in values]
+
+
+def _tuple(text: str) -> Any:
+    try:
+        return json.loads(text.replace("(", "[").replace(")", "]"))
+    except ValueError:
+        raise ValueError(f"the swept value {text} is only described in the result: it cannot be computed again") from None
+
+
+def _compared(saved: xr.DataArray, again: xr.DataArray) -> tuple[Verdict, float]:
+    """How well a variable is met, and its largest difference relative to its scale."""
+    if set(saved.dims) != set(again.dims) or any(saved.sizes[dim] != again.sizes[dim] for dim in saved.dims):
+        return "differs", float("inf")
+    before, now = saved.values, again.transpose(*saved.dims).values
+    numeric = before.dtype.kind in "biuf" and now.dtype.kind in "biuf"
+    if np.array_equal(before, now, equal_nan=numeric and before.dtype.kind == "f"):
+        return "bitwise", 0.0
+    if not numeric or not np.array_equal(np.isfinite(before), np.isfinite(now)):
+        return "differs", float("inf")
+    finite = np.isfinite(before)
+    gap = float(np.abs(before[finite].astype(float) - now[finite].astype(float)).max(initial=0.0))
+    scale = float(np.abs(now[finite].astype(float)).max(initial=0.0)) or 1.0
+    if not np.array_equal(before[~finite], now[~finite], equal_nan=before.dtype.kind == "f"):
+        return "differs", float("inf")
+    if gap <= ROUNDING * scale:
+        return "rounding", gap / scale
+    stated = sum(float(one.attrs.get("numerical_error", 0.0)) for one in (saved, again))
+    return ("accuracy" if gap <= stated else "differs"), gap / scale
