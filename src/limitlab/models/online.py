@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple, Protocol
@@ -24,9 +25,9 @@ from numpy.typing import NDArray
 
 from limitlab.models.activations import Activation
 from limitlab.models.tabulated import Table, derivative_of, tabulate
+from limitlab.numerics.normal_rows import fill_row, key_of
 
 Array = NDArray[np.float64]
-BLOCK_NUMBERS = 2_000_000  # random numbers that full-vector SGD draws at a time
 
 
 class SphereModel(Protocol):
@@ -279,11 +280,18 @@ def checked_dimension(size: int) -> int:
 
 
 def full_overlap_paths(
-    rngs: Sequence[np.random.Generator], model: SphereModel, m: float, dimension: int, step: float, counts: Sequence[int]
+    rngs: Sequence[np.random.Generator],
+    model: SphereModel,
+    m: float,
+    dimension: int,
+    step: float,
+    counts: Sequence[int],
+    threads: int = 1,
 ) -> Array:
     """Overlaps of full-vector SGD after the given numbers of steps: one row per generator, whose row depends on it alone.
 
-    Samples and weights are vectors of `dimension` single-precision numbers; v0 is the first axis and the start has overlap m.
+    Samples and weights are vectors of `dimension` single-precision numbers; v0 is the first axis and the start has overlap m. A generator
+    gives the start and the key of its samples (`limitlab.numerics.normal_rows`), so that the number of threads changes nothing.
 
     Examples
     --------
@@ -291,26 +299,35 @@ def full_overlap_paths(
     >>> full_overlap_paths(rngs, SpikedCovariance(2.0), 0.5, 400, 0.5, [0, 800]).shape
     (4, 2)
     """
-    x = np.stack([_start_vector(rng, m, dimension) for rng in rngs])
-    marks = list(counts)
-    paths = np.empty((len(rngs), len(marks)))
-    block = max(1, min(64, BLOCK_NUMBERS // (len(rngs) * dimension)))
-    samples = np.empty((len(rngs), block, dimension), dtype=np.float32)
+    starts = np.stack([_start_vector(rng, m, dimension) for rng in rngs])
+    keys = np.stack([key_of(rng) for rng in rngs])
+    groups = np.array_split(np.arange(len(rngs)), min(max(threads, 1), len(rngs)))
+
+    def run(group: NDArray[np.int64]) -> Array:
+        return _full_paths(starts[group], keys[group], model, dimension, step, list(counts))
+
+    with ThreadPoolExecutor(len(groups)) as pool:
+        return np.concatenate(list(pool.map(run, groups)))
+
+
+def _full_paths(
+    x: NDArray[np.float32], keys: NDArray[np.uint32], model: SphereModel, dimension: int, step: float, marks: Sequence[int]
+) -> Array:
+    """The runs of one thread; x, one row per run, moves in place."""
+    paths = np.empty((len(x), len(marks)))
+    samples = np.empty((len(x), dimension + 2 - dimension % 2), dtype=np.float32)  # with one number more, for the labels
     done = 0
     while True:
         for column in (i for i, mark in enumerate(marks) if mark == done):
             paths[:, column] = x[:, 0]
         if done >= marks[-1]:
             return paths
-        here = done % block
-        if here == 0:
-            for rng, rows in zip(rngs, samples, strict=True):
-                rng.standard_normal(out=rows, dtype=np.float32)
-            extras = np.stack([rng.standard_normal(block) for rng in rngs])
-            samples[:, :, 0] = model.first(samples[:, :, 0].astype(float), extras)
-        w = _inner(x, samples, here)
-        gain = model.gain(samples[:, here, 0].astype(float), w, extras[:, here])
-        _move(x, samples, here, w, step / dimension * np.asarray(gain))
+        beside = _draw(x, keys, np.uint32(done), samples)
+        extra = samples[:, dimension].astype(float)
+        z = np.asarray(model.first(samples[:, 0].astype(float), extra))
+        w = beside + x[:, 0] * z
+        samples[:, 0] = z
+        _move(x, samples, w, step / dimension * np.asarray(model.gain(z, w, extra)))
         done += 1
 
 
@@ -323,25 +340,26 @@ def _start_vector(rng: np.random.Generator, m: float, dimension: int) -> NDArray
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _inner(x: Any, samples: Any, here: int) -> Any:
-    """<a, x> for every run."""
+def _draw(x: Any, keys: Any, index: Any, samples: Any) -> Any:
+    """A fresh sample for every run, and its product with x but for the first axis."""
     products = np.empty(x.shape[0])
     for i in range(x.shape[0]):
+        fill_row(keys[i], index, samples[i])
         total = np.float32(0.0)
-        for j in range(x.shape[1]):
-            total += x[i, j] * samples[i, here, j]
+        for j in range(1, x.shape[1]):
+            total += x[i, j] * samples[i, j]
         products[i] = total
     return products
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _move(x: Any, samples: Any, here: int, w: Any, c: Any) -> None:
+def _move(x: Any, samples: Any, w: Any, c: Any) -> None:
     """The step of every run, in place."""
     for i in range(x.shape[0]):
         keep, take = np.float32(1 - c[i] * w[i]), np.float32(c[i])
         square = np.float32(0.0)
         for j in range(x.shape[1]):
-            value = keep * x[i, j] + take * samples[i, here, j]
+            value = keep * x[i, j] + take * samples[i, j]
             x[i, j] = value
             square += value * value
         scale = np.float32(1 / math.sqrt(square))
