@@ -74,7 +74,8 @@ def sweep(
         draw is the one that `law.simulate(size, seed)` gives.
     engine
         None (here, one after the other), "threads", "processes", a number of worker processes, any
-        `concurrent.futures.Executor`, or a Dask client. The result does not depend on it.
+        `concurrent.futures.Executor`, a Dask client, or the name of a cluster: "local-cluster", "slurm:FILE" or the address of a Dask
+        scheduler. The result does not depend on it.
     store
         Where to keep finished tasks, so that the same call goes on where it was stopped: `NAME.nc`, `NAME.zarr`
         (the result is assembled there) or a directory.
