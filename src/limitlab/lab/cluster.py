@@ -10,6 +10,7 @@ What does not come back, a scheduler that is gone or a cluster without workers, 
 
 from __future__ import annotations
 
+import logging
 import time
 import tomllib
 from collections.abc import Callable, Iterator
@@ -157,7 +158,13 @@ def opened(engine: str, cores: int) -> Iterator[Any]:
         else:
             workers = _local_workers(engine) or cores
             target = stack.enter_context(
-                LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None)
+                LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,  # a worker that is lost is not news: its tasks run again
+                )
             )
         try:
             client = stack.enter_context(Client(target, timeout=CONNECT_SECONDS, set_as_default=False))

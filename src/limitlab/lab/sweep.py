@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from limitlab.lab.assemble import Slots, assemble_simulation, assemble_theory, beside_theory
+from limitlab.lab.assemble import assemble_simulation, assemble_theory, beside_theory
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import Grid, read_grid
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.runner import run_tasks, summary
+from limitlab.lab.slots import Slots
 from limitlab.lab.store import Store
 from limitlab.lab.tasks import FORMAT, LawTask, Trouble, plain_numbers, simulation_tasks, theory_tasks
 from limitlab.laws.base import Law
@@ -109,7 +110,7 @@ def sweep(
     ('ridge', 'size', 'seed')
     """
     check_engine(engine)
-    plan = _plan(law, over, sizes, seeds, with_theory)
+    plan = plan_sweep(law, over, sizes, seeds, with_theory)
     shelf = _open(store, plan, over)
     run = run_tasks(plan.tasks, engine, shelf.cells if shelf else None, progress, f"sweeping {type(law).__name__}")
     if run.interrupted:
@@ -129,7 +130,7 @@ def sweep(
 
 
 @dataclass(frozen=True)
-class _Plan:
+class SweepPlan:
     """The tasks of a sweep, those of the limit first, and how their cells become one result."""
 
     theory: Grid | None
@@ -141,15 +142,18 @@ class _Plan:
 
     @property
     def tasks(self) -> list[LawTask]:
+        """All of them, those of the limit first."""
         return self.theory_tasks + self.draw_tasks
 
     @property
     def grid(self) -> Grid:
+        """The grid of the draws, or of the limit where there are none."""
         grid = self.draws or self.theory
         assert grid is not None
         return grid
 
     def assemble(self, cells: Slots) -> xr.Dataset:
+        """One result from the cells of all tasks."""
         split = len(self.theory_tasks)
         limit = None if self.theory is None else assemble_theory(self.theory, self.theory_tasks, cells[:split])
         if self.draws is None:
@@ -159,7 +163,8 @@ class _Plan:
         return simulated if limit is None else beside_theory(simulated, limit)
 
 
-def _plan(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_theory: bool) -> _Plan:
+def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_theory: bool) -> SweepPlan:
+    """The tasks of a sweep, checked; parameters are those of `sweep`."""
     if not isinstance(law, Law):
         raise ValueError(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0)")
     if sizes is None:
@@ -168,14 +173,14 @@ def _plan(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_theory
                 f"seeds = {seeds!r} is given without sizes: give sizes too, or leave seeds out to sweep the limit"
             )
         limit = read_grid(law, over, law.array_parameters())
-        return _Plan(limit, None, theory_tasks(limit), [], [], [])
+        return SweepPlan(limit, None, theory_tasks(limit), [], [], [])
     numbers, draws = checked_sizes(sizes), checked_seeds(law.default_seeds if seeds is None else seeds)
     grid = read_grid(law, over, law.path_parameters())
     for name in {"size", "seed"} & set(grid.names):
         raise ValueError(f"cannot sweep experiments over a parameter called {name!r}: it is a dimension of every such sweep")
     beside = read_grid(law, over, law.array_parameters()) if with_theory else None
     limits = theory_tasks(beside) if beside else []
-    return _Plan(beside, grid, limits, simulation_tasks(grid, numbers, draws), numbers, draws)
+    return SweepPlan(beside, grid, limits, simulation_tasks(grid, numbers, draws), numbers, draws)
 
 
 def checked_sizes(sizes: Any) -> list[int]:
@@ -214,7 +219,7 @@ def _listed(given: Any, name: str) -> list[Any]:
 # -- the store ---------------------------------------------------------------------------------------------------------
 
 
-def _open(store: str | os.PathLike[str] | None, plan: _Plan, over: Mapping[str, Any]) -> Store | None:
+def _open(store: str | os.PathLike[str] | None, plan: SweepPlan, over: Mapping[str, Any]) -> Store | None:
     if store is None:
         return None
     law = plan.grid.law
