@@ -1,7 +1,7 @@
 """Time and memory of a large store: `python benchmarks/store_scale.py 1000 10000 100000`.
 
-For each number of cells a store is filled (with the cells of one draw under the names of all: drawing is not what is measured), and then, in
-a process of its own, opened and resumed to the end: plan, names, read and check every cell, assemble, write the result.
+For each number of cells a store is filled (with one draw under the names of all: drawing is not what is measured), and then, in a
+process of its own, opened and resumed to the end: plan, names, read and check every cell, assemble, write the result.
 """
 
 from __future__ import annotations
@@ -97,7 +97,11 @@ def main() -> None:
     print("|---|" + "---:|" * (len(counts) + 1))
     for name in rows[0]:
         values = [row[name] for row in rows]
-        growth = np.log(values[-1] / values[-2]) / np.log(counts[-1] / counts[-2]) if len(rows) > 1 and min(values[-2:]) > 0 else 0
+        growth = (
+            np.log(values[-1] / values[-2]) / np.log(counts[-1] / counts[-2])
+            if len(rows) > 1 and min(values[-2:]) > 0
+            else 0
+        )
         print(f"| {name} |" + "".join(f" {value:.3g} |" for value in values) + f" {growth:.2f} |")
 
 

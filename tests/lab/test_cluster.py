@@ -84,7 +84,11 @@ def test_the_slurm_file_of_the_docs_makes_the_job_that_it_says():
     assert "#SBATCH --cpus-per-task=8" in script
     assert "#SBATCH -t 04:00:00" in script
     assert "#SBATCH --constraint=avx2" in script
-    lines = ("export OMP_NUM_THREADS=1", "source ~/.venv/bin/activate", "dask_worker" if "dask_worker" in script else " dask worker")
+    lines = (
+        "export OMP_NUM_THREADS=1",
+        "source ~/.venv/bin/activate",
+        "dask_worker" if "dask_worker" in script else " dask worker",
+    )
     assert [script.index(line) for line in lines] == sorted(script.index(line) for line in lines)
     assert "--nthreads 1 --nworkers 8" in script
 
