@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple, Protocol
@@ -25,9 +26,11 @@ from numpy.typing import NDArray
 
 from limitlab.models.activations import Activation
 from limitlab.models.tabulated import Table, derivative_of, tabulate
+from limitlab.numerics.checkpoints import checkpoint_of, generator_state, restore_generator
 from limitlab.numerics.normal_rows import fill_row, key_of
 
 Array = NDArray[np.float64]
+PIECE = 1_000_000  # steps of the chain between two looks at the clock, where its state is kept
 
 
 class SphereModel(Protocol):
@@ -243,6 +246,28 @@ def overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, co
     return path
 
 
+def long_overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, counts: NDArray[np.int64]) -> Array:
+    """`overlap_path`, in pieces between which its state is kept where `limitlab.numerics.checkpoints` was asked to."""
+    kept = checkpoint_of("overlap chain", generator_state(rng).tobytes(), model, m, dimension, step, counts.tobytes())
+    if not kept.active:
+        return np.asarray(overlap_path(rng, model, m, dimension, step, counts))
+    path, done, column = np.full(counts.size, np.nan), 0, 0
+    if (state := kept.load()) is not None:
+        m, path, done, column = float(state["m"]), state["path"], int(state["done"]), int(state["column"])
+        restore_generator(rng, state["generator"])
+    while column < counts.size:
+        ahead = min(int(counts[column]) - done, PIECE)
+        m = float(overlap_path(rng, model, m, dimension, step, np.array([ahead]))[0])
+        done += ahead
+        if done == counts[column]:
+            path[column] = m
+            column += 1
+        now = {"m": m, "path": path, "done": done, "column": column, "generator": generator_state(rng)}
+        kept.offer(lambda: {name: np.asarray(value) for name, value in now.items()})  # noqa: B023 (called at once, or not)
+    kept.finish()
+    return path
+
+
 @_compiled
 def hitting_times(
     rng: Any, model: Any, m: float, dimension: int, step: float, levels: Array, two_sided: bool, most: int
@@ -306,22 +331,28 @@ def full_overlap_paths(
     def run(group: NDArray[np.int64]) -> Array:
         return _full_paths(starts[group], keys[group], model, dimension, step, list(counts))
 
-    with ThreadPoolExecutor(len(groups)) as pool:
-        return np.concatenate(list(pool.map(run, groups)))
+    with ThreadPoolExecutor(len(groups)) as pool:  # a thread sees what surrounds the caller, such as a checkpoint's folder
+        started = [pool.submit(copy_context().run, run, group) for group in groups]
+        return np.concatenate([future.result() for future in started])
 
 
 def _full_paths(
     x: NDArray[np.float32], keys: NDArray[np.uint32], model: SphereModel, dimension: int, step: float, marks: Sequence[int]
 ) -> Array:
     """The runs of one thread; x, one row per run, moves in place."""
-    paths = np.empty((len(x), len(marks)))
+    kept = checkpoint_of("full-vector SGD", x.tobytes(), keys.tobytes(), model, dimension, step, tuple(marks))
+    paths = np.full((len(x), len(marks)), np.nan)
     samples = np.empty((len(x), dimension + 2 - dimension % 2), dtype=np.float32)  # with one number more, for the labels
     done = 0
+    if (state := kept.load()) is not None:
+        x, paths, done = state["x"], state["paths"], int(state["done"])
     while True:
         for column in (i for i, mark in enumerate(marks) if mark == done):
             paths[:, column] = x[:, 0]
         if done >= marks[-1]:
+            kept.finish()
             return paths
+        kept.offer(lambda: {"x": x, "paths": paths, "done": np.array(done)})  # noqa: B023 (called at once, or not at all)
         beside = _draw(x, keys, np.uint32(done), samples)
         extra = samples[:, dimension].astype(float)
         z = np.asarray(model.first(samples[:, 0].astype(float), extra))

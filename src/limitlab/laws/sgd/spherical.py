@@ -125,11 +125,13 @@ class SphericalSGD(Law):
 
     def measured(self, draw: Draw, times: Array) -> Values:
         """One run of the exact chain of the overlap, from `start_overlap`."""
-        from limitlab.models.online import checked_dimension, overlap_path
+        from limitlab.models.online import checked_dimension, long_overlap_path
 
         size = checked_dimension(draw.size)
         counts = self.samples(times, size)
-        return dict(overlap=overlap_path(draw.rng, self.model().compiled(), self.start_overlap, size, self.step, counts))
+        return dict(
+            overlap=long_overlap_path(draw.rng, self.model().compiled(), self.start_overlap, size, self.step, counts)
+        )
 
     def full_experiment(self, size: int, seeds: Sequence[int], threads: int = 1) -> Array:
         """Overlaps (seeds, times) of SGD with full vectors; the same law as that of the chain, and a check of it.
