@@ -1,15 +1,28 @@
 """The command line: laws, show, cite, predict, simulate, compare, sweep, plan, optimal, stop, sample-size, forecast, scaling-fit, verify,
-figure, report.
+figure, report, bench.
 
 One file per group of commands. What a command needs beyond its options (laws, matplotlib) is imported when it runs, so that
 `limitlab --help` answers at once.
 """
 
-from limitlab.show.cli import catalogue, running, sweeping, planning, stopping, study, forecasting, scaling, ledger, showing  # isort: skip  (the order of the help page)
+from limitlab.show.cli import (
+    catalogue,
+    running,
+    sweeping,
+    planning,
+    stopping,
+    study,
+    forecasting,
+    scaling,
+    ledger,
+    showing,
+    bench,
+)  # isort: skip  (the order of the help page)
 from limitlab.show.cli.app import app as app
 
 __all__ = [
     "app",
+    "bench",
     "catalogue",
     "forecasting",
     "ledger",
