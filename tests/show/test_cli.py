@@ -44,6 +44,7 @@ COMMANDS = [
     "verify",
     "figure",
     "report",
+    "bench",
 ]
 HEAVY = {"matplotlib", "sklearn", "jax", "numba", "xarray", "pydantic"}
 

@@ -10,6 +10,7 @@ What does not come back, a scheduler that is gone or a cluster without workers, 
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import time
 import tomllib
@@ -126,10 +127,8 @@ def check_cluster(engine: str) -> None:
             )
     else:
         _local_workers(engine)
-    try:
-        import distributed  # noqa: F401
-    except ImportError:
-        raise ValueError(f"engine = {engine!r} needs Dask: pip install 'limitlab[cluster]'") from None
+    if importlib.util.find_spec("distributed") is None:
+        raise ValueError(f"engine = {engine!r} needs Dask: pip install 'limitlab[cluster]'")
 
 
 def _local_workers(engine: str) -> int | None:
@@ -145,8 +144,7 @@ def _local_workers(engine: str) -> int | None:
 @contextmanager
 def opened(engine: str, cores: int) -> Iterator[Any]:
     """A client of the cluster of this name, with at least one worker; closed, with what was started for it, at the end."""
-    from distributed import Client, LocalCluster
-
+    dask: Any = importlib.import_module("distributed")
     with ExitStack() as stack:
         patience = WORKER_SECONDS
         if engine.startswith(SLURM):
@@ -158,7 +156,7 @@ def opened(engine: str, cores: int) -> Iterator[Any]:
         else:
             workers = _local_workers(engine) or cores
             target = stack.enter_context(
-                LocalCluster(
+                dask.LocalCluster(
                     n_workers=workers,
                     threads_per_worker=1,
                     processes=True,
@@ -167,7 +165,7 @@ def opened(engine: str, cores: int) -> Iterator[Any]:
                 )
             )
         try:
-            client = stack.enter_context(Client(target, timeout=CONNECT_SECONDS, set_as_default=False))
+            client = stack.enter_context(dask.Client(target, timeout=CONNECT_SECONDS, set_as_default=False))
         except (OSError, TimeoutError):
             raise EngineError(
                 f"no Dask scheduler answers at {engine!r} (waited {CONNECT_SECONDS:g} s): is it running?"
@@ -178,10 +176,10 @@ def opened(engine: str, cores: int) -> Iterator[Any]:
 
 def _slurm_cluster(wanted: SlurmFile) -> Any:
     try:
-        from dask_jobqueue import SLURMCluster
+        jobqueue: Any = importlib.import_module("dask_jobqueue")
     except ImportError:
         raise EngineError("engine 'slurm:FILE' needs dask-jobqueue: pip install 'limitlab[cluster]'") from None
-    return SLURMCluster(**wanted.arguments())
+    return jobqueue.SLURMCluster(**wanted.arguments())
 
 
 def executor_of(client: Any) -> Executor:

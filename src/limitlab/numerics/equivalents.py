@@ -286,7 +286,8 @@ def _prepare(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> tuple
     lam = lam if np.iscomplexobj(lam) else lam.astype(float)
     shape = np.broadcast_shapes(lam.shape, m.shape[:-1])
     free = rank_gap(s, m)
-    return s, m, *(array if array.shape == shape else np.broadcast_to(array, shape) for array in (lam, free))
+    same = lam.shape == free.shape == shape  # nothing to broadcast, which would take time
+    return s, m, lam if same else np.broadcast_to(lam, shape), free if same else np.broadcast_to(free, shape)
 
 
 def _effective_ridge(s: Array, m: Array, lam: Array, free: Array) -> Array:
