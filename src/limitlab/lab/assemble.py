@@ -75,8 +75,11 @@ class _Filling:
             if value.dtype != array.dtype and (wider := np.result_type(array.dtype, value.dtype)) != array.dtype:
                 array = self.arrays[name] = array.astype(wider)
             array[place] = value
-        for name in [name for name, line in self.coords.items() if not np.array_equal(line, cell.coords.get(name))]:
-            del self.coords[name]
+        self.coords = {
+            name: line
+            for name, line in self.coords.items()
+            if name in cell.coords and np.array_equal(line, cell.coords[name])
+        }
         for name, error in cell.errors.items():
             self.errors[name] = max(error, self.errors.get(name, error))
         if cell.errors:

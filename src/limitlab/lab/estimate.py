@@ -96,10 +96,11 @@ def estimate(
     chosen = [(size, task) for size, tasks in kinds.items() for task in _spread(tasks)]
     begun = time.perf_counter()
     tasks = [chosen[0][1], *(task for _, task in chosen)]  # the first twice: once to import and compile
-    found = {position: outcome for position, outcome in completed(_timed, tasks, 1)}
-    for outcome in found.values():
+    found = dict[int, tuple[float, int, Cell]]()
+    for position, outcome in completed(_timed, tasks, 1):
         if isinstance(outcome, BaseException):
             raise outcome
+        found[position] = outcome
     measured = [found[position] for position in range(len(tasks))]
     total = time.perf_counter() - begun
     times = defaultdict[int | None, list[float]](list)
