@@ -1,5 +1,5 @@
 """Build hook: stubs of the packages whose exports are found in their files, so that type checkers see the same names as readers; and
-the theory pages, whose equations the explorer shows."""
+the theory pages, whose equations the explorer shows, and the benchmarks, which `limitlab bench` runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Stubs(BuildHookInterface):  # type: ignore[type-arg]
             (source / name / "__init__.pyi").write_text(exports.stub(f"limitlab.{name}", homes), encoding="utf-8")
             build_data.setdefault("artifacts", []).append(f"src/limitlab/{name}/__init__.pyi")
         if version == "standard" and self.target_name == "wheel":  # an editable install reads them where they stand
-            build_data["force_include"][str(Path(self.root) / "docs" / "theory")] = "limitlab/theory_pages"
+            for folder, home in (("docs/theory", "theory_pages"), ("benchmarks", "_benchmarks")):
+                build_data["force_include"][str(Path(self.root) / folder)] = f"limitlab/{home}"
 
 
 def _load(source: Path) -> Any:

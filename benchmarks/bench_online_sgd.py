@@ -1,7 +1,7 @@
 """Full-vector online SGD batched over seeds against a plain NumPy loop over samples (and PyTorch's SGD, where installed).
 
-Run `python benchmarks/bench_online_sgd.py`. Phase retrieval, N = 1000, 100 seeds. Drawing the samples is most of the work: the rate of
-drawing alone is printed as the roof. The exact chain, whose step does not depend on N, is timed beside it.
+Run `python benchmarks/bench_online_sgd.py`. Phase retrieval, N = 1000, 100 seeds. Drawing the samples is most of the work; the rate of
+NumPy's generator alone is measured beside it. The exact chain, whose step does not depend on N, is timed beside it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ MODEL = TeacherStudent(Activation("square"), Activation("square"))
 def batched() -> float:
     """Samples per second of the library."""
     rngs = [np.random.default_rng(seed) for seed in range(SEEDS)]
-    start = time.perf_counter()
+    start = time.process_time()
     full_overlap_paths(rngs, MODEL, 0.3, SIZE, STEP, [STEPS])
-    return SEEDS * STEPS / (time.perf_counter() - start)
+    return SEEDS * STEPS / (time.process_time() - start)
 
 
 def plain_loop(samples: int = 4000) -> float:
@@ -33,14 +33,14 @@ def plain_loop(samples: int = 4000) -> float:
     rng = np.random.default_rng(0)
     x = rng.standard_normal(SIZE)
     x /= np.linalg.norm(x)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(samples):
         a = rng.standard_normal(SIZE)
         w = a @ x
         gradient = -4 * (a[0] ** 2 - w**2) * w * a
         x = x - STEP / SIZE * (gradient - (gradient @ x) * x)
         x /= np.linalg.norm(x)
-    return samples / (time.perf_counter() - start)
+    return samples / (time.process_time() - start)
 
 
 def torch_loop(samples: int = 2000) -> float | None:
@@ -53,7 +53,7 @@ def torch_loop(samples: int = 2000) -> float | None:
     torch.manual_seed(0)
     x = torch.nn.Parameter(torch.nn.functional.normalize(torch.randn(SIZE), dim=0))
     optimiser = torch.optim.SGD([x], lr=STEP / SIZE)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(samples):
         a = torch.randn(SIZE)
         optimiser.zero_grad()
@@ -61,24 +61,24 @@ def torch_loop(samples: int = 2000) -> float | None:
         optimiser.step()
         with torch.no_grad():
             x /= x.norm()
-    return samples / (time.perf_counter() - start)
+    return samples / (time.process_time() - start)
 
 
 def roof() -> float:
-    """Samples per second if drawing them were all."""
+    """Samples per second if drawing them with NumPy were all."""
     rng, rows = np.random.default_rng(0), np.empty((500, SIZE), dtype=np.float32)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(10):
         rng.standard_normal(out=rows, dtype=np.float32)
-    return 5000 / (time.perf_counter() - start)
+    return 5000 / (time.process_time() - start)
 
 
 def chain() -> float:
     """Steps per second of the exact chain."""
     model, counts = MODEL.compiled(), np.array([CHAIN_STEPS])
-    start = time.perf_counter()
+    start = time.process_time()
     overlap_path(np.random.default_rng(0), model, 0.3, 10**6, STEP, counts)
-    return CHAIN_STEPS / (time.perf_counter() - start)
+    return CHAIN_STEPS / (time.process_time() - start)
 
 
 def ratios() -> dict[str, float]:
@@ -89,11 +89,12 @@ def ratios() -> dict[str, float]:
     with single_threaded():
         ours, plain, limit = (max(measure() for _ in range(3)) for measure in (batched, plain_loop, roof))
         pytorch, steps = torch_loop(), chain()
-    print(f"samples/s at N = {SIZE}: batched {ours:.3g}, plain loop {plain:.3g}, roof of drawing {limit:.3g}")
+    print(f"samples/s at N = {SIZE}: batched {ours:.3g}, plain loop {plain:.3g}, NumPy's drawing alone {limit:.3g}")
     print(
         f"PyTorch SGD: {'not installed' if pytorch is None else f'{pytorch:.3g} samples/s'}; chain: {steps:.3g} steps/s at N = 10^6"
     )
     found = {f"a plain NumPy loop over samples (N = {SIZE}, {SEEDS} seeds)": ours / plain}
+    found["drawing the samples with NumPy's generator, single precision, and nothing else"] = ours / limit
     found["full vectors, with the exact chain (same law, N = 1000)"] = steps / ours
     if pytorch is not None:
         found[f"PyTorch's SGD (N = {SIZE})"] = ours / pytorch

@@ -1,6 +1,7 @@
-"""Run every benchmark and write one table of ratios: `python benchmarks/run.py [PART OF A NAME] [--out FILE]`.
+"""Run every benchmark and write one table: `limitlab bench`, or `python benchmarks/run.py [PART OF A NAME] [--out FILE]`.
 
-A ratio is how many times faster limitlab is than what one would do instead, both measured in the same run.
+A ratio is how many times faster limitlab is than what one would do instead, both measured in the same run. Without a name, growth exponents
+and the distance from the machine's roof follow; `--peers` asks other packages too, in environments of their own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import argparse
 import importlib.util
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -48,11 +50,18 @@ def table(rows: list[tuple[str, str, float]]) -> str:
     return "\n".join(lines) + f"\n\nMeasured with {versions}, {os.cpu_count()} cores, one BLAS thread.\n"
 
 
+def output_of(file: str) -> str:
+    """What another program of this folder prints."""
+    done = subprocess.run([sys.executable, str(HERE / file)], stdout=subprocess.PIPE, text=True, check=False)
+    return done.stdout if done.returncode == 0 else f"({file} failed)\n"
+
+
 def main() -> None:
     """Run, print progress to stderr, the table to stdout and to a file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", nargs="?", default="", help="run only benchmarks whose name contains this")
-    parser.add_argument("--out", type=Path, default=HERE / "results.md", help="where to write the table")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks.md"), help="where to write the table")
+    parser.add_argument("--peers", action="store_true", help="also other packages, in environments of their own (pip)")
     asked = parser.parse_args()
     paths = benchmarks(asked.part)
     if not paths:
@@ -60,11 +69,19 @@ def main() -> None:
     rows = []
     for path in paths:
         start = time.perf_counter()
-        measured = measure(path)
+        try:
+            measured = measure(path)
+        except Exception as error:
+            print(f"{path.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
+            continue
         rows += [(path.stem.removeprefix("bench_"), what, ratio) for what, ratio in measured.items()]
         print(f"{path.name}: {time.perf_counter() - start:.1f} s", file=sys.stderr)
     text = table(rows)
-    asked.out.write_text("# Results\n\n" + text, encoding="utf-8")
+    for heading, file in (("Growth", "growth.py"), ("Roof", "roof.py")) if not asked.part else ():
+        text += f"\n## {heading}\n\n{output_of(file)}"
+    if asked.peers:
+        text += f"\n## Peers\n\n{output_of('peers.py')}"
+    asked.out.write_text("# Benchmarks\n\n" + text, encoding="utf-8")
     print(text)
 
 

@@ -10,11 +10,11 @@ from limitlab.numerics.blas import single_threaded
 
 
 def clock(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    """Seconds and result of one call."""
+    """Seconds of the processor, which other programs do not disturb, and result of one call."""
     with single_threaded():
-        start = time.perf_counter()
+        start = time.process_time()
         result = function(*arguments)
-        return time.perf_counter() - start, result
+        return time.process_time() - start, result
 
 
 def best(repeats: int, *calls: Callable[[], Any]) -> tuple[list[float], list[Any]]:

@@ -47,6 +47,7 @@ COMMANDS = [
     "figure",
     "report",
     "explore",
+    "bench",
 ]
 HEAVY = {"panel", "bokeh", "matplotlib", "sklearn", "jax", "numba", "xarray", "pydantic"}
 

@@ -11,23 +11,19 @@ from numpy.typing import NDArray
 
 from limitlab.lab.cells import Cell
 from limitlab.lab.grid import Grid
+from limitlab.lab.slots import Slots, missing_in
 from limitlab.lab.tasks import LawTask
 from limitlab.laws.results import package, relative_error
-
-Slots = Sequence[Cell | None]
-"""One cell per task; None where a task has not finished."""
 
 
 def assemble_theory(grid: Grid, tasks: Sequence[LawTask], cells: Slots) -> xr.Dataset:
     """The limit over the grid: swept parameters first, then the law's own coordinates."""
-    accuracy = max((relative_error(cell.values, cell.errors) for cell in cells if cell is not None), default=float("nan"))
-    loops = {axis.name: axis.labels for axis in grid.loops}
-    result = _fill(grid, loops, tasks, cells, "theory")
-    result.attrs["accuracy"] = accuracy
+    filled = _filled(tuple(axis.labels.size for axis in grid.loops), tasks, cells)
+    result = _labelled(grid, {axis.name: axis.labels for axis in grid.loops}, filled, "theory")
+    result.attrs["accuracy"] = filled.accuracy
     for name in map(str, result.data_vars):
-        errors = [cell.errors[name] for cell in cells if cell is not None and name in cell.errors]
-        result[name].attrs.update({"numerical_error": max(errors)} if errors else {})
-    _refuse_nan(result, grid, complete=None not in cells)
+        result[name].attrs.update({"numerical_error": filled.errors[name]} if name in filled.errors else {})
+    _refuse_nan(result, grid, complete=not filled.missing)
     return result
 
 
@@ -37,7 +33,8 @@ def assemble_simulation(
     """The draws over the grid: swept parameters, size, seed, then the law's own coordinates."""
     draws = {"size": np.asarray(sizes, dtype=np.int64), "seed": np.asarray(seeds, dtype=np.int64)}
     loops = {**{axis.name: axis.labels for axis in grid.loops}, **draws}
-    result = _fill(grid, loops, tasks, cells, "simulation")
+    filled = _filled(tuple(labels.size for labels in loops.values()), tasks, cells)
+    result = _labelled(grid, loops, filled, "simulation")
     result["size"].attrs["long_name"] = grid.law.size_meaning
     result["seed"].attrs["long_name"] = "seed of the draw"
     return result
@@ -51,61 +48,76 @@ def beside_theory(simulated: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
     )
 
 
-def _fill(grid: Grid, loops: Mapping[str, NDArray[Any]], tasks: Sequence[LawTask], cells: Slots, kind: str) -> xr.Dataset:
-    """Cells at their places in arrays of shape (*loops, *cell), NaN where a task has no cell."""
-    done = [(task.place, cell) for task, cell in zip(tasks, cells, strict=True) if cell is not None]
-    finished = [cell for _, cell in done]
-    names = list(finished[0].values) if finished else []
-    kept = [name for name in names if _same_shape(finished, name)]
-    outer = tuple(labels.size for labels in loops.values())
+class _Filling:
+    """Arrays for all cells, into which one cell after the other is put: nothing but the result is held in memory."""
+
+    def __init__(self, outer: tuple[int, ...], missing: int):
+        self.outer, self.missing = outer, missing
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self.dims: dict[str, tuple[str, ...]] = {}
+        self.coords: dict[str, NDArray[Any]] = {}
+        self.errors: dict[str, float] = {}
+        self.accuracy = float("nan")
+        self.names: list[str] | None = None
+
+    def put(self, place: tuple[int, ...], cell: Cell) -> None:
+        """One cell at its place. A variable whose shape differs from that of the first cell is left out."""
+        if self.names is None:
+            self.names, self.dims, self.coords = list(cell.values), dict(cell.dims), dict(cell.coords)
+            self.arrays = {name: self._empty(value) for name, value in cell.values.items()}
+            self.accuracy = -np.inf
+        for name in list(self.arrays):
+            value, array = cell.values.get(name), self.arrays[name]
+            inner = array.shape[len(self.outer) :]
+            if value is None or cell.dims[name] != self.dims[name] or value.shape != inner:
+                del self.arrays[name]
+                continue
+            if value.dtype != array.dtype and (wider := np.result_type(array.dtype, value.dtype)) != array.dtype:
+                array = self.arrays[name] = array.astype(wider)
+            array[place] = value
+        self.coords = {
+            name: line
+            for name, line in self.coords.items()
+            if name in cell.coords and np.array_equal(line, cell.coords[name])
+        }
+        for name, error in cell.errors.items():
+            self.errors[name] = max(error, self.errors.get(name, error))
+        if cell.errors:
+            self.accuracy = max(self.accuracy, relative_error(cell.values, cell.errors))
+
+    def _empty(self, value: NDArray[Any]) -> NDArray[Any]:
+        """An array of the cell's own type, or (where some cells are missing) of a type that has NaN."""
+        shape = (*self.outer, *value.shape)
+        if not self.missing or value.dtype.kind == "U":
+            return np.zeros(shape, value.dtype)
+        return np.full(shape, np.nan, np.result_type(value.dtype, np.float64))
+
+
+def _filled(outer: tuple[int, ...], tasks: Sequence[LawTask], cells: Slots) -> _Filling:
+    """Cells at their places in arrays of shape (*outer, *cell), NaN where a task has no cell."""
+    filling = _Filling(outer, missing_in(cells))
+    for task, cell in zip(tasks, cells, strict=True):
+        if cell is not None:
+            filling.put(task.place, cell)
+    return filling
+
+
+def _labelled(grid: Grid, loops: Mapping[str, NDArray[Any]], filled: _Filling, kind: str) -> xr.Dataset:
+    """The arrays with their dimensions in the user's order, coordinates and provenance."""
     arrays, dims = {}, {}
-    for name in kept:
-        array = _empty(outer, [cell.values[name] for cell in finished], complete=len(done) == len(tasks))
-        for place, cell in done:
-            array[place] = cell.values[name]
-        found = (*loops, *finished[0].dims[name])
+    for name, array in filled.arrays.items():
+        found = (*loops, *filled.dims[name])
         dims[name] = tuple(sorted(found, key=[*grid.names, "size", "seed", *found].index))
         arrays[name] = array.transpose([found.index(dim) for dim in dims[name]])
-    inner = {name: line for name, line in _common_coordinates(finished).items() if any(name in own for own in dims.values())}
+    inner = {name: line for name, line in filled.coords.items() if any(name in own for own in dims.values())}
     labels = {**{axis.name: axis.labels for axis in grid.axes}, **loops, **inner}
     # Packaged under a neutral kind: a partial result has NaN where tasks are missing, which a prediction may not have.
     result = package(grid.law, arrays, kind="sweep", dims=dims, coords=labels).assign_attrs(kind=kind)
-    if len(kept) < len(names):
-        result.attrs["left_out"] = (
-            ", ".join(name for name in names if name not in kept) + " (the shape changes over the grid)"
-        )
-    if len(done) < len(tasks):
-        result.attrs["missing_tasks"] = len(tasks) - len(done)
+    if left := [name for name in filled.names or () if name not in filled.arrays]:
+        result.attrs["left_out"] = ", ".join(left) + " (the shape changes over the grid)"
+    if filled.missing:
+        result.attrs["missing_tasks"] = filled.missing
     return result
-
-
-def _empty(outer: tuple[int, ...], values: Sequence[NDArray[Any]], complete: bool) -> NDArray[Any]:
-    """An array for all cells: of their own type, or (where some are missing) of a type that has NaN."""
-    dtype = np.result_type(*{value.dtype for value in values})
-    shape = (*outer, *values[0].shape)
-    if complete or dtype.kind == "U":
-        return np.zeros(shape, dtype)
-    return np.full(shape, np.nan, np.result_type(dtype, np.float64))
-
-
-def _same_shape(cells: Sequence[Cell], name: str) -> bool:
-    """Whether every cell has the variable, with the same dimensions."""
-    first = cells[0]
-    return all(
-        name in cell.values and cell.dims[name] == first.dims[name] and cell.values[name].shape == first.values[name].shape
-        for cell in cells
-    )
-
-
-def _common_coordinates(cells: Sequence[Cell]) -> dict[str, NDArray[Any]]:
-    """Coordinates of the cells that are the same in all of them."""
-    if not cells:
-        return {}
-    return {
-        name: line
-        for name, line in cells[0].coords.items()
-        if all(name in cell.coords and np.array_equal(line, cell.coords[name]) for cell in cells[1:])
-    }
 
 
 def _refuse_nan(result: xr.Dataset, grid: Grid, complete: bool) -> None:

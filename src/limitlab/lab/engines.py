@@ -1,7 +1,8 @@
 """Where tasks run: in this process, in threads, in worker processes, on a cluster.
 
 `concurrent.futures.Executor` is the one interface: our own pools, any executor of the user's, and a Dask client through its
-`get_executor()`. An engine changes when and where a task runs, never its result.
+`get_executor()`; a cluster may also be given by its name (`limitlab.lab.cluster`). An engine changes when and where a task runs,
+never its result.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from limitlab.errors import did_you_mean
+from limitlab.lab.cluster import LOCAL, EngineError, check_cluster, executor_of, names_a_cluster, opened, watch
 from limitlab.numerics.blas import single_threaded
 
 T = TypeVar("T")
 R = TypeVar("R")
 Engine = Any
-"""None, "serial", "threads", "processes", a number of worker processes, an Executor, or a Dask client."""
+"""None, "serial", "threads", "processes", a number of worker processes, an Executor, a Dask client, or the name of a cluster:
+the address of a Dask scheduler, "local-cluster", "slurm:FILE"."""
 
 Results = Generator[tuple[int, R | BaseException], None, None]
 
@@ -34,13 +37,12 @@ NAMES = ("serial", "threads", "processes")
 FOREIGN_WINDOW = 4096
 """Tasks handed at once to an executor whose number of workers we do not know."""
 
+CHECK_SECONDS = 2.0
+"""How long nothing may finish on a cluster before we look whether it is still there."""
+
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _FOR_LIFE = ExitStack()
-
-
-class EngineError(RuntimeError):
-    """The engine itself failed, not a task."""
 
 
 class WorkerDied(RuntimeError):
@@ -71,12 +73,16 @@ def completed(function: Callable[[T], R], tasks: Sequence[T], engine: Engine = N
         return _serially(function, tasks)
     if engine == "threads":
         return _on_threads(function, tasks)
+    if names_a_cluster(engine):
+        _check_pickles(tasks)
+        return _on_cluster(function, tasks, engine)
     if isinstance(engine, (int, str)):
         workers = min(available_cores() if isinstance(engine, str) else engine, len(tasks))
         _check_pickles(tasks)
         return _on_processes(function, tasks, max(workers, 1))
-    executor = engine.get_executor() if hasattr(engine, "get_executor") else engine
-    return _on_executor(function, tasks, executor)
+    if hasattr(engine, "get_executor"):
+        return _on_client(function, tasks, engine)
+    return _on_executor(function, tasks, engine)
 
 
 def check_engine(engine: Engine) -> None:
@@ -89,8 +95,11 @@ def check_engine(engine: Engine) -> None:
     """
     if engine is None or (isinstance(engine, str) and engine in NAMES):
         return
+    if names_a_cluster(engine):
+        check_cluster(engine)
+        return
     if isinstance(engine, str):
-        raise ValueError(f"engine = {engine!r} is not known: {did_you_mean(engine, NAMES)}")
+        raise ValueError(f"engine = {engine!r} is not known: {did_you_mean(engine, (*NAMES, LOCAL))}")
     if isinstance(engine, int) and not isinstance(engine, bool):
         if engine < 1:
             raise ValueError(f"engine = {engine} is not allowed: a number of worker processes must be at least 1")
@@ -98,7 +107,7 @@ def check_engine(engine: Engine) -> None:
     if isinstance(engine, type) or not (callable(getattr(engine, "submit", None)) or hasattr(engine, "get_executor")):
         raise ValueError(
             f"engine = {engine!r} is not allowed: give 'serial', 'threads', 'processes', a number of worker processes, "
-            "a concurrent.futures.Executor or a Dask client"
+            "a concurrent.futures.Executor, a Dask client or the name of a cluster"
         )
 
 
@@ -128,9 +137,22 @@ def _on_threads(function: Callable[[T], R], tasks: Sequence[T]) -> Results[R]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _on_executor(function: Callable[[T], R], tasks: Sequence[T], executor: Executor) -> Results[R]:
+def _on_cluster(function: Callable[[T], R], tasks: Sequence[T], engine: str) -> Results[R]:
+    """A cluster by its name: opened for this run."""
+    with opened(engine, available_cores()) as client:
+        yield from _on_client(function, tasks, client)
+
+
+def _on_client(function: Callable[[T], R], tasks: Sequence[T], client: Any) -> Results[R]:
+    """A Dask client, which is left open. Only the end of the whole cluster ends the run."""
+    yield from _on_executor(function, tasks, executor_of(client), watch(client))
+
+
+def _on_executor(
+    function: Callable[[T], R], tasks: Sequence[T], executor: Executor, check: Callable[[], None] | None = None
+) -> Results[R]:
     """An executor that belongs to the user: it is used and left open."""
-    lost, waiting = yield from _drain(executor, function, tasks, range(len(tasks)), FOREIGN_WINDOW)
+    lost, waiting = yield from _drain(executor, function, tasks, range(len(tasks)), FOREIGN_WINDOW, check)
     for position in (*lost, *waiting):
         yield position, WorkerDied("the executor broke down before this task was finished")
 
@@ -152,9 +174,17 @@ def _on_processes(function: Callable[[T], R], tasks: Sequence[T], workers: int) 
 
 
 def _drain(
-    executor: Executor, function: Callable[[T], R], tasks: Sequence[T], positions: Sequence[int], window: int
+    executor: Executor,
+    function: Callable[[T], R],
+    tasks: Sequence[T],
+    positions: Sequence[int],
+    window: int,
+    check: Callable[[], None] | None = None,
 ) -> Generator[tuple[int, R | BaseException], None, tuple[list[int], list[int]]]:
-    """Keep at most `window` tasks in flight. If the executor breaks: what it lost in flight, and what never started."""
+    """Keep at most `window` tasks in flight. If the executor breaks: what it lost in flight, and what never started.
+
+    While nothing finishes, `check` is asked now and then; it raises where nothing will.
+    """
     waiting, in_flight, lost = deque(positions), dict[Future[R], int](), list[int]()
     finished: queue.SimpleQueue[Future[R]] = queue.SimpleQueue()
     broken = False
@@ -170,7 +200,9 @@ def _drain(
                 future.add_done_callback(finished.put)
             if not in_flight:
                 break
-            future = finished.get()
+            future = _next_finished(finished, check)
+            if check is not None and future.cancelled():
+                check()  # a scheduler that is gone cancels what it had
             position = in_flight.pop(future)
             error: BaseException | None = CancelledTask("cancelled") if future.cancelled() else future.exception()
             if isinstance(error, BrokenExecutor):
@@ -182,6 +214,15 @@ def _drain(
         for future in in_flight:
             future.cancel()
     return sorted(lost), list(waiting)
+
+
+def _next_finished(finished: queue.SimpleQueue[Future[R]], check: Callable[[], None] | None) -> Future[R]:
+    while check is not None:
+        try:
+            return finished.get(timeout=CHECK_SECONDS)
+        except queue.Empty:
+            check()
+    return finished.get()
 
 
 class CancelledTask(RuntimeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -9,8 +10,12 @@ from dataclasses import dataclass
 from limitlab.lab.cells import Cell, Cells, current_cache
 from limitlab.lab.engines import Engine, check_engine, completed
 from limitlab.lab.progress import Progress, ProgressOption
+from limitlab.lab.slots import OnDisk, Slots, missing_in
 from limitlab.lab.tasks import Task, Trouble, attempt, key_of, run
 from limitlab.numerics.blas import single_threaded
+
+MOST_HELD = 20_000
+"""Cells that are held in memory; those of a larger run stay in its store and are read again when they are needed."""
 
 
 class TasksFailed(RuntimeError):
@@ -35,14 +40,14 @@ class Finished:
         Whether the run was stopped by hand.
     """
 
-    cells: list[Cell | None]
+    cells: Slots
     failures: dict[int, Trouble]
     interrupted: bool = False
 
     @property
     def done(self) -> int:
         """Number of finished tasks."""
-        return sum(cell is not None for cell in self.cells)
+        return len(self.cells) - missing_in(self.cells)
 
     def complete(self, what: str, store: str = "") -> list[Cell]:
         """All cells; raises where the run did not finish."""
@@ -87,14 +92,22 @@ def run_tasks(
     shelf = cells if cells is not None else current_cache()
     keys = [key_of(task) for task in tasks] if shelf is not None else []
     twins = _twins(tasks, keys)
-    found: list[Cell | None] = [shelf.read(key) for key in keys] if shelf is not None else [None] * len(tasks)
+    found: list[Cell | None] | OnDisk = [None] * len(tasks)
+    if shelf is not None and len(tasks) > MOST_HELD:
+        found = OnDisk(shelf, keys)
+    elif shelf is not None:
+        found = [shelf.read(key) for key in keys]
     failures: dict[int, Trouble] = {}
-    todo = [position for position, cell in enumerate(found) if cell is None and position not in twins]
+    absent = found.absent() if isinstance(found, OnDisk) else [i for i, cell in enumerate(found) if cell is None]
+    todo = [position for position in absent if position not in twins]
+    served = defaultdict[int, list[int]](list)
+    for twin, first in twins.items():
+        served[first].append(twin)
 
     def keep(position: int, cell: Cell) -> None:
         if shelf is not None:
             shelf.write(keys[position], cell, tasks[position].content)
-        for same in (position, *(twin for twin, first in twins.items() if first == position)):
+        for same in (position, *served.get(position, ())):
             found[same] = cell
 
     try:

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from limitlab.lab.assemble import Slots, assemble_simulation, assemble_theory, beside_theory
+from limitlab.lab.assemble import assemble_simulation, assemble_theory, beside_theory
 from limitlab.lab.budget import refuse_sweep
 from limitlab.lab.cells import versions_of
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import Grid, read_grid
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.runner import run_tasks, summary
+from limitlab.lab.slots import Slots
 from limitlab.lab.store import Store
 from limitlab.lab.tasks import FORMAT, LawTask, Trouble, plain_numbers, simulation_tasks, theory_tasks
 from limitlab.laws.base import Law
@@ -78,7 +79,8 @@ def sweep(
         draw is the one that `law.simulate(size, seed)` gives.
     engine
         None (here, one after the other), "threads", "processes", a number of worker processes, any
-        `concurrent.futures.Executor`, or a Dask client. The result does not depend on it.
+        `concurrent.futures.Executor`, a Dask client, or the name of a cluster: "local-cluster", "slurm:FILE" or the address of a Dask
+        scheduler. The result does not depend on it.
     store
         Where to keep finished tasks, so that the same call goes on where it was stopped: `NAME.nc`, `NAME.zarr`
         (the result is assembled there) or a directory.
@@ -113,7 +115,7 @@ def sweep(
     """
     check_engine(engine)
     refuse_sweep(law, over, sizes, seeds)
-    plan = _plan(law, over, sizes, seeds, with_theory)
+    plan = plan_sweep(law, over, sizes, seeds, with_theory)
     shelf = _open(store, plan, over)
     run = run_tasks(plan.tasks, engine, shelf.cells if shelf else None, progress, f"sweeping {type(law).__name__}")
     if run.interrupted:
@@ -133,7 +135,7 @@ def sweep(
 
 
 @dataclass(frozen=True)
-class _Plan:
+class SweepPlan:
     """The tasks of a sweep, those of the limit first, and how their cells become one result."""
 
     theory: Grid | None
@@ -145,10 +147,12 @@ class _Plan:
 
     @property
     def tasks(self) -> list[LawTask]:
+        """All of them, those of the limit first."""
         return self.theory_tasks + self.draw_tasks
 
     @property
     def grid(self) -> Grid:
+        """The grid of the draws, or of the limit where there are none."""
         grid = self.draws or self.theory
         assert grid is not None
         return grid
@@ -167,7 +171,8 @@ class _Plan:
         return simulated if limit is None else beside_theory(simulated, limit)
 
 
-def _plan(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_theory: bool) -> _Plan:
+def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_theory: bool) -> SweepPlan:
+    """The tasks of a sweep, checked; parameters are those of `sweep`."""
     if not isinstance(law, Law):
         raise ValueError(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0)")
     if sizes is None:
@@ -176,14 +181,14 @@ def _plan(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_theory
                 f"seeds = {seeds!r} is given without sizes: give sizes too, or leave seeds out to sweep the limit"
             )
         limit = read_grid(law, over, law.array_parameters())
-        return _Plan(limit, None, theory_tasks(limit), [], [], [])
+        return SweepPlan(limit, None, theory_tasks(limit), [], [], [])
     numbers, draws = checked_sizes(sizes), checked_seeds(law.default_seeds if seeds is None else seeds)
     grid = read_grid(law, over, law.path_parameters())
     for name in {"size", "seed"} & set(grid.names):
         raise ValueError(f"cannot sweep experiments over a parameter called {name!r}: it is a dimension of every such sweep")
     beside = read_grid(law, over, law.array_parameters()) if with_theory else None
     limits = theory_tasks(beside) if beside else []
-    return _Plan(beside, grid, limits, simulation_tasks(grid, numbers, draws), numbers, draws)
+    return SweepPlan(beside, grid, limits, simulation_tasks(grid, numbers, draws), numbers, draws)
 
 
 def checked_sizes(sizes: Any) -> list[int]:
@@ -227,7 +232,7 @@ def _listed(given: Any, name: str) -> list[Any]:
 # -- the store ---------------------------------------------------------------------------------------------------------
 
 
-def _open(store: str | os.PathLike[str] | None, plan: _Plan, over: Mapping[str, Any]) -> Store | None:
+def _open(store: str | os.PathLike[str] | None, plan: SweepPlan, over: Mapping[str, Any]) -> Store | None:
     if store is None:
         return None
     law = plan.grid.law

@@ -53,7 +53,9 @@ class SweepSpec(BaseModel):
     seeds: StrictInt | list[StrictInt] | None = Field(
         default=None, description="number of draws of each experiment, or their seeds"
     )
-    engine: StrictInt | str | None = Field(default=None, description="serial, threads, processes, or a number of workers")
+    engine: StrictInt | str | None = Field(
+        default=None, description="serial, threads, processes, a number of workers, or a cluster"
+    )
     store: str | None = Field(default=None, min_length=1, description="where to keep finished tasks and the result")
     with_theory: StrictBool = Field(default=False, description="put the limit beside the draws")
 

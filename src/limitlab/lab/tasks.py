@@ -40,7 +40,7 @@ class Task(Protocol):
         """Do the work in this process."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LawTask:
     """One call of a law: its limit (`size` is None) or one draw.
 
@@ -73,7 +73,7 @@ class LawTask:
             "format": FORMAT,
             "law": identity(type(self.law)),
             "revision": self.law.revision,
-            "parameters": {**plain_parameters(self.law), **lanes},
+            "parameters": {**_parameters_of(self.law), **lanes},
             "lanes": list(lanes),
         }
         return content if self.size is None else {**content, "size": self.size, "seed": self.seed}
@@ -107,6 +107,16 @@ class LawTask:
         dims = {name: metas[name].dims or axes[: value.ndim] for name, value in given.items()}
         errors = absolute_errors(given, values.get("accuracy", ROUNDING)) if self.size is None else {}
         return Cell(given, dims, coords, errors)
+
+
+_latest: list[tuple[Law, dict[str, Any]]] = []
+
+
+def _parameters_of(law: Law) -> dict[str, Any]:
+    """`plain_parameters`, remembered for the latest law: the tasks of a law's draws come one after the other."""
+    if not _latest or _latest[0][0] is not law:
+        _latest[:] = [(law, plain_parameters(law))]
+    return _latest[0][1]
 
 
 def _refuse_nan(law: Law, values: dict[str, Any]) -> None:

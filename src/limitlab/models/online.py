@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple, Protocol
@@ -24,9 +26,11 @@ from numpy.typing import NDArray
 
 from limitlab.models.activations import Activation
 from limitlab.models.tabulated import Table, derivative_of, tabulate
+from limitlab.numerics.checkpoints import checkpoint_of, generator_state, restore_generator
+from limitlab.numerics.normal_rows import fill_row, key_of
 
 Array = NDArray[np.float64]
-BLOCK_NUMBERS = 2_000_000  # random numbers that full-vector SGD draws at a time
+PIECE = 1_000_000  # steps of the chain between two looks at the clock, where its state is kept
 
 
 class SphereModel(Protocol):
@@ -242,6 +246,28 @@ def overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, co
     return path
 
 
+def long_overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, counts: NDArray[np.int64]) -> Array:
+    """`overlap_path`, in pieces between which its state is kept where `limitlab.numerics.checkpoints` was asked to."""
+    kept = checkpoint_of("overlap chain", generator_state(rng).tobytes(), model, m, dimension, step, counts.tobytes())
+    if not kept.active:
+        return np.asarray(overlap_path(rng, model, m, dimension, step, counts))
+    path, done, column = np.full(counts.size, np.nan), 0, 0
+    if (state := kept.load()) is not None:
+        m, path, done, column = float(state["m"]), state["path"], int(state["done"]), int(state["column"])
+        restore_generator(rng, state["generator"])
+    while column < counts.size:
+        ahead = min(int(counts[column]) - done, PIECE)
+        m = float(overlap_path(rng, model, m, dimension, step, np.array([ahead]))[0])
+        done += ahead
+        if done == counts[column]:
+            path[column] = m
+            column += 1
+        now = {"m": m, "path": path, "done": done, "column": column, "generator": generator_state(rng)}
+        kept.offer(lambda: {name: np.asarray(value) for name, value in now.items()})  # noqa: B023 (called at once, or not)
+    kept.finish()
+    return path
+
+
 @_compiled
 def hitting_times(
     rng: Any, model: Any, m: float, dimension: int, step: float, levels: Array, two_sided: bool, most: int
@@ -279,11 +305,18 @@ def checked_dimension(size: int) -> int:
 
 
 def full_overlap_paths(
-    rngs: Sequence[np.random.Generator], model: SphereModel, m: float, dimension: int, step: float, counts: Sequence[int]
+    rngs: Sequence[np.random.Generator],
+    model: SphereModel,
+    m: float,
+    dimension: int,
+    step: float,
+    counts: Sequence[int],
+    threads: int = 1,
 ) -> Array:
     """Overlaps of full-vector SGD after the given numbers of steps: one row per generator, whose row depends on it alone.
 
-    Samples and weights are vectors of `dimension` single-precision numbers; v0 is the first axis and the start has overlap m.
+    Samples and weights are vectors of `dimension` single-precision numbers; v0 is the first axis and the start has overlap m. A generator
+    gives the start and the key of its samples (`limitlab.numerics.normal_rows`), so that the number of threads changes nothing.
 
     Examples
     --------
@@ -291,26 +324,41 @@ def full_overlap_paths(
     >>> full_overlap_paths(rngs, SpikedCovariance(2.0), 0.5, 400, 0.5, [0, 800]).shape
     (4, 2)
     """
-    x = np.stack([_start_vector(rng, m, dimension) for rng in rngs])
-    marks = list(counts)
-    paths = np.empty((len(rngs), len(marks)))
-    block = max(1, min(64, BLOCK_NUMBERS // (len(rngs) * dimension)))
-    samples = np.empty((len(rngs), block, dimension), dtype=np.float32)
+    starts = np.stack([_start_vector(rng, m, dimension) for rng in rngs])
+    keys = np.stack([key_of(rng) for rng in rngs])
+    groups = np.array_split(np.arange(len(rngs)), min(max(threads, 1), len(rngs)))
+
+    def run(group: NDArray[np.int64]) -> Array:
+        return _full_paths(starts[group], keys[group], model, dimension, step, list(counts))
+
+    with ThreadPoolExecutor(len(groups)) as pool:  # a thread sees what surrounds the caller, such as a checkpoint's folder
+        started = [pool.submit(copy_context().run, run, group) for group in groups]
+        return np.concatenate([future.result() for future in started])
+
+
+def _full_paths(
+    x: NDArray[np.float32], keys: NDArray[np.uint32], model: SphereModel, dimension: int, step: float, marks: Sequence[int]
+) -> Array:
+    """The runs of one thread; x, one row per run, moves in place."""
+    kept = checkpoint_of("full-vector SGD", x.tobytes(), keys.tobytes(), model, dimension, step, tuple(marks))
+    paths = np.full((len(x), len(marks)), np.nan)
+    samples = np.empty((len(x), dimension + 2 - dimension % 2), dtype=np.float32)  # with one number more, for the labels
     done = 0
+    if (state := kept.load()) is not None:
+        x, paths, done = state["x"], state["paths"], int(state["done"])
     while True:
         for column in (i for i, mark in enumerate(marks) if mark == done):
             paths[:, column] = x[:, 0]
         if done >= marks[-1]:
+            kept.finish()
             return paths
-        here = done % block
-        if here == 0:
-            for rng, rows in zip(rngs, samples, strict=True):
-                rng.standard_normal(out=rows, dtype=np.float32)
-            extras = np.stack([rng.standard_normal(block) for rng in rngs])
-            samples[:, :, 0] = model.first(samples[:, :, 0].astype(float), extras)
-        w = _inner(x, samples, here)
-        gain = model.gain(samples[:, here, 0].astype(float), w, extras[:, here])
-        _move(x, samples, here, w, step / dimension * np.asarray(gain))
+        kept.offer(lambda: {"x": x, "paths": paths, "done": np.array(done)})  # noqa: B023 (called at once, or not at all)
+        beside = _draw(x, keys, np.uint32(done), samples)
+        extra = samples[:, dimension].astype(float)
+        z = np.asarray(model.first(samples[:, 0].astype(float), extra))
+        w = beside + x[:, 0] * z
+        samples[:, 0] = z
+        _move(x, samples, w, step / dimension * np.asarray(model.gain(z, w, extra)))
         done += 1
 
 
@@ -323,25 +371,26 @@ def _start_vector(rng: np.random.Generator, m: float, dimension: int) -> NDArray
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _inner(x: Any, samples: Any, here: int) -> Any:
-    """<a, x> for every run."""
+def _draw(x: Any, keys: Any, index: Any, samples: Any) -> Any:
+    """A fresh sample for every run, and its product with x but for the first axis."""
     products = np.empty(x.shape[0])
     for i in range(x.shape[0]):
+        fill_row(keys[i], index, samples[i])
         total = np.float32(0.0)
-        for j in range(x.shape[1]):
-            total += x[i, j] * samples[i, here, j]
+        for j in range(1, x.shape[1]):
+            total += x[i, j] * samples[i, j]
         products[i] = total
     return products
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _move(x: Any, samples: Any, here: int, w: Any, c: Any) -> None:
+def _move(x: Any, samples: Any, w: Any, c: Any) -> None:
     """The step of every run, in place."""
     for i in range(x.shape[0]):
         keep, take = np.float32(1 - c[i] * w[i]), np.float32(c[i])
         square = np.float32(0.0)
         for j in range(x.shape[1]):
-            value = keep * x[i, j] + take * samples[i, here, j]
+            value = keep * x[i, j] + take * samples[i, j]
             x[i, j] = value
             square += value * value
         scale = np.float32(1 / math.sqrt(square))

@@ -158,14 +158,7 @@ def effective_ridge(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -
     >>> effective_ridge([0.0, 1e-3], [0.1, 2.0], [[0.3, 0.3]]).round(9).tolist()  # fewer directions than samples
     [0.0, 0.002453673]
     """
-    s, m, lam, free = _prepare(ridge, eigenvalues, load)
-    _check_ridge(lam, s, m, free)
-    finite = np.isfinite(lam)
-    target = np.where(finite, lam, 1.0)
-    kappa = _mean_root(target, s, m, free)
-    if (s > 0).sum() > 1:
-        kappa = _newton_from_above(kappa, target, s, m)
-    return np.where(finite, kappa, np.inf)[()]
+    return _effective_ridge(*_prepare(ridge, eigenvalues, load))[()]
 
 
 def ridge_equivalent(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Equivalent:
@@ -178,12 +171,13 @@ def ridge_equivalent(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) 
     [0.4818128832, 0.8962252739, 0.6132313118]
     """
     s, m, lam, free = _prepare(ridge, eigenvalues, load)
-    kappa = np.asarray(effective_ridge(lam, s, m))
+    kappa = _effective_ridge(s, m, lam, free)
     with np.errstate(invalid="ignore", divide="ignore"):
         gap1 = np.where(kappa > 0, lam / kappa, free)  # kappa = 0 only without ridge and with at most n directions
     gap1 = np.where(np.isinf(kappa), 1.0, gap1)
-    gap2 = gap1 + (m * unlearned(kappa, s) * learned(kappa, s)).sum(axis=-1)
-    return Equivalent(kappa[()], df1(kappa, s, m), df2(kappa, s, m), gap1[()], gap2[()])
+    share = learned(kappa, s)
+    gap2 = gap1 + (m * unlearned(kappa, s) * share).sum(axis=-1)
+    return Equivalent(kappa[()], (m * share).sum(axis=-1), (m * share**2).sum(axis=-1), gap1[()], gap2[()])
 
 
 def negative_ridge_limit(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
@@ -278,11 +272,12 @@ def resolvent_ridge(z: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> An
 def _prepare(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> tuple[Array, Array, Any, Array]:
     """Checked spectrum, the ridge broadcast against the load, and 1 - P of the same shape."""
     s, m, lam = np.asarray(eigenvalues, dtype=float), np.asarray(load, dtype=float), np.asarray(ridge)
-    if s.ndim != 1 or not s.size or not np.isfinite(s).all() or (s < 0).any() or not (s > 0).any():
+    if s.ndim != 1 or not s.size or not (s.min() >= 0 and 0 < s.max() < np.inf):  # NaN fails every comparison
         raise ValueError(
             f"eigenvalues = {eigenvalues!r} are not allowed: give finite numbers of at least 0, one of them above 0"
         )
-    if m.shape[-1:] != s.shape or not np.isfinite(m).all() or (m < 0).any() or not (m * (s > 0)).any(axis=-1).all():
+    bounded = m.min(initial=0.0) >= 0 and m.max(initial=0.0) < np.inf
+    if m.shape[-1:] != s.shape or not bounded or not (m * (s > 0)).any(axis=-1).all():
         raise ValueError(
             "load is not allowed: its last axis must hold one number of at least 0 per eigenvalue, some above 0"
         )
@@ -290,7 +285,20 @@ def _prepare(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> tuple
         raise ValueError("ridge = nan is not allowed")
     lam = lam if np.iscomplexobj(lam) else lam.astype(float)
     shape = np.broadcast_shapes(lam.shape, m.shape[:-1])
-    return s, m, np.broadcast_to(lam, shape), np.broadcast_to(rank_gap(s, m), shape)
+    free = rank_gap(s, m)
+    same = lam.shape == free.shape == shape  # nothing to broadcast, which would take time
+    return s, m, lam if same else np.broadcast_to(lam, shape), free if same else np.broadcast_to(free, shape)
+
+
+def _effective_ridge(s: Array, m: Array, lam: Array, free: Array) -> Array:
+    """`effective_ridge` of what `_prepare` gives."""
+    _check_ridge(lam, s, m, free)
+    finite = np.isfinite(lam)
+    target = np.where(finite, lam, 1.0)
+    kappa = _mean_root(target, s, m, free)
+    if (s > 0).sum() > 1:
+        kappa = _newton_from_above(kappa, target, s, m)
+    return np.where(finite, kappa, np.inf)
 
 
 def _check_ridge(lam: Array, s: Array, m: Array, free: Array) -> None:

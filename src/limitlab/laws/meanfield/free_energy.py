@@ -9,6 +9,7 @@ falls along it to its only minimum, where rho is proportional to exp(-beta Psi(.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws.meanfield.potentials import neuron_interaction
+from limitlab.numerics.checkpoints import checkpoint_of
 from limitlab.numerics.fokker_planck import diffusion_step
 from limitlab.numerics.low_rank import pivoted_cholesky
 
@@ -189,11 +191,22 @@ def _grid(beta: float, penalty: float, teacher: float, mean: float, std: float, 
 
 def _followed(system: ErfNeurons, mean: float, std: float, times: Array, refined: int) -> Array:
     """What is observed along the flow, with `refined` times as many steps in every interval as on the coarsest grid."""
-    masses, now, found = system.gaussian(mean, std), 0.0, []
-    for target in times:
+    kept = checkpoint_of("erf neurons", system, mean, std, times.tobytes(), refined)
+    masses, now, found, done = system.gaussian(mean, std), 0.0, [], 0
+    if (state := kept.load()) is not None:
+        masses, found, done = state["masses"], list(state["found"]), int(state["done"])
+        now = float(times[len(found) - 1]) if found else 0.0
+    for target in times[len(found) :]:
         steps = refined * math.ceil((target - now) / STEP - 1e-9)
-        for _ in range(steps):
+        for step in range(done, steps):
             masses = system.advance(masses, (target - now) / steps)
-        now = float(target)
+            kept.offer(functools.partial(_state, masses, found, step + 1))
+        now, done = float(target), 0
         found.append(system.observed(masses))
+    kept.finish()
     return np.stack(found)
+
+
+def _state(masses: Array, found: list[Array], done: int) -> dict[str, Array]:
+    """Where a flow is: cell masses, what was observed at earlier times, steps since the last of them."""
+    return {"masses": masses, "found": np.array(found).reshape(-1, 4), "done": np.array(done)}

@@ -104,7 +104,7 @@ def risk(
         degrees_of_freedom=found.df1,
         effective_ridge=found.kappa,
         coefficient_norm=np.where(np.isnan(distance), moved, from_start),
-        gcv=test,  # train / (1 - df1)^2, where (4) leaves nothing to divide
+        gcv=test.copy(),  # train / (1 - df1)^2, where (4) leaves nothing to divide
         average_bias=average_bias,
     )
     start_norm = np.where(np.isnan(distance), 0.0, own + total)
@@ -143,7 +143,7 @@ def _with_wide_limit(
         )
         limits = {name: np.where(wide, nothing[name], value) for name, value in limits.items()}
     shape = np.broadcast_shapes(wide.shape, *(np.shape(value) for value in limits.values()))
-    return {name: np.broadcast_to(value, shape) for name, value in limits.items()}
+    return {name: value if np.shape(value) == shape else np.broadcast_to(value, shape) for name, value in limits.items()}
 
 
 def exact_ridgeless(

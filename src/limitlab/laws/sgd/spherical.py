@@ -131,19 +131,24 @@ class SphericalSGD(Law):
 
     def measured(self, draw: Draw, times: Array) -> Values:
         """One run of the exact chain of the overlap, from `start_overlap`."""
-        from limitlab.models.online import checked_dimension, overlap_path
+        from limitlab.models.online import checked_dimension, long_overlap_path
 
         size = checked_dimension(draw.size)
         counts = self.samples(times, size)
-        return dict(overlap=overlap_path(draw.rng, self.model().compiled(), self.start_overlap, size, self.step, counts))
+        return dict(
+            overlap=long_overlap_path(draw.rng, self.model().compiled(), self.start_overlap, size, self.step, counts)
+        )
 
-    def full_experiment(self, size: int, seeds: Sequence[int]) -> Array:
-        """Overlaps (seeds, times) of SGD with full vectors; the same law as that of the chain, and a check of it."""
+    def full_experiment(self, size: int, seeds: Sequence[int], threads: int = 1) -> Array:
+        """Overlaps (seeds, times) of SGD with full vectors; the same law as that of the chain, and a check of it.
+
+        A seed's row does not depend on the other seeds or on the number of threads.
+        """
         from limitlab.models.online import checked_dimension, full_overlap_paths
 
         rngs = [self.draw(checked_dimension(size), seed).rng for seed in seeds]
         counts = self.samples(np.atleast_1d(self.times), size).tolist()
-        return full_overlap_paths(rngs, self.model(), self.start_overlap, size, self.step, counts)
+        return full_overlap_paths(rngs, self.model(), self.start_overlap, size, self.step, counts, threads)
 
     def samples(self, times: ArrayLike, size: int) -> NDArray[np.int64]:
         """Number of steps at each of the times, in dimension `size`."""

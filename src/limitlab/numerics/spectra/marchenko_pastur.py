@@ -81,10 +81,17 @@ def _upper_tail(y: Array, gamma: Array) -> Array:
     low, high = edges(gamma)
     t = 2 * np.arctan2(np.sqrt(np.maximum(high - y, 0)), np.sqrt(np.maximum(y - low, 0)))  # y = 1 + gamma + 2 g cos t
     phi = np.arctan2(g * np.sin(t), 1 + g * np.cos(t))  # argument of 1 + g e^(it)
-    k = np.arange(SERIES_TERMS, 1, -1)  # phi = sum of -(-g)^k sin(kt)/k: the first term cancels
-    small = np.minimum(g, SMALL_ROOT)
-    series = -np.sum((-1.0) ** k * small[..., None] ** (k - 2) * np.sin(k * t[..., None]) / k, axis=-1)
-    return np.asarray((t - phi + np.where(g < SMALL_ROOT, series, (phi - g * np.sin(t)) / gamma)) / np.pi)
+    rest = np.asarray((phi - g * np.sin(t)) / gamma)
+    few = np.broadcast_to(g < SMALL_ROOT, rest.shape)  # where the first terms cancel
+    if few.any():
+        rest = np.where(few, _cancelling_rest(np.where(few, g, 0.0), np.broadcast_to(t, rest.shape)), rest)
+    return np.asarray((t - phi + rest) / np.pi)
+
+
+def _cancelling_rest(g: Array, t: Array) -> Array:
+    """(phi - g sin t) / g^2 by the series phi = -sum (-g)^k sin(kt) / k, for small g."""
+    k = np.arange(SERIES_TERMS, 1, -1)
+    return np.asarray(-np.sum((-1.0) ** k * g[..., None] ** (k - 2) * np.sin(k * t[..., None]) / k, axis=-1))
 
 
 def stieltjes(z: ArrayLike, ratio: ArrayLike, variance: ArrayLike = 1.0) -> NDArray[Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from limitlab.numerics.checkpoints import write_arrays
 
 if TYPE_CHECKING:
     from limitlab.numerics.two_time.marching import Flow
@@ -32,16 +33,7 @@ def save_checkpoint(
     arrays |= {f"record/{name}": path[: history.index + 1] for name, path in history.records.items()}
     arrays |= {f"rate/{name}": np.array(rate) for name, rate in rates.items()}
     arrays |= {f"forcing/{name}": np.asarray(forcing) for name, forcing in forcings.items()}
-    target = Path(path)
-    temporary = target.with_name(f".{target.stem}-{secrets.token_hex(8)}.part.npz")
-    try:
-        with open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_arrays(path, arrays)
 
 
 def load_checkpoint(path: str | os.PathLike[str], signature: str, history: History) -> Flow | None:

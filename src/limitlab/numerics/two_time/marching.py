@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
+from limitlab.numerics.checkpoints import checkpoint_of
 from limitlab.numerics.two_time.checkpoint import load_checkpoint, save_checkpoint
 from limitlab.numerics.two_time.memory import History, WholeHistory
 from limitlab.numerics.two_time.nodes import capacity
@@ -139,7 +140,8 @@ def march(
         Refuse to start when the triangles need more bytes than this.
     checkpoint, checkpoint_every
         File (npz) that is rewritten after this many seconds, and read at the start if it exists: an interrupted march
-        continues where it was, with the same result to the last bit. It is removed at the end.
+        continues where it was, with the same result to the last bit. It is removed at the end. Without a file, that of a
+        surrounding `limitlab.numerics.checkpoints.checkpointing` block is used.
     progress
         Called about ten times a second.
 
@@ -157,6 +159,12 @@ def march(
         WholeHistory(*names, steps, step) if per_octave is None else ThinnedHistory(*names, steps, step, per_octave)
     )
     signature = f"{type(system).__name__} {system!r} end={end!r} steps={steps} per_octave={per_octave}"
+    if checkpoint is None:
+        around = checkpoint_of("march", system, end, steps, per_octave)
+        checkpoint, checkpoint_every = around.place, around.every
+        if checkpoint is not None:
+            Path(checkpoint).parent.mkdir(parents=True, exist_ok=True)
+            signature = Path(checkpoint).stem  # the hash of the system; a representation need not tell two of them apart
     resumed = None if checkpoint is None else load_checkpoint(checkpoint, signature, history)
     flow = _begin(system, history) if resumed is None else resumed
     clock = _Clock(steps, per_octave, history.index, progress)

@@ -26,7 +26,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help='Print JSON instead of 
 OutOption = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Save the numbers: .csv or .nc (NetCDF).")]
 PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save a figure: .png, .svg or .pdf.")]
 EngineOption = Annotated[
-    str | None, typer.Option("--engine", help="Where draws run: serial, threads, processes or a number of workers.")
+    str | None,
+    typer.Option(
+        "--engine",
+        help="Where draws run: serial, threads, processes, a number of workers, local-cluster, slurm:FILE, or the address of a "
+        "Dask scheduler.",
+    ),
 ]
 StoreOption = Annotated[
     str | None,
@@ -42,7 +47,7 @@ WIDE = 200
 
 
 def read_engine(text: str | None) -> int | str | None:
-    """An engine as it is typed: a name or a number of workers.
+    """An engine as it is typed: a name, an address or a number of workers.
 
     >>> read_engine("2"), read_engine("processes")
     (2, 'processes')

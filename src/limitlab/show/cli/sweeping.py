@@ -17,6 +17,7 @@ from limitlab.show.cli.output import (
     StoreOption,
     check_paths,
     deliver,
+    print_json,
     print_table,
     read_engine,
     say,
@@ -53,6 +54,12 @@ def sweep(
     out: OutOption = None,
     plot: PlotOption = None,
     laws: LawsOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Time a few cells and say what the sweep would take; run nothing else.")
+    ] = False,
+    workers: Annotated[
+        str, typer.Option("--workers", metavar="K,...", help="With --dry-run: numbers of workers to say the wall time for.")
+    ] = "1,2,16,128",
 ) -> None:
     """Run the sweep of a TOML file. With a store, the same command goes on where it was stopped, even by kill -9."""
     from limitlab.lab.sweepfile import load_laws, load_sweep, run_sweep
@@ -61,6 +68,9 @@ def sweep(
     if laws is not None:
         load_laws(laws)
     spec = load_sweep(file)
+    if dry_run:
+        foretell(spec, store if store is not None else spec.store, _numbers(workers), as_json)
+        return
     changes: dict[str, Any] = {}
     if engine is not None:
         changes["engine"] = read_engine(engine)
@@ -80,6 +90,56 @@ def sweep(
 
     saved = any(place is not None for place in (out, plot, kept))
     deliver(result, as_json, out, plot, lambda: figure_of(spec, result), None if saved else show)
+
+
+def foretell(spec: SweepSpec, store: str | None, workers: list[int], as_json: bool) -> None:
+    """What the sweep would take: cells, core-hours, memory, and the wall time on so many workers."""
+    from dataclasses import asdict
+
+    from limitlab.lab.estimate import estimate
+
+    found = estimate(spec.make_law(), spec.over, spec.sizes, spec.seeds, store, spec.with_theory)
+    walls = {number: found.wall(number) for number in workers}
+    if as_json:
+        print_json({**asdict(found), "core_hours": found.core_hours, "wall_seconds": {str(k): v for k, v in walls.items()}})
+        return
+    left = found.cells - found.done
+    rows = [
+        {"what": "cells", "how much": f"{found.cells:,} ({found.done:,} in the store, {left:,} to do)"},
+        {"what": "work", "how much": f"{_hours(found.seconds)} of one core, +- {_hours(found.uncertainty)}"},
+        {"what": "memory of a worker", "how much": _bytes(found.worker_memory)},
+        {"what": "memory of the result", "how much": _bytes(found.result_memory)},
+        {"what": "store on disk", "how much": _bytes(found.disk)},
+        *({"what": f"wall time, {number} workers", "how much": _hours(wall)} for number, wall in walls.items()),
+    ]
+    print_table(rows, title=f"{spec.law}: estimated from {found.timed} timed cells")
+
+
+def _numbers(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise ValueError(f"--workers {text}: give whole numbers of at least 1, such as 2,16")
+    return [int(part) for part in parts]
+
+
+def _hours(seconds: float) -> str:
+    """A length of time in the unit that suits it.
+
+    >>> _hours(30.0), _hours(7200.0)
+    ('30 s', '2 h')
+    """
+    return (
+        f"{seconds:.3g} s" if seconds < 120 else f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+    )
+
+
+def _bytes(number: int) -> str:
+    """A number of bytes in the unit that suits it.
+
+    >>> _bytes(2_500_000)
+    '2.5 MB'
+    """
+    return f"{number / 1e9:.3g} GB" if number >= 1e9 else f"{number / 1e6:.3g} MB"
 
 
 def averaged(result: xr.Dataset) -> xr.Dataset:

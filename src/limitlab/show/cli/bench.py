@@ -1,0 +1,45 @@
+"""`bench`: every family against what one would do instead, as ratios of times measured in one run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from limitlab.show.cli.app import app
+
+EXAMPLE = """Example: limitlab bench ridge
+
+limitlab bench --out benchmarks.md"""
+
+
+@app.command(epilog=EXAMPLE)
+def bench(
+    part: Annotated[str, typer.Argument(metavar="[PART]", help="Only benchmarks whose name contains this.")] = "",
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.md", help="Where to write the table.")] = Path("benchmarks.md"),
+    peers: Annotated[
+        bool, typer.Option("--peers", help="Also other packages, each in an environment of its own that pip makes.")
+    ] = False,
+) -> None:
+    """Measure ratios to the alternatives, growth exponents and the distance from the machine's roof; some minutes."""
+    command = [sys.executable, str(benchmark_folder() / "run.py"), *([part] if part else []), "--out", str(out)]
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    done = subprocess.run([*command, *(["--peers"] if peers else [])], env={**os.environ, **threads}, check=False)
+    if done.returncode == 2:
+        raise ValueError(f"no benchmark has {part!r} in its name")
+    raise typer.Exit(done.returncode)
+
+
+def benchmark_folder() -> Path:
+    """Where the benchmarks are: inside an installed package, or beside the sources of a checkout."""
+    import limitlab
+
+    package = Path(limitlab.__file__).parent
+    for folder in (package / "_benchmarks", package.parents[1] / "benchmarks"):
+        if (folder / "run.py").exists():
+            return folder
+    raise ValueError("the benchmarks are not installed: they come with the wheel, and with a checkout of the sources")

@@ -1,0 +1,118 @@
+"""Long computations, stopped at any moment and started again: the same numbers to the last bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from limitlab.laws import NoisyMeanField, OnlineSingleIndex, TwoLayerDynamics
+from limitlab.numerics import checkpoints
+from limitlab.numerics.checkpoints import Checkpoint, checkpoint_of, checkpointing
+
+
+class Stop(Exception):
+    pass
+
+
+def stopped_after(monkeypatch, saves):
+    """Every state is kept; the computation is stopped when it has kept so many."""
+    left = [saves]
+    write = checkpoints.write_arrays
+
+    def count(path, arrays):
+        write(path, arrays)
+        left[0] -= 1
+        if left[0] == 0:
+            raise Stop
+
+    monkeypatch.setattr(checkpoints, "write_arrays", count)
+    monkeypatch.setattr("limitlab.numerics.two_time.checkpoint.write_arrays", count)
+
+
+CASES = {
+    "march": (lambda: np.stack(list(TwoLayerDynamics(times=2.0).march(40).paths.values())), 7),
+    "PDE": (lambda: NoisyMeanField(neuron="erf", times=(0.1, 0.3), solver_steps=60).theory(), 9),
+    "chain": (lambda: OnlineSingleIndex(times=(0.1, 0.5)).simulate(200, 3), 2),
+    "vectors": (lambda: OnlineSingleIndex(times=(0.1, 0.5)).full_experiment(60, [1, 2]), 5),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_stopped_and_started_again_gives_the_same_bits(name, tmp_path, monkeypatch):
+    compute, saves = CASES[name]
+    monkeypatch.setattr("limitlab.models.online.PIECE", 300)
+    whole = compute()
+    with checkpointing(tmp_path, every=0.0):
+        with monkeypatch.context() as patched:
+            stopped_after(patched, saves)
+            with pytest.raises(Stop):
+                compute()
+        assert len(list(tmp_path.glob("*.npz"))) == 1
+        again = compute()
+    if isinstance(whole, xr.Dataset):
+        xr.testing.assert_identical(whole, again)
+    else:
+        assert np.array_equal(whole, again)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_start_has_another_checkpoint(tmp_path):
+    with checkpointing(tmp_path):
+        places = {checkpoint_of("a", value).place for value in (1, 1.5, "x", (1, 2), np.arange(3).tobytes())}
+        assert len(places) == 5
+        assert not checkpoint_of("a", lambda: 0).active
+    assert not checkpoint_of("a", 1).active
+
+
+def test_a_damaged_checkpoint_is_reported_and_not_used(tmp_path):
+    kept = Checkpoint(tmp_path / "x.npz", every=0.0)
+    kept.offer(lambda: {"a": np.arange(5)})
+    (tmp_path / "x.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:40])
+    with pytest.warns(UserWarning, match="is damaged"):
+        assert kept.load() is None
+
+
+SCRIPT = """
+import sys
+from limitlab.laws import NoisyMeanField, OnlineSingleIndex, TwoLayerDynamics
+works = {
+    "march": lambda: TwoLayerDynamics(times=(0.5, 6.0), solver_steps=1200).theory(),
+    "PDE": lambda: NoisyMeanField(neuron="erf", times=(0.5, 4.0), solver_steps=600).theory(),
+    "chain": lambda: OnlineSingleIndex(times=(0.1, 400.0)).simulate(20_000, 3),
+}
+print(works[sys.argv[1]]().to_dict())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+@pytest.mark.parametrize("name", ["march", "PDE", "chain"])
+def test_killed_runs_end_with_the_same_numbers(name, tmp_path):
+    script, folder = tmp_path / "run.py", tmp_path / "kept"
+    script.write_text(SCRIPT)
+    command = [sys.executable, str(script), name]
+    whole = subprocess.run(command, capture_output=True, text=True, check=True, timeout=900).stdout
+    environment = {**os.environ, "LIMITLAB_CHECKPOINTS": str(folder), "LIMITLAB_CHECKPOINTS_EVERY": "0.2"}
+    hits = 0
+    for _ in range(3):
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        before = {path: path.stat().st_mtime_ns for path in Path(folder).glob("[!.]*.npz")}
+        while process.poll() is None and before == {
+            path: path.stat().st_mtime_ns for path in Path(folder).glob("[!.]*.npz")
+        }:
+            time.sleep(0.01)
+        if process.poll() is None:
+            process.kill()
+            hits += 1
+        process.wait()
+    assert hits >= 2
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=900)
+    assert done.stdout == whole
+    assert not list(folder.glob("[!.]*.npz"))
