@@ -59,6 +59,7 @@ class _Filling:
         self.errors: dict[str, float] = {}
         self.accuracy = float("nan")
         self.names: list[str] | None = None
+        self.versions: set[str] = set()
 
     def put(self, place: tuple[int, ...], cell: Cell) -> None:
         """One cell at its place. A variable whose shape differs from that of the first cell is left out."""
@@ -80,6 +81,7 @@ class _Filling:
             for name, line in self.coords.items()
             if name in cell.coords and np.array_equal(line, cell.coords[name])
         }
+        self.versions.add(cell.version)
         for name, error in cell.errors.items():
             self.errors[name] = max(error, self.errors.get(name, error))
         if cell.errors:
@@ -113,6 +115,8 @@ def _labelled(grid: Grid, loops: Mapping[str, NDArray[Any]], filled: _Filling, k
     labels = {**{axis.name: axis.labels for axis in grid.axes}, **loops, **inner}
     # Packaged under a neutral kind: a partial result has NaN where tasks are missing, which a prediction may not have.
     result = package(grid.law, arrays, kind="sweep", dims=dims, coords=labels).assign_attrs(kind=kind)
+    if filled.versions:
+        result.attrs["version"] = ", ".join(sorted(filled.versions))  # a result of old cells does not pass for a new one
     if left := [name for name in filled.names or () if name not in filled.arrays]:
         result.attrs["left_out"] = ", ".join(left) + " (the shape changes over the grid)"
     if filled.missing:

@@ -88,6 +88,6 @@ def _count(values: Any) -> int:
 def _listed(sizes: Any) -> list[Any]:
     return (
         list(sizes)
-        if (isinstance(sizes, Collection) and not isinstance(sizes, str)) or getattr(sizes, "ndim", 0)
+        if (isinstance(sizes, Collection) and not isinstance(sizes, str)) or getattr(sizes, "ndim", 0) > 0
         else [sizes]
     )

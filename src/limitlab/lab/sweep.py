@@ -13,7 +13,6 @@ import xarray as xr
 
 from limitlab.lab.assemble import assemble_simulation, assemble_theory, beside_theory
 from limitlab.lab.budget import refuse_sweep
-from limitlab.lab.cells import versions_of
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import Grid, read_grid
 from limitlab.lab.progress import ProgressOption
@@ -159,16 +158,16 @@ class SweepPlan:
 
     def assemble(self, cells: Slots) -> xr.Dataset:
         """The result, with the versions of limitlab that its cells come from."""
-        return self._assembled(cells).assign_attrs(version=versions_of(cells))
-
-    def _assembled(self, cells: Slots) -> xr.Dataset:
         split = len(self.theory_tasks)
         limit = None if self.theory is None else assemble_theory(self.theory, self.theory_tasks, cells[:split])
         if self.draws is None:
             assert limit is not None
             return limit
         simulated = assemble_simulation(self.draws, self.draw_tasks, cells[split:], self.sizes, self.seeds)
-        return simulated if limit is None else beside_theory(simulated, limit)
+        if limit is None:
+            return simulated
+        versions = sorted({*simulated.attrs["version"].split(", "), *limit.attrs["version"].split(", ")})
+        return beside_theory(simulated, limit).assign_attrs(version=", ".join(versions))
 
 
 def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_theory: bool) -> SweepPlan:

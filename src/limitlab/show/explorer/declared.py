@@ -10,9 +10,9 @@ import typing
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from limitlab.laws.about import allowed, kind_of
 from limitlab.laws.base import Law
 from limitlab.laws.parameters import Parameter, numbers_in
-from limitlab.show.describe import allowed, kind_of
 from limitlab.show.tables import plain_symbol
 
 Form = Literal["slider", "choice", "switch", "text"]
