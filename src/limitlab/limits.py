@@ -13,6 +13,7 @@ Estimates come from a law's `cost(size)`: how many numbers it holds and how many
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import math
 import os
@@ -197,9 +198,15 @@ def machine_memory() -> float:
 
         soft, _ = resource.getrlimit(resource.RLIMIT_AS)
         found += [float(soft)] if soft != resource.RLIM_INFINITY else []
+    return min(*found, _container_memory())
+
+
+@functools.cache
+def _container_memory() -> float:
+    """Bytes that the group of processes may have; read once, since every prediction asks."""
     with contextlib.suppress(ValueError, OSError), open("/sys/fs/cgroup/memory.max") as file:
-        found.append(float(file.read()))  # "max" is no number: no limit
-    return min(found)
+        return float(file.read())  # "max" is no number: no limit
+    return math.inf
 
 
 # -- while it runs ------------------------------------------------------------------------------------------------------
