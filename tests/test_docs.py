@@ -121,6 +121,16 @@ def test_claims_that_the_errata_name_exist() -> None:
     assert named <= set(all_claims())
 
 
+def test_symbols_have_at_most_one_subscript() -> None:
+    """A_{b}_{c} is an error in TeX: tables of names would show it in place of the symbol."""
+    declared = {meta.symbol for law in all_laws().values() for meta in (*law.parameters().values(), *law.outputs().values())}
+    for symbol in filter(None, declared):
+        flat = symbol
+        while re.search(r"\{[^{}]*\}", flat):
+            flat = re.sub(r"\{[^{}]*\}", "()", flat)
+        assert not re.search(r"_(\(\)|\\?\w)_", flat), symbol
+
+
 def test_readme_has_commands() -> None:
     assert len(readme_commands()) >= 5
 

@@ -45,7 +45,7 @@ class FixedPoint(NamedTuple):
 
 
 def _told(name: str, of: str) -> Any:
-    return observable(f"{of}, message passing", name + r"_{\mathrm{MP}}")
+    return observable(f"{of}, message passing", name + r"^{\mathrm{MP}}")
 
 
 class BayesOptimal(Law):
