@@ -13,6 +13,7 @@ Estimates come from a law's `cost(size)`: how many numbers it holds and how many
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import math
 import os
@@ -191,6 +192,7 @@ def _read(text: str, name: str, match: re.Match[str] | None, units: dict[str, fl
     raise ValueError(f"{name} = {text!r} is not allowed: must be {wanted}, or none")
 
 
+@functools.cache
 def machine_memory() -> float:
     """Bytes that this process could have: the machine's, or what the operating system allows it."""
     found = [math.inf]

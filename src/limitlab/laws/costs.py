@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LEAST = Cost(numbers=1e5, operations=1e7)
 """What anything takes: results, labels, Python itself."""
-PER_POINT = Cost(numbers=200.0, operations=1e5)
+PER_POINT = Cost(numbers=60.0, operations=1e5)
 """What one point of a prediction takes for every observable."""
 
 
