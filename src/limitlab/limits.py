@@ -31,6 +31,8 @@ NUMBER = 8
 """Bytes of a number."""
 SPEED = 1e9
 """Operations per second of one core, for estimates."""
+LONG = 20.0
+"""Seconds from which an estimate is mentioned before the work starts."""
 FIRST_LOOK = 5.0
 """Seconds after which the pace of an integration is looked at."""
 
@@ -94,6 +96,8 @@ def refuse_beyond(cost: Cost, what: str, remedy: str) -> None:
         taken, allowed, names = duration(cost.seconds), duration(time_limit()), f"{TIME}, limitlab --time"
         message = f"{what} would take about {taken} of processor time, more than the {allowed} allowed"
     else:
+        if cost.seconds > LONG:
+            logging.getLogger("limitlab").warning(f"{what} takes about {duration(cost.seconds)} of processor time")
         return
     raise TooCostly(f"{message}: {remedy}, or allow more ({names})", cost)
 
@@ -188,6 +192,7 @@ def _read(text: str, name: str, match: re.Match[str] | None, units: dict[str, fl
     raise ValueError(f"{name} = {text!r} is not allowed: must be {wanted}, or none")
 
 
+@functools.cache
 def machine_memory() -> float:
     """Bytes that this process could have: the machine's, or what the operating system allows it."""
     found = [math.inf]

@@ -12,7 +12,7 @@ from typing import Any
 
 from limitlab.lab.ranges import parse_range
 from limitlab.laws.base import Law
-from limitlab.laws.costs import points
+from limitlab.laws.costs import estimate, points
 from limitlab.laws.draws import is_whole
 from limitlab.limits import Cost, refuse_beyond
 
@@ -42,10 +42,10 @@ def sweep_cost(law: Law, over: Mapping[str, Any], sizes: Any = None, seeds: Any 
     values = total * repeats * len(type(law).outputs()) * max(points(law), 1.0)
     numbers = PER_CELL * looped * repeats + PER_VALUE * values
     if draws:
-        each = [law.draw_cost(size) for size in listed]
+        each = [estimate(law, size) for size in listed]
         work = sum(one.operations for one in each) * repeats / max(len(each), 1) * looped
         return total, Cost(numbers + max((one.numbers for one in each), default=0.0), work)
-    return total, Cost(numbers, looped * law.limit_cost().operations + OPERATIONS_PER_VALUE * values)
+    return total, Cost(numbers, looped * estimate(law).operations + OPERATIONS_PER_VALUE * values)
 
 
 def refuse_sweep(law: Law, over: Any, sizes: Any = None, seeds: Any = None) -> Cost:
@@ -64,7 +64,7 @@ def refuse_sweep(law: Law, over: Any, sizes: Any = None, seeds: Any = None) -> C
 
 def refuse_comparison(law: Law, sizes: Sequence[int], draws: int) -> Cost:
     """Refuse a comparison that would not fit."""
-    each = [law.draw_cost(size) for size in sizes]
+    each = [estimate(law, size) for size in sizes]
     cost = Cost(max(one.numbers for one in each) + PER_CELL * draws * len(each), draws * sum(one.operations for one in each))
     words = f"a comparison of {type(law).__name__} at sizes {', '.join(map(str, sizes))} with {draws} draws each"
     refuse_beyond(cost, words, "choose smaller sizes or fewer draws")

@@ -138,7 +138,12 @@ class Law(BaseModel, metaclass=LawType):
         value, rule = getattr(self, parameter), _metadata(type(self))[parameter].count
         if math.isinf(value):
             raise ValueError(f"{parameter} = inf is not allowed in a simulation: choose a finite value")
-        return max(1, round(size * value if rule == "size * value" else size / value))
+        exact = float(size) * value if rule == "size * value" else size / value
+        if math.isinf(exact):
+            raise ValueError(
+                f"{parameter} = {value!r} is not allowed in a simulation of size {size}: it would count more than 1e308"
+            )
+        return max(1, round(exact))
 
     def realised(self, size: int) -> Self:
         """The law with its ratios and shares as an experiment of this size realises them (n = round(size / ratio), say)."""
@@ -190,7 +195,7 @@ class Law(BaseModel, metaclass=LawType):
         >>> round(Ridge(ratio=1.0).cost(10_000).memory / 1e9, 1)     # gigabytes
         3.2
         """
-        return self.limit_cost() if size is None else self.draw_cost(checked_size(size))
+        return costs.estimate(self, None if size is None else checked_size(size))
 
     # -- what follows: the experiment -----------------------------------------------------------------------------------
 

@@ -20,8 +20,16 @@ if TYPE_CHECKING:
 
 LEAST = Cost(numbers=1e5, operations=1e7)
 """What anything takes: results, labels, Python itself."""
-PER_POINT = Cost(numbers=200.0, operations=1e5)
+PER_POINT = Cost(numbers=60.0, operations=1e5)
 """What one point of a prediction takes for every observable."""
+
+
+def estimate(law: Law, size: int | None = None) -> Cost:
+    """What a law says about its cost; infinite where that is beyond all numbers."""
+    try:
+        return law.limit_cost() if size is None else law.draw_cost(size)
+    except OverflowError:
+        return Cost(math.inf, math.inf)
 
 
 def draw_cost(law: Law, size: int) -> Cost:
@@ -64,7 +72,7 @@ def latest(law: Law, coordinate: str = "times") -> float:
 
 def refuse_draw(law: Law, size: int, draws: int = 1) -> None:
     """Refuse an experiment that would not fit, before anything is drawn."""
-    one = law.cost(size)
+    one = estimate(law, size)
     words = (
         f"a draw of {type(law).__name__} at size {size}"
         if draws == 1
@@ -75,7 +83,7 @@ def refuse_draw(law: Law, size: int, draws: int = 1) -> None:
 
 def refuse_limit(law: Law) -> None:
     """Refuse a prediction that would not fit."""
-    refuse_beyond(law.limit_cost(), f"the prediction of {type(law).__name__}", "ask for fewer points or a coarser grid")
+    refuse_beyond(estimate(law), f"the prediction of {type(law).__name__}", "ask for fewer points or a coarser grid")
 
 
 def _smaller(law: Law, size: int) -> str:

@@ -33,6 +33,9 @@ RESTING = 1e-5
 RESTED = 50, 200
 """So many such steps in a row, and at least so many more to come, before an implicit method takes over."""
 
+LARGEST_IMPLICIT = 300
+"""Components of the largest state for which the derivative of the velocity is worth its price."""
+
 TIGHTEST = 1e-13
 """Tolerances below this ask for less than rounding."""
 
@@ -108,6 +111,7 @@ def solved(
     relative: float,
     absolute: float,
     method: str = "DOP853",
+    implicit_at_rest: bool = True,
 ) -> Array:
     """States at increasing times, one row each, at one tolerance: what `integrate` does twice.
 
@@ -120,7 +124,7 @@ def solved(
     end, errors = float(times[-1]), dict(rtol=relative, atol=absolute)
     solver = getattr(methods, method)(velocity, 0.0, start, end, **errors)
     pace, states, resting = Pace(end), np.empty((0, start.size)), 0
-    explicit = method in ("DOP853", "RK45", "RK23")
+    explicit = method in ("DOP853", "RK45", "RK23") and implicit_at_rest and start.size <= LARGEST_IMPLICIT
     while solver.status == "running":
         before = solver.y
         message = solver.step()

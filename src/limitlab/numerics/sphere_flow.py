@@ -190,7 +190,10 @@ def _adaptive(field: Drift, start: Array, grid: NDArray[np.float64], tolerance: 
     if grid[-1] == 0:
         return np.tile(start, (grid.size, *(1,) * start.ndim))
     first = np.asarray(start, dtype=np.float64).ravel()
-    states = solved(velocity, first, grid, max(tolerance, 3e-14), tolerance).reshape(grid.size, *start.shape)
+    rows = solved(
+        velocity, first, grid, max(tolerance, 3e-14), tolerance, implicit_at_rest=False
+    )  # which would leave the sphere
+    states = rows.reshape(grid.size, *start.shape)
     drift = float(np.abs(np.linalg.norm(states, axis=-1) - 1).max())
     if not drift < NORM_DRIFT:
         raise ConvergenceError(f"the flow left the sphere by {drift:.1e}: use a smaller tolerance", states, drift)
