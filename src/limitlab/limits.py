@@ -203,15 +203,9 @@ def machine_memory() -> float:
 
         soft, _ = resource.getrlimit(resource.RLIMIT_AS)
         found += [float(soft)] if soft != resource.RLIM_INFINITY else []
-    return min(*found, _container_memory())
-
-
-@functools.cache
-def _container_memory() -> float:
-    """Bytes that the group of processes may have; read once, since every prediction asks."""
     with contextlib.suppress(ValueError, OSError), open("/sys/fs/cgroup/memory.max") as file:
-        return float(file.read())  # "max" is no number: no limit
-    return math.inf
+        found.append(float(file.read()))  # "max" is no number: no limit
+    return min(found)
 
 
 # -- while it runs ------------------------------------------------------------------------------------------------------

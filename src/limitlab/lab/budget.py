@@ -18,7 +18,7 @@ from limitlab.limits import Cost, refuse_beyond
 
 PER_CELL = 300.0
 """Numbers that a task takes by itself: its law, its labels, its place, its cell."""
-PER_VALUE = 8.0
+PER_VALUE = 5.0
 """Numbers for every value of the result: the value, copies of it, what a vectorised law holds beside it."""
 OPERATIONS_PER_VALUE = 1e4
 
@@ -29,7 +29,7 @@ def sweep_cost(law: Law, over: Mapping[str, Any], sizes: Any = None, seeds: Any 
     >>> from limitlab.laws import Ridge
     >>> count, cost = sweep_cost(Ridge(), {"ratio": "0.1:10:1000log", "ridge": [0.1, 1.0]})
     >>> count, round(cost.memory / 1e6)
-    (2000.0, 2)
+    (2000.0, 1)
     """
     metas = type(law).parameters()
     counts = {name: _count(values) for name, values in over.items() if name in metas}
