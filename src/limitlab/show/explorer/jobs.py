@@ -99,6 +99,7 @@ class Pool:
         self.most = self.caps.workers or max(4, available_cores())
         self._idle: list[Worker] = []
         self._busy: set[Worker] = set()
+        self._coming = 0
         self._closed = False
         self.visitors = 0
 
@@ -109,12 +110,12 @@ class Pool:
     async def run(self, job: str, /, **request: Any) -> AsyncIterator[Message]:
         """Run a job; stopping the iteration (or cancelling its task) stops the job, and the worker with it."""
         waited = False
-        while len(self._busy) >= self.most:
+        while len(self._busy) + self._coming >= self.most:
             if not waited:
                 yield Message("waiting")
             waited = True
             await asyncio.sleep(0.05)
-        worker = self._taken()
+        worker = await self._taken()
         began = time.monotonic()
         finished = False
         try:
@@ -155,14 +156,24 @@ class Pool:
             worker.stop()
         self._idle.clear()
 
-    def _taken(self) -> Worker:
-        while self._idle:
+    async def _taken(self) -> Worker:
+        """A worker that waits for work, or a new one; starting the first takes seconds, in which the page must not stand still."""
+        worker = None
+        while self._idle and worker is None:
             worker = self._idle.pop()
-            if worker.alive():
-                break
-            worker.stop()
-        else:
-            worker = Worker(self.caps)
+            if not worker.alive():
+                worker.stop()
+                worker = None
+        if worker is None:
+            self._coming += 1
+            started = asyncio.ensure_future(asyncio.to_thread(Worker, self.caps))
+            try:
+                worker = await asyncio.shield(started)
+            except asyncio.CancelledError:  # nobody waits for it any more: the next one will
+                started.add_done_callback(lambda done: self._idle.append(done.result()))
+                raise
+            finally:
+                self._coming -= 1
         self._busy.add(worker)
         return worker
 

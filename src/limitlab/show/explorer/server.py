@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -27,27 +28,42 @@ BODY = {
 
 def run(port: int, host: str, show: bool, caps: Caps | None, law: str | None, ready: Callable[[str], None]) -> None:
     """Serve until interrupted; every visitor has a page of their own. `ready` is told the address."""
-    pool = Pool(caps)
-    starting = threading.Thread(target=pool.warm, daemon=True)
-    starting.start()
     first = find_law(law).__name__ if law else state.FIRST
+    pool = Pool(caps)
+    starting = threading.Thread(target=pool.warm, daemon=True)  # loads the laws a second time, while this process does
+    starting.start()
+    try:
+        server = _server(pool, first, port or _free_port(host), host)
+        ready(f"http://{host}:{server.port}/")
+        if show:
+            server.io_loop.add_callback(server.show, "/")
+        server.run_until_shutdown()
+    finally:
+        starting.join(timeout=20)
+        pool.close()
+
+
+def _server(pool: Pool, first: str, port: int, host: str) -> Any:
     if first not in explorable():
         raise ValueError(f"{first} cannot be explored: it has no number to draw along, or nothing to draw")
     pn.extension("mathjax", "filedropper")
     origins = [f"{name}:{port}" for name in (host, "localhost")] if host in LOOPBACK else ["*"]
-    server = pn.serve(
-        {"/": lambda: page_of(pool, first)}, port=port, address=host, show=False, start=False, title="limitlab explorer", verbose=False,
-        websocket_origin=origins, websocket_max_message_size=int(pool.caps.upload_megabytes * 2e6) + 2_000_000,
-    )  # fmt: skip
-    address = f"http://{host}:{server.port}/"
-    ready(address)
-    if show:
-        server.io_loop.add_callback(server.show, "/")
     try:
-        server.run_until_shutdown()
-    finally:
-        starting.join(timeout=10)
-        pool.close()
+        return pn.serve(
+            {"/": lambda: page_of(pool, first)}, port=port, address=host, show=False, start=False, title="limitlab explorer", verbose=False,
+            websocket_origin=origins, websocket_max_message_size=int(pool.caps.upload_megabytes * 2e6) + 2_000_000,
+        )  # fmt: skip
+    except OSError as error:
+        reason = error.strerror or error
+        raise ValueError(
+            f"cannot serve at {host}, port {port} ({reason}): choose another --port, or 0 for any that is free"
+        ) from None
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
 
 
 def page_of(pool: Pool, first: str) -> Any:

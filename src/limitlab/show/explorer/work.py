@@ -111,7 +111,8 @@ def phase(
             trouble = trouble or f"{cell.where}: {cell.error}"
         else:
             _fill(z, dims, grid, task, cell, observable)
-        report({"x": xs, "y": ys, "z": z, "trouble": trouble}, done, len(tasks))
+        if done < len(tasks):
+            report({"x": xs, "y": ys, "z": z, "trouble": trouble}, done, len(tasks))
     if not np.isfinite(z).any():
         raise ValueError(trouble.partition(": ")[2] or f"{observable} is nowhere finite here: change the ranges")
     return {"x": xs, "y": ys, "z": z, "trouble": trouble}
