@@ -1,4 +1,4 @@
-"""A real browser for the tests of pages: the system's Chromium, driven by Playwright; without either the tests are skipped, with a sentence.
+"""A real browser for the tests of pages: the system's Chromium, driven by Playwright. Without either the tests are skipped, and say so.
 
 `.ci/browser` installs both. Chromium is started once; every test gets contexts of its own (`browser.new_context()`), which share nothing.
 """
