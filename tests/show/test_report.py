@@ -162,7 +162,7 @@ def test_a_fixed_date(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_claim_shows_numbers_and_failures() -> None:
-    claim = Claim("X1", "Coins", "A fair coin <b> of tau^2.", figure="coin", check=lambda quick: Outcome(()))
+    claim = Claim("X1", "Coins", "One <fair> coin of tau^2.", figure="coin", check=lambda quick: Outcome(()))
     good = Record(claim, "pass", Outcome((below("y", 0.5, 1.0),), {"x": float("inf")}, note="mind the gap", seconds=1.25))
     bad = Record(Claim("X2", "Coins", "An unfair coin."), "fail", error="ZeroDivisionError: division by zero")
     picture = page.Picture("coin", "Heads over tails", "data:image/webp;base64,", 640, 480)
@@ -177,14 +177,14 @@ def test_a_claim_shows_numbers_and_failures() -> None:
         "further numbers",
     ):
         assert words in card.body
-    assert "A fair coin &lt;b&gt; of" in card.lead
+    assert "One &lt;fair&gt; coin" in card.lead
     assert not card.failed
     broken = claim_card(bad, {}, [])
     assert broken.failed
     assert broken.verdict == "broken"
     assert "division by zero" in broken.body
     table = ledger_table([good, bad])
-    assert "A fair coin &lt;b&gt; of" in table
+    assert "One &lt;fair&gt; coin" in table
     assert 'data-verdict="broken"' in table
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from limitlab.laws.about import allowed, kind_of
-
 if TYPE_CHECKING:
     from limitlab.laws.base import Law
 
@@ -27,6 +25,8 @@ def example(law: type[Law]) -> str:
     >>> example(Ridge)
     'limitlab predict Ridge --ratio 0.1:10:50log'
     """
+    from limitlab.laws.about import kind_of
+
     metas = law.parameters()
     numbers = [
         name
@@ -54,6 +54,7 @@ def span(default: Any, scale: str) -> tuple[float, float, str]:
 
 def describe_law(law: type[Law]) -> dict[str, Any]:
     """A law as a plain structure, for JSON."""
+    from limitlab.laws.about import allowed
     from limitlab.ledger.claims import claims_of
 
     return {

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Table
 
-from limitlab.laws.about import allowed
 from limitlab.show.cli.app import app
 from limitlab.show.cli.lawcommand import LawArgument
 from limitlab.show.cli.output import JsonOption, print_facts, print_json, stdout
@@ -85,6 +84,8 @@ def cite(law_name: LawArgument, as_json: JsonOption = False) -> None:
 
 def parameter_table(law: type[Law]) -> None:
     """Print a law's parameters as the options they are: those that decide the limit, then the advanced ones by kind."""
+    from limitlab.laws.about import allowed
+
     for kinds, title in (
         (("physics", "coordinate"), ""),
         (("solver",), KIND_WORDS["solver"]),

@@ -15,10 +15,10 @@ import numpy as np
 
 from limitlab.errors import did_you_mean
 from limitlab.lab.ranges import parse_range
-from limitlab.laws.about import Kind, kind_of
 from limitlab.show.describe import kebab
 
 if TYPE_CHECKING:
+    from limitlab.laws.about import Kind
     from limitlab.laws.base import Law
 
 
@@ -103,6 +103,8 @@ def read_values(law: type[Law], name: str, text: str) -> list[Any]:
     >>> read_values(Ridge, "eigenvalues", "1,4;1,9")
     [(1.0, 4.0), (1.0, 9.0)]
     """
+    from limitlab.laws.about import kind_of
+
     if not text.strip():
         raise ValueError(f"--{kebab(name)} needs a value, such as --{kebab(name)} 2")
     if text.lstrip().startswith(("[", "{")):
