@@ -60,7 +60,8 @@ def perceptron(quick: bool = True) -> Figure:
     inverse = [
         mean_and_error(run.margin.values**-2.0) for run in runs
     ]  # without the longest input, which falls to 1 like log n / p
-    simulation_points(left, few, *np.array(inverse).T, 2, rf"$1/\kappa^2$, $p={size}$")
+    mean, error = np.array(inverse).T
+    simulation_points(left, few, mean, error, 2, rf"$1/\kappa^2$, $p={size}$")
     finish(
         left, "features per sample $p/n$", "number / dimension $p$", "labels by tossing coins", xscale="log", yscale="log"
     )
