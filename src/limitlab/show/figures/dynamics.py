@@ -34,7 +34,7 @@ def adiabatic_growth(quick: bool = True) -> Figure:
             theory_line(left, slow, gamma, index, f"$m = {width}$" if start == 1 else None, linestyle=style)
             if start == 1:
                 theory_line(right, gamma, result.train_error, index, f"$m = {width}$")
-    few, sizes, seeds = (0.5, 1.0, 2.0), (10, 20) if quick else (15, 30, 60), 8 if quick else 20
+    few, sizes, seeds = (0.5, 1.0, 2.0), (12, 24) if quick else (15, 30, 60), 8 if quick else 20
     net = law.finite_width(10, times=tuple(10 * s for s in few))
     found = compare(net, sizes, seeds, observables=["second_layer", "train_error"])
     mean, error = (part / np.sqrt(10) for part in extrapolated(found, "second_layer"))
