@@ -57,9 +57,11 @@ def perceptron(quick: bool = True) -> Figure:
     theory_line(left, ratio, limit["mistake_bound"], 0, r"limit $1/\kappa^2$")
     for index, (name, label) in enumerate((("mistake_bound", r"bound $(R/\kappa)^2/p$"), ("mistakes", "mistakes / $p$"))):
         simulation_points(left, few, *_summary(runs, name), index, f"{label}, $p={size}$")
-    # without the longest input, which falls to 1 like log n / p
-    means, errors = np.array([mean_and_error(run.margin.values**-2.0) for run in runs]).T
-    simulation_points(left, few, means, errors, 2, rf"$1/\kappa^2$, $p={size}$")
+    inverse = [
+        mean_and_error(run.margin.values**-2.0) for run in runs
+    ]  # without the longest input, which falls to 1 like log n / p
+    mean, error = np.array(inverse).T
+    simulation_points(left, few, mean, error, 2, rf"$1/\kappa^2$, $p={size}$")
     finish(
         left, "features per sample $p/n$", "number / dimension $p$", "labels by tossing coins", xscale="log", yscale="log"
     )

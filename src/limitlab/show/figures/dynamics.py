@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from limitlab.lab.compare import compare
 from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, tanh_network
 from limitlab.laws.dmft.growth import AdiabaticGrowth
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.population import MeanFieldSingleIndex
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
-from limitlab.show.figures.style import finish, mean_and_error, new_figure, reading_key, simulation_points, theory_line
+from limitlab.show.figures.extrapolated import extrapolated
+from limitlab.show.figures.style import finish, new_figure, reading_key, simulation_points, theory_line
 
 
 def adiabatic_growth(quick: bool = True) -> Figure:
@@ -32,12 +34,13 @@ def adiabatic_growth(quick: bool = True) -> Figure:
             theory_line(left, slow, gamma, index, f"$m = {width}$" if start == 1 else None, linestyle=style)
             if start == 1:
                 theory_line(right, gamma, result.train_error, index, f"$m = {width}$")
-    few, dimension, seeds = (0.5, 1.0, 2.0), 20 if quick else 40, 6 if quick else 20
+    few, sizes, seeds = (0.5, 1.0, 2.0), (12, 24) if quick else (15, 30, 60), 8 if quick else 20
     net = law.finite_width(10, times=tuple(10 * s for s in few))
-    runs = net.simulate_batch(dimension, range(seeds))
-    mean, error = mean_and_error(runs.second_layer / np.sqrt(10))
-    simulation_points(left, few, mean, error, 0, f"networks, $m = 10$, $d = {dimension}$")
-    simulation_points(right, mean, *mean_and_error(runs.train_error), 0)
+    found = compare(net, sizes, seeds, observables=["second_layer", "train_error"])
+    mean, error = (part / np.sqrt(10) for part in extrapolated(found, "second_layer"))
+    words = f"$m = 10$, networks, extrapolated ($d = {', '.join(map(str, sizes))}$)"
+    simulation_points(left, few, mean, error, 0, words)
+    simulation_points(right, mean, *extrapolated(found, "train_error"), 0)
     theory_line(left, slow, curve.second_layer, 6, r"limit $m\to\infty$, adiabatic", linestyle="--")
     left.axhline(law.saturation(), color="grey", linewidth=1, linestyle="-.", label=r"end of growth $\gamma_{GF}$")
     early = np.linspace(0, 0.6, 2)
@@ -58,7 +61,7 @@ def adiabatic_growth(quick: bool = True) -> Figure:
 def timeline(quick: bool = True) -> Figure:
     """A single-index target for several widths: errors, overlap and second layer against time, mean field beside them."""
     figure, axes = new_figure(columns=2, rows=2)
-    widths, dimension, seeds = ((10, 20), 30, 6) if quick else ((10, 20, 40, 80), 60, 20)
+    widths, sizes, seeds = ((10, 20), (12, 24), 8) if quick else ((10, 20, 40, 80), (15, 30, 60), 20)
     names = (
         ("train_error", "train error"),
         ("test_error", "test error"),
@@ -71,13 +74,13 @@ def timeline(quick: bool = True) -> Figure:
         result = law.theory()
         few = np.array([0.5, 2.0, 6.0, 20.0])
         if index == 0:
-            runs = law.replace(times=tuple(few)).simulate_batch(dimension, range(seeds))
+            found = compare(law.replace(times=tuple(few)), sizes, seeds, observables=[name for name, _ in names])
         for panel, (name, _) in zip(axes, names, strict=True):
             scale = width if name == "train_error" else 1
             theory_line(panel, times / scale, result[name], index, f"$m = {width}$")
             if index == 0:
-                simulation_points(panel, few / scale, *mean_and_error(runs[name]), index)
-    reading_key(axes[0], None, f"networks, $m = 10$, $d = {dimension}$")
+                simulation_points(panel, few / scale, *extrapolated(found, name), index)
+    reading_key(axes[0], None, f"$m = 10$, networks, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
     times = np.geomspace(0.2, 6.0 * widths[-1], 60)
     mean_field = MeanFieldSingleIndex(times=tuple(0.5 * times), **SINGLE_INDEX).theory()
     for panel, (name, label) in zip(axes, names, strict=True):

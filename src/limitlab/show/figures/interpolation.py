@@ -7,9 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.figure import Figure
 
+from limitlab.lab.compare import compare
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.transition import Located, follow_decay, late_residual, locate_threshold, relaxation_rate
-from limitlab.show.figures.style import finish, mean_and_error, new_figure, reading_key, simulation_points, theory_line
+from limitlab.show.figures.extrapolated import extrapolated
+from limitlab.show.figures.style import finish, new_figure, reading_key, simulation_points, theory_line
 
 KERNELS: dict[str, tuple[float, ...]] = {
     "$q^2$": (0, 0, 1.0),
@@ -32,9 +34,10 @@ def frozen_layer(quick: bool = True) -> Figure:
         gaps.append(float(wide[-1] - curve[-1]))
         theory_line(left, times, curve, index, f"$m = {width}$")
     theory_line(left, times, wide, 6, r"limit $m\to\infty$", linestyle="--")
-    few, dimension, seeds = (0.5, 2.0, 6.0), 20 if quick else 40, 6 if quick else 30
-    runs = limit.finite_width(10, times=few).simulate_batch(dimension, range(seeds)).train_error
-    simulation_points(left, few, *mean_and_error(runs), 0, f"networks, $m = 10$, $d = {dimension}$")
+    few, sizes, seeds = (0.5, 2.0, 6.0), (12, 24) if quick else (15, 30, 60), 12 if quick else 30
+    found = compare(limit.finite_width(10, times=few), sizes, seeds, observables=["train_error"])
+    ran = ", ".join(str(size) for size in sizes)
+    simulation_points(left, few, *extrapolated(found, "train_error"), 0, f"$m = 10$, networks, extrapolated\n($d = {ran}$)")
     title = r"pure noise, $\alpha = 0.5,\ \gamma = 0.5$"
     finish(left, "time $t$", "train error", title, xscale="log", yscale="log")
     theory_line(middle, widths, gaps, 0, f"gap to the limit at $t = {end:g}$", marker="o")
@@ -45,14 +48,14 @@ def frozen_layer(quick: bool = True) -> Figure:
     cubic = InterpolationTransition(
         samples_per_weight=0.3, kernel=(0, 0, 0, 1.0), times=tuple(np.geomspace(0.5, 40.0, 40)), solver_steps=2 * steps
     )
-    some = (1.0, 4.0, 12.0, 30.0)
+    some = (1.0, 4.0, 12.0)
     for index, share in enumerate((0.6, 0.85, 1.0, 1.2, 1.5)):
         law = cubic.replace(second_layer=share * cubic.threshold())
         theory_line(right, np.array(cubic.times), law.theory().train_error, index, rf"$\gamma = {share:g}\,\gamma_{{GF}}$")
         if share in (0.6, 1.2):
-            runs = law.replace(times=some).simulate_batch(30, range(2 * seeds)).train_error
-            simulation_points(right, some, *mean_and_error(runs), index)
-    reading_key(right, None, "Gaussian model, $d = 30$")
+            found = compare(law.replace(times=some), (15, 30), 2 * seeds, observables=["train_error"])
+            simulation_points(right, some, *extrapolated(found, "train_error"), index)
+    reading_key(right, None, "one neuron, extrapolated ($d = 15, 30$)")
     finish(right, "time $t$", "train error", r"limit of large $m$, $h = q^3$, $\alpha = 0.3$", xscale="log", yscale="log")
     return figure
 
