@@ -38,6 +38,7 @@ def test_a_formula_without_the_intercepts_parameter_is_noticed(monkeypatch):
     assert "squared gaps in units of their variance, added over five cases below 20.8114" in failed("B2")
 
 
+@pytest.mark.slow
 def test_a_wrong_law_on_images_is_noticed(monkeypatch):
     right = ModelCollapse.predicted
 

@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 RANK = 1e-9  # singular values below this share of the largest are none
 LARGE_VARIATION, ABOVE_GAUSSIAN = 1.0, 1.5  # of leverages: beyond both the law is said to be too favourable
-WEAKEST, GROWTH = 0.02, 1.5  # signals that are tried on the way to a bracket
+WEAKEST = 0.02  # signal below which there is none
 
 
 @dataclass(frozen=True)
@@ -221,9 +221,8 @@ def truth_behind(spread: float, ratio: float, prevalence: float) -> TrueScore:
             f"the pilot shows no signal beyond chance: scores of rows without their own influence have standard deviation {spread:.3g}, no "
             "more than fits to pure noise give; give more rows, or the AUC that you expect"
         )
-    high = low
-    while (gap := excess(high)) < 0:
-        low, high = high, high * GROWTH
+    high = spread  # scores of fits are inflated: the true ones spread less
+    gap = excess(high)
     while math.isinf(gap):  # beyond the existence threshold: come back to a signal whose fit exists
         middle = math.sqrt(low * high)
         gap = excess(middle)
