@@ -34,7 +34,7 @@ class UnreachableTarget(ValueError):
         self.at = at
 
 
-LISTED = 15
+LISTED = 25
 """Known names that a hint lists; of more it gives the nearest."""
 
 

@@ -72,7 +72,7 @@ class StoppingPlan:
         """What to do, in a sentence."""
         if np.isinf(self.overfit):
             return (
-                f"the test error never rises far above its best value ({self.test_error:.4g} at time {self.time:.3g}): "
+                f"up to the end the test error never rises far above its best value ({self.test_error:.4g} at time {self.time:.3g}): "
                 f"train for a time of {self.learned:.3g} or longer"
             )
         return (
