@@ -213,7 +213,7 @@ def cli_call(seed: int, number: int, folder: Path) -> tuple[str, list[str]]:
             ["--out", "/nowhere/x.nc"],
         ]
     )
-    size = ["--size", make.pick(["4", "8", "16", "0", "-1", "x", "1e9", "100000"])]
+    size = ["--size", make.pick(["4", "8", "16"] * 4 + ["0", "-1", "x", "1e9", "100000"])]
     verb = make.pick(
         ["predict"] * 4
         + ["simulate"] * 4
@@ -222,7 +222,7 @@ def cli_call(seed: int, number: int, folder: Path) -> tuple[str, list[str]]:
     if verb == "predict":
         arguments = ["predict", name, *options, *common]
     elif verb == "simulate":
-        arguments = ["simulate", name, *options, *size, "--seeds", make.pick(["1", "2", "0", "-1", "x"]), *common]
+        arguments = ["simulate", name, *options, *size, "--seeds", make.pick(["1", "2"] * 4 + ["0", "-1", "x"]), *common]
     elif verb == "show":
         arguments = [make.pick(["show", "cite"]), name]
     elif verb == "compare":

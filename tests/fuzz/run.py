@@ -111,8 +111,9 @@ def of_error(error: Exception) -> str:
     if isinstance(error, OSError):
         ours = True
     if not ours or foreign or (isinstance(error, ValueError) and not _on_purpose(error)):
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        return f"WRONG: {type(error).__name__}: {str(error)[:200]} ({Path(where.filename).name}:{where.lineno})"
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+        return f"WRONG: {type(error).__name__}: {str(error)[:200]}{where}"
     return "refused as too costly" if isinstance(error, TooCostly) else f"refused ({type(error).__name__})"
 
 

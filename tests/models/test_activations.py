@@ -319,3 +319,21 @@ def test_kinks_are_declared_or_found():
     assert Activation(lambda x: np.maximum(x, 0.1 * x)).kinks == (0.0,)
     assert Activation(np.abs, kinks=[0]).kinks == (0,)
     assert len({Activation("relu"), Activation("relu"), Activation("abs")}) == 2
+
+
+def test_the_record_covers_all_that_an_activation_computes_with():
+    def bump(x):
+        return np.exp(-(x**2))
+
+    def record(**more):
+        return Activation(bump, **more).name
+
+    right, wrong = (lambda x: -2 * x * np.exp(-(x**2))), (lambda x: 0 * x)
+    records = [
+        record(),
+        record(derivative=right),
+        record(derivative=wrong),
+        record(derivative=right, second_derivative=wrong),
+    ]
+    records += [record(derivative=right, kinks=(0.5,))]
+    assert len(set(records)) == len(records)  # so that no cell of one is ever taken for the other
