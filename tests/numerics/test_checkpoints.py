@@ -85,7 +85,7 @@ from limitlab.laws import NoisyMeanField, OnlineSingleIndex, TwoLayerDynamics
 works = {
     "march": lambda: TwoLayerDynamics(times=(0.5, 6.0), solver_steps=1200).theory(),
     "PDE": lambda: NoisyMeanField(neuron="erf", times=(0.5, 4.0), solver_steps=600).theory(),
-    "chain": lambda: OnlineSingleIndex(times=(0.1, 400.0)).simulate(20_000, 3),
+    "chain": lambda: OnlineSingleIndex(times=(0.1, 100.0)).simulate(10_000, 3),
 }
 print(works[sys.argv[1]]().to_dict())
 """
