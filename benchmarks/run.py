@@ -12,7 +12,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported: ratio
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
+import contextlib
 import importlib.util
+import json
 import platform
 import subprocess
 import sys
@@ -62,6 +64,7 @@ def main() -> None:
     parser.add_argument("part", nargs="?", default="", help="run only benchmarks whose name contains this")
     parser.add_argument("--out", type=Path, default=Path("benchmarks.md"), help="where to write the table")
     parser.add_argument("--peers", action="store_true", help="also other packages, in environments of their own (pip)")
+    parser.add_argument("--json", action="store_true", help="print the ratios as JSON instead of the table")
     asked = parser.parse_args()
     paths = benchmarks(asked.part)
     if not paths:
@@ -70,7 +73,8 @@ def main() -> None:
     for path in paths:
         start = time.perf_counter()
         try:
-            measured = measure(path)
+            with contextlib.redirect_stdout(sys.stderr):
+                measured = measure(path)
         except Exception as error:
             print(f"{path.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
             continue
@@ -82,7 +86,8 @@ def main() -> None:
     if asked.peers:
         text += f"\n## Peers\n\n{output_of('peers.py')}"
     asked.out.write_text("# Benchmarks\n\n" + text, encoding="utf-8")
-    print(text)
+    listed = [{"benchmark": name, "compared_with": what, "times_faster": ratio} for name, what, ratio in rows]
+    print(json.dumps(listed, indent=1) if asked.json else text)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from limitlab.show.cli.app import app
+from limitlab.show.cli.output import JsonOption
 
 EXAMPLE = """Example: limitlab bench ridge
 
@@ -24,11 +25,13 @@ def bench(
     peers: Annotated[
         bool, typer.Option("--peers", help="Also other packages, each in an environment of its own that pip makes.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure ratios to the alternatives, growth exponents and the distance from the machine's roof; some minutes."""
     command = [sys.executable, str(benchmark_folder() / "run.py"), *([part] if part else []), "--out", str(out)]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    done = subprocess.run([*command, *(["--peers"] if peers else [])], env={**os.environ, **threads}, check=False)
+    command += [*(["--peers"] if peers else []), *(["--json"] if as_json else [])]
+    done = subprocess.run(command, env={**os.environ, **threads}, check=False)
     if done.returncode == 2:
         raise ValueError(f"no benchmark has {part!r} in its name")
     raise typer.Exit(done.returncode)
