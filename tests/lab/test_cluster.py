@@ -90,7 +90,8 @@ def test_the_slurm_file_of_the_docs_makes_the_job_that_it_says():
         "dask_worker" if "dask_worker" in script else " dask worker",
     )
     assert [script.index(line) for line in lines] == sorted(script.index(line) for line in lines)
-    assert "--nthreads 1 --nworkers 8" in script
+    assert "--nthreads 1 " in script
+    assert "--nworkers 8 " in script
 
 
 def test_the_files_of_the_docs_are_well_formed():

@@ -67,9 +67,9 @@ def _on_purpose(error: Exception) -> bool:
     if isinstance(error, ValidationError) or type(error).__module__.startswith("limitlab."):
         return True
     file, line = _origin(error.__traceback__)
-    if file.startswith(_PACKAGE):
-        return line.lstrip().startswith("raise")
-    return not any(library in file for library in _LIBRARIES) and not isinstance(error, ArithmeticError)
+    if any(library in file for library in _LIBRARIES):
+        return False
+    return line.lstrip().startswith("raise") or not (file.startswith(_PACKAGE) or isinstance(error, ArithmeticError))
 
 
 def _origin(trace: TracebackType | None) -> tuple[str, str]:

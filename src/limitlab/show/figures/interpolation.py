@@ -34,7 +34,7 @@ def frozen_layer(quick: bool = True) -> Figure:
         gaps.append(float(wide[-1] - curve[-1]))
         theory_line(left, times, curve, index, f"$m = {width}$")
     theory_line(left, times, wide, 6, r"limit $m\to\infty$", linestyle="--")
-    few, sizes, seeds = (0.5, 2.0, 6.0), (12, 24) if quick else (15, 30, 60), 12 if quick else 30
+    few, sizes, seeds = (0.5, 2.0, 6.0), (24, 48) if quick else (24, 48, 96), 5 if quick else 30
     found = compare(limit.finite_width(10, times=few), sizes, seeds, observables=["train_error"])
     ran = ", ".join(str(size) for size in sizes)
     simulation_points(left, few, *extrapolated(found, "train_error"), 0, f"$m = 10$, networks, extrapolated\n($d = {ran}$)")

@@ -8,10 +8,12 @@ from typing import Literal
 import numpy as np
 from matplotlib.figure import Figure
 
+from limitlab.lab.compare import compare
 from limitlab.laws.sgd.growth import ALLOWED
 from limitlab.laws.sgd.large_deviation import SgdLargeDeviation
 from limitlab.laws.sgd.spiked_tensor import SpikedTensor
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.extrapolated import extrapolated
+from limitlab.show.figures.style import finish, new_figure, reading_key, simulation_points, theory_line
 
 
 def subcritical_steps(quick: bool = True) -> Figure:
@@ -68,7 +70,10 @@ def sgd_large_deviation(quick: bool = True) -> Figure:
             index,
             NOISE[law_of_noise],
         )
-        theory_line(left, [0, 0.05], [limit, limit], index, r"limit $I(\varepsilon)$")
+        found = compare(law, sizes.tolist(), 4, observables=["rate"], progress=False)
+        simulation_points(left, [0.0], *extrapolated(found, "rate"), index)
+        theory_line(left, [0, 0.05], [limit, limit], index)
+    reading_key(left, r"limit $I(\varepsilon)$", r"first points: extrapolated to $\delta = 0$")
     finish(
         left,
         r"step $\delta$",

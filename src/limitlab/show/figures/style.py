@@ -101,11 +101,11 @@ def finish(axes: Axes, x_label: str, y_label: str, title: str = "", legend: bool
 
 def readable_ticks(axes: Axes) -> None:
     """Plain numbers on logarithmic axes that cover less than a few decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         if axis.get_scale() == "log" and high / low < 50:
             steps = (1.0, 2.0, 3.0, 5.0, 7.0) if high / low < 12 else (1.0, 2.0, 5.0)
             axis.set_major_locator(MaxNLocator(5) if high / low < 3 else LogLocator(subs=steps))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_minor_locator(LogLocator(subs=()))
+            axis.set_minor_locator(NullLocator())  # its labels would stand between ticks that a figure sets itself
