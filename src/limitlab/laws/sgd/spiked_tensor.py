@@ -168,7 +168,7 @@ class SpikedTensor(_Spiked):
 
     def draw_cost(self, size: int) -> Cost:
         """One sample per step; only summary statistics are kept."""
-        return Cost(1e5, 1e7 + 500.0 * size * latest(self) / self.step * getattr(self, "replicas", 1))
+        return Cost(1e5, 1e7 + 500.0 * size * latest(self) / self.step_at(size) * getattr(self, "replicas", 1))
 
     @classmethod
     def check_points(cls) -> list[Self]:
