@@ -158,7 +158,9 @@ class RidgeScaling(Law):
 
     def draw_cost(self, size: int) -> Cost:
         """Samples of all modes, and random features of them."""
-        modes, features = min(self.latent_dimension, 1e12), self.features(size)
+        if math.isinf(self.latent_dimension):
+            return Cost()  # the experiment refuses it in its own words
+        modes, features = self.latent_dimension, self.features(size)
         fitted = min(features, modes)
         held = 14.0 * size * modes if math.isinf(features) else 2.0 * size * modes + 4.0 * (size + modes) * features
         return Cost(held, 1e7 + 3.0 * size * fitted * min(size, fitted))
