@@ -522,7 +522,10 @@ def test_damaged_store(sweep_file: Path, tmp_path: Path) -> None:
     store = tmp_path / "kept"
     assert run("sweep", str(sweep_file), "--store", str(store)).exit_code == 0
     (store / "sweep.json").write_text("{")
-    assert "is unreadable" in refused(run("sweep", str(sweep_file), "--store", str(store)))
+    with pytest.warns(UserWarning, match="damaged and is written anew"):
+        again = run("sweep", str(sweep_file), "--store", str(store))
+    assert again.exit_code == 0, again.output
+    assert (store / "sweep.json").read_text() != "{"  # made anew, and no cell is lost
 
 
 def test_paths_are_checked_before_the_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -657,7 +660,9 @@ def test_ctrl_c_of_a_running_sweep(tmp_path: Path) -> None:
     finally:
         running.kill()
     assert running.returncode == 130, err
-    assert len([line for line in err.splitlines() if not line.endswith("so far)")]) == 1
+    assert [
+        line.partition(":")[0] for line in err.splitlines() if "processor time" not in line and not line.endswith("so far)")
+    ] == ["error"]
     assert "the same command runs only the rest" in err
     assert "Traceback" not in err + out
 
