@@ -162,8 +162,13 @@ def figure_card(name: str, picture: Picture) -> Card:
 
 
 def claims_of(names: set[str]) -> list[Claim]:
-    """The claims that concern these laws, and those that nobody checks yet."""
-    return [claim for claim in all_claims().values() if not claim.implemented or names & set(claim.laws)]
+    """The claims that concern these laws, and those that nobody checks yet; with all laws also those that need none."""
+    whole = names >= set(all_laws())
+    return [
+        claim
+        for claim in all_claims().values()
+        if not claim.implemented or names & set(claim.laws) or (whole and not claim.laws)
+    ]
 
 
 def figure_parts(claims: Sequence[Claim], everything: bool, quick: bool, cache: str | None) -> list[PartTask]:
