@@ -77,7 +77,7 @@ def test_a_link_opens_its_card(page: Any, report: str) -> None:
     card = page.locator("#claim-x10")
     assert not card.locator(".inside").is_visible()
     page.locator("#ledger a", has_text="X10").click()
-    assert card.locator(".inside").is_visible()
+    card.locator(".inside").wait_for(state="visible")  # the page hears of the new address a moment later
     assert card.locator("summary .badge").first.inner_text() == "underpowered"
     assert card.locator("summary math msup").count() == 1
     shown = card.locator("figure svg").bounding_box()
@@ -88,7 +88,7 @@ def test_a_link_opens_its_card(page: Any, report: str) -> None:
     page.locator("#claim-x2 > summary").click()
     assert not numbers.locator("table").is_visible()
     numbers.locator("summary").click()
-    assert numbers.locator("table").is_visible()
+    numbers.locator("table").wait_for(state="visible")
 
 
 def test_it_prints_with_every_card_open(page: Any, report: str, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_without_javascript_it_reads(browser: Any, report: str) -> None:
     assert page.locator("#ledger tbody tr").count() == 3
     assert not page.locator(".tools").is_visible()
     page.locator("#claim-x2 > summary").click()
-    assert page.locator("#claim-x2 .inside").is_visible()
+    page.locator("#claim-x2 .inside").wait_for(state="visible")
     context.close()
 
 

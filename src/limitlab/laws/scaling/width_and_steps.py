@@ -119,7 +119,9 @@ class PowerLawScaling(Law):
 
     def draw_cost(self, size: int) -> Cost:
         """Samples of all modes."""
-        modes = self.latent_dimension if math.isfinite(self.latent_dimension) else 0.0  # refused in the experiment's own words
+        modes = (
+            self.latent_dimension if math.isfinite(self.latent_dimension) else 0.0
+        )  # refused in the experiment's own words
         return Cost(5.0 * size * modes, 1e7 + 1e2 * size * modes)
 
     @classmethod
