@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Literal
 
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, NotComputable
 from limitlab.lab.engines import available_cores
+from limitlab.limits import TooCostly
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 LOOK_EVERY = 0.004
@@ -308,9 +309,9 @@ def sentence(error: Exception) -> str:
     >>> sentence(ValueError("ratio = 0 is not allowed"))
     'ratio = 0 is not allowed'
     """
-    if isinstance(error, (ValueError, NotImplementedError, ConvergenceError, FloatingPointError)):
+    if isinstance(error, (ValueError, NotImplementedError, ConvergenceError, NotComputable, FloatingPointError)):
         lines = _pydantic_lines(error) or [line.strip() for line in str(error).splitlines() if line.strip()]
-        return lines[0] if lines else type(error).__name__
+        return lines[0].removeprefix(f"{TooCostly.__name__}: ") if lines else type(error).__name__
     traceback.print_exception(error)
     return f"this failed ({type(error).__name__}); please report it, and move the parameters in the meantime"
 
