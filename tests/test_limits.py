@@ -295,3 +295,10 @@ def test_an_experiment_that_diverges_says_so():
         pytest.raises(NotComputable, match=r"XorDynamics at size 50 and regularizer = 1000\.0 diverges"),
     ):
         XorDynamics(regularizer=1e3).simulate(50, 0)
+
+
+def test_a_swept_parameter_may_be_the_one_that_costs():
+    from limitlab.laws import TangentInterpolation
+
+    with pytest.raises(TooCostly, match="TangentInterpolation at size 4 would"):
+        ll.sweep(TangentInterpolation(networks=1), {"networks": [10**18]}, sizes=[4], seeds=1)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from limitlab.lab.cells import Cell
 from limitlab.lab.grid import Axis, Grid, own_coordinates
 from limitlab.laws.base import Law
+from limitlab.laws.costs import refuse_draw
 from limitlab.laws.draws import digest, identity, plain_parameters
 from limitlab.laws.results import ROUNDING, absolute_errors
 from limitlab.numerics.blas import single_threaded
@@ -95,6 +96,7 @@ class LawTask:
                 _refuse_nan(self.law, values)
         else:
             assert self.seed is not None
+            refuse_draw(self.law, self.size)  # a swept parameter may be the one that costs
             values = self.law.experiment(self.size, self.seed, **lanes)
         return self._cell(values)
 
