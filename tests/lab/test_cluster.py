@@ -75,8 +75,9 @@ def test_a_bad_slurm_file_is_one_line(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_the_slurm_file_of_the_docs_makes_the_job_that_it_says():
+def test_the_slurm_file_of_the_docs_makes_the_job_that_it_says(tmp_path, monkeypatch):
     jobqueue = pytest.importorskip("dask_jobqueue")
+    monkeypatch.chdir(tmp_path)  # a folder for its logs is made where one stands
     wanted = read_slurm(FILES / "slurm.toml")
     with jobqueue.SLURMCluster(**wanted.arguments(), scheduler_options={"dashboard_address": None}) as own:
         script = own.job_script()
