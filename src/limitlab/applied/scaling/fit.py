@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.applied.scaling.constrained import minimised
+from limitlab.applied.scaling.runs import checked_runs, on_a_ray, positive
 from limitlab.numerics import additive_powers as form
 from limitlab.numerics.additive_powers import Best, Runs
 from limitlab.numerics.profiles import profile_interval
 
-__all__ = ["ScalingFit", "scaling_fit", "scaling_plan"]
+__all__ = ["ScalingFit", "scaling_fit"]
 
 Array = NDArray[np.float64]
 
 NAMES = ("E", "A", "B", "a", "b")
-LEAST_ROWS, LEAST_SIZES = 8, 3
-RAY = 0.01  # decades: closer to one line log D = slope log N + const, slope > 0, the two terms can be exchanged
 HOPELESS, DOUBTFUL = (
     1e4,
     100.0,
@@ -135,7 +135,7 @@ class ScalingFit:
             raise ValueError(
                 f"compute = {compute:g} has no optimum that this table could decide: {self._why_not()}; add runs with another D/N"
             )
-        product = math.log(_positive("compute", compute) / self.flops)
+        product = math.log(positive("compute", compute) / self.flops)
         if self.interaction:
             log_n = self._numerical_optimum(product)
         else:
@@ -208,7 +208,7 @@ class ScalingFit:
         def embed(free: Array) -> tuple[Array, Array]:
             return np.r_[free, a, b], np.eye(5)[:, :3]
 
-        cost, _ = _minimised(self.runs, self.best.width, embed, form.with_exponents(self.runs, a, b)[1][:3])
+        cost, _ = minimised(self.runs, self.best.width, embed, form.with_exponents(self.runs, a, b)[1][:3])
         return max(cost - self.best.cost, 0.0) / form.noise_variance(self.best, self.runs)[0]
 
     def _optimal_log_n(self, compute: float) -> tuple[float, float]:
@@ -237,7 +237,7 @@ class ScalingFit:
         """(value, start) -> least cost with the parameter at the value, and where."""
 
         def cost(value: float, start: Array) -> tuple[float, Array]:
-            found = _minimised(self.runs, self.best.width, lambda free: embed(value, free), start)
+            found = minimised(self.runs, self.best.width, lambda free: embed(value, free), start)
             return found
 
         return cost
@@ -412,139 +412,12 @@ def scaling_fit(
     >>> scaling_fit(N, 20 * N, 1.8 + 400 * N**-0.35 + 2000 * (20 * N) ** -0.37).separable
     False
     """
-    runs = _runs(N, D, loss, compute, _positive("flops", flops))
+    runs = checked_runs(N, D, loss, compute, positive("flops", flops))
     if not 0 < level < 1:
         raise ValueError(f"level = {level:g} is not allowed: must be between 0 and 1")
     best = form.best_fit(runs, robust, interaction)
     number = form.condition(best.theta, runs)
     return ScalingFit(runs, best, level, flops, not on_a_ray(runs) and number < HOPELESS, number, replicate_sd)
-
-
-def on_a_ray(runs: Runs) -> bool:
-    """Whether log D is a rising straight line in log N, up to a hundredth of a decade: the test of the design, whatever the fit says."""
-    slope = float(runs.n @ runs.d / (runs.n @ runs.n))
-    spread = float(np.sqrt(np.mean((runs.d - slope * runs.n) ** 2))) / math.log(10)
-    return slope > 0 and spread < RAY
-
-
-def scaling_plan(
-    N: ArrayLike,
-    D: ArrayLike,
-    noise: float,
-    E: float = 1.8,
-    A: float = 480.0,
-    B: float = 2100.0,
-    a: float = 0.35,
-    b: float = 0.37,
-    compute: float = 1e23,
-    flops: float = 6.0,
-) -> dict[str, float]:
-    """Standard errors that a table of runs would give, before any run: of E, a, b and log N at a compute; and its condition number.
-
-    `noise` is the standard deviation of log loss; the other numbers are the assumed truth.
-
-    >>> N, D = (grid.ravel() for grid in np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geomspace(1e9, 3e11, 6)))
-    >>> round(scaling_plan(N, D, 0.01, 1.82, 482, 2085, 0.348, 0.366)["a"], 3)
-    0.021
-    """
-    n, d = np.asarray(N, dtype=float), np.asarray(D, dtype=float)
-    runs = _runs(n, d, E + A * n**-a + B * d**-b, None, flops)
-    theta = np.array([E, math.log(A) - a * runs.centre_n, math.log(B) - b * runs.centre_d, a, b])
-    spread = form.covariance(theta, runs, _positive("noise", noise) ** 2)
-    fit = ScalingFit(runs, Best(theta, 0.0, math.inf), 0.95, flops, True, form.condition(theta, runs))
-    at, product = math.log(fit.optimum(compute).N), math.log(compute / flops)
-    gradient = np.array([0.0, 1.0, -1.0, 1 / a - at + runs.centre_n, product - at - runs.centre_d - 1 / b]) / (a + b)
-    errors = np.sqrt(np.diag(spread))
-    return {
-        "E": float(errors[0]),
-        "a": float(errors[3]),
-        "b": float(errors[4]),
-        "log N": float(math.sqrt(gradient @ spread @ gradient)),
-        "condition": fit.condition,
-    }
-
-
-# -- inside -----------------------------------------------------------------------------------------------------------
-
-
-def _minimised(runs: Runs, width: float, embed: Any, start: Array) -> tuple[float, Array]:
-    """The least cost over free parameters that `embed` completes, by damped Gauss-Newton steps, and where it is."""
-
-    def measured(free: Array) -> tuple[float, Array, Array]:
-        theta, inner = embed(free)
-        legal = (
-            theta[0] >= 0
-            and min(theta[3:5]) >= form.LOWEST
-            and max(theta[3:5]) <= form.HIGHEST
-            and np.abs(theta[1:3]).max() < 300
-        )
-        if not legal:
-            return math.inf, free, np.empty((0, 0))
-        log_loss, slope = form.model(theta, runs)
-        left = log_loss - runs.log_loss
-        size = np.abs(left)
-        cost = float(np.sum(np.where(size <= width, left**2, 2 * width * size - width**2 if np.isfinite(width) else 0.0)))
-        weight = np.where(size <= width, 1.0, width / np.maximum(size, 1e-300)) if np.isfinite(width) else np.ones_like(left)
-        return cost, left * weight, slope @ inner
-
-    free, damping = np.array(start), 1e-3
-    cost, pull, slope = measured(free)
-    if math.isinf(cost):
-        return math.inf, free
-    for _ in range(200):
-        gram, gradient = slope.T @ slope, slope.T @ pull
-        kept = np.ones(free.size, bool)
-        # E at its bound and pushed below it stays there
-        bound = embed(free)[0][0] <= 0 and free[0] == 0
-        if bound and gradient[0] > 0:
-            kept[0] = False
-        moved = np.zeros(free.size)
-        system = gram[np.ix_(kept, kept)]
-        moved[kept] = -np.linalg.solve(system + damping * np.diag(np.diag(system) + 1e-300), gradient[kept])
-        trial = free + moved
-        if embed(trial)[0][0] < 0 and kept[0]:
-            trial[0] = 0.0
-        new = measured(trial)
-        if new[0] <= cost:
-            done = cost - new[0] <= 1e-13 * cost + 1e-300
-            free, (cost, pull, slope), damping = trial, new, max(damping / 5, 1e-12)
-            if done:
-                break
-        else:
-            damping *= 4
-            if damping > 1e10:
-                break
-    return cost, free
-
-
-def _runs(N: ArrayLike, D: ArrayLike | None, loss: ArrayLike, compute: ArrayLike | None, flops: float) -> Runs:
-    """The checked table."""
-    n = np.ravel(np.asarray(N, dtype=float))
-    if D is None:
-        if compute is None:
-            raise ValueError("D is missing: give D, or compute")
-        D = np.ravel(np.asarray(compute, dtype=float)) / (flops * n)
-    columns = dict(N=n, D=np.ravel(np.asarray(D, dtype=float)), loss=np.ravel(np.asarray(loss, dtype=float)))
-    lengths = {name: column.size for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"columns of different lengths are not allowed: {lengths}")
-    if n.size < LEAST_ROWS:
-        raise ValueError(f"{n.size} runs are not allowed: five parameters need at least {LEAST_ROWS}")
-    for name, column in columns.items():
-        if not (np.isfinite(column).all() and (column > 0).all()):
-            row = int(np.flatnonzero(~(np.isfinite(column) & (column > 0)))[0])
-            raise ValueError(f"{name} = {column[row]:g} in row {row + 1} is not allowed: must be above 0 and finite")
-        if name != "loss" and np.unique(column.round(12)).size < LEAST_SIZES:
-            raise ValueError(
-                f"{np.unique(column).size} values of {name} are not allowed: give runs at {LEAST_SIZES} or more"
-            )
-    return form.centred(columns["N"], columns["D"], columns["loss"])
-
-
-def _positive(name: str, value: float) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} = {value:g} is not allowed: must be above 0 and finite")
-    return float(value)
 
 
 def _shown(ends: tuple[float, float]) -> str:
