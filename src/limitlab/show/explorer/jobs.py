@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from limitlab.errors import ConvergenceError, NotComputable
 from limitlab.lab.engines import available_cores
-from limitlab.limits import TooCostly
+from limitlab.limits import MEMORY, TooCostly, memory_limit
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 LOOK_EVERY = 0.004
@@ -322,7 +322,8 @@ def _pydantic_lines(error: Exception) -> list[str]:
 
 
 def _limit_memory(megabytes: int) -> None:
-    """Refuse further memory beyond the cap, where the system can."""
+    """Refuse further memory beyond the cap: by its estimate before a job starts, and by the system, where it can."""
+    os.environ[MEMORY] = str(min(memory_limit(), megabytes * 2**20))
     try:
         import resource
     except ImportError:  # not on this system: the cap on time is the one that is left
