@@ -215,14 +215,16 @@ class Worker:
             self.process = None
 
 
-def fuzz(counts: dict[str, int], seed: int = 0, budget: float = float("inf"), tell: bool = False) -> dict[str, Any]:
-    """Run so many calls of every kind (as many as the seconds of the budget allow) and sum up."""
+def fuzz(
+    counts: dict[str, int], seed: int = 0, budget: float = float("inf"), tell: bool = False, start: int = 0
+) -> dict[str, Any]:
+    """Run the calls `start` to `count` of every kind (as many as the seconds of the budget allow) and sum up."""
     began, one = time.monotonic(), Worker()
     outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in counts}
     wrong, slowest, largest, noisy = [], (0.0, ""), 0, 0
     try:
         for kind, count in counts.items():
-            for number in range(count):
+            for number in range(start, count):
                 if time.monotonic() - began > budget:
                     break
                 found = one.ask(kind, seed, number)
@@ -254,6 +256,7 @@ def main() -> int:
     parser.add_argument("--worker", action="store_true")
     for kind, default in (("api", 500), ("cli", 200), ("stores", 50)):
         parser.add_argument(f"--{kind}", type=int, default=default)
+    parser.add_argument("--start", type=int, default=0, help="the first call of each kind")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds")
     parser.add_argument("--only", help="one call, such as api:17")
@@ -265,7 +268,7 @@ def main() -> int:
         kind, number = given.only.split(":")
         print(json.dumps(judged(kind, given.seed, int(number), Path(tempfile.mkdtemp())), indent=1))
         return 0
-    found = fuzz({"api": given.api, "cli": given.cli, "stores": given.stores}, given.seed, given.budget, tell=True)
+    found = fuzz({"api": given.api, "cli": given.cli, "stores": given.stores}, given.seed, given.budget, tell=True, start=given.start)
     print(json.dumps({**found, "wrong": len(found["wrong"])}, indent=1))
     return bool(found["wrong"])
 
