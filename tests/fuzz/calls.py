@@ -328,11 +328,13 @@ def hostile_result(make: Maker, law: Law, folder: Path) -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = type(make.pick([law]))().theory() if make.chance(0.5) else all_laws()["Ridge"]().theory()
-    for name in ("law", "parameters", "kind", "version", "revision"):
-        if make.chance(0.15):
-            result.attrs[name] = make.pick(
-                ["", "x", "{}", "[]", '{"ratio": "__import__(1)"}', 3, -1.0, "os:system", "[" * 5000]
-            )
+    from limitlab.show.cli.output import describe_result, jsonable
+
+    odd = ["", "x", "{}", "[]", '{"ratio": "__import__(1)"}', 3, -1.0, "os:system", "[" * 5000]
+    attributes = ("law", "parameters", "kind", "version", "revision")
+    changed = {name: make.pick(odd) for name in attributes if make.chance(0.15)}
+    described = describe_result(result)
+    result.attrs |= changed
     storable = {key: value if isinstance(value, (str, int, float)) else str(value) for key, value in result.attrs.items()}
     try:
         if file.suffix == ".nc":
@@ -340,10 +342,8 @@ def hostile_result(make: Maker, law: Law, folder: Path) -> Path:
         elif file.suffix == ".zarr":
             result.assign_attrs(storable).to_zarr(file, mode="w", zarr_format=2)
         else:
-            from limitlab.show.cli.output import describe_result, jsonable
-
-            file.write_text(json.dumps(jsonable(describe_result(result))))
-    except ValueError:  # an attribute that this format does not take, or parameters that are no JSON any more
+            file.write_text(json.dumps(jsonable({**described, **changed})))
+    except ValueError:  # an attribute that this format does not take
         file.write_text("x")
     if file.is_file() and make.chance(0.3):
         content = bytearray(file.read_bytes())

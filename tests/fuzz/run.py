@@ -52,8 +52,7 @@ def judged(kind: str, seed: int, number: int, folder: Path) -> dict[str, Any]:
     logging.getLogger("limitlab").addHandler(handler)
 
     def bark(*_: Any) -> None:
-        if not heard:
-            raise OutOfTime
+        raise OutOfTime
 
     signal.signal(signal.SIGPROF, bark)
     began, words = time.process_time(), ""
@@ -68,13 +67,17 @@ def judged(kind: str, seed: int, number: int, folder: Path) -> dict[str, Any]:
                 words, call = calls.api_call(seed, number) if kind == "api" else calls.store_call(seed, number, folder)
                 outcome = "numbers" if not holds_nan(call()) else "WRONG: NaN in the result"
         except OutOfTime:
-            outcome = f"WRONG: more than {PATIENCE:g} s without a message"
+            outcome = "stopped: long, and it said so" if heard else f"WRONG: more than {PATIENCE:g} s without a message"
         except Exception as error:
             outcome = of_error(error)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             logging.getLogger("limitlab").removeHandler(handler)
-    foreign = [str(one.message) for one in noise if issubclass(one.category, RuntimeWarning)]
+    foreign = [
+        f"{one.message} ({Path(one.filename).name}:{one.lineno})"
+        for one in noise
+        if issubclass(one.category, RuntimeWarning)
+    ]
     return {
         "call": words,
         "outcome": outcome,
@@ -221,7 +224,7 @@ def fuzz(
     """Run the calls `start` to `count` of every kind (as many as the seconds of the budget allow) and sum up."""
     began, one = time.monotonic(), Worker()
     outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in counts}
-    wrong, slowest, largest, noisy = [], (0.0, ""), 0, 0
+    wrong, slowest, largest, noisy = [], (0.0, ""), 0, Counter[str]()
     try:
         for kind, count in counts.items():
             for number in range(start, count):
@@ -230,7 +233,7 @@ def fuzz(
                 found = one.ask(kind, seed, number)
                 bad = found["outcome"].startswith("WRONG")
                 outcomes[kind]["WRONG" if bad else found["outcome"]] += 1
-                noisy += bool(found["noise"])
+                noisy.update([f"{found['noise']} {kind}:{number}"] if found["noise"] else [])
                 slowest, largest = max(slowest, (found["seconds"], found["call"])), max(largest, found["memory"])
                 if tell and number % 100 == 99:
                     print(f"{kind}: {number + 1} calls, {len(wrong)} wrong, {time.monotonic() - began:.0f} s", flush=True)
@@ -245,7 +248,7 @@ def fuzz(
         "wrong": wrong,
         "slowest": slowest,
         "largest": largest,
-        "noisy": noisy,
+        "noisy": sorted(noisy),
         "seconds": time.monotonic() - began,
     }
 
@@ -268,7 +271,9 @@ def main() -> int:
         kind, number = given.only.split(":")
         print(json.dumps(judged(kind, given.seed, int(number), Path(tempfile.mkdtemp())), indent=1))
         return 0
-    found = fuzz({"api": given.api, "cli": given.cli, "stores": given.stores}, given.seed, given.budget, tell=True, start=given.start)
+    found = fuzz(
+        {"api": given.api, "cli": given.cli, "stores": given.stores}, given.seed, given.budget, tell=True, start=given.start
+    )
     print(json.dumps({**found, "wrong": len(found["wrong"])}, indent=1))
     return bool(found["wrong"])
 

@@ -283,11 +283,24 @@ def _shared_names(law: Law, wanted: Sequence[str] | None) -> list[str]:
     return list(wanted) if wanted is not None else shared
 
 
+def _refuse_missing(law: Law, names: list[str], sizes: list[int], groups: Sequence[Sequence[Cell]]) -> None:
+    """Draws that lack an observable (an estimate that does not exist for these data) cannot be averaged."""
+    for name in names:
+        for size, group in zip(sizes, groups, strict=True):
+            lacking = sum(name not in cell.values for cell in group)
+            if lacking:
+                raise ValueError(
+                    f"{lacking} of {len(group)} draws of {type(law).__name__} at size {size} have no {name}: choose larger sizes, "
+                    "compare other observables, or move a parameter"
+                )
+
+
 def _collect(
     law: Law, names: list[str], sizes: list[int], limits: Sequence[Cell], groups: Sequence[Sequence[Cell]]
 ) -> xr.Dataset:
     """Theory, mean and standard error of every observable along a dimension `size`."""
     coords = {"size": np.asarray(sizes), **limits[0].coords}
+    _refuse_missing(law, names, sizes, groups)
     data = {}
     for name in names:
         dims, meta = ("size", *limits[0].dims[name]), type(law).outputs()[name]

@@ -176,7 +176,8 @@ def _labels(values: tuple[Any, ...]) -> NDArray[Any]:
     if all(isinstance(value, bool) for value in values):
         return np.array(values, dtype=bool)
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
-        return np.asarray(values, dtype=np.int64 if all(isinstance(value, int) for value in values) else np.float64)
+        whole = all(isinstance(value, int) and abs(value) < 2**63 for value in values)
+        return np.asarray(values, dtype=np.int64 if whole else np.float64)
     return np.array([_written(value) for value in values], dtype=np.str_)
 
 

@@ -19,6 +19,10 @@ Preference = Literal["smallest", "largest", "nearest"]
 
 SCAN_POINTS = {True: 600, False: 80}
 """Points of the first look along a parameter: many where the law is vectorised, few where each costs a solve."""
+SAME = 1e-14
+"""Relative spread below which an observable does not change."""
+MOST_VALLEYS = 24
+"""Local minima of the first look that are refined."""
 
 
 def plan(
@@ -114,6 +118,11 @@ def optimal(
     line = Line(law, over, minimise, bounds)
     grid = line.grid(SCAN_POINTS[over in law.array_parameters()])
     values = line(grid)
+    if len(values) > 1 and np.ptp(values) <= SAME * np.abs(values).max():
+        raise ValueError(
+            f"{minimise} does not depend on {over} between {grid[0]:g} and {grid[-1]:g}: nothing to choose; minimise another "
+            "observable, or over another parameter"
+        )
     best, at_bound = (_whole_minimum if line.whole else _minimum)(line, grid, values)
     return _answer(law, line, best).assign_attrs(at_bound=int(at_bound), minimised=minimise)
 
@@ -220,9 +229,12 @@ def _minimum(line: Line, grid: Array, values: Array, sign: float = 1.0) -> tuple
 
 
 def _local_minima(values: Array) -> NDArray[np.intp]:
-    """Indices of the scan that no neighbour undercuts."""
+    """Indices of the scan that no neighbour undercuts: of a flat stretch its ends, of very many the lowest."""
     padded = np.concatenate([[np.inf], values, [np.inf]])
-    return np.flatnonzero(np.isfinite(values) & (values <= padded[:-2]) & (values <= padded[2:]))
+    before, after = padded[:-2], padded[2:]
+    inner = (values == before) & (values == after)
+    found = np.flatnonzero(np.isfinite(values) & (values <= before) & (values <= after) & ~inner)
+    return found[np.argsort(values[found], kind="stable")[:MOST_VALLEYS]]
 
 
 def _refined(line: Line, grid: Array, values: Array, i: int, sign: float) -> tuple[float, float, bool]:

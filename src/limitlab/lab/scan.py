@@ -83,6 +83,8 @@ class Line:
             found = np.asarray(self.law.evaluate(**{self.parameter: values})[self.observable], dtype=float)
             if found.ndim > 1:
                 raise ValueError(_not_scalar(self.observable, found.shape[1:]))
+            self._looked += values.size
+            self._tell(self._looked)
             return np.broadcast_to(found, values.shape)
         return np.array([self._one(value) for value in values])
 

@@ -15,10 +15,12 @@ No file holds a time or anything else that differs between two runs, so the same
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import re
 import shutil
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -178,14 +180,28 @@ def open_result(path: str | os.PathLike[str]) -> xr.Dataset:
 
 def read_dataset(place: Path) -> xr.Dataset:
     """A netCDF or Zarr file, loaded as data: an array that would have to be unpickled is refused."""
+    with _silent_endings():
+        try:
+            if place.suffix == ".zarr":
+                _refuse_pickles(place)
+                return xr.open_zarr(place, chunks=None).load()
+            with xr.open_dataset(place, engine="h5netcdf") as result:
+                return result.load()
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        gc.collect()  # a half-opened file complains when it is let go: here, where nobody hears it
+    raise ValueError(f"the result {str(place)!r} is unreadable: it is damaged, or not what its name says ({reason[:120]})")
+
+
+@contextmanager
+def _silent_endings() -> Iterator[None]:
+    """Objects that fail while they are let go keep it to themselves."""
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda _: None
     try:
-        if place.suffix == ".zarr":
-            _refuse_pickles(place)
-            return xr.open_zarr(place, chunks=None).load()
-        with xr.open_dataset(place, engine="h5netcdf") as result:
-            return result.load()
-    except Exception as error:
-        raise ValueError(f"the result {str(place)!r} is unreadable: it is damaged, or not what its name says") from error
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _refuse_pickles(folder: Path) -> None:

@@ -35,10 +35,10 @@ def estimate(law: Law, size: int | None = None) -> Cost:
 def draw_cost(law: Law, size: int) -> Cost:
     """The rule for one experiment: matrices of the two largest lengths, a decomposition along the smaller one."""
     first, second = (*lengths(law, size), 1.0)[:2]
-    lines = points(law)
+    lines, times = points(law), repetitions(law)
     return Cost(
-        LEAST.numbers + law.matrices_held * first * second + len(type(law).outputs()) * lines,
-        LEAST.operations + first * second * second + 4 * first * second * lines,
+        LEAST.numbers + law.matrices_held * first * second + len(type(law).outputs()) * lines + first * times,
+        LEAST.operations + (first * second * second + 4 * first * second * lines) * times,
     )
 
 
@@ -58,6 +58,12 @@ def lengths(law: Law, size: int) -> list[float]:
         elif meta.kind == "physics" and isinstance(value, int) and not isinstance(value, bool):
             found.append(float(value))
     return sorted(found, reverse=True)
+
+
+def repetitions(law: Law) -> float:
+    """How often an experiment is repeated within one draw: its replicas, networks, ..."""
+    found = [getattr(law, name) for name, meta in type(law).parameters().items() if meta.kind == "experiment"]
+    return float(math.prod(value for value in found if isinstance(value, int) and not isinstance(value, bool)))
 
 
 def points(law: Law) -> float:

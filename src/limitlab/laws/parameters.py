@@ -84,7 +84,10 @@ class Parameter:
 
     def allows(self, number: float) -> bool:
         """Whether a number respects the bounds; NaN never does, infinity only where the law has that limit."""
-        if math.isnan(number) or (math.isinf(number) and not self.infinite):
+        try:
+            if math.isnan(number) or (math.isinf(number) and not self.infinite):
+                return False
+        except OverflowError:  # a whole number beyond every floating-point number
             return False
         return (
             (self.above is None or number > self.above)
@@ -97,8 +100,8 @@ class Parameter:
         """Values of the parameter as an array of numbers that are all allowed."""
         try:
             array = np.asarray(values, dtype=float)
-        except (TypeError, ValueError):
-            raise ValueError(f"{self.name} = {values!r} is not allowed: must be numbers, {self.allowed}") from None
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"{self.name} = {_short(values)} is not allowed: must be numbers, {self.allowed}") from None
         for number in (array.min(initial=math.inf), array.max(initial=-math.inf)) if array.size else ():
             if not self.allows(float(number)):
                 raise ValueError(f"{self.name} = {number:g} is not allowed: must be {self.allowed} ({self.words})")
@@ -218,9 +221,15 @@ def not_a_number(given: Any, checked: Any) -> str:
     return "must be a number, not a text" if isinstance(given, (str, bytes)) and not math.isinf(checked) else ""
 
 
+def _short(value: Any) -> str:
+    """A value in at most 80 letters."""
+    shown = repr(value)
+    return shown if len(shown) < 80 else shown[:77] + "..."
+
+
 def refusal(meta: Parameter, value: Any, reason: str = "") -> PydanticCustomError:
     """The one sentence for a bad value: parameter, value, what is allowed, what it means."""
-    shown = repr(value) if len(repr(value)) < 80 else repr(value)[:77] + "..."
+    shown = _short(value)
     symbol = f", symbol {meta.symbol}" if meta.symbol else ""
     text = f"{meta.name} = {shown} is not allowed: {reason or 'must be ' + meta.allowed} ({meta.words}{symbol})"
     return PydanticCustomError("parameter", text)  # type: ignore[arg-type]

@@ -79,8 +79,9 @@ class SingleCluster(Law):
     dimension: int = parameter(4, "dimension", note="of the tokens", symbol="d", least=2)
 
     def draw_cost(self, size: int) -> Cost:
-        """All pairs of tokens."""
-        return Cost(1e5 + 1.1 * self.tokens**2, 1e7 + 5e3 * self.tokens**2)
+        """All pairs of tokens, until time `size`."""
+        pairs = float(self.tokens * max(self.tokens, self.dimension))
+        return Cost(1e5 + 1.1 * pairs, 1e7 + 50.0 * pairs * max(size, 100))
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -216,7 +216,7 @@ class FirstOrderDynamics(Law):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        norm, along = self.start_norm, self.start_overlap**2 / self.signal_energy
+        norm, along = self.start_norm, self.start_overlap * self.start_overlap / self.signal_energy
         if along > norm * (1 + 1e-12):
             raise ValueError(
                 f"start_overlap = {self.start_overlap:g} is not allowed: its square must be at most start_norm * signal_energy = "

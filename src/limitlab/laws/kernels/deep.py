@@ -15,7 +15,6 @@ The kernels are computed in blocks of rows, the lower half only where both table
 
 from __future__ import annotations
 
-import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -32,6 +31,7 @@ Array = NDArray[Any]
 
 ROWS = 128  # of a block
 ENTRIES = 1 << 18  # of the temporary arrays of activations other than relu
+LARGEST_SCALE = 1e150  # its square is a number
 
 
 def nngp(
@@ -258,9 +258,11 @@ def checked_depth(layers: int) -> int:
 
 
 def checked_scale(name: str, value: float) -> float:
-    """A standard deviation."""
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{name} = {value!r} is not allowed: must be a finite number, at least 0 (a standard deviation)")
+    """A standard deviation whose square is a number."""
+    if not 0 <= value <= LARGEST_SCALE:
+        raise ValueError(
+            f"{name} = {value!r} is not allowed: must be at least 0 and at most {LARGEST_SCALE:g} (a standard deviation)"
+        )
     return float(value)
 
 

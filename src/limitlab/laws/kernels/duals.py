@@ -22,6 +22,7 @@ from limitlab.errors import ConvergenceError
 from limitlab.models.activations import Activation
 from limitlab.numerics.differences import difference
 from limitlab.numerics.gaussian import expectation, hermite_rule, hermite_values, pair_expectation
+from limitlab.numerics.product_pairs import product_averages
 
 __all__ = ["dual"]
 
@@ -38,13 +39,16 @@ LEFT_OUT = 1e-13
 """Share of E s^2 (and of E s'^2) that a series may leave out."""
 
 TOLERATED = 1e-9
-"""What the series may leave out of a pair (less the smaller its correlation); otherwise it is averaged by quadrature."""
+"""What the series may leave out of a pair (less the smaller its correlation); otherwise it is averaged over."""
 
 RELIABLE = 1e-5
 """With more left out of the longest series, its coefficients are off by more than 1e-9 (measured for tanh)."""
 
 MOST_PAIRS = 3000
-"""Pairs that are left to quadrature; it takes milliseconds for each of them."""
+"""Pairs that are averaged one by one where the activation has kinks; it takes milliseconds for each of them."""
+
+MOST_LEFT = 100
+"""The same for a smooth activation too steep for the rule over many pairs at once."""
 
 
 class Duals(NamedTuple):
@@ -238,13 +242,25 @@ def _series(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals:
 
 def _correct(activation: Activation, found: Duals, doubtful: Array, q1: Array, q2: Array, c: Array) -> None:
     """Replace the pairs for which the series is too short by averages over them, in place."""
-    if int(doubtful.sum()) > MOST_PAIRS:
+    variances1, variances2, covariance = q1[doubtful], q2[doubtful], c[doubtful]
+    root1, root2 = np.sqrt(variances1), np.sqrt(variances2)
+    rho = correlation(root1, root2, covariance)
+    parts = [
+        product_averages(f, root1, root2, rho)
+        for f in (activation, _slope_of(activation, np.stack([variances1, variances2])))
+    ]
+    left = ~(parts[0][1] & parts[1][1])
+    if int(left.sum()) > MOST_LEFT:
         raise ConvergenceError(
-            f"activation {activation.name!r} is too steep for inputs of variance {q1.max():.3g}: its Hermite series is too short for "
-            f"{int(doubtful.sum())} pairs; scale the inputs down or use an activation with a closed form",
+            f"activation {activation.name!r} is too steep for inputs of variance {variances1.max():.3g}: its Hermite series is too "
+            f"short for {int(left.sum())} pairs; scale the inputs down or use an activation with a closed form",
             estimate=found,
         )
-    better = _quadrature(activation, q1[doubtful], q2[doubtful], c[doubtful])
+    better = Duals(parts[0][0], parts[1][0])
+    if left.any():
+        better.value[left], better.slope[left] = _quadrature(
+            activation, variances1[left], variances2[left], covariance[left]
+        )
     found.value[doubtful], found.slope[doubtful] = better
 
 

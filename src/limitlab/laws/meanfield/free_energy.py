@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws.meanfield.potentials import neuron_interaction
+from limitlab.limits import Pace
 from limitlab.numerics.checkpoints import checkpoint_of
 from limitlab.numerics.fokker_planck import diffusion_step
 from limitlab.numerics.low_rank import pivoted_cholesky
@@ -31,6 +32,8 @@ STEP = 0.02  # in time, on the coarsest grid; four times shorter when the cells 
 DAMPING = 0.3  # of the iteration for the minimiser; without it the iteration may cycle
 LARGEST = 20_000  # cells of the coarsest grid
 RESIDUAL = 1e-13
+LOOK = 16  # steps between two looks at whether anything moves
+AT_REST = 2e-15  # change of a mass in a step, relative to the largest, that is rounding
 MOST = 20_000  # iterations
 RANK = 1e-15  # what is left of the matrix of U when its factor is cut off
 
@@ -196,10 +199,15 @@ def _followed(system: ErfNeurons, mean: float, std: float, times: Array, refined
     if (state := kept.load()) is not None:
         masses, found, done = state["masses"], list(state["found"]), int(state["done"])
         now = float(times[len(found) - 1]) if found else 0.0
+    pace, resting = Pace(float(times[-1]), "times"), False
     for target in times[len(found) :]:
         steps = refined * math.ceil((target - now) / STEP - 1e-9)
-        for step in range(done, steps):
-            masses = system.advance(masses, (target - now) / steps)
+        for step in range(done, steps if not resting else done):
+            before, masses = masses, system.advance(masses, (target - now) / steps)
+            pace.at(now + step * ((target - now) / steps))
+            if step % LOOK == 0 and np.abs(masses - before).max() <= AT_REST * masses.max():  # nothing moves any more
+                resting = True
+                break
             kept.offer(functools.partial(_state, masses, found, step + 1))
         now, done = float(target), 0
         found.append(system.observed(masses))

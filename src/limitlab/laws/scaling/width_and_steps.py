@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.costs import latest
 from limitlab.laws.scaling import generating
 from limitlab.laws.scaling.spectrum import Spectrum, power_law
 from limitlab.laws.sgd.second_moments import largest_step
@@ -118,11 +119,15 @@ class PowerLawScaling(Law):
     refinement: int = parameter(1, "refinement of the numerical grids", kind="solver", least=1, most=4, finer=2)
 
     def draw_cost(self, size: int) -> Cost:
-        """Samples of all modes."""
+        """Features of all modes, and a batch per step in all replicas."""
         modes = (
             self.latent_dimension if math.isfinite(self.latent_dimension) else 0.0
         )  # refused in the experiment's own words
-        return Cost(5.0 * size * modes, 1e7 + 1e2 * size * modes)
+        batch = float(self.replicas * self.batch * size)
+        return Cost(
+            5.0 * size * modes + 3.0 * batch,
+            1e7 + 1e2 * size * modes + size**2 * modes + 15.0 * batch * max(latest(self, "steps"), 1.0),
+        )
 
     @classmethod
     def check_points(cls) -> list[Self]:

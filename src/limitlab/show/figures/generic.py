@@ -59,10 +59,11 @@ def simulation_figure(theory: xr.Dataset, batch: xr.Dataset | None, observables:
     names = [name for name in (observables or table_names(theory)) if name in theory and theory[name].ndim]
     if not names:
         raise ValueError("nothing to plot against: the result has no dimension; sweep over a parameter")
-    along = longest_dimension(theory[names])
+    longest = longest_dimension(theory[names])
     figure, panels = panel_grid(len(names))
     for axes, name in zip(panels, names, strict=False):
         measured = batch[name] if batch is not None and name in batch else None
+        along = longest if longest in theory[name].dims else longest_dimension(theory[[name]])
         draw_observable(axes, theory[name], measured, along)
     figure.suptitle(str(theory.attrs.get("law", "")), fontsize=15)
     return figure
