@@ -96,3 +96,9 @@ def test_plan_inverts_ridge_theory_in_each_parameter():
 def test_bad_plans_are_refused_by_name(target, solve_for, bounds, words):
     with pytest.raises(ValueError, match=words):
         ll.plan(ll.laws.Ridge(), target, solve_for, bounds=bounds)
+
+
+def test_optimal_says_when_there_is_nothing_to_choose():
+    law = ll.laws.SingularKernelSmoother(dimension=6)
+    with pytest.raises(ValueError, match="empty_probability does not depend on smoothness"):
+        ll.optimal(law, over="smoothness", minimise="empty_probability")

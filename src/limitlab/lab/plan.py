@@ -118,7 +118,7 @@ def optimal(
     line = Line(law, over, minimise, bounds)
     grid = line.grid(SCAN_POINTS[over in law.array_parameters()])
     values = line(grid)
-    if len(values) > 1 and np.ptp(values) <= SAME * np.abs(values).max():
+    if np.isfinite(values).all() and len(values) > 1 and np.ptp(values) <= SAME * np.abs(values).max():
         raise ValueError(
             f"{minimise} does not depend on {over} between {grid[0]:g} and {grid[-1]:g}: nothing to choose; minimise another "
             "observable, or over another parameter"

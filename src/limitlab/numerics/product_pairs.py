@@ -109,5 +109,5 @@ def _trapezoid(
 
 def _rule(half: int) -> tuple[Array, Array]:
     """Nodes from -REACH to REACH, 0 among them, and their Gaussian weights."""
-    nodes = np.arange(-half, half + 1) * (REACH / half)
-    return nodes, np.asarray(np.exp(-(nodes**2) / 2) * (REACH / half) / np.sqrt(2 * np.pi))
+    nodes = np.linspace(-REACH, REACH, 2 * half + 1)
+    return nodes, np.exp(-(nodes**2) / 2) * (REACH / half) / np.sqrt(2 * np.pi)
