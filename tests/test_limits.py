@@ -13,7 +13,11 @@ from limitlab.lab.budget import refuse_comparison, sweep_cost
 from limitlab.lab.registry import all_laws
 from limitlab.laws import (
     AdiabaticGrowth,
+    FirstOrderDynamics,
+    LogisticCalibration,
     MaxMargin,
+    NearestNeighbours,
+    NoisyMeanField,
     OnlineSingleIndex,
     PopulationFlow,
     Ridge,
@@ -302,3 +306,47 @@ def test_a_swept_parameter_may_be_the_one_that_costs():
 
     with pytest.raises(TooCostly, match="TangentInterpolation at size 4 would"):
         ll.sweep(TangentInterpolation(networks=1), {"networks": [10**18]}, sizes=[4], seeds=1)
+
+
+# -- found by fuzz --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ll.sweep(Ridge(), {"noise": [1.0, 10**400]}), "noise = 1000"),
+        (lambda: NearestNeighbours().evaluate(dimension=[2, 10**400]), "dimension = .* is not allowed"),
+        (lambda: FirstOrderDynamics(start_overlap=1e160), "start_overlap = 1e[+]160 is not allowed"),
+        (lambda: ll.laws.ntk(np.eye(2), weight_std=1e160), "weight_std = 1e[+]160 is not allowed"),
+        (
+            lambda: ll.compare(LogisticCalibration(signal=9.8, ratio=0.1), sizes=[4], seeds=6),
+            "draws of LogisticCalibration at size 4 have no fitted_intercept",
+        ),
+    ],
+)
+def test_extreme_values_are_one_sentence(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_whole_numbers_beyond_64_bits_label_a_sweep():
+    result = ll.sweep(NearestNeighbours(dimension=2), {"samples": [20, 10**19]})
+    assert result.samples.values.tolist() == [20.0, 1e19]
+
+
+@pytest.mark.parametrize(
+    ("law", "parameter"),
+    [
+        ("PowerLawScaling", "batch"), ("PowerLawScaling", "replicas"), ("MultiPassLeastSquares", "replicas"),
+        ("QuadraticTarget", "replicas"), ("SpikedTensorDiffusion", "replicas"), ("SingleCluster", "dimension"),
+    ],
+)  # fmt: skip
+def test_repetitions_and_batches_count(law, parameter):
+    few = all_laws()[law]()
+    many = few.replace(**{parameter: 10**9})
+    assert many.cost(8).seconds > 20 > few.cost(8).seconds
+
+
+def test_a_density_that_has_come_to_rest_is_not_followed_for_ever():
+    late = NoisyMeanField(neuron="erf", times=(1e300, math.inf), solver_steps=50).theory()
+    assert late.risk.values[0] == pytest.approx(late.risk.values[1], abs=1e-6)

@@ -18,8 +18,9 @@ from sweep_toys import Decay, Fragile, ShrunkMean, tree
 
 from limitlab.lab.cells import Cell, DamagedCell, pack, unpack
 from limitlab.lab.files import clean_leftovers, replacing, write_whole
-from limitlab.lab.store import Store, open_result
+from limitlab.lab.store import Store, open_result, read_dataset
 from limitlab.lab.sweep import SweepError, SweepInterrupted, sweep
+from limitlab.laws import Ridge
 
 STORES = ["x.nc", "x.zarr", "x"]
 OVER = {"shrink": [0.0, 0.5], "signal": [1.0, 2.0], "rule": ["mean", "median"], "weights": [(1.0,), (1.0, 2.0)]}
@@ -486,3 +487,14 @@ def test_no_warnings_from_the_file_formats(tmp_path):
         warnings.simplefilter("error")
         for store in STORES:
             sweep(ShrunkMean(), OVER, sizes=[10], seeds=1, store=tmp_path / store)
+
+
+def test_a_damaged_file_is_one_sentence_and_nothing_else(tmp_path, capsys):
+    place = tmp_path / "r.nc"
+    Ridge().theory().to_netcdf(place, engine="h5netcdf")
+    whole = place.read_bytes()
+    for cut in (100, len(whole) // 2, len(whole) - 400):
+        place.write_bytes(whole[:cut] + bytes(len(whole) - cut))
+        with pytest.raises(ValueError, match=r"is unreadable: it is damaged, or not what its name says"):
+            read_dataset(place)
+    assert capsys.readouterr().err == ""

@@ -13,7 +13,7 @@ from limitlab.lab.compare import compare
 from limitlab.lab.plan import optimal, plan
 from limitlab.lab.registry import all_laws
 from limitlab.lab.sweep import sweep
-from limitlab.laws import EarlyStopping, NearestNeighbours, Ridge
+from limitlab.laws import EarlyStopping, LinearNetwork, NearestNeighbours, Ridge
 from limitlab.ledger import all_claims
 from limitlab.show.figures import all_figures, describe_figures, find_figure, make_figure
 from limitlab.show.figures.generic import (
@@ -188,3 +188,9 @@ def test_scales_follow_the_values() -> None:
     assert not geometric(np.array([0.0, 1.0, 10.0]))
     assert wide([1e-3, 1.0, np.inf])
     assert not wide([-1.0, 1e6])
+
+
+def test_observables_without_the_longest_dimension_are_drawn_along_their_own() -> None:
+    figure = sweep_figure(LinearNetwork().theory())
+    assert len(figure.axes) > 1
+    assert all(axes.get_xlabel() for axes in figure.axes)

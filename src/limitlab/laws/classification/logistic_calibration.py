@@ -304,6 +304,6 @@ def on_new_inputs(rng: np.random.Generator, truth: TrueScore, fit: LogisticFit, 
         calibration_intercept=again.intercept,
         auc=float(risk[order] @ below / (risk.sum() * (1 - risk).sum())),
         classification_error=float(np.mean(np.where(score > 0, 1 - risk, risk))),
-        log_loss=float(np.mean(-risk * np.log(said) - (1 - risk) * np.log1p(-said))),
+        log_loss=float(np.mean(np.logaddexp(0.0, score) - risk * score)),
         brier_score=float(np.mean(risk * (1 - said) ** 2 + (1 - risk) * said**2)),
     )
