@@ -190,7 +190,7 @@ class Page:
         self.spinner = pn.indicators.LoadingSpinner(value=False, size=22, margin=(24, 4), visible=False)
         text = dict(stylesheets=[STYLE])
         self.status = pn.pane.HTML(
-            "", css_classes=["status", self.state.theme], sizing_mode="stretch_width", margin=(24, 10, 0, 10), **text
+            "", css_classes=["status", self.state.theme], margin=(24, 10, 0, 10), styles={"flex": "1 1 260px"}, **text
         )
         self.alert = pn.pane.HTML(
             "", css_classes=["status", self.state.theme], sizing_mode="stretch_width", margin=(4, 10), visible=False, **text
@@ -222,8 +222,9 @@ class Page:
             scroll="y",
             margin=0,
         )
-        self.actions = pn.Row(margin=0, sizing_mode="stretch_width")
-        top = pn.Row(self.mode, pn.layout.HSpacer(), *self.downloads, margin=0, sizing_mode="stretch_width")
+        self.actions = pn.FlexBox(margin=0, sizing_mode="stretch_width", align_items="center")  # wraps in a narrow notebook
+        saved = pn.Row(*self.downloads, margin=0)
+        top = pn.FlexBox(self.mode, saved, margin=0, sizing_mode="stretch_width", justify_content="space-between")
         main = pn.Column(
             pn.Row(self.title, self.theme_link, sizing_mode="stretch_width", margin=0),
             self.alert, top, self.bar, self.actions, self.board,

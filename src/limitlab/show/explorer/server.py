@@ -18,6 +18,8 @@ from limitlab.show.explorer.app import Page
 from limitlab.show.explorer.catalogue import explorable
 from limitlab.show.explorer.jobs import Caps, Pool
 
+NOTEBOOK_HEIGHT = 760
+"""Of the page in a notebook, in pixels; its columns scroll."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FULL = "The explorer has as many visitors as it takes. Please come back in a few minutes, or run your own: limitlab explore"
 BODY = {
@@ -115,7 +117,7 @@ def _notebook_pool() -> Pool:
 
 def notebook(law: Law | type[Law] | str | None) -> Any:
     """The page for a notebook, at a law's own parameters."""
-    pn.extension("mathjax", "filedropper")
+    pn.extension("mathjax", "filedropper", inline=True)  # with all that it needs: works without a network
     given: Any = find_law(law) if isinstance(law, str) else law
     laws = explorable()
     if given is None:
@@ -125,4 +127,6 @@ def notebook(law: Law | type[Law] | str | None) -> Any:
         raise ValueError(
             f"law = {law!r} is not a law: give one such as limitlab.laws.Ridge(ratio=2.0), its class or its name"
         )
-    return Page({**laws, kind.__name__: kind}, _notebook_pool(), state.start(given)).view
+    view = Page({**laws, kind.__name__: kind}, _notebook_pool(), state.start(given)).view
+    view.param.update(sizing_mode="stretch_width", height=NOTEBOOK_HEIGHT)
+    return view
