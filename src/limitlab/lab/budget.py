@@ -43,7 +43,7 @@ def sweep_cost(law: Law, over: Mapping[str, Any], sizes: Any = None, seeds: Any 
     numbers = PER_CELL * looped * repeats + PER_VALUE * values
     if draws:
         each = [estimate(law, size) for size in listed]
-        work = sum(one.operations for one in each) * repeats / max(len(each), 1) * looped
+        work = sum(one.operations for one in each) * repeats / max(len(each), 1) * looped + OPERATIONS_PER_VALUE * values
         return total, Cost(numbers + max((one.numbers for one in each), default=0.0), work)
     return total, Cost(numbers, looped * estimate(law).operations + OPERATIONS_PER_VALUE * values)
 

@@ -121,7 +121,7 @@ def solved(
     """
     from scipy import integrate as methods
 
-    end, errors = float(times[-1]), dict(rtol=relative, atol=absolute)
+    end, errors = float(times[-1]), dict(rtol=relative, atol=max(absolute, 1e-300))  # 0 / 0 in the first step otherwise
     solver = getattr(methods, method)(velocity, 0.0, start, end, **errors)
     pace, states, resting = Pace(end), np.empty((0, start.size)), 0
     explicit = method in ("DOP853", "RK45", "RK23") and implicit_at_rest and start.size <= LARGEST_IMPLICIT

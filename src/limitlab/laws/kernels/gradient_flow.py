@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.costs import latest
+from limitlab.laws.costs import latest, refuse_limit
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.limits import Cost
 from limitlab.models.activations import Activation
@@ -263,6 +263,7 @@ class KernelGradientFlow(Law):
 
     @model_validator(mode="after")
     def _stable(self) -> Self:
+        refuse_limit(self)
         top = float(np.linalg.eigvalsh(self._kernels()[1][: self.samples, : self.samples])[-1]) / self.samples
         if self.step * top >= 2:
             raise ValueError(f"step = {self.step:g} is not allowed: must be below {2 / top:.6g}, or descent explodes")
@@ -278,7 +279,10 @@ class KernelGradientFlow(Law):
 
     def limit_cost(self) -> Cost:
         """Kernels of all pairs of samples."""
-        return Cost(1e5 + 60.0 * self.samples**2, 1e7 + self.samples**3 + 1e4 * self.samples**2)
+        inputs = float(self.samples * self.dimension)
+        return Cost(
+            1e5 + 60.0 * self.samples**2 + 5.0 * inputs, 1e7 + self.samples**3 + 1e4 * self.samples**2 + self.samples * inputs
+        )
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -267,7 +267,10 @@ class LazyTraining(Law):
 
     def limit_cost(self) -> Cost:
         """Kernels of all pairs of samples."""
-        return Cost(1e5 + 60.0 * self.samples**2, 1e7 + self.samples**3 + 1e4 * self.samples**2)
+        inputs = float(self.samples * self.dimension)
+        return Cost(
+            1e5 + 60.0 * self.samples**2 + 5.0 * inputs, 1e7 + self.samples**3 + 1e4 * self.samples**2 + self.samples * inputs
+        )
 
     @classmethod
     def check_points(cls) -> list[Self]:

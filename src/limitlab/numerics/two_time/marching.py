@@ -12,6 +12,7 @@ point) and one corrector make two evaluations of the system per step; the error 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
+from limitlab.limits import FIRST_LOOK, duration
 from limitlab.numerics.checkpoints import checkpoint_of
 from limitlab.numerics.two_time.checkpoint import load_checkpoint, save_checkpoint
 from limitlab.numerics.two_time.memory import History, WholeHistory
@@ -262,9 +264,17 @@ class _Clock:
         self.work = np.cumsum(size**2 + 100.0 * np.arange(steps + 1) / max(steps, 1) + 2000.0)
         self.first, self.steps, self.callback = first, steps, callback
         self.began = self.last = time.monotonic()
+        self.speaks = self.began + FIRST_LOOK
 
     def tick(self, done: int) -> None:
         now = time.monotonic()
+        if self.callback is None and now > self.speaks and done < self.steps:
+            share = (self.work[-1] - self.work[done]) / (self.work[done] - self.work[self.first])
+            logging.getLogger("limitlab").warning(
+                f"the march has done {done} of {self.steps} steps after {now - self.began:.0f} s, about "
+                f"{duration((now - self.began) * float(share))} to go"
+            )
+            self.speaks = now + 2 * FIRST_LOOK
         if self.callback is None or (now - self.last < 0.1 and done < self.steps):
             return
         self.last = now
