@@ -15,41 +15,9 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-GREEK = (
-    *(
-        "alpha",
-        "beta",
-        "gamma",
-        "delta",
-        "epsilon",
-        "zeta",
-        "eta",
-        "theta",
-        "iota",
-        "kappa",
-        "lambda",
-        "mu",
-        "nu",
-        "xi",
-        "pi",
-    ),
-    *(
-        "rho",
-        "sigma",
-        "tau",
-        "phi",
-        "chi",
-        "psi",
-        "omega",
-        "Gamma",
-        "Delta",
-        "Theta",
-        "Lambda",
-        "Sigma",
-        "Phi",
-        "Psi",
-        "Omega",
-    ),
+GREEK = tuple(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi chi psi omega "
+    "Gamma Delta Theta Lambda Sigma Phi Psi Omega".split()
 )
 GREEK_TEX = {name: rf"\{name}" for name in GREEK} | {
     "epsilon": r"\varepsilon",
