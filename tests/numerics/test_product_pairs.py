@@ -34,6 +34,15 @@ def test_a_jump_and_too_steep_a_function_are_not_resolved() -> None:
     assert not product_averages(np.tanh, 1e4 * one, 1e4 * one, 0.3 * one)[1].any()
 
 
+def test_a_kink_in_the_second_derivative_is_not_taken_for_smooth() -> None:
+    rho = np.linspace(-0.95, 0.95, 9)
+    stds = np.linspace(0.5, 3.0, 9)
+    value, resolved = product_averages(lambda x: np.abs(x) ** 3, stds, stds, rho)
+    sine = np.sqrt(1 - rho**2)
+    exact = stds**6 * (2 / np.pi) * ((9 * rho + 6 * rho**3) * np.arcsin(rho) + (4 + 11 * rho**2) * sine)
+    assert (np.abs(value / exact - 1)[resolved] < 1e-9).all()
+
+
 def test_near_lines_the_dual_of_tanh_is_exact_where_its_series_is_too_short() -> None:
     near = dual("tanh", [6.0, 6.0], [6.0, 6.0], [6.0, 6.0 * (1 - 1e-7)])
     slope = float(near.slope[0])

@@ -281,7 +281,8 @@ class KernelGradientFlow(Law):
         """Kernels of all pairs of samples."""
         inputs = float(self.samples * self.dimension)
         return Cost(
-            1e5 + 60.0 * self.samples**2 + 5.0 * inputs, 1e7 + self.samples**3 + 1e4 * self.samples**2 + self.samples * inputs
+            1e5 + 60.0 * self.samples**2 + 5.0 * inputs,
+            1e7 + self.samples**3 + 1e4 * self.samples**2 + self.samples * inputs,
         )
 
     @classmethod

@@ -18,9 +18,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels.deep import nngp, ntk
+from limitlab.laws.kernels.duals import relative_error
 from limitlab.limits import Cost
+from limitlab.models.activations import Activation
 from limitlab.models.image_tasks import Images, Task, image_task
 from limitlab.models.levenberg import TanhNetwork, levenberg_marquardt
 
@@ -29,6 +32,7 @@ __all__ = ["RandomLabels", "WidthDoubleDescent"]
 Array = NDArray[Any]
 
 TESTS = 400  # images on which the error is measured
+LEAST_ERROR, LARGEST_ERROR = 5e-10, 1e-3  # stated in any case; refused
 
 
 class Interpolating(Law):
@@ -72,12 +76,38 @@ class Interpolating(Law):
         """The share of wrong labels."""
         return 0.0
 
-    def regression(self) -> tuple[Array, Array]:
-        """k K^-1 from training to test images, and the variance over starts at the test images (eq. 2)."""
+    def observables_of(self, task: Task, gains: Array, variance: Array) -> dict[str, float]:
+        """What is observed, from the regression."""
+        raise NotImplementedError
+
+    def predicted(self) -> Values:
+        """From the kernels, and from kernels moved by their own error: what that changes is the accuracy."""
         task = self.task()
-        n, points = self.samples, np.vstack([task.X, task.X_test])
-        theta = ntk(points, points[:n], self.layers, "tanh", 1.0, 1.0)
+        points = np.vstack([task.X, task.X_test])
+        theta = ntk(points, points[: self.samples], self.layers, "tanh", 1.0, 1.0)
         sigma = nngp(points, None, self.layers, "tanh", 1.0, 1.0) - 1.0  # the last bias starts at 0
+        shake = np.random.default_rng(0).standard_normal(theta.shape)
+        shake[: self.samples] = (shake[: self.samples] + shake[: self.samples].T) / 2
+        variances = np.append(
+            (points**2).sum(axis=1) / points.shape[1] + 1.0, 2.0
+        )  # of the first layer; of the others at most 2
+        error = relative_error(Activation("tanh"), variances)
+        found, moved = (
+            self.observables_of(task, *self.regression(kernel, sigma)) for kernel in (theta, theta * (1 + error * shake))
+        )
+        accuracy = max(LEAST_ERROR, *(10 * abs(moved[name] - value) / max(abs(value), 1.0) for name, value in found.items()))
+        if accuracy > LARGEST_ERROR:
+            raise ConvergenceError(
+                f"the kernel of {self.samples} samples in {self.components} components is singular but for its rounding: the limit would "
+                f"be known to {accuracy:.1g} of its value only; keep more components, or fewer samples",
+                found,
+                accuracy,
+            )
+        return {**found, "accuracy": accuracy}
+
+    def regression(self, theta: Array, sigma: Array) -> tuple[Array, Array]:
+        """k K^-1 from training to test images, and the variance over starts at the test images (eq. 2)."""
+        n = self.samples
         gains = np.linalg.solve(theta[:n], theta[n:].T).T
         start = (
             np.diagonal(sigma)[n:] - 2 * (gains * sigma[n:, :n]).sum(axis=1) + ((gains @ sigma[:n, :n]) * gains).sum(axis=1)
@@ -122,19 +152,16 @@ class WidthDoubleDescent(Interpolating):
         """The share of wrong labels."""
         return self.flips
 
-    def predicted(self) -> Values:
+    def observables_of(self, task: Task, gains: Array, variance: Array) -> dict[str, float]:
         """Gaussian over starts, with the labels as they are."""
         from scipy.special import ndtr
 
-        gains, variance = self.regression()
-        task = self.task()
         mean, right = gains @ task.y[:, 0], task.y_test[:, 0]
         margin = right * mean / np.sqrt(np.maximum(variance, np.finfo(float).tiny))
         return dict(
             train_error=0.0,
-            excess_risk=np.mean((mean - right) ** 2 + variance),
-            classification_error=np.mean(ndtr(-margin)),
-            accuracy=5e-10,
+            excess_risk=float(np.mean((mean - right) ** 2 + variance)),
+            classification_error=float(np.mean(ndtr(-margin))),
         )
 
     def measured(self, draw: Draw) -> Values:
@@ -160,15 +187,10 @@ class RandomLabels(Interpolating):
         """Both sets of images."""
         return [cls(samples=15, components=30), cls(images="mnist", samples=20, components=30, data_seed=1)]
 
-    def predicted(self) -> Values:
+    def observables_of(self, task: Task, gains: Array, variance: Array) -> dict[str, float]:
         """Averaged over labels and starts: nothing correlates with the right labels."""
-        gains, variance = self.regression()
-        return dict(
-            train_error=0.0,
-            excess_risk=1 + np.mean((gains**2).sum(axis=1) + variance),
-            classification_error=0.5,
-            accuracy=5e-10,
-        )
+        excess = 1 + float(np.mean((gains**2).sum(axis=1) + variance))
+        return dict(train_error=0.0, excess_risk=excess, classification_error=0.5)
 
     def measured(self, draw: Draw) -> Values:
         """One network on labels drawn by tossing coins.
