@@ -24,6 +24,7 @@ from pydantic import model_validator
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.costs import latest, refuse_limit
 from limitlab.laws.kernels.deep import nngp, ntk
+from limitlab.laws.kernels.duals import relative_error
 from limitlab.limits import Cost
 from limitlab.models.activations import Activation
 from limitlab.models.wide_networks import DeepNetworks, waves
@@ -324,8 +325,14 @@ class KernelGradientFlow(Law):
             train_error=(square[:, :n] - 2 * found.mean[:, :n] * labels + labels**2).mean(axis=1),
             test_output=found.mean[:, n],
             test_square=square[:, n:].mean(axis=1),
-            accuracy=5e-10,
+            accuracy=max(5e-10, 10 * self._kernel_error(theta[:n, :n], float(times.max()))),
         )
+
+    def _kernel_error(self, theta: Array, time: float) -> float:
+        """What errors of the kernel's entries become: times the number of e-folds, until the slowest direction is learned."""
+        values = np.linalg.eigvalsh(theta)
+        folds = min(time * values[-1] / self.samples, values[-1] / max(values[0], 1e-300))
+        return relative_error(self.activation, np.diagonal(theta)) * (1 + float(folds))
 
     def measured(self, draw: Draw, times: Array) -> Values:
         """Networks and their mirror images, trained by gradient descent on all parameters; without a step, by very small ones."""
