@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from limitlab.errors import UnreachableTarget
+from limitlab.errors import UnreachableTarget, did_you_mean
 from limitlab.lab.scan import Line
 from limitlab.lab.scan import minimise as minimise_on
 from limitlab.laws.base import Law
@@ -115,6 +115,9 @@ def optimal(
     >>> round(float(best.ridge), 9), round(float(best.excess_risk), 9)
     (0.25, 0.280776406)
     """
+    if isinstance(law, Law) and minimise not in law.observed():
+        hint = did_you_mean(minimise, law.observed())
+        raise ValueError(f"{type(law).__name__} has no observable {minimise!r}: {hint}; say which with minimise (--minimise)")
     line = Line(law, over, minimise, bounds)
     grid = line.grid(SCAN_POINTS[over in law.array_parameters()])
     values = line(grid)

@@ -18,6 +18,8 @@ from limitlab.errors import UnreachableTarget
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
+NO_INTEGER = "Input should be a valid integer, unable to parse string as an integer"
+
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
 """Base of every command-line error (Typer carries its own copy of Click, so the class is taken from Typer)."""
 
@@ -84,7 +86,8 @@ def messages(error: Exception) -> list[str]:
     if isinstance(error, UsageError):
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context is not None else ""
-        return [_one_line(error.format_message()).replace("Value error, ", "") + hint]
+        said = _one_line(error.format_message()).replace("Value error, ", "").replace(NO_INTEGER, "must be a whole number")
+        return [said + hint] if said else []  # without arguments the help is printed, and nothing is wrong
     if isinstance(error, OSError) and error.strerror:
         where = f"cannot read or write '{error.filename}': " if error.filename is not None else ""
         return [_one_line(where + error.strerror)]
