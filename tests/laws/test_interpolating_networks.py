@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from limitlab.errors import ConvergenceError
 from limitlab.laws import RandomLabels, WidthDoubleDescent, width_double_descent
+from limitlab.laws.kernels.deep import ntk
 from limitlab.models.image_tasks import image_task
 from limitlab.models.levenberg import TanhNetwork, first_order, levenberg_marquardt
 
@@ -150,3 +152,21 @@ def test_limits_at_special_labels():
 def test_bad_input(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_the_accuracy_follows_the_condition_of_the_kernel(monkeypatch):
+    """With few components the kernel is nearly singular: an error of its entries is seen in the limit, and stated."""
+    from limitlab.laws.networks import interpolating
+
+    law = RandomLabels(components=3, samples=40)
+    found, rng = law.theory(), np.random.default_rng(5)
+
+    def coarser(*args):
+        kernel = ntk(*args)
+        return kernel * (1 + 1e-12 * rng.standard_normal(kernel.shape))
+
+    monkeypatch.setattr(interpolating, "ntk", coarser)
+    change = abs(float(law.theory().excess_risk) / float(found.excess_risk) - 1)
+    assert 1e-9 < change < found.attrs["accuracy"] < 1e-4
+    with pytest.raises(ConvergenceError, match=r"kernel of 40 samples in 1 components is singular .* keep more components"):
+        law.replace(components=1).theory()
