@@ -117,7 +117,9 @@ def optimal(
     """
     if isinstance(law, Law) and minimise not in law.observed():
         hint = did_you_mean(minimise, law.observed())
-        raise ValueError(f"{type(law).__name__} has no observable {minimise!r}: {hint}; say which with minimise (--minimise)")
+        raise ValueError(
+            f"{type(law).__name__} has no observable {minimise!r}: {hint}; say which with minimise (--minimise)"
+        )
     line = Line(law, over, minimise, bounds)
     grid = line.grid(SCAN_POINTS[over in law.array_parameters()])
     values = line(grid)

@@ -108,7 +108,13 @@ class Line:
         return True
 
     def _one(self, value: float) -> float:
-        found = self.law.replace(**{self.parameter: int(value) if self.whole else float(value)}).theory()[self.observable]
+        result = self.law.replace(**{self.parameter: int(value) if self.whole else float(value)}).theory()
+        if self.observable not in result:
+            raise ValueError(
+                f"{type(self.law).__name__} has no {self.observable} at {self.parameter} = {value:g} (it does not exist there): give bounds "
+                "that keep clear of it"
+            )
+        found = result[self.observable]
         if found.size != 1:
             raise ValueError(_not_scalar(self.observable, found.shape))
         self._looked += 1

@@ -95,8 +95,6 @@ def integrate(
     first, grid = np.atleast_1d(np.asarray(start, dtype=float)), np.atleast_1d(np.asarray(times, dtype=float))
     if not np.any(grid > 0):
         return Trajectory(np.tile(first, (grid.size, 1)), np.zeros(first.size))
-    if not np.isfinite(velocity(0.0, first)).all():  # solve_ivp would look for a first step for ever
-        raise ConvergenceError("the velocity at the start is not finite", first[None, :])
     allowed, smallest = max(tolerance, TIGHTEST), floor * max(float(np.abs(first).max()), 1e-3)
     levels = (allowed, COARSER * allowed)
     fine, coarse = (solved(velocity, first, grid, level, level * smallest, method) for level in levels)
@@ -121,6 +119,8 @@ def solved(
     """
     from scipy import integrate as methods
 
+    if not np.isfinite(velocity(0.0, start)).all():  # SciPy would look for a first step for ever
+        raise ConvergenceError("the velocity at the start is not finite", start[None, :])
     end, errors = float(times[-1]), dict(rtol=relative, atol=max(absolute, 1e-300))  # 0 / 0 in the first step otherwise
     solver = getattr(methods, method)(velocity, 0.0, start, end, **errors)
     pace, states, resting = Pace(end), np.empty((0, start.size)), 0

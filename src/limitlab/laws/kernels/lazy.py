@@ -260,10 +260,9 @@ class LazyTraining(Law):
         return self
 
     def draw_cost(self, size: int) -> Cost:
-        """Networks with their flows."""
-        return Cost(
-            10.0 * self.networks * size * self.dimension + 1e5, 2e3 * self.networks * size * self.dimension + self.samples**3
-        )
+        """Networks with their flows, which are the faster the more dimensions there are."""
+        weights = self.networks * size * float(self.dimension)
+        return Cost(10.0 * weights + 1e5, 2e3 * weights * max(1.0, self.dimension / 100) + self.samples**3)
 
     def limit_cost(self) -> Cost:
         """Kernels of all pairs of samples."""
