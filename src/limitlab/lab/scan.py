@@ -111,8 +111,8 @@ class Line:
         result = self.law.replace(**{self.parameter: int(value) if self.whole else float(value)}).theory()
         if self.observable not in result:
             raise ValueError(
-                f"{type(self.law).__name__} has no {self.observable} at {self.parameter} = {value:g} (it does not exist there): give bounds "
-                "that keep clear of it"
+                f"{type(self.law).__name__} has no {self.observable} at {self.parameter} = {value:g} (it does not exist there): give "
+                "bounds that keep clear of it"
             )
         found = result[self.observable]
         if found.size != 1:
