@@ -104,11 +104,10 @@ class Region:
 
     def astype(self, wider: np.dtype[Any]) -> Region:
         """The same array with a wider type: what is on disk is copied, chunk by chunk."""
-        self.flush()
         folder = self.regions.folder / self.name
         narrow = folder.rename(folder.with_name(f".{self.name}"))
         old = self.regions.group[narrow.name]
-        self.dtype = wider
+        self.dtype, self._block = wider, self._block.astype(wider)
         self._array = self._create()
         for start in np.ndindex(*(-(-length // chunk) for length, chunk in zip(old.shape, old.chunks, strict=True))):
             piece = tuple(slice(i * chunk, (i + 1) * chunk) for i, chunk in zip(start, old.chunks, strict=True))
