@@ -6,6 +6,7 @@ contiguous piece of that order and whole chunks of the array on disk, and is wri
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from collections.abc import Sequence
@@ -73,6 +74,10 @@ class Regions:
         for name, variable in described.data_vars.items():
             self.group[str(name)].attrs.put({**variable.attrs, "_ARRAY_DIMENSIONS": list(variable.dims)})
         zarr.consolidate_metadata(self.group.store, zarr_format=2)
+        listing = self.folder / ".zmetadata"  # its order is that of the file system: sorted, so that two runs give the same bytes
+        content = json.loads(listing.read_text(encoding="utf-8"))
+        content["metadata"] = dict(sorted(content["metadata"].items()))
+        listing.write_text(json.dumps(content, indent=2), encoding="utf-8")
 
 
 class Region:
