@@ -85,7 +85,7 @@ class _Filling:
         self.accuracy = float("nan")
         self.names: list[str] | None = None
         self.versions: set[str] = set()
-        self.nan: dict[str, tuple[int, ...]] = {}  # where a variable is NaN first
+        self.nan: dict[str, tuple[int, ...]] = {}  # where a variable of a prediction (they have errors) is NaN first
 
     def put(self, place: tuple[int, ...], cell: Cell) -> None:
         """One cell at its place. A variable whose shape differs from that of the first cell is left out."""
@@ -107,7 +107,7 @@ class _Filling:
             if value.dtype != array.dtype and (wider := np.result_type(array.dtype, value.dtype)) != array.dtype:
                 array = self.arrays[name] = array.astype(wider)
             array[place] = value
-            if name not in self.nan and value.dtype.kind in "fc" and (bad := np.isnan(value)).any():
+            if cell.errors and value.dtype.kind in "fc" and name not in self.nan and (bad := np.isnan(value)).any():
                 self.nan[name] = (*place, *np.argwhere(bad)[0].tolist())
         self.coords = {
             name: line

@@ -89,30 +89,33 @@ class Region:
         self.regions, self.name, self.shape, self.dtype, self.axes = regions, name, shape, dtype, axes
         self.chunks = chunks_of(shape, size // max(dtype.itemsize, 1))
         self._array = self._create()
-        self._start: tuple[int, ...] | None = None
-        self._block: NDArray[Any] = np.empty(0, dtype)
+        self._start: tuple[int, ...] = ()  # the first place of the block
+        self._outer: tuple[int, ...] = ()  # how far it reaches from there
+        self._cells = np.empty(0, dtype)  # its cells, one after the other
+        self._filled = 0
 
     def __setitem__(self, place: tuple[int, ...], value: NDArray[Any]) -> None:
-        start = tuple(index // chunk * chunk for index, chunk in zip(place, self.chunks, strict=False))
-        if start != self._start:
+        if self._filled == len(self._cells):
             self.flush()
-            ends = zip(self.shape, start, self.chunks, strict=False)
-            outer = tuple(min(length - first, chunk) for length, first, chunk in ends)
-            self._start, self._block = start, np.zeros((*outer, *self.shape[len(place) :]), self.dtype)
-        self._block[tuple(index - first for index, first in zip(place, start, strict=True))] = value
+            ends = zip(self.shape, place, self.chunks, strict=False)
+            self._start, self._outer = place, tuple(min(length - first, chunk) for length, first, chunk in ends)
+            self._cells = np.zeros((math.prod(self._outer), *self.shape[len(place) :]), self.dtype)
+        self._cells[self._filled] = value
+        self._filled += 1
 
     def flush(self) -> None:
         """Write the block."""
-        if self._start is not None:
-            self._array[self._region(self._start, self._block)] = self._block.transpose(self.axes)
-        self._start = None
+        if self._filled:
+            block = self._cells.reshape(*self._outer, *self._cells.shape[1:])
+            self._array[self._region(self._start, block)] = block.transpose(self.axes)
+        self._cells, self._filled = self._cells[:0], 0
 
     def astype(self, wider: np.dtype[Any]) -> Region:
         """The same array with a wider type: what is on disk is copied, chunk by chunk."""
         folder = self.regions.folder / self.name
         narrow = folder.rename(folder.with_name(f".{self.name}"))
         old = self.regions.group[narrow.name]
-        self.dtype, self._block = wider, self._block.astype(wider)
+        self.dtype, self._cells = wider, self._cells.astype(wider)
         self._array = self._create()
         for start in np.ndindex(*(-(-length // chunk) for length, chunk in zip(old.shape, old.chunks, strict=True))):
             piece = tuple(slice(i * chunk, (i + 1) * chunk) for i, chunk in zip(start, old.chunks, strict=True))

@@ -16,21 +16,27 @@ Advance = Callable[[float, Any, float], Any]
 """(time, state, step) -> state."""
 
 
-def follow(advance: Advance, start: Any, times: Iterable[float], step: float) -> Iterator[Any]:
+def follow(
+    advance: Advance, start: Any, times: Iterable[float], step: float, at_rest: Callable[[Any, Any], bool] | None = None
+) -> Iterator[Any]:
     """The state at each of the increasing times; every interval between two of them is cut into equal steps of at most `step`.
+
+    `at_rest` tells from the states before and after a step whether nothing moves any more, so that the rest need not be followed.
 
     >>> grow = runge_kutta(lambda t, x: x)
     >>> [round(float(x), 4) for x in follow(grow, np.array(1.0), [0.0, 1.0], step=0.1)]
     [1.0, 2.7183]
     """
     grid = list(times)
-    state, now, pace = start, 0.0, Pace(max(map(float, grid), default=0.0))
+    state, now, pace, resting = start, 0.0, Pace(max(map(float, grid), default=0.0)), False
     for target in grid:
         count = max(1, int(np.ceil((float(target) - now) / step - 1e-9))) if target > now else 0
         length = (float(target) - now) / max(count, 1)
-        for k in range(count):
-            state = advance(now + k * length, state, length)
+        for k in range(0 if resting else count):
+            before, state = state, advance(now + k * length, state, length)
             pace.at(now + k * length)
+            if at_rest is not None and (resting := at_rest(before, state)):
+                break
         now = float(target)
         yield state
 
