@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab.errors import ConvergenceError
 from limitlab.limits import Pace
 from limitlab.models.attention.circle import Coefficients, density_masses, density_values
+from limitlab.numerics.checkpoints import checkpoint_of
 from limitlab.numerics.special import von_mises_coefficients
 from limitlab.numerics.sphere_flow import checked_times
 
@@ -127,9 +128,13 @@ def volume_density(
         return np.asarray(rho - h / width * (flux - np.roll(flux, 1)))
 
     edges = density_masses(density, width * np.arange(cells + 1))
-    rho, now = np.diff(edges) / width, 0.0
-    out, pace, still = np.empty((grid.size, cells)), Pace(grid[-1]), 0
-    for index, target in enumerate(grid):
+    rho, now, still = np.diff(edges) / width, 0.0, 0
+    out, pace, first = np.empty((grid.size, cells)), Pace(grid[-1]), 0
+    kept = checkpoint_of("volumes", tuple(density), beta, grid.tobytes(), normalised, cells)
+    if (state := kept.load()) is not None:
+        rho, out, now, still, first = (state[name] for name in ("rho", "out", "now", "still", "index"))
+        now, still, first = float(now), int(still), int(first)
+    for index, target in enumerate(grid[first:], start=first):
         while now < target and still < RESTED:
             v, before = edge_velocity(rho), rho
             h = min(0.25 * width / max(float(np.abs(v).max()), 1e-300), 0.05, target - now)
@@ -144,8 +149,14 @@ def volume_density(
                     "to meet: use a shorter time, or solver='particles'",
                     out[:index],
                 )
+            kept.offer(lambda: _as_arrays(rho=rho, out=out, now=now, still=still, index=index))  # noqa: B023 (called at once, or not)
         out[index] = rho
+    kept.finish()
     return out
+
+
+def _as_arrays(**state: Any) -> dict[str, Array]:
+    return {name: np.asarray(value) for name, value in state.items()}
 
 
 def _in_pieces(rho: Array) -> bool:
