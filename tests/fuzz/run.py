@@ -268,7 +268,9 @@ def main() -> int:
         kind, number = given.only.split(":")
         print(json.dumps(judged(kind, given.seed, int(number), Path(tempfile.mkdtemp())), indent=1))
         return 0
-    found = fuzz({"api": given.api, "cli": given.cli, "stores": given.stores}, given.seed, given.budget, tell=True, start=given.start)
+    found = fuzz(
+        {"api": given.api, "cli": given.cli, "stores": given.stores}, given.seed, given.budget, tell=True, start=given.start
+    )
     print(json.dumps({**found, "wrong": len(found["wrong"])}, indent=1))
     return bool(found["wrong"])
 

@@ -100,9 +100,9 @@ works = {
     "PDE": lambda: NoisyMeanField(neuron="erf", times=(0.5, 4.0), solver_steps=600).theory(),
     "chain": lambda: OnlineSingleIndex(times=(0.1, 100.0)).simulate(10_000, 3),
     "volumes": lambda: CircleMeanField(times=(1.0, 20.0), solver="volumes").theory(),
-    "Langevin": lambda: NoisyMeanField(times=(1.0, 40.0)).simulate(20_000, 3),
-    "two Gaussians": lambda: TwoGaussians(times=(0.1, 10.0)).simulate(400, 3),
-    "gradient flow": lambda: TwoLayerDynamics(times=(0.5, 20.0)).simulate(150, 3),
+    "Langevin": lambda: NoisyMeanField(times=(1.0, 40.0)).simulate(200_000, 3),
+    "two Gaussians": lambda: TwoGaussians(times=(0.1, 20.0)).simulate(800, 3),
+    "gradient flow": lambda: TwoLayerDynamics(times=(0.5, 30.0)).simulate(200, 3),
 }
 print(works[sys.argv[1]]().to_dict())
 """

@@ -150,7 +150,9 @@ def _filled(
             filling.put(task.place, cell)
         tell(number + 1)
     if absent > missing:
-        raise LostCells(f"{absent - missing} cells were damaged or removed while the result was assembled: run the sweep again")
+        raise LostCells(
+            f"{absent - missing} cells were damaged or removed while the result was assembled: run the sweep again"
+        )
     filling.arrays = {name: each.close() if isinstance(each, Region) else each for name, each in filling.arrays.items()}
     return filling
 

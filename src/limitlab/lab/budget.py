@@ -61,7 +61,8 @@ def refuse_sweep(law: Law, over: Any, sizes: Any = None, seeds: Any = None, in_b
     refuse_beyond(
         cost,
         f"a sweep of {type(law).__name__} over {total:.3g} points{draws}",
-        "choose fewer values, or sweep in several parts" + ("" if in_blocks else ", or keep the result in a store NAME.zarr"),
+        "choose fewer values, or sweep in several parts"
+        + ("" if in_blocks else ", or keep the result in a store NAME.zarr"),
     )
     return cost
 

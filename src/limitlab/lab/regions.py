@@ -72,9 +72,11 @@ class Regions:
 
         described.drop_vars(list(described.data_vars)).to_zarr(self.folder, mode="a", zarr_format=2, consolidated=False)
         for name, variable in described.data_vars.items():
-            self.group[str(name)].attrs.put({**variable.attrs, "_ARRAY_DIMENSIONS": list(variable.dims)})
+            self.group[str(name)].attrs.put({**variable.attrs, "_ARRAY_DIMENSIONS": [str(dim) for dim in variable.dims]})
         zarr.consolidate_metadata(self.group.store, zarr_format=2)
-        listing = self.folder / ".zmetadata"  # its order is that of the file system: sorted, so that two runs give the same bytes
+        listing = (
+            self.folder / ".zmetadata"
+        )  # its order is that of the file system: sorted, so that two runs give the same bytes
         content = json.loads(listing.read_text(encoding="utf-8"))
         content["metadata"] = dict(sorted(content["metadata"].items()))
         listing.write_text(json.dumps(content, indent=2), encoding="utf-8")
@@ -114,7 +116,7 @@ class Region:
         """The same array with a wider type: what is on disk is copied, chunk by chunk."""
         folder = self.regions.folder / self.name
         narrow = folder.rename(folder.with_name(f".{self.name}"))
-        old = self.regions.group[narrow.name]
+        old: Any = self.regions.group[narrow.name]
         self.dtype, self._cells = wider, self._cells.astype(wider)
         self._array = self._create()
         for start in np.ndindex(*(-(-length // chunk) for length, chunk in zip(old.shape, old.chunks, strict=True))):

@@ -7,7 +7,6 @@ from typing import overload
 
 from limitlab.lab.cells import Cell, Cells
 
-
 MOST_CELLS = 20_000
 MOST_BYTES = 100_000_000
 """Cells and bytes of them that a run with a store holds in memory, so that they are read only once."""

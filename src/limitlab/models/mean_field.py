@@ -267,6 +267,7 @@ def langevin(
     >>> bool(abs(last.var() - 0.5) < 0.05)
     True
     """
+
     def advance(_: float, theta: Array, h: float) -> Array:
         kick = math.sqrt(2 * h / beta) * rng.standard_normal(theta.shape)
         first = drift(theta)

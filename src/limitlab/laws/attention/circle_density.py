@@ -132,8 +132,8 @@ def volume_density(
     out, pace, first = np.empty((grid.size, cells)), Pace(grid[-1]), 0
     kept = checkpoint_of("volumes", tuple(density), beta, grid.tobytes(), normalised, cells)
     if (state := kept.load()) is not None:
-        rho, out, now, still, first = (state[name] for name in ("rho", "out", "now", "still", "index"))
-        now, still, first = float(now), int(still), int(first)
+        rho, out = state["rho"], state["out"]
+        now, still, first = float(state["now"]), int(state["still"]), int(state["index"])
     for index, target in enumerate(grid[first:], start=first):
         while now < target and still < RESTED:
             v, before = edge_velocity(rho), rho
@@ -161,7 +161,7 @@ def _as_arrays(**state: Any) -> dict[str, Array]:
 
 def _in_pieces(rho: Array) -> bool:
     """Whether the mass is neither even nor within four neighbouring cells."""
-    near = sum(np.roll(rho, shift) for shift in range(4))
+    near = np.sum([np.roll(rho, shift) for shift in range(4)], axis=0)
     return bool(np.ptp(rho) > 1e-9 * rho.max() and near.max() < (1 - 1e-9) * rho.sum())
 
 
