@@ -157,3 +157,38 @@ def test_a_kill_during_the_assembly_leaves_the_earlier_result_whole(tmp_path):
     assert not half[0].exists()
     sweep(ShrunkMean(), over, 10, 20, store=tmp_path / "other" / "x.zarr")
     assert tree(place) == tree(tmp_path / "other" / "x.zarr")
+
+
+LARGE = """
+import resource
+import numpy as np
+from limitlab.lab.sweep import sweep
+from limitlab.laws import Law, observable, parameter
+
+class Wide(Law):
+    "Many numbers in every draw."
+    observables = {{"samples": observable("samples", dims=("sample",))}}
+    level: float = parameter(0.0, "level")
+    def measured(self, draw):
+        return {{"samples": self.level + draw.rng.random(25_000)}}
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+sweep(Wide(), {{"level": [1.0, 2.0]}}, 10, 2, store={store!r} + "/small.zarr")
+before = peak()
+result = sweep(Wide(), {{"level": np.linspace(1, 2, 30)}}, 10, 100, store={store!r} + "/x.zarr")
+alone = Wide(level=result.level[3].item()).simulate(10, 7).samples
+print(result.nbytes, peak() - before, bool((result.samples[3, 0, 7] == alone).all()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory in kilobytes")
+def test_memory_is_that_of_a_block_and_not_of_the_result(tmp_path):
+    script = LARGE.format(store=str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    size, peak, same = done.stdout.split()
+    assert int(size) > 600e6
+    assert int(peak) < 350e6  # 100 MB of cells, a block of 64 MB, copies of it on the way to the disk
+    assert same == "True"
