@@ -159,3 +159,14 @@ def test_refusals() -> None:
         least_squares_descent(-1.0, 2.0, 0.5)
     with pytest.raises(ConvergenceError, match="diverges"):
         FirstOrderDynamics(loss="square", step=5.0, steps=40).theory()
+
+
+def test_a_step_that_overshoots_is_named_and_shorter_ones_are_solved() -> None:
+    few = FirstOrderDynamics(sample_ratio=0.01, paths=2000)
+    with pytest.raises(
+        ConvergenceError, match=r"step = 0.5 is too long for sample_ratio = 0.01.* use a step of at most 0\.017"
+    ):
+        few.theory()
+    assert few.replace(step=0.016).theory().attrs["accuracy"] < 0.1
+    with pytest.raises(ConvergenceError, match="paths = 100 is not enough"):
+        FirstOrderDynamics(paths=100, steps=60, step=0.68).theory()

@@ -311,3 +311,25 @@ def _first_slope(x):
 
     w, a, b = smooth_layer(0.0, len(x))
     return w @ np.tanh(a @ x + b)
+
+
+@pytest.mark.parametrize("solver", ["fourier", "volumes", "particles"])
+def test_a_density_at_rest_stays_there_for_ever(solver):
+    law = CircleMeanField(density=((0.0, 0.0),), times=1e6, solver=solver)  # rounding alone would wake it after time 50
+    assert max(abs(float(value)) for value in law.theory().data_vars.values()) < 1e-12
+
+
+def test_one_cluster_is_at_rest_and_several_are_not():
+    law = CircleMeanField(beta=1.0, times=(60.0, 1e6), solver="particles")
+    assert abs(np.diff(law.theory().cos1)) < 1e-12
+    one = circle_density.volume_density(law.density, 1.0, [60.0, 1e6], cells=60)
+    assert np.array_equal(one[0], one[1])
+    with pytest.raises(ConvergenceError, match=r"the clusters stand still on their cells from time .* solver='particles'"):
+        circle_density.volume_density(law.density, 20.0, 1e6, cells=60)
+
+
+@pytest.mark.parametrize("solver", ["fourier", "volumes", "particles"])
+def test_what_would_never_arrive_is_stopped(solver, monkeypatch):
+    monkeypatch.setattr("limitlab.limits.FIRST_LOOK", 0.05)
+    with pytest.raises(ConvergenceError, match="would need about"):
+        CircleMeanField(beta=300.0, normalised=False, times=1.0, solver=solver).theory()

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from limitlab.laws import NoisyMeanField, OnlineSingleIndex, TwoLayerDynamics
+from limitlab.laws import CircleMeanField, NoisyMeanField, OnlineSingleIndex, PopulationFlow, TwoGaussians, TwoLayerDynamics
+from limitlab.laws.attention.circle_density import volume_density
 from limitlab.numerics import checkpoints
 from limitlab.numerics.checkpoints import Checkpoint, checkpoint_of, checkpointing
 
@@ -36,10 +37,21 @@ def stopped_after(monkeypatch, saves):
     monkeypatch.setattr("limitlab.numerics.two_time.checkpoint.write_arrays", count)
 
 
+def minibatches():
+    return TwoLayerDynamics(activation="tanh", target_function="tanh", times=(0.5, 2.0), experiment_model="sgd")
+
+
 CASES = {
     "march": (lambda: np.stack(list(TwoLayerDynamics(times=2.0).march(40).paths.values())), 7),
     "PDE": (lambda: NoisyMeanField(neuron="erf", times=(0.1, 0.3), solver_steps=60).theory(), 9),
     "chain": (lambda: OnlineSingleIndex(times=(0.1, 0.5)).simulate(200, 3), 2),
+    "gradient flow": (lambda: TwoLayerDynamics(times=(0.5, 2.0)).simulate(20, 3), 3),
+    "minibatches": (lambda: minibatches().simulate(20, 3), 5),
+    "fresh samples": (lambda: PopulationFlow(times=(0.1, 0.2)).simulate(12, 3), 8),
+    "Langevin": (lambda: NoisyMeanField(neuron="erf", times=(0.3, 0.9)).simulate(30, 3), 7),
+    "two Gaussians": (lambda: TwoGaussians(times=(0.1, 0.4), test_points=50).simulate(20, 3), 5),
+    "volumes": (lambda: volume_density(((0.5, 0.2),), 2.0, [0.0, 0.3, 0.6], cells=60), 9),
+    "particles": (lambda: CircleMeanField(times=(0.3, 1.0), solver="particles").theory(), 12),
     "vectors": (lambda: OnlineSingleIndex(times=(0.1, 0.5)).full_experiment(60, [1, 2]), 5),
 }
 
@@ -48,6 +60,7 @@ CASES = {
 def test_stopped_and_started_again_gives_the_same_bits(name, tmp_path, monkeypatch):
     compute, saves = CASES[name]
     monkeypatch.setattr("limitlab.models.online.PIECE", 300)
+    monkeypatch.setattr("limitlab.models.mean_field.BLOCK", 20)
     whole = compute()
     with checkpointing(tmp_path, every=0.0):
         with monkeypatch.context() as patched:
@@ -81,11 +94,15 @@ def test_a_damaged_checkpoint_is_reported_and_not_used(tmp_path):
 
 SCRIPT = """
 import sys
-from limitlab.laws import NoisyMeanField, OnlineSingleIndex, TwoLayerDynamics
+from limitlab.laws import CircleMeanField, NoisyMeanField, OnlineSingleIndex, TwoGaussians, TwoLayerDynamics
 works = {
     "march": lambda: TwoLayerDynamics(times=(0.5, 6.0), solver_steps=1200).theory(),
     "PDE": lambda: NoisyMeanField(neuron="erf", times=(0.5, 4.0), solver_steps=600).theory(),
     "chain": lambda: OnlineSingleIndex(times=(0.1, 100.0)).simulate(10_000, 3),
+    "volumes": lambda: CircleMeanField(times=(1.0, 20.0), solver="volumes").theory(),
+    "Langevin": lambda: NoisyMeanField(times=(1.0, 40.0)).simulate(200_000, 3),
+    "two Gaussians": lambda: TwoGaussians(times=(0.1, 20.0)).simulate(800, 3),
+    "gradient flow": lambda: TwoLayerDynamics(times=(0.5, 30.0)).simulate(200, 3),
 }
 print(works[sys.argv[1]]().to_dict())
 """
@@ -93,7 +110,7 @@ print(works[sys.argv[1]]().to_dict())
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
-@pytest.mark.parametrize("name", ["march", "PDE", "chain"])
+@pytest.mark.parametrize("name", ["march", "PDE", "chain", "volumes", "Langevin", "two Gaussians", "gradient flow"])
 def test_killed_runs_end_with_the_same_numbers(name, tmp_path):
     script, folder = tmp_path / "run.py", tmp_path / "kept"
     script.write_text(SCRIPT)

@@ -11,10 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from limitlab.lab.ranges import parse_range
+from limitlab.lab.regions import BLOCK
 from limitlab.laws.base import Law
 from limitlab.laws.costs import estimate, points
 from limitlab.laws.draws import is_whole
-from limitlab.limits import Cost, refuse_beyond
+from limitlab.limits import NUMBER, Cost, refuse_beyond
 
 PER_CELL = 300.0
 """Numbers that a task takes by itself: its law, its labels, its place, its cell."""
@@ -23,8 +24,10 @@ PER_VALUE = 5.0
 OPERATIONS_PER_VALUE = 1e4
 
 
-def sweep_cost(law: Law, over: Mapping[str, Any], sizes: Any = None, seeds: Any = None) -> tuple[float, Cost]:
-    """Points of a sweep, and what it takes.
+def sweep_cost(
+    law: Law, over: Mapping[str, Any], sizes: Any = None, seeds: Any = None, in_blocks: bool = False
+) -> tuple[float, Cost]:
+    """Points of a sweep, and what it takes; `in_blocks` if its result is assembled block by block.
 
     >>> from limitlab.laws import Ridge
     >>> count, cost = sweep_cost(Ridge(), {"ratio": "0.1:10:1000log", "ridge": [0.1, 1.0]})
@@ -40,7 +43,8 @@ def sweep_cost(law: Law, over: Mapping[str, Any], sizes: Any = None, seeds: Any 
     listed = [int(size) for size in _listed(sizes) if is_whole(size) and size >= 2] if draws else []
     repeats = float(len(listed) * _count(seeds if seeds is not None else law.default_seeds)) if draws else 1.0
     values = total * repeats * len(type(law).outputs()) * max(points(law), 1.0)
-    numbers = PER_CELL * looped * repeats + PER_VALUE * values
+    held = min(values, max(values / (looped * repeats), BLOCK / NUMBER)) if in_blocks else values
+    numbers = PER_CELL * looped * repeats + PER_VALUE * held
     if draws:
         each = [estimate(law, size) for size in listed]
         work = sum(one.operations for one in each) * repeats / max(len(each), 1) * looped + OPERATIONS_PER_VALUE * values
@@ -48,16 +52,17 @@ def sweep_cost(law: Law, over: Mapping[str, Any], sizes: Any = None, seeds: Any 
     return total, Cost(numbers, looped * estimate(law).operations + OPERATIONS_PER_VALUE * values)
 
 
-def refuse_sweep(law: Law, over: Any, sizes: Any = None, seeds: Any = None) -> Cost:
+def refuse_sweep(law: Law, over: Any, sizes: Any = None, seeds: Any = None, in_blocks: bool = False) -> Cost:
     """Refuse a sweep that would not fit."""
     if not isinstance(law, Law) or not isinstance(over, Mapping):
         return Cost()  # refused elsewhere, in its own words
-    total, cost = sweep_cost(law, over, sizes, seeds)
+    total, cost = sweep_cost(law, over, sizes, seeds, in_blocks)
     draws = "" if sizes is None else f" with {_count(seeds if seeds is not None else law.default_seeds):.3g} draws each"
     refuse_beyond(
         cost,
         f"a sweep of {type(law).__name__} over {total:.3g} points{draws}",
-        "choose fewer values, or sweep in several parts",
+        "choose fewer values, or sweep in several parts"
+        + ("" if in_blocks else ", or keep the result in a store NAME.zarr"),
     )
     return cost
 

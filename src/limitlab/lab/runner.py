@@ -14,9 +14,6 @@ from limitlab.lab.slots import OnDisk, Slots, missing_in
 from limitlab.lab.tasks import Task, Trouble, attempt, key_of, run
 from limitlab.numerics.blas import single_threaded
 
-MOST_HELD = 20_000
-"""Cells that are held in memory; those of a larger run stay in its store and are read again when they are needed."""
-
 
 class TasksFailed(RuntimeError):
     """Some tasks failed; `failures` says which and why. The finished ones are in the store, where there is one."""
@@ -92,11 +89,7 @@ def run_tasks(
     shelf = cells if cells is not None else current_cache()
     keys = [key_of(task) for task in tasks] if shelf is not None else []
     twins = _twins(tasks, keys)
-    found: list[Cell | None] | OnDisk = [None] * len(tasks)
-    if shelf is not None and len(tasks) > MOST_HELD:
-        found = OnDisk(shelf, keys)
-    elif shelf is not None:
-        found = [shelf.read(key) for key in keys]
+    found: list[Cell | None] | OnDisk = [None] * len(tasks) if shelf is None else OnDisk(shelf, keys)
     failures: dict[int, Trouble] = {}
     absent = found.absent() if isinstance(found, OnDisk) else [i for i, cell in enumerate(found) if cell is None]
     todo = [position for position in absent if position not in twins]

@@ -9,6 +9,7 @@ The cells (`limitlab.lab.cells`) are the truth. When all are there they are asse
     store = "x.zarr"  cells in x.zarr.cells/, result x.zarr (Zarr)
     store = "x"       cells in x/, result x/result.nc
 
+A Zarr result is written block by block (`limitlab.lab.regions`), so that it may be larger than the memory.
 No file holds a time or anything else that differs between two runs, so the same sweep gives the same bytes.
 """
 
@@ -17,12 +18,13 @@ from __future__ import annotations
 import errno
 import gc
 import json
+import math
 import os
 import re
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,10 +33,13 @@ import xarray as xr
 
 from limitlab.lab.cells import Cell, Cells, DamagedCell
 from limitlab.lab.files import clean_leftovers, replacing, write_whole
+from limitlab.lab.regions import Regions
 from limitlab.lab.tasks import FORMAT
 
 MANIFEST = "sweep.json"
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+LOADED = 100_000_000
+"""Bytes up to which a Zarr result is read into memory when it is opened; the numbers of a larger one are read when they are used."""
 
 
 class Store:
@@ -60,6 +65,11 @@ class Store:
         self.result = self.path if single else self.path / "result.nc"
         self.cells = StoredCells(self)
         self.read_only = False
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether the result is written block by block."""
+        return self.result.suffix == ".zarr" and not self.read_only
 
     def open(self, manifest: Mapping[str, Any]) -> None:
         """Make the store, or check that the one that is there belongs to this sweep; clean up after killed runs."""
@@ -99,6 +109,21 @@ class Store:
             return
         with self.clear_errors("write"), replacing(self.result) as temporary:
             write_dataset(result, temporary, zarr=self.result.suffix == ".zarr")
+
+    def finish_in_blocks(self, assemble: Callable[[Regions], xr.Dataset]) -> xr.Dataset:
+        """Write a Zarr result block by block in the place of an earlier one, and open it.
+
+        Parameters
+        ----------
+        assemble
+            Writes the arrays into the given regions, and returns a Dataset that describes them.
+        """
+        with self.clear_errors("write"), replacing(self.result) as temporary:
+            regions = Regions(temporary)
+            described = assemble(regions)
+            regions.finish(described)
+        opened = open_result(self.path)
+        return opened[list(described.data_vars)] if described.data_vars else opened  # in their own order
 
     def _known_manifest(self) -> dict[str, Any] | None:
         try:
@@ -165,7 +190,7 @@ def write_dataset(result: xr.Dataset, path: Path, zarr: bool = False) -> None:
 
 
 def open_result(path: str | os.PathLike[str]) -> xr.Dataset:
-    """The assembled result of a store, loaded.
+    """The assembled result of a store: loaded, unless it is a Zarr result of more than `LOADED` bytes.
 
     Parameters
     ----------
@@ -175,16 +200,19 @@ def open_result(path: str | os.PathLike[str]) -> xr.Dataset:
     place = Store(path).result
     if not place.exists():
         raise ValueError(f"store {str(path)!r} has no result yet: run its sweep to the end")
-    return read_dataset(place)
+    return read_dataset(place, most=LOADED)
 
 
-def read_dataset(place: Path) -> xr.Dataset:
-    """A netCDF or Zarr file, loaded as data: an array that would have to be unpickled is refused."""
+def read_dataset(place: Path, most: float = math.inf) -> xr.Dataset:
+    """A netCDF or Zarr file as data (an array that would have to be unpickled is refused), loaded: of a Zarr file up to so many bytes."""
     with _silent_endings():
         try:
             if place.suffix == ".zarr":
                 _refuse_pickles(place)
-                return xr.open_zarr(place, chunks=None).load()
+                found = xr.open_zarr(place, chunks=None)
+                for variable in found.variables.values():
+                    variable.encoding = {}  # how it is stored here need not be how it is stored next
+                return found.load() if found.nbytes <= most else found
             with xr.open_dataset(place, engine="h5netcdf") as result:
                 return result.load()
         except Exception as error:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from limitlab.lab.assemble import assemble_simulation, assemble_theory, beside_theory
+from limitlab.lab.assemble import BESIDE, assemble_simulation, assemble_theory, beside_theory
 from limitlab.lab.budget import refuse_sweep
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import Grid, read_grid
 from limitlab.lab.progress import ProgressOption
+from limitlab.lab.regions import Regions
 from limitlab.lab.runner import run_tasks, summary
 from limitlab.lab.slots import Slots
 from limitlab.lab.store import Store
@@ -23,7 +24,7 @@ from limitlab.lab.tasks import FORMAT, LawTask, Trouble, plain_numbers, simulati
 from limitlab.laws.base import Law
 from limitlab.laws.draws import checked_seed, checked_size, identity, is_whole, plain_parameters
 from limitlab.laws.results import package_version
-from limitlab.limits import refuse_listing
+from limitlab.limits import memory_limit, refuse_listing
 
 
 class SweepError(RuntimeError):
@@ -34,7 +35,7 @@ class SweepError(RuntimeError):
     failures
         One entry per failed task: `where` (its parameters), `error`, `traceback`.
     partial
-        The result with NaN where tasks failed.
+        The result with NaN where tasks failed; None where it would not fit into memory.
     """
 
     def __init__(self, message: str, failures: Sequence[Trouble] = (), partial: xr.Dataset | None = None):
@@ -82,7 +83,8 @@ def sweep(
         scheduler. The result does not depend on it.
     store
         Where to keep finished tasks, so that the same call goes on where it was stopped: `NAME.nc`, `NAME.zarr`
-        (the result is assembled there) or a directory.
+        (the result is assembled there) or a directory. A Zarr result is assembled block by block, so that it may be larger than the
+        memory; one of more than 100 MB is returned unread: its numbers come from the disk when they are used.
     progress
         None: a bar on a terminal after one second; True, False; or a function of (finished, total).
     with_theory
@@ -113,17 +115,19 @@ def sweep(
     ('ridge', 'size', 'seed')
     """
     check_engine(engine)
-    refuse_sweep(law, over, sizes, seeds)
+    refuse_sweep(law, over, sizes, seeds, in_blocks=store is not None and Store(store).in_blocks)
     plan = plan_sweep(law, over, sizes, seeds, with_theory)
     shelf = _open(store, plan, over)
     run = run_tasks(plan.tasks, engine, shelf.cells if shelf else None, progress, f"sweeping {type(law).__name__}")
     if run.interrupted:
         message = f"stopped after {run.done} of {len(run.cells)} tasks; {_how_to_go_on(store, 'the rest')}"
-        raise SweepInterrupted(message, plan.assemble(run.cells))
+        raise SweepInterrupted(message, plan.partial(run.cells))
     if run.failures:
         listed = [run.failures[position] for position in sorted(run.failures)]
         message = summary(listed, len(run.cells), _how_to_go_on(store, "the failed ones"))
-        raise SweepError(message, listed, plan.assemble(run.cells))
+        raise SweepError(message, listed, plan.partial(run.cells))
+    if shelf is not None and shelf.in_blocks:
+        return shelf.finish_in_blocks(lambda regions: plan.assemble(run.cells, regions))
     result = plan.assemble(run.cells)
     if shelf is not None:
         shelf.finish(result)
@@ -156,14 +160,23 @@ class SweepPlan:
         assert grid is not None
         return grid
 
-    def assemble(self, cells: Slots) -> xr.Dataset:
-        """The result, with the versions of limitlab that its cells come from."""
+    def partial(self, cells: Slots) -> xr.Dataset | None:
+        """The result of an unfinished run, if it fits into memory."""
+        first = next((cell for cell in cells if cell is not None), None)
+        small = first is None or len(cells) * first.nbytes <= memory_limit()
+        return self.assemble(cells) if small else None
+
+    def assemble(self, cells: Slots, regions: Regions | None = None) -> xr.Dataset:
+        """The result, with the versions of limitlab that its cells come from; with `regions` it is written there and only described."""
         split = len(self.theory_tasks)
-        limit = None if self.theory is None else assemble_theory(self.theory, self.theory_tasks, cells[:split])
+        beside = BESIDE if self.draws is not None else ""
+        limit = None
+        if self.theory is not None:
+            limit = assemble_theory(self.theory, self.theory_tasks, cells[:split], regions, beside)
         if self.draws is None:
             assert limit is not None
             return limit
-        simulated = assemble_simulation(self.draws, self.draw_tasks, cells[split:], self.sizes, self.seeds)
+        simulated = assemble_simulation(self.draws, self.draw_tasks, cells[split:], self.sizes, self.seeds, regions)
         if limit is None:
             return simulated
         versions = sorted({*simulated.attrs["version"].split(", "), *limit.attrs["version"].split(", ")})

@@ -26,7 +26,7 @@ from pydantic_core import PydanticCustomError, ValidationError
 import limitlab.laws.costs as costs
 from limitlab.errors import did_you_mean
 from limitlab.laws.about import written
-from limitlab.laws.draws import Draw, checked_seed, checked_size
+from limitlab.laws.draws import Draw, checked_seed, checked_size, computation
 from limitlab.laws.meta import LawType, worth_knowing
 from limitlab.laws.observables import Observable, declared
 from limitlab.laws.parameters import Parameter, not_a_number, numbers_in, plain, read_metadata, refusal
@@ -34,6 +34,7 @@ from limitlab.laws.reach import RIDDLES, explained, refuse_divergence
 from limitlab.laws.results import package, stacked
 from limitlab.limits import Cost
 from limitlab.numerics.apportion import apportion
+from limitlab.numerics.checkpoints import computing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -183,7 +184,8 @@ class Law(BaseModel, metaclass=LawType):
         served = self.array_parameters()
         given = self._checked(grid, served, "the prediction")
         try:
-            found = self.predicted(**self._arguments(given, served))
+            with computing(lambda: computation(self, given)):
+                found = self.predicted(**self._arguments(given, served))
         except RIDDLES as error:
             raise explained(self, error) from error
         return self._shaped(found, given)
@@ -215,7 +217,8 @@ class Law(BaseModel, metaclass=LawType):
         given = self._checked(path, served, "one draw")
         draw = self.draw(size, seed)
         try:
-            found = self.measured(draw, **self._arguments(given, served))
+            with computing(lambda: computation(self, given, draw.size, draw.seed)):
+                found = self.measured(draw, **self._arguments(given, served))
         except RIDDLES as error:
             raise explained(self, error, draw.size) from error
         refuse_divergence(self, found, draw.size)

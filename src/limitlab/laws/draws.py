@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from limitlab.laws.results import package_version
 
 if TYPE_CHECKING:
     from limitlab.laws.base import Law
@@ -65,6 +68,13 @@ def stream_words(law: Law) -> list[int]:
     }
     content = digest({"law": identity(type(law)), "parameters": plain_parameters(law, drawn)})
     return [int(content[i : i + 8], 16) for i in range(0, len(content), 8)]
+
+
+def computation(law: Law, given: Mapping[str, Any], *draw: int) -> str:
+    """A hash of all that a prediction, or a draw of this size and seed, is computed from: what its checkpoints are known by."""
+    arrays = {name: np.asarray(values).tolist() for name, values in given.items()}
+    content = {"law": identity(type(law)), "revision": law.revision, "version": package_version(), "draw": draw}
+    return digest({**content, "parameters": plain_parameters(law), "given": arrays})
 
 
 def identity(law: type[Law]) -> str:

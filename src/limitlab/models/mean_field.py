@@ -19,6 +19,7 @@ from limitlab.models.activations import Activation
 from limitlab.models.online import look_up
 from limitlab.models.tabulated import derivative_of, tabulate
 from limitlab.numerics.flow_rules import even_gaussian_rule
+from limitlab.numerics.stepping import follow, visit
 
 Array = NDArray[np.float64]
 
@@ -80,17 +81,20 @@ def ramp_sgd(
     >>> [round(float(np.linalg.norm(w, axis=1).mean()), 1) for w in paths]
     [0.8, 1.6]
     """
-    w, done = np.array(weights, dtype=float, order="C"), 0
     slope = (levels[1] - levels[0]) / (knots[1] - knots[0])
-    for count in counts:
-        while done < count:
-            rows = min(BLOCK, int(count) - done)
-            y = rng.integers(0, 2, rows) * 2.0 - 1.0
-            x = rng.standard_normal((rows, w.shape[1]))
-            x *= (1 + separation * y)[:, None]
-            _ramp_steps(w, x, y, step, *knots, levels[0], slope)
-            done += rows
-        yield w
+    blocks, stops = [], []  # samples of every block; blocks until every count
+    for fresh in np.diff(counts, prepend=0):
+        blocks += [min(BLOCK, int(fresh) - done) for done in range(0, int(fresh), BLOCK)]
+        stops.append(len(blocks))
+
+    def move(done: int, w: Array) -> Array:
+        y = rng.integers(0, 2, blocks[done]) * 2.0 - 1.0
+        x = rng.standard_normal((blocks[done], w.shape[1]))
+        x *= (1 + separation * y)[:, None]
+        _ramp_steps(w, x, y, step, *knots, levels[0], slope)
+        return w
+
+    yield from visit(move, np.array(weights, dtype=float, order="C"), stops, rng=rng)
 
 
 def ramp_risk(
@@ -263,14 +267,13 @@ def langevin(
     >>> bool(abs(last.var() - 0.5) < 0.05)
     True
     """
-    from limitlab.numerics.stepping import follow
 
     def advance(_: float, theta: Array, h: float) -> Array:
         kick = math.sqrt(2 * h / beta) * rng.standard_normal(theta.shape)
         first = drift(theta)
         return np.asarray(theta + h / 2 * (first + drift(theta + h * first + kick)) + kick)
 
-    yield from follow(advance, np.asarray(start, dtype=float), times, step)
+    yield from follow(advance, np.asarray(start, dtype=float), times, step, rng=rng)
 
 
 def nearest_neighbour_entropy(points: Array) -> float:

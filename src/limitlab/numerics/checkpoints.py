@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ SECONDS = 60.0
 """How often a state is kept, unless LIMITLAB_CHECKPOINTS_EVERY or the caller says otherwise."""
 
 _folder: ContextVar[tuple[Path, float] | None] = ContextVar("limitlab_checkpoints", default=None)
+_around: ContextVar[_Computation | None] = ContextVar("limitlab_computation", default=None)
 
 
 @contextmanager
@@ -51,9 +53,7 @@ def checkpointing(folder: str | os.PathLike[str], every: float = SECONDS) -> Ite
 
 def checkpoint_of(*start: Any) -> Checkpoint:
     """The checkpoint of the computation that starts from these values; one that keeps nothing where none was asked for."""
-    chosen = _folder.get()
-    if chosen is None and (named := os.environ.get(VARIABLE)):
-        chosen = Path(named), float(os.environ.get(f"{VARIABLE}_EVERY", SECONDS))
+    chosen = _chosen()
     if chosen is None:
         return Checkpoint(None)
     try:
@@ -61,6 +61,49 @@ def checkpoint_of(*start: Any) -> Checkpoint:
     except Exception:  # a lambda, say: such a computation cannot be told from another one
         return Checkpoint(None)
     return Checkpoint(chosen[0] / f"{hashlib.sha256(content).hexdigest()}.npz", chosen[1])
+
+
+def _chosen() -> tuple[Path, float] | None:
+    """Folder and seconds that were asked for, here or by the environment."""
+    chosen = _folder.get()
+    if chosen is None and (named := os.environ.get(VARIABLE)):
+        chosen = Path(named), float(os.environ.get(f"{VARIABLE}_EVERY", SECONDS))
+    return chosen
+
+
+@dataclass
+class _Computation:
+    identity: Callable[[], str]
+    parts: int = 0
+
+
+@contextmanager
+def computing(identity: Callable[[], str]) -> Iterator[None]:
+    """Within this block everything follows from what `identity` tells, so that its long parts can be told from all others.
+
+    >>> import tempfile
+    >>> with checkpointing(tempfile.mkdtemp()), computing(lambda: "one draw"):
+    ...     first, second = checkpoint_within(1.0), checkpoint_within(1.0)
+    >>> first.active, first.place == second.place
+    (True, False)
+    """
+    token = _around.set(_Computation(identity))
+    try:
+        yield
+    finally:
+        _around.reset(token)
+
+
+def checkpoint_within(*start: Any) -> Checkpoint:
+    """The checkpoint of the next part of the surrounding computation; one that keeps nothing where there is none.
+
+    What a part does may hang on functions and data that cannot be written down; what the whole computation starts from says it all.
+    """
+    around = _around.get()
+    if around is None or _chosen() is None:
+        return Checkpoint(None)
+    around.parts += 1
+    return checkpoint_of("part", around.identity(), around.parts, *start)
 
 
 class Checkpoint:

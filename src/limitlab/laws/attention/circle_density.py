@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
+from limitlab.limits import Pace
 from limitlab.models.attention.circle import Coefficients, density_masses, density_values
+from limitlab.numerics.checkpoints import checkpoint_of
 from limitlab.numerics.special import von_mises_coefficients
 from limitlab.numerics.sphere_flow import checked_times
 
@@ -26,6 +28,8 @@ HOPELESS = 1e-5  # a grid is given up as soon as the tail reaches this
 SMALLEST_GRID, LARGEST_GRID = 128, 2048
 TOLERANCE = 1e-12
 COURANT = 6.0
+STILL = 1e-15  # share of its peak by which a density at rest may seem to move, by rounding
+RESTED = 50  # steps without a move after which a density is at rest
 
 
 def spectral_density(
@@ -64,7 +68,7 @@ def _tail(rho: Array) -> float:
 
 def _spectral(density: Coefficients, beta: float, grid: Array, normalised: bool, size: int) -> tuple[Array, float]:
     """The density on `size` points at the times reached before the tail shows that they are too few, and that tail."""
-    from scipy.integrate import solve_ivp
+    from scipy.integrate import DOP853
 
     k = np.arange(size // 2 + 1)
     even, odd = von_mises_coefficients(beta, size // 2)
@@ -78,19 +82,22 @@ def _spectral(density: Coefficients, beta: float, grid: Array, normalised: bool,
         flux = np.fft.rfft(np.fft.irfft(hat, size) * v) * kept
         return np.fft.irfft(-1j * k * flux, size)
 
-    def unresolved(_: float, rho: Array) -> float:
-        return _tail(rho) - HOPELESS
-
-    unresolved.terminal = True  # type: ignore[attr-defined]
     start = density_values(density, 2 * np.pi * np.arange(size) / size)
-    if _tail(start) > TAIL or grid[-1] == 0:
+    at_rest = np.abs(slope(0.0, start)).max() <= STILL * start.max()  # the uniform law, say: rounding must not wake it
+    if _tail(start) > TAIL or at_rest or grid[-1] == 0:
         return np.tile(start, (grid.size, 1)), _tail(start)
     # inside the stability region for the highest kept harmonic (speed at most 1, or e^beta): its rounding noise must not grow
     longest = 3.0 * COURANT / size / (1.0 if normalised else float(np.exp(beta)))
-    options = dict(rtol=TOLERANCE, atol=TOLERANCE, max_step=longest)
-    found = solve_ivp(slope, (0.0, grid[-1]), start, "DOP853", grid, events=unresolved, **options)
-    rho = np.asarray(found.y).T
-    return rho, _tail(rho) if found.status == 0 else HOPELESS
+    solver = DOP853(slope, 0.0, start, float(grid[-1]), max_step=longest, rtol=TOLERANCE, atol=TOLERANCE)
+    pace, rho = Pace(grid[-1]), np.empty((0, size))
+    while solver.status == "running":
+        solver.step()
+        if solver.status == "failed" or _tail(solver.y) > HOPELESS:
+            return rho, HOPELESS
+        reached = int(np.searchsorted(grid, solver.t, side="right"))
+        rho = np.concatenate([rho, solver.dense_output()(grid[len(rho) : reached]).T])
+        pace.at(solver.t, rho)
+    return rho, _tail(rho)
 
 
 def volume_density(
@@ -98,7 +105,8 @@ def volume_density(
 ) -> Array:
     """Cell averages over time by second-order finite volumes (van Leer's limiter, Heun steps): positive, mass exactly 1.
 
-    Shape (times, cells); cell j is [2 pi j / M, 2 pi (j + 1) / M].
+    Shape (times, cells); cell j is [2 pi j / M, 2 pi (j + 1) / M]. A density that is at rest stays there. Several clusters that stand still
+    are none: each of them is held by its own cells, while those of the equation go on to meet; a `ConvergenceError` says so.
 
     >>> rho = volume_density([(0.5, 0.0)], 1.0, [0.0, 5.0], cells=200)
     >>> bool(abs(rho[1].mean() * 2 * np.pi - 1) < 1e-12 and rho.min() >= 0)
@@ -120,17 +128,41 @@ def volume_density(
         return np.asarray(rho - h / width * (flux - np.roll(flux, 1)))
 
     edges = density_masses(density, width * np.arange(cells + 1))
-    rho, now = np.diff(edges) / width, 0.0
-    out = np.empty((grid.size, cells))
-    for index, target in enumerate(grid):
-        while now < target:
-            v = edge_velocity(rho)
+    rho, now, still = np.diff(edges) / width, 0.0, 0
+    out, pace, first = np.empty((grid.size, cells)), Pace(grid[-1]), 0
+    kept = checkpoint_of("volumes", tuple(density), beta, grid.tobytes(), normalised, cells)
+    if (state := kept.load()) is not None:
+        rho, out = state["rho"], state["out"]
+        now, still, first = float(state["now"]), int(state["still"]), int(state["index"])
+    for index, target in enumerate(grid[first:], start=first):
+        while now < target and still < RESTED:
+            v, before = edge_velocity(rho), rho
             h = min(0.25 * width / max(float(np.abs(v).max()), 1e-300), 0.05, target - now)
             half = advance(rho, v, h)
             rho = (rho + advance(half, edge_velocity(half), h)) / 2
             now = target if target - now <= h else now + h
+            pace.at(now, out[:index])
+            still = still + 1 if np.abs(rho - before).max() <= STILL * rho.max() else 0
+            if still == RESTED and _in_pieces(rho):
+                raise ConvergenceError(
+                    f"at beta = {beta:g} the clusters stand still on their cells from time {now:.3g} on, where those of the equation go on "
+                    "to meet: use a shorter time, or solver='particles'",
+                    out[:index],
+                )
+            kept.offer(lambda: _as_arrays(rho=rho, out=out, now=now, still=still, index=index))  # noqa: B023 (called at once, or not)
         out[index] = rho
+    kept.finish()
     return out
+
+
+def _as_arrays(**state: Any) -> dict[str, Array]:
+    return {name: np.asarray(value) for name, value in state.items()}
+
+
+def _in_pieces(rho: Array) -> bool:
+    """Whether the mass is neither even nor within four neighbouring cells."""
+    near = np.sum([np.roll(rho, shift) for shift in range(4)], axis=0)
+    return bool(np.ptp(rho) > 1e-9 * rho.max() and near.max() < (1 - 1e-9) * rho.sum())
 
 
 def _upwind(rho: Array, v: Array) -> Array:

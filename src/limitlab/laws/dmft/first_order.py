@@ -376,10 +376,27 @@ def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
     values = dict(zip(law.observed(), mean, strict=True))
     accuracy = float(np.max(errors / np.where(scale == 0, 1.0, scale)))
     if not accuracy <= WORST_ACCURACY:
-        raise ConvergenceError(
-            f"paths = {law.paths} is not enough: independent sets of paths differ by {accuracy:.0%}; use more paths, fewer steps or a "
-            f"step below {law.step:g}",
-            estimate=values,
-            accuracy=accuracy,
-        )
+        raise ConvergenceError(_too_spread(law, accuracy), estimate=values, accuracy=accuracy)
     return {**values, "accuracy": dict(zip(values, errors, strict=True))}
+
+
+def longest_step(sample_ratio: float) -> float:
+    """Step beyond which descent overshoots along the steepest direction of the inputs, where the loss has curvature 1.
+
+    >>> round(longest_step(0.01), 4)
+    0.0165
+    """
+    return float(2 / (1 + 1 / np.sqrt(sample_ratio)) ** 2)
+
+
+def _too_spread(law: FirstOrderDynamics, accuracy: float) -> str:
+    """Why the sampled averages are not accepted, and what helps."""
+    spread = f"independent sets of paths differ by {accuracy:.0%}"
+    longest = longest_step(law.sample_ratio)
+    if law.step <= longest:
+        return f"paths = {law.paths} is not enough: {spread}; use more paths, fewer steps or a step below {law.step:g}"
+    return (
+        f"step = {law.step:g} is too long for sample_ratio = {law.sample_ratio:g}: beyond 2 / (1 + 1/sqrt(sample_ratio))^2 = {longest:.2g} "
+        f"descent overshoots, the responses to early steps explode and {spread}, which more paths do not cure; use a step of at most "
+        f"{longest:.2g}, or fewer steps"
+    )

@@ -18,6 +18,10 @@ from limitlab.numerics.sphere_flow import checked_times
 from limitlab.numerics.stepping import follow, runge_kutta
 
 Array = NDArray[Any]
+
+STILL = 1e-15
+"""Tokens that one step moves by less than this angle are at rest."""
+
 Coefficients = Sequence[tuple[float, float]]
 """(a_k, b_k) for k = 1, 2, ...: the density (1 + sum a_k cos k theta + b_k sin k theta) / 2 pi."""
 
@@ -58,7 +62,7 @@ def circle_flow(angles: ArrayLike, beta: float, times: ArrayLike, *, normalised:
     grid, theta = checked_times(times), np.asarray(angles, dtype=float)
     longest = step if normalised else step * min(1.0, 2 * float(np.exp(-beta)))  # speeds of up to e^beta
     advance = runge_kutta(lambda _, y: angular_velocity(y, beta, normalised))
-    out = np.array(list(follow(advance, theta, grid, longest)))
+    out = np.array(list(follow(advance, theta, grid, longest, lambda before, after: np.abs(after - before).max() <= STILL)))
     return out if np.ndim(times) else np.asarray(out[0])
 
 

@@ -115,13 +115,11 @@ def _run(gram: bool, start: Array, beta: ArrayLike, times: ArrayLike, normalised
     if status.any():
         worst = int(np.flatnonzero(status)[0])
         reason = {
-            compiled.NOT_FINITE: "is not finite",
-            compiled.OUTSIDE: "has an overlap outside [-1, 1]",
-            compiled.TOO_MANY_STEPS: f"needs more than {MOST_STEPS} steps",
+            compiled.NOT_FINITE: f"is not finite; use a smaller tolerance than {tolerance:g}",
+            compiled.OUTSIDE: f"has an overlap outside [-1, 1]; use a smaller tolerance than {tolerance:g}",
+            compiled.TOO_MANY_STEPS: f"needs more than {MOST_STEPS} steps until time {grid[-1]:g}; use a shorter time",
         }[int(status[worst])]
-        raise ConvergenceError(
-            f"system {worst} with beta = {betas[worst]:g} {reason}; use a smaller tolerance than {tolerance:g}", out
-        )
+        raise ConvergenceError(f"system {worst} with beta = {betas[worst]:g} {reason}", out)
     return out
 
 

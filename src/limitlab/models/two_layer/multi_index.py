@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import factorial
 
-from limitlab.numerics.stepping import follow, runge_kutta
+from limitlab.numerics.stepping import follow, runge_kutta, visit
 
 Floats = NDArray[np.float64]
 Target = Sequence[tuple[Sequence[int], float]]
@@ -103,22 +103,22 @@ def one_pass_sgd(
 
     scaled = np.asarray(hermite, dtype=float) / np.sqrt(factorial(np.arange(len(hermite))))
     slopes = hermeder(scaled)
-    a, w, track, done = np.array(a, dtype=float), np.array(w, dtype=float), [], 0
-    for time in times:
-        while done < round(time / step):
-            x = rng.standard_normal((batch, w.shape[1]))
-            z = x @ w.T
-            active = hermeval(z, scaled)
-            error = labels(target, x) + noise * rng.standard_normal(batch) - active @ a / a.size
-            push = (error[:, None] * hermeval(z, slopes)).T @ x / batch
-            a, w = (
-                a + step * error @ active / batch,
-                w + step * a[:, None] * (push - np.sum(push * w, axis=1, keepdims=True) * w),
-            )
-            w /= np.linalg.norm(w, axis=1, keepdims=True)
-            done += 1
-        track.append((a, w))
-    return track
+
+    def move(_: int, state: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+        a, w = state
+        x = rng.standard_normal((batch, w.shape[1]))
+        z = x @ w.T
+        active = hermeval(z, scaled)
+        error = labels(target, x) + noise * rng.standard_normal(batch) - active @ a / a.size
+        push = (error[:, None] * hermeval(z, slopes)).T @ x / batch
+        a, w = (
+            a + step * error @ active / batch,
+            w + step * a[:, None] * (push - np.sum(push * w, axis=1, keepdims=True) * w),
+        )
+        return a, w / np.linalg.norm(w, axis=1, keepdims=True)
+
+    start = np.array(a, dtype=float), np.array(w, dtype=float)
+    return list(visit(move, start, [round(time / step) for time in times], rng=rng))
 
 
 def labels(target: Target, x: Floats) -> Floats:

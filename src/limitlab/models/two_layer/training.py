@@ -57,7 +57,7 @@ def stochastic_descent(
         mask[rng.permutation(n)[:batch]] = n / batch
         return _velocity(samples, weights, speed, mask)
 
-    return _track(follow(euler(velocity, _on_sphere), (w, a), times, step))
+    return _track(follow(euler(velocity, _on_sphere), (w, a), times, step, rng=rng))
 
 
 def one_pass_descent(
@@ -85,7 +85,7 @@ def one_pass_descent(
         error = phi(x @ target_direction) + noise * rng.standard_normal(d) - values @ a / m
         return _tangent((error[:, None] * a * slope(inner)).T @ x / d, w), values.T @ error / d
 
-    return _track(follow(euler(velocity, _on_sphere), (w, a), times, step))
+    return _track(follow(euler(velocity, _on_sphere), (w, a), times, step, rng=rng))
 
 
 def _velocity(samples: Samples, weights: Weights, speed: float, mask: Floats | None = None) -> Weights:

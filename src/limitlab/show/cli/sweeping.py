@@ -97,6 +97,7 @@ def foretell(spec: SweepSpec, store: str | None, workers: list[int], as_json: bo
     from dataclasses import asdict
 
     from limitlab.lab.estimate import estimate
+    from limitlab.lab.store import Store
 
     found = estimate(spec.make_law(), spec.over, spec.sizes, spec.seeds, store, spec.with_theory)
     walls = {number: found.wall(number) for number in workers}
@@ -104,11 +105,12 @@ def foretell(spec: SweepSpec, store: str | None, workers: list[int], as_json: bo
         print_json({**asdict(found), "core_hours": found.core_hours, "wall_seconds": {str(k): v for k, v in walls.items()}})
         return
     left = found.cells - found.done
+    in_blocks = " (on disk: it is assembled in blocks)" if store is not None and Store(store).in_blocks else ""
     rows = [
         {"what": "cells", "how much": f"{found.cells:,} ({found.done:,} in the store, {left:,} to do)"},
         {"what": "work", "how much": f"{_hours(found.seconds)} of one core, +- {_hours(found.uncertainty)}"},
         {"what": "memory of a worker", "how much": _bytes(found.worker_memory)},
-        {"what": "memory of the result", "how much": _bytes(found.result_memory)},
+        {"what": "memory of the result", "how much": _bytes(found.result_memory) + in_blocks},
         {"what": "store on disk", "how much": _bytes(found.disk)},
         *({"what": f"wall time, {number} workers", "how much": _hours(wall)} for number, wall in walls.items()),
     ]
