@@ -113,19 +113,13 @@ def lazy_bounds(quick: bool = True) -> Figure:
     )
     left.grid(False)
     counted = (40, 160, 640) if quick else (40, 160, 640, 2560)
-    names = ("train error", "distance", "deviation")
-    for index, name in enumerate(names):
-        shown = False
-        for antisymmetric in (False, True):
-            for scale in (0.5, 2.0, 8.0):
-                runs = [(m, *trained(0, n, d, m, scale, "softplus", antisymmetric)) for m in counted]
-                used = [used_up(certificate, flow, times, n)[name] for _, certificate, flow, times in runs]
-                held = [certificate.holds for _, certificate, _, _ in runs]
-                ratio = [certificate.ratio for _, certificate, _, _ in runs]
-                label = None if shown else name
-                shown = True
-                right.plot(ratio, used, "o", color=COLOURS[index], markerfacecolor="white", label=label, markersize=6)
-                right.plot(np.array(ratio)[held], np.array(used)[held], "o", color=COLOURS[index], markersize=6)
+    starts = [(antisymmetric, scale) for antisymmetric in (False, True) for scale in (0.5, 2.0, 8.0)]
+    runs = [trained(0, n, d, m, scale, "softplus", antisymmetric) for antisymmetric, scale in starts for m in counted]
+    ratio, held = np.array([(certificate.ratio, certificate.holds) for certificate, _, _ in runs]).T
+    for index, name in enumerate(("train error", "distance", "deviation")):
+        used = np.array([used_up(certificate, flow, times, n)[name] for certificate, flow, times in runs])
+        right.plot(ratio, used, "o", color=COLOURS[index], markerfacecolor="white", label=name, markersize=6)
+        right.plot(ratio[held > 0], used[held > 0], "o", color=COLOURS[index], markersize=6)
     right.axhline(1.0, color="0.3", linewidth=1.2)
     right.axvline(1.0, color="0.3", linewidth=1.2, linestyle="--")
     finish(

@@ -207,12 +207,12 @@ def drawn(name: str, figure: Figure, caption: str) -> Picture:
     from matplotlib.collections import QuadMesh
     from PIL import Image
 
-    from limitlab.show.figures.save import rendered
+    from limitlab.show.figures.save import pixels
 
-    pixels = rendered(figure, "png", dpi=min(SHARPEST, WIDEST / figure.get_figwidth()))
+    shown = pixels(figure, dpi=min(SHARPEST, WIDEST / figure.get_figwidth()))
     shaded = any(axes.images or any(isinstance(part, QuadMesh) for part in axes.collections) for axes in figure.axes)
     colours = MANY_COLOURS if shaded else FEW_COLOURS
-    image = Image.open(io.BytesIO(pixels)).convert("RGB").quantize(colours, dither=Image.Dither.NONE).convert("RGB")
+    image = Image.fromarray(shown).convert("RGB").quantize(colours, dither=Image.Dither.NONE).convert("RGB")
     small = io.BytesIO()
     image.save(small, "WEBP", lossless=True, method=4)
     source = f"data:image/webp;base64,{base64.b64encode(small.getvalue()).decode()}"
