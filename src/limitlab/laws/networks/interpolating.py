@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.kernels.deep import nngp, ntk
+from limitlab.laws.kernels.deep import nngp, ntk, own_variances
 from limitlab.limits import Cost
+from limitlab.models.activations import Activation
 from limitlab.models.image_tasks import Images, Task, image_task
 from limitlab.models.levenberg import TanhNetwork, levenberg_marquardt
 
@@ -77,11 +78,11 @@ class Interpolating(Law):
         task = self.task()
         n, points = self.samples, np.vstack([task.X, task.X_test])
         theta = ntk(points, points[:n], self.layers, "tanh", 1.0, 1.0)
-        sigma = nngp(points, None, self.layers, "tanh", 1.0, 1.0) - 1.0  # the last bias starts at 0
+        sigma = nngp(points, points[:n], self.layers, "tanh", 1.0, 1.0) - 1.0  # the last bias starts at 0
+        first = (task.X_test**2).mean(axis=1) + 1.0
+        own = own_variances(first, self.layers + 1, Activation("tanh"), 1.0, 1.0)[-1] - 1.0
         gains = np.linalg.solve(theta[:n], theta[n:].T).T
-        start = (
-            np.diagonal(sigma)[n:] - 2 * (gains * sigma[n:, :n]).sum(axis=1) + ((gains @ sigma[:n, :n]) * gains).sum(axis=1)
-        )
+        start = own - 2 * (gains * sigma[n:]).sum(axis=1) + ((gains @ sigma[:n]) * gains).sum(axis=1)
         return gains, np.maximum(start, 0.0)
 
     def trained(self, draw: Draw, labels: Array) -> Values:

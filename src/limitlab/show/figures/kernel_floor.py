@@ -22,13 +22,13 @@ def floor(quick: bool = True) -> Figure:
     widths = (5, 10, 20, 40) if quick else (5, 10, 20, 40, 80)
     best = []
     for index, width in enumerate(widths):
-        path = feature_learning(width).theory()
+        path = feature_learning(width).replace(solver_steps=150 if quick else 300).theory()
         excess = path.test_error.values - NOISE**2
         best.append(float(excess.min()))
         if width in (10, 20, 40):
             theory_line(right, path.time, excess, index + 1, f"$m={width}$, $n/d={width / 2:g}$")
     theory_line(left, np.array(widths) / 2, best, 1, "two-layer law, best time", marker="o", markersize=4)
-    seeds, size = (16, 40) if quick else (20, 80)
+    seeds, size = (24, 24) if quick else (20, 80)
     times = (1.0, 3.0, 5.0, 7.7, 12.0)
     runs = feature_learning(10).replace(times=times).simulate_batch(size, range(seeds)).test_error - NOISE**2
     errors = runs.std("seed", ddof=1) / math.sqrt(seeds)

@@ -53,7 +53,7 @@ def kernel_convergence(quick: bool = True) -> Figure:
 def kernel_drift(quick: bool = True) -> Figure:
     """The kernel moves by about 1/m in training, while it fluctuates by m^(-1/2) between starts."""
     figure, (axes,) = new_figure()
-    widths, draws = ((50, 100, 200, 400, 800), 8) if quick else ((50, 100, 200, 400, 800, 1600, 3200), 12)
+    widths, draws = ((50, 100, 200, 400), 8) if quick else ((50, 100, 200, 400, 800, 1600, 3200), 12)
     changes, spreads = lazy_drift(widths, draws)
     deep_widths, deep_draws = (
         ((32, 64, 128, 256), (60, 60, 60, 30)) if quick else ((32, 64, 128, 256, 512), (400, 400, 400, 300, 100))
