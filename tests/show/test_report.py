@@ -18,11 +18,12 @@ from limitlab.ledger import Claim, Outcome, Record, all_claims
 from limitlab.ledger.criteria import Criterion, below
 from limitlab.show.cli import app
 from limitlab.show.cli.progress import working
+from limitlab.show.figures import describe_figures
 from limitlab.show.report import page, write_report
 from limitlab.show.report.claims import claim_card, ledger_table, verdict_of
 from limitlab.show.report.jobs import PartTask, unpacked
 from limitlab.show.report.provenance import now, provenance
-from limitlab.show.report.write import law_cards
+from limitlab.show.report.write import figure_parts, figures_left_out, law_cards
 
 
 class Broken(Law):
@@ -245,6 +246,15 @@ def test_a_figure_that_breaks_is_a_failed_card(tmp_path: Path, monkeypatch: pyte
     summary = write_report(tmp_path / "a.html", laws=[NearestNeighbours])
     assert summary.failed == ("no-such-figure",)
     assert "there is no figure" in (tmp_path / "a.html").read_text()
+
+
+def test_a_quick_report_draws_the_figures_of_claims_and_names_the_others() -> None:
+    claims, every = list(all_claims().values()), set(describe_figures())
+    quick, full = ({part.name for part in figure_parts(claims, True, fast, None)} for fast in (True, False))
+    assert quick == {claim.figure for claim in claims} & every
+    assert full == every
+    assert all(f"<code>{name}</code>" in figures_left_out(sorted(quick)) for name in every - quick)
+    assert figures_left_out(sorted(every)) == ""
 
 
 def test_a_second_report_computes_only_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

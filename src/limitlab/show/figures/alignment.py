@@ -142,11 +142,12 @@ def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: flo
 def _outliers_of_captured(axes: Axes, quick: bool) -> None:
     """Mean second-layer outlier of both matrices against the number of captured clusters, and its prediction (14)."""
     numbers = (1, 2, 3, 4)
+    limits = [XorAlignment(captured=n).theory() for n in numbers]
+    batches = [XorAlignment(captured=n).simulate_batch(100, range(10 if quick else 40)) for n in numbers]
     for index, (name, symbol) in enumerate((("second_layer_hessian", "H_{vv}"), ("second_layer_gradient", "G_{vv}"))):
-        theory_line(axes, numbers, [float(XorAlignment(captured=n).theory()[name]) for n in numbers], index, f"${symbol}$")
-        batches = [XorAlignment(captured=n).simulate_batch(100, range(10 if quick else 40))[name] for n in numbers]
-        errors = [float(batch.std(ddof=1)) / np.sqrt(batch.size) for batch in batches]
-        simulation_points(axes, numbers, [float(batch.mean()) for batch in batches], errors, index)
+        theory_line(axes, numbers, [float(limit[name]) for limit in limits], index, f"${symbol}$")
+        errors = [float(batch[name].std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
+        simulation_points(axes, numbers, [float(batch[name].mean()) for batch in batches], errors, index)
     title = "second layer at the end, eq. (14); chain at $N = 100$"
     finish(axes, "clusters captured", "mean outlier", title, ylim=(0, 0.07), xticks=numbers)
 

@@ -140,7 +140,7 @@ def one_direction(quick: bool = True) -> Figure:
                 unexplained_exact(sphere(np.random.default_rng(seed), n, d), 3, shifted_tanh, "nt", np.eye(d)[0], None)[0]
                 for n in few.tolist()
             ]
-            for seed in range(40 if quick else 60)
+            for seed in range(16 if quick else 60)
         ]
         simulation_points(left, few / d**2, *mean_and_error(runs), index)
     reading_key(left, "equivalent at this $d$", "drawn neurons")
@@ -234,7 +234,7 @@ def quadratic_sgd(quick: bool = True) -> Figure:
 
 def quadratic_relu(quick: bool = True) -> Figure:
     """The same comparison with ReLU neurons: law and draws of random features, exact tangent features, trained networks."""
-    d, seeds, steps = (16, 6, 1500) if quick else (24, 4, 6000)
+    d, seeds, steps = (16, 4, 1500) if quick else (24, 4, 6000)
     figure, (axes,) = new_figure(width=7.0)
     B = exponential_spectrum(d)
     line = np.geomspace(0.1, 2, 60)

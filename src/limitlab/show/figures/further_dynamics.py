@@ -53,13 +53,14 @@ def universality(quick: bool = True) -> Figure:
         "Gaussian, one coordinate": dict(target_spread=False),
         "signs, one coordinate": dict(entries="sign", target_spread=False),
     }
+    batches = [law.replace(**changes).simulate_batch(300, range(draws)).isel(time=at) for changes in cases.values()]
     for axes, name, symbol in (
         (left, "norm", r"norm $|\theta|^2$"),
         (right, "overlap", r"overlap $\langle\theta,\theta_*\rangle$"),
     ):
         theory_line(axes, limit.time, limit[name], 6, r"limit, $d\to\infty$", marker=".")
-        for index, (words, changes) in enumerate(cases.items()):
-            runs = law.replace(**changes).simulate_batch(300, range(draws))[name].isel(time=at)
+        for index, (words, batch) in enumerate(zip(cases, batches, strict=True)):
+            runs = batch[name]
             simulation_points(
                 axes, at + 0.25 * (index - 1.5), runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(draws), index, words
             )

@@ -39,9 +39,9 @@ def kernel_convergence(quick: bool = True) -> Figure:
     sizes, seeds = ([8, 16, 32, 64], 60) if quick else ([8, 16, 32, 64, 128], 300)
     names = ("characteristic", "output_covariance", "tangent_pair")
     labels = (r"$\mathbb{E}\cos\frac{f+f'}{2}$", r"$\Sigma(x,x')$", r"$\Theta(x,x')$")
-    limit = law.theory()
+    limit, batches = law.theory(), [law.simulate_batch(size, range(seeds)) for size in sizes]
     for index, (name, label) in enumerate(zip(names, labels, strict=True)):
-        runs = [law.simulate_batch(size, range(seeds))[name] / float(limit[name]) for size in sizes]
+        runs = [batch[name] / float(limit[name]) for batch in batches]
         means, spread = ([float(getattr(run, kind)()) for run in runs] for kind in ("mean", "std"))
         simulation_points(right, sizes, means, np.array(spread) / math.sqrt(seeds), index, label)
     right.axhline(1.0, color="0.3", linewidth=1.2)

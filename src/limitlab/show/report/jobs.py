@@ -69,8 +69,8 @@ def unpacked(cell: Cell) -> tuple[Card | None, Picture | None]:
 EFFORT: dict[bool, dict[str, Any]] = {True: dict(budget=2.0, resolution=0.1), False: dict(budget=300.0, resolution=0.05)}
 """Of a quick and of a full report: seconds per law for adding draws, and the smallest gap worth noticing."""
 FEWEST = 8
-"""Draws per size that a quick report begins with at least. It begins with a quarter of a law's own, which are meant for half of its
-resolution, and adds more where they do not decide."""
+"""Draws per size that a quick report plans at least. It plans a quarter of a law's own, which are meant for half of its resolution, makes do
+with a part of these where they agree, and adds more where all of them do not decide."""
 
 
 def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
@@ -79,6 +79,6 @@ def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
 
     seeds = min(law.default_seeds, max(FEWEST, law.default_seeds // 4)) if quick else None
     try:
-        return compare(law, seeds=seeds, progress=False, **EFFORT[quick])
+        return compare(law, seeds=seeds, early=quick, progress=False, **EFFORT[quick])
     except Exception as error:  # shown in the law's card
         return error
