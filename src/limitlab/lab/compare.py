@@ -44,6 +44,8 @@ BUDGET = 60.0
 """Seconds that a comparison may spend on adding draws, when it chooses their number itself."""
 GROWTH = 1.5, 8.0
 """Least and largest factor by which a look at more draws multiplies their number."""
+HOPELESS = 2.0
+"""How many times what the budget affords may be wanted: an estimate from few draws may be off, but not by much more."""
 FEWEST = 8
 """Draws of the first look of a comparison that may stop early."""
 
@@ -239,7 +241,8 @@ def _together(parts: Sequence[Comparison]) -> Comparison:
 
 
 def _more_draws(rows: Sequence[Row], draws: int, per_draw: float, left: float) -> int:
-    """How many draws per size to add: none where the verdict is decided, where more would not decide it, or where time is over."""
+    """How many draws per size to add: none where the verdict is decided, where more would not decide it, or where there is no time for
+    those that would."""
     if left <= 0 or any(row.verdict == "disagree" for row in rows):
         return 0
     open_rows = [row for row in rows if row.verdict == "underpowered"]
@@ -250,6 +253,8 @@ def _more_draws(rows: Sequence[Row], draws: int, per_draw: float, left: float) -
         wanted = 2 * draws
     least, most = (round(factor * draws) for factor in GROWTH)
     affordable = draws + int(left / max(per_draw, 1e-9))
+    if wanted > HOPELESS * affordable:
+        return 0
     target = min(max(round(1.2 * wanted), least), most, affordable)
     return target - draws if target >= least else 0
 

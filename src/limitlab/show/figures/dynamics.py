@@ -27,9 +27,10 @@ def adiabatic_growth(quick: bool = True) -> Figure:
     law = AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5), times=tuple(slow))
     curve = law.theory()
     frozen = InterpolationTransition(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5))
-    for index, width in enumerate((10, 20) if quick else (10, 20, 40, 80)):
+    widths, steps = ((10, 20), 20) if quick else ((10, 20, 40, 80), 32)  # of the solver up to slow time 4, per width
+    for index, width in enumerate(widths):
         for start, style in ((1.0, "-"), (0.5, ":")):
-            result = law.replace(start_second_layer=start).finite_width(width).theory()
+            result = law.replace(start_second_layer=start).finite_width(width, solver_steps=steps * width).theory()
             gamma = result.second_layer / np.sqrt(width)
             theory_line(left, slow, gamma, index, f"$m = {width}$" if start == 1 else None, linestyle=style)
             if start == 1:

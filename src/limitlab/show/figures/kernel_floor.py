@@ -28,7 +28,7 @@ def floor(quick: bool = True) -> Figure:
         if width in (10, 20, 40):
             theory_line(right, path.time, excess, index + 1, f"$m={width}$, $n/d={width / 2:g}$")
     theory_line(left, np.array(widths) / 2, best, 1, "two-layer law, best time", marker="o", markersize=4)
-    seeds, size = (24, 24) if quick else (20, 80)
+    seeds, size = (16, 24) if quick else (20, 80)
     times = (1.0, 3.0, 5.0, 7.7, 12.0)
     runs = feature_learning(10).replace(times=times).simulate_batch(size, range(seeds)).test_error - NOISE**2
     errors = runs.std("seed", ddof=1) / math.sqrt(seeds)
