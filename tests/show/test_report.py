@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import os
 import re
 import time
@@ -9,7 +11,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from limitlab.lab.runner import run_tasks
@@ -19,6 +23,7 @@ from limitlab.ledger.criteria import Criterion, below
 from limitlab.show.cli import app
 from limitlab.show.cli.progress import working
 from limitlab.show.figures import describe_figures
+from limitlab.show.figures.style import COLOURS, new_figure, simulation_points
 from limitlab.show.report import page, write_report
 from limitlab.show.report.claims import claim_card, ledger_table, verdict_of
 from limitlab.show.report.jobs import PartTask, unpacked
@@ -282,6 +287,18 @@ def test_progress_is_told_where_there_is_no_terminal(capsys: pytest.CaptureFixtu
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) >= 2
     assert re.fullmatch(r"writing the report: 3 of 9 parts done \(0\.\d+ s so far\)", lines[-1])
+
+
+def test_a_picture_keeps_the_colours_of_a_few_points_beside_a_map() -> None:
+    figure, (left, right) = new_figure(columns=2)
+    left.pcolormesh(np.linspace(-1, 1, 60)[:, None] * np.linspace(-1, 1, 80), cmap="RdBu_r", shading="gouraud")
+    for index in range(3):
+        simulation_points(right, [1, 2], [index, index + 1], [0.1, 0.1], index)
+    source = page.drawn("x", figure, "").source
+    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(source.partition(",")[2]))).convert("RGB")).reshape(-1, 3)
+    for colour in COLOURS[:3]:
+        wanted = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
+        assert np.abs(shown.astype(int) - wanted).max(axis=1).min() <= 8
 
 
 def test_page_pieces() -> None:

@@ -212,7 +212,9 @@ def drawn(name: str, figure: Figure, caption: str) -> Picture:
     shown = pixels(figure, dpi=min(SHARPEST, WIDEST / figure.get_figwidth()))
     shaded = any(axes.images or any(isinstance(part, QuadMesh) for part in axes.collections) for axes in figure.axes)
     colours = MANY_COLOURS if shaded else FEW_COLOURS
-    image = Image.fromarray(shown).convert("RGB").quantize(colours, dither=Image.Dither.NONE).convert("RGB")
+    plain = Image.fromarray(shown).convert("RGB")
+    # by coverage: the colour of a few points must not give way to one more shade of a large area
+    image = plain.quantize(colours, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).convert("RGB")
     small = io.BytesIO()
     image.save(small, "WEBP", lossless=True, method=4)
     source = f"data:image/webp;base64,{base64.b64encode(small.getvalue()).decode()}"
