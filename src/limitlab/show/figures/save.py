@@ -41,7 +41,7 @@ def pixels(figure: Figure, dpi: float = RC["savefig.dpi"]) -> Array:
 
     _refuse_empty(figure)
     figure.set_dpi(dpi)
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())
 

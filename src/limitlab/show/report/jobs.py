@@ -69,8 +69,8 @@ def unpacked(cell: Cell) -> tuple[Card | None, Picture | None]:
 EFFORT: dict[bool, dict[str, Any]] = {True: dict(budget=2.0, resolution=0.1), False: dict(budget=300.0, resolution=0.05)}
 """Of a quick and of a full report: seconds per law for adding draws, and the smallest gap worth noticing."""
 FEWEST = 8
-"""Draws per size that a quick report plans at least. It plans a quarter of a law's own, which are meant for half of its resolution, makes do
-with a part of these where they agree, and adds more where all of them do not decide."""
+"""Draws per size that a quick report plans at least. It plans a quarter of a law's own, which are meant for half of its resolution,
+makes do with a part of these where they agree, and adds more where all of them do not decide."""
 
 
 def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
