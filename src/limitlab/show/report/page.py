@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WIDEST, SHARPEST = 1100, 96
 """Of a picture inside the page: pixels across, and pixels per inch, at most."""
-FEW_COLOURS, MANY_COLOURS = 40, 160
+FEW_COLOURS, MANY_COLOURS = 64, 256
 """Colours of a picture of lines and points, and of one with shaded areas."""
 
 
