@@ -140,7 +140,7 @@ def compare(
     budget
         Seconds that may be spent on adding draws while the verdict is open (default: 60, and none where `seeds` is given).
     early
-        Whether to stop at a quarter or half of the draws if those agree already. Only all of them may disagree.
+        Whether to stop at an eighth, a quarter or half of the draws if those agree already. Only all of them may disagree.
     level
         Probability of a false "disagree", over all observables and all looks together.
     resolution
@@ -192,7 +192,7 @@ def compare(
     limits = run([LawTask(law.realised(size)) for size in numbers])
     groups: list[list[Cell]] = [[] for _ in numbers]
     planned, look, began = draws, 0, time.perf_counter()
-    fresh = draws = planned[: max(FEWEST, -(-len(planned) // 4))] if early else planned
+    fresh = draws = planned[: max(FEWEST, -(-len(planned) // 8))] if early else planned
     while fresh:
         found = run([LawTask(law, size=size, seed=seed) for size in numbers for seed in fresh])
         for i, group in enumerate(groups):
