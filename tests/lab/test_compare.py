@@ -102,8 +102,9 @@ def test_few_draws_of_a_discrete_observable_raise_no_false_alarm():
 
 def test_draws_are_cut_short_only_where_they_agree():
     sizes = [50, 100, 200]
-    clear, hard = (ll.compare(Toy(spread=spread), sizes, 40, budget=0.0, early=True) for spread in (0.05, 0.5))
+    clear, less, hard = (ll.compare(Toy(spread=spread), sizes, 40, budget=0.0, early=True) for spread in (0.02, 0.05, 0.5))
     assert (clear.verdict, clear.draws, clear.dataset.attrs["seeds"].size) == ("agree", 8, 8)
+    assert (less.verdict, less.draws) == ("agree", 16)
     assert (hard.verdict, hard.draws) == (ll.compare(Toy(spread=0.5), sizes, 40, budget=0.0).verdict, 40)
     off = ll.compare(Toy(shift=0.5), sizes, 40, budget=0.0, early=True)
     assert (off.verdict, off.draws) == ("disagree", 40)
