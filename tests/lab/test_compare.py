@@ -100,6 +100,21 @@ def test_few_draws_of_a_discrete_observable_raise_no_false_alarm():
     assert verdicts == {"underpowered"}
 
 
+def test_draws_are_cut_short_only_where_they_agree():
+    sizes = [50, 100, 200]
+    clear, less, hard = (ll.compare(Toy(spread=spread), sizes, 40, budget=0.0, early=True) for spread in (0.02, 0.05, 0.5))
+    assert (clear.verdict, clear.draws, clear.dataset.attrs["seeds"].size) == ("agree", 8, 8)
+    assert (less.verdict, less.draws) == ("agree", 16)
+    assert (hard.verdict, hard.draws) == (ll.compare(Toy(spread=0.5), sizes, 40, budget=0.0).verdict, 40)
+    off = ll.compare(Toy(shift=0.5), sizes, 40, budget=0.0, early=True)
+    assert (off.verdict, off.draws) == ("disagree", 40)
+
+
+def test_looks_that_end_early_raise_no_false_alarm():
+    verdicts = [ll.compare(Toy(), [50, 100, 200], other_seeds(i, 16), early=True, level=0.1).verdict for i in range(100)]
+    assert verdicts.count("disagree") <= 20  # the mean is below 10
+
+
 def test_infinite_limits_are_named_not_compared():
     result = ll.compare(Toy(level=math.inf), sizes=[50, 100], seeds=5)
     assert "test_error" in result.explanation

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweep_toys import Decay, Fragile, ShrunkMean, tree
 
-from limitlab.lab.cells import Cell, DamagedCell, pack, unpack
+from limitlab.lab.cells import Cell, Cells, DamagedCell, pack, unpack
 from limitlab.lab.files import clean_leftovers, replacing, write_whole
 from limitlab.lab.store import Store, open_result, read_dataset
 from limitlab.lab.sweep import SweepError, SweepInterrupted, sweep
@@ -445,16 +445,26 @@ def test_an_unwritable_path_is_one_clear_line(tmp_path, store):
     assert "Errno" not in str(caught.value)
 
 
+def test_cells_of_a_store_are_forced_to_disk_and_those_of_a_cache_are_not(tmp_path, monkeypatch):
+    forced = []
+    monkeypatch.setattr("limitlab.lab.files.force_to_disk", forced.append)
+    for lasting in (True, False):
+        cells = Cells(tmp_path / str(lasting), lasting=lasting)
+        cells.write("ab" * 32, Cell({"risk": np.array(1.0)}), {})
+        assert cells.read("ab" * 32).values["risk"] == 1.0
+    assert [path.parent.parent.name for path in forced] == ["True"]
+
+
 def test_a_full_disk_keeps_what_is_finished(tmp_path, monkeypatch):
     from limitlab.lab import cells, store
 
     writes = []
 
-    def full(path, content):
+    def full(path, content, forced=True):
         writes.append(path)
         if len(writes) == 3:  # the manifest, one cell, and then no room
             raise OSError(28, "No space left on device")
-        write_whole(path, content)
+        write_whole(path, content, forced)
 
     with monkeypatch.context() as patch:
         patch.setattr(cells, "write_whole", full)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import os
 import re
 import time
@@ -9,7 +11,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from limitlab.lab.runner import run_tasks
@@ -18,11 +22,13 @@ from limitlab.ledger import Claim, Outcome, Record, all_claims
 from limitlab.ledger.criteria import Criterion, below
 from limitlab.show.cli import app
 from limitlab.show.cli.progress import working
+from limitlab.show.figures import describe_figures
+from limitlab.show.figures.style import COLOURS, new_figure, simulation_points
 from limitlab.show.report import page, write_report
 from limitlab.show.report.claims import claim_card, ledger_table, verdict_of
 from limitlab.show.report.jobs import PartTask, unpacked
 from limitlab.show.report.provenance import now, provenance
-from limitlab.show.report.write import law_cards
+from limitlab.show.report.write import figure_parts, figures_left_out, law_cards
 
 
 class Broken(Law):
@@ -247,6 +253,15 @@ def test_a_figure_that_breaks_is_a_failed_card(tmp_path: Path, monkeypatch: pyte
     assert "there is no figure" in (tmp_path / "a.html").read_text()
 
 
+def test_a_quick_report_draws_the_figures_of_claims_and_names_the_others() -> None:
+    claims, every = list(all_claims().values()), set(describe_figures())
+    quick, full = ({part.name for part in figure_parts(claims, True, fast, None)} for fast in (True, False))
+    assert quick == {claim.figure for claim in claims} & every
+    assert full == every
+    assert all(f"<code>{name}</code>" in figures_left_out(sorted(quick)) for name in every - quick)
+    assert figures_left_out(sorted(every)) == ""
+
+
 def test_a_second_report_computes_only_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = write_report(tmp_path / "a.html", laws=[NearestNeighbours], store=tmp_path / "cells")
     monkeypatch.setattr(NearestNeighbours, "measured", lambda *_, **__: 1 / 0)
@@ -272,6 +287,18 @@ def test_progress_is_told_where_there_is_no_terminal(capsys: pytest.CaptureFixtu
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) >= 2
     assert re.fullmatch(r"writing the report: 3 of 9 parts done \(0\.\d+ s so far\)", lines[-1])
+
+
+def test_a_picture_keeps_the_colours_of_a_few_points_beside_a_map() -> None:
+    figure, (left, right) = new_figure(columns=2)
+    left.pcolormesh(np.linspace(-1, 1, 60)[:, None] * np.linspace(-1, 1, 80), cmap="RdBu_r", shading="gouraud")
+    for index in range(3):
+        simulation_points(right, [1, 2], [index, index + 1], [0.1, 0.1], index)
+    source = page.drawn("x", figure, "").source
+    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(source.partition(",")[2]))).convert("RGB")).reshape(-1, 3)
+    for colour in COLOURS[:3]:
+        wanted = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
+        assert np.abs(shown.astype(int) - wanted).max(axis=1).min() <= 8
 
 
 def test_page_pieces() -> None:

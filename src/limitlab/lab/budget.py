@@ -21,7 +21,9 @@ PER_CELL = 300.0
 """Numbers that a task takes by itself: its law, its labels, its place, its cell."""
 PER_VALUE = 5.0
 """Numbers for every value of the result: the value, copies of it, what a vectorised law holds beside it."""
-OPERATIONS_PER_VALUE = 1e4
+OPERATIONS_PER_VALUE = 1e3
+"""Of a vectorised prediction."""
+OPERATIONS_PER_MEASURED_VALUE = 1e4
 
 
 def sweep_cost(
@@ -47,7 +49,10 @@ def sweep_cost(
     numbers = PER_CELL * looped * repeats + PER_VALUE * held
     if draws:
         each = [estimate(law, size) for size in listed]
-        work = sum(one.operations for one in each) * repeats / max(len(each), 1) * looped + OPERATIONS_PER_VALUE * values
+        work = (
+            sum(one.operations for one in each) * repeats / max(len(each), 1) * looped
+            + OPERATIONS_PER_MEASURED_VALUE * values
+        )
         return total, Cost(numbers + max((one.numbers for one in each), default=0.0), work)
     return total, Cost(numbers, looped * estimate(law).operations + OPERATIONS_PER_VALUE * values)
 

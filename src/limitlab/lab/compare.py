@@ -8,7 +8,8 @@
 - **underpowered**: neither can be said; the explanation gives the number of draws or the size that would decide it.
 
 Draws are added until the verdict is decided or a time budget is spent. Look number k at the growing set of draws tests at the level
-2^-k `level`, so that all looks together raise a false alarm with probability at most `level`.
+2^-k `level`, so that all looks together raise a false alarm with probability at most `level`. A fixed number of draws can be cut short
+where fewer agree (`early`): that is the same on every machine, and adds no false alarm because only the last look may disagree.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ BUDGET = 60.0
 """Seconds that a comparison may spend on adding draws, when it chooses their number itself."""
 GROWTH = 1.5, 8.0
 """Least and largest factor by which a look at more draws multiplies their number."""
+HOPELESS = 2.0
+"""How many times what the budget affords may be wanted: an estimate from few draws may be off, but not by much more."""
+FEWEST = 8
+"""Draws of the first look of a comparison that may stop early."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,7 @@ def compare(
     seeds: Sequence[int] | int | None = None,
     *,
     budget: float | None = None,
+    early: bool = False,
     level: float = 1e-3,
     resolution: float = 0.05,
     observables: Sequence[str] | None = None,
@@ -133,6 +139,8 @@ def compare(
         Draws per size (default: the law's own), with seeds 0, 1, 2, ..., or a list of seeds. They are the draws of `law.simulate`.
     budget
         Seconds that may be spent on adding draws while the verdict is open (default: 60, and none where `seeds` is given).
+    early
+        Whether to stop at an eighth, a quarter or half of the draws if those agree already. Only all of them may disagree.
     level
         Probability of a false "disagree", over all observables and all looks together.
     resolution
@@ -156,7 +164,9 @@ def compare(
     >>> result.verdict, result.widest_budget < 0.05
     ('agree', True)
     """
-    options: dict[str, object] = dict(level=level, resolution=resolution, observables=observables, engine=engine)
+    options: dict[str, object] = dict(
+        early=early, level=level, resolution=resolution, observables=observables, engine=engine
+    )
     if isinstance(law, type) and issubclass(law, Law):
         points = law.check_points()
         options["level"] = level / len(points)
@@ -181,20 +191,25 @@ def compare(
 
     limits = run([LawTask(law.realised(size)) for size in numbers])
     groups: list[list[Cell]] = [[] for _ in numbers]
-    fresh, look, began = draws, 0, time.perf_counter()
+    planned, look, began = draws, 0, time.perf_counter()
+    fresh = draws = planned[: max(FEWEST, -(-len(planned) // 8))] if early else planned
     while fresh:
         found = run([LawTask(law, size=size, seed=seed) for size in numbers for seed in fresh])
         for i, group in enumerate(groups):
             group += found[i * len(fresh) : (i + 1) * len(fresh)]
-        look, count = look + 1, len(groups[0])
+        count = len(groups[0])
+        look += count >= len(planned)  # an earlier one cannot disagree
         data = _collect(law, names, numbers, limits, groups)
         entries = [entry for name in names for entry in entries_of(law, data, name, count)]
         if not entries:
             raise ValueError("nothing to compare: the limit of every observable is infinite here; move a parameter")
-        rows = judge(entries, level * 2.0**-look if seconds else level, resolution, numbers, count)
+        rows = judge(entries, level * 2.0 ** -max(look, 1) if seconds else level, resolution, numbers, count)
         spent = time.perf_counter() - began
-        more = _more_draws(rows, count, spent / count, seconds - spent)
-        fresh = list(range(draws[-1] + 1, draws[-1] + 1 + more))
+        if count < len(planned):
+            fresh = [] if all(row.verdict == "agree" for row in rows) else planned[count : 2 * count]
+        else:
+            more = _more_draws(rows, count, spent / count, seconds - spent)
+            fresh = list(range(draws[-1] + 1, draws[-1] + 1 + more))
         draws = [*draws, *fresh]
     verdict, explanation = _summarise(rows, numbers, count, resolution, spent / count)
     infinite = sorted(set(names) - {row.observable for row in rows})
@@ -226,7 +241,8 @@ def _together(parts: Sequence[Comparison]) -> Comparison:
 
 
 def _more_draws(rows: Sequence[Row], draws: int, per_draw: float, left: float) -> int:
-    """How many draws per size to add: none where the verdict is decided, where more would not decide it, or where time is over."""
+    """How many draws per size to add: none where the verdict is decided, where more would not decide it, or where there is no time for
+    those that would."""
     if left <= 0 or any(row.verdict == "disagree" for row in rows):
         return 0
     open_rows = [row for row in rows if row.verdict == "underpowered"]
@@ -237,6 +253,8 @@ def _more_draws(rows: Sequence[Row], draws: int, per_draw: float, left: float) -
         wanted = 2 * draws
     least, most = (round(factor * draws) for factor in GROWTH)
     affordable = draws + int(left / max(per_draw, 1e-9))
+    if wanted > HOPELESS * affordable:
+        return 0
     target = min(max(round(1.2 * wanted), least), most, affordable)
     return target - draws if target >= least else 0
 

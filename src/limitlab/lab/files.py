@@ -25,8 +25,10 @@ _ABANDONED_AFTER = 24 * 3600.0
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, forced: bool = True) -> Iterator[Path]:
     """A temporary path beside `path`: the file or directory written there takes its place when the block ends well.
+
+    Not `forced` to disk, a loss of power may leave it damaged: for what is checked when it is read and can be computed again.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -44,15 +46,16 @@ def replacing(path: Path) -> Iterator[Path]:
                     force_to_disk(entry)
             _swap_directory(temporary, path)
         else:
-            force_to_disk(temporary)
+            if forced:
+                force_to_disk(temporary)
             os.replace(temporary, path)
     finally:
         _remove(temporary)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that is never seen half written."""
-    with replacing(path) as temporary:
+def write_whole(path: Path, content: bytes, forced: bool = True) -> None:
+    """Write a file that is never seen half written; `forced` as in `replacing`."""
+    with replacing(path, forced) as temporary:
         temporary.write_bytes(content)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws.kernels.convolutional import convolutional
+from limitlab.laws.kernels.layers.network import Network
 from limitlab.ledger.claims import Outcome, claim
 from limitlab.ledger.criteria import Number, above, below
 from limitlab.ledger.measures import largest, smallest
@@ -28,10 +30,16 @@ class Errors(NamedTuple):
     networks: tuple[float, ...]
 
 
+@functools.cache
+def network(outputs: int) -> Network:
+    """Two convolutions and a dense layer; the same object for all data, so that its gradient is compiled once."""
+    return convolutional(2, 3, "flatten", BIAS_STD, "relu", WEIGHT_STD, outputs=outputs)
+
+
 def kernel_and_networks(task: Task, seed: int, scales: tuple[float, ...], width: int, steps: int) -> Errors:
     """Two convolutions along the rows of pixels (columns are channels) and a dense layer: regression with the tangent kernel, and networks
     of finite width by Adam, whose starts are those of the kernel times `scales`."""
-    net = convolutional(2, 3, "flatten", BIAS_STD, "relu", WEIGHT_STD, outputs=task.y.shape[1])
+    net = network(task.y.shape[1])
     kernel, across = net.ntk(task.X), net.ntk(task.X_test, task.X)
     level = float(np.trace(kernel)) / len(kernel)
     fits = (across @ np.linalg.solve(kernel + ridge * level * np.eye(len(kernel)), task.y) for ridge in RIDGES)

@@ -16,13 +16,14 @@ SIGMAS = 5.0
 
 
 def effort(quick: bool, seconds: float = 600.0) -> dict[str, Any]:
-    """How hard a comparison of a check tries: a tenth of an observable's scale with the draws it is given, or a twentieth with as many
-    more as `seconds` allow (they end with the verdict: long enough that a busy machine comes to the same one).
+    """How hard a comparison of a check tries: a tenth of an observable's scale with the draws it is given, or with a part of them if those
+    agree; or a twentieth with as many more as `seconds` allow (they end with the verdict: long enough that a busy machine comes to the
+    same one).
 
     >>> effort(True)
-    {'resolution': 0.1, 'budget': 0.0, 'progress': False}
+    {'resolution': 0.1, 'budget': 0.0, 'early': True, 'progress': False}
     """
-    return dict(resolution=0.1 if quick else 0.05, budget=0.0 if quick else seconds, progress=False)
+    return dict(resolution=0.1 if quick else 0.05, budget=0.0 if quick else seconds, early=quick, progress=False)
 
 
 class Slope(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -83,16 +84,24 @@ def trained_by_adam(
     >>> bool(np.abs(np.asarray(found) - [[1.0], [0.0]]).max() < 1e-3)
     True
     """
-    jax = double_precision_jax()
-    leaves, tree = jax.tree_util.tree_flatten(parameters)
+    tree_util = double_precision_jax().tree_util
+    leaves, tree = tree_util.tree_flatten(parameters)
     state = [np.array(leaf, dtype=np.float32) for leaf in leaves]
     inputs, labels = X.astype(np.float32), y.astype(np.float32)
-
-    def loss(parts: list[Any], x: Any, y: Any) -> Any:
-        return ((apply(jax.tree_util.tree_unflatten(tree, parts), x) - y) ** 2).mean()
-
-    slope, method = jax.jit(jax.grad(loss)), Adam(state, step, steps)
+    slope, method = compiled_slope(apply), Adam(state, step, steps)
     for _ in range(steps):
         rows = rng.integers(0, len(inputs), batch)
-        method.move([np.asarray(part) for part in slope([part.copy() for part in state], inputs[rows], labels[rows])])
-    return jax.tree_util.tree_unflatten(tree, state)
+        now = tree_util.tree_unflatten(tree, [part.copy() for part in state])
+        method.move([np.asarray(part) for part in tree_util.tree_leaves(slope(now, inputs[rows], labels[rows]))])
+    return tree_util.tree_unflatten(tree, state)
+
+
+@functools.lru_cache(maxsize=8)
+def compiled_slope(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """The gradient of the mean squared error in the parameters. Compiling takes longer than a short training, hence once per network
+    and shape of its inputs, not once per training."""
+    jax = double_precision_jax()
+    compiled: Callable[[Any, Any, Any], Any] = jax.jit(
+        jax.grad(lambda parameters, x, y: ((apply(parameters, x) - y) ** 2).mean())
+    )
+    return compiled

@@ -76,6 +76,7 @@ def image_task(
     return Task(inputs[train], _classes(seen), inputs[test], _classes(digit[test]))
 
 
+@lru_cache(maxsize=8)
 def pooled_digits(side: int = 7) -> tuple[Array, Array]:
     """The 8,000 images of MNIST averaged to side x side pixels, with mean 0 and variance 1 over all pixels, and their digits.
 
@@ -88,7 +89,9 @@ def pooled_digits(side: int = 7) -> tuple[Array, Array]:
     X, digit = mnist()
     window = 28 // side
     images = X.reshape(-1, side, window, side, window).mean(axis=(2, 4))
-    return (images - images.mean()) / images.std(), digit
+    found = (images - images.mean()) / images.std()
+    found.setflags(write=False)
+    return found, digit
 
 
 def row_task(digits_in_row: int, samples: int, tests: int, seed: int = 0, side: int = 7) -> Task:

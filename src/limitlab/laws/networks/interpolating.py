@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.kernels.deep import nngp, ntk
+from limitlab.laws.kernels.deep import nngp, ntk, own_variances
 from limitlab.laws.kernels.duals import relative_error
 from limitlab.limits import Cost
 from limitlab.models.activations import Activation
@@ -84,16 +84,16 @@ class Interpolating(Law):
         """From the kernels, and from kernels moved by their own error: what that changes is the accuracy."""
         task = self.task()
         points = np.vstack([task.X, task.X_test])
-        theta = ntk(points, points[: self.samples], self.layers, "tanh", 1.0, 1.0)
-        sigma = nngp(points, None, self.layers, "tanh", 1.0, 1.0) - 1.0  # the last bias starts at 0
+        train = points[: self.samples]
+        theta, sigma = (kernel(points, train, self.layers, "tanh", 1.0, 1.0) for kernel in (ntk, nngp))
+        first, tanh = (points**2).mean(axis=1) + 1.0, Activation("tanh")
+        own = own_variances(first[self.samples :], self.layers + 1, tanh, 1.0, 1.0)[-1]
+        error = relative_error(tanh, np.append(first, 2.0))  # variances of the first layer; of the others at most 2
         shake = np.random.default_rng(0).standard_normal(theta.shape)
         shake[: self.samples] = (shake[: self.samples] + shake[: self.samples].T) / 2
-        variances = np.append(
-            (points**2).sum(axis=1) / points.shape[1] + 1.0, 2.0
-        )  # of the first layer; of the others at most 2
-        error = relative_error(Activation("tanh"), variances)
         found, moved = (
-            self.observables_of(task, *self.regression(kernel, sigma)) for kernel in (theta, theta * (1 + error * shake))
+            self.observables_of(task, *self.regression(kernel, sigma - 1.0, own - 1.0))  # the last bias starts at 0
+            for kernel in (theta, theta * (1 + error * shake))
         )
         accuracy = max(LEAST_ERROR, *(10 * abs(moved[name] - value) / max(abs(value), 1.0) for name, value in found.items()))
         if accuracy > LARGEST_ERROR:
@@ -105,13 +105,11 @@ class Interpolating(Law):
             )
         return {**found, "accuracy": accuracy}
 
-    def regression(self, theta: Array, sigma: Array) -> tuple[Array, Array]:
+    def regression(self, theta: Array, sigma: Array, own: Array) -> tuple[Array, Array]:
         """k K^-1 from training to test images, and the variance over starts at the test images (eq. 2)."""
         n = self.samples
         gains = np.linalg.solve(theta[:n], theta[n:].T).T
-        start = (
-            np.diagonal(sigma)[n:] - 2 * (gains * sigma[n:, :n]).sum(axis=1) + ((gains @ sigma[:n, :n]) * gains).sum(axis=1)
-        )
+        start = own - 2 * (gains * sigma[n:]).sum(axis=1) + ((gains @ sigma[:n]) * gains).sum(axis=1)
         return gains, np.maximum(start, 0.0)
 
     def trained(self, draw: Draw, labels: Array) -> Values:

@@ -27,7 +27,7 @@ from pydantic import model_validator
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel
-from limitlab.laws.regression.relabelled import State, shares_of, step
+from limitlab.laws.regression.relabelled import Shares, State, shares_of, step
 from limitlab.models.designs import draw_design, ridge_resolvent
 from limitlab.models.label_chains import TablePopulation, collapse_chain
 from limitlab.numerics.apportion import apportion
@@ -41,6 +41,7 @@ SCAN = np.r_[
     np.geomspace(1e-4, 0.01, 40, endpoint=False), np.linspace(0.01, 1.0, 400)
 ]  # shares of real labels that are tried
 PENALTIES = np.geomspace(1e-4, 1e3, 60)
+NO_GROWTH = "data = 'accumulate' is not allowed here: the errors grow by a sum that converges, see limit()"
 
 
 def exact_accumulated(samples: int, features: int, noise: float, generations: ArrayLike) -> Array:
@@ -132,8 +133,7 @@ class ModelCollapse(LinearModel):
 
     def states(self, last: int, noises: tuple[float, float]) -> list[State]:
         """The models of generations 1 to `last`."""
-        energy, nothing = np.asarray(self.signal_energy), np.zeros(len(self.eigenvalues))
-        fit = shares_of(self.ratio, self.ridge, self.eigenvalues, self.shares)
+        energy, nothing, fit = np.asarray(self.signal_energy), np.zeros(len(self.eigenvalues)), self._fit()
         chain = [step(fit, energy, State(nothing, nothing), 1.0, *noises)]
         for _ in range(last - 1):
             chain.append(step(fit, energy, chain[-1], self.real_share, *noises))
@@ -171,16 +171,25 @@ class ModelCollapse(LinearModel):
 
     # -- the long run -----------------------------------------------------------------------------------------------------
 
-    def _affine(self) -> tuple[Array, Array]:
+    def _fit(self) -> Shares:
+        """What the fit of every generation does."""
+        return shares_of(self.ratio, self.ridge, self.eigenvalues, self.shares)
+
+    def _affine(self, fit: Shares, real_share: float) -> tuple[Array, Array]:
         """Matrix and constant of the step (1) as an affine map of (C, P)."""
-        fit = shares_of(self.ratio, self.ridge, self.eigenvalues, self.shares)
         groups, energy = len(self.eigenvalues), np.asarray(self.signal_energy)
 
-        def mapped(x: Array, noises: tuple[float, float]) -> Array:
-            return np.concatenate(step(fit, energy, State(x[:groups], x[groups:]), self.real_share, *noises))
+        def mapped(x: Array) -> Array:
+            return np.concatenate(step(fit, energy, State(x[:groups], x[groups:]), real_share, *self.noises()))
 
-        constant = mapped(np.zeros(2 * groups), self.noises())
-        return np.stack([mapped(unit, self.noises()) - constant for unit in np.eye(2 * groups)], axis=1), constant
+        constant = mapped(np.zeros(2 * groups))
+        return np.stack([mapped(unit) - constant for unit in np.eye(2 * groups)], axis=1), constant
+
+    def _growth(self, fit: Shares, real_share: float) -> float:
+        """The spectral radius of the step at a share of real labels."""
+        if fit.gap == 0:
+            return math.inf if real_share < 1 else 0.0
+        return float(np.abs(np.linalg.eigvals(self._affine(fit, real_share)[0])).max())
 
     def growth_factor(self) -> float:
         """Factor per generation by which the errors of a chain grow in the long run (spectral radius); below 1 it settles.
@@ -189,10 +198,8 @@ class ModelCollapse(LinearModel):
         0.684
         """
         if self.data == "accumulate":
-            raise ValueError("data = 'accumulate' is not allowed here: the errors grow by a sum that converges, see limit()")
-        if shares_of(self.ratio, self.ridge, self.eigenvalues, self.shares).gap == 0:
-            return math.inf if self.real_share < 1 else 0.0
-        return float(np.abs(np.linalg.eigvals(self._affine()[0])).max())
+            raise ValueError(NO_GROWTH)
+        return self._growth(self._fit(), self.real_share)
 
     def limit(self) -> float:
         """Excess risk after many generations; infinite where the growth factor is 1 or more.
@@ -208,7 +215,7 @@ class ModelCollapse(LinearModel):
             return tau**2 * first + synthetic**2 * (total - first)
         if self.growth_factor() >= 1 - 1e-12:
             return math.inf
-        matrix, constant = self._affine()
+        matrix, constant = self._affine(self._fit(), self.real_share)
         state = np.asarray(np.linalg.solve(np.eye(len(constant)) - matrix, constant), dtype=np.float64)
         groups = len(self.eigenvalues)
         return State(state[:groups], state[groups:]).excess(np.asarray(self.eigenvalues), np.asarray(self.signal_energy))
@@ -220,13 +227,15 @@ class ModelCollapse(LinearModel):
         """
         from scipy.optimize import brentq
 
-        def growth(share: float) -> float:
-            return self.replace(real_share=float(share)).growth_factor() - 1
+        if self.data == "accumulate":
+            raise ValueError(NO_GROWTH)
+        fit = self._fit()
 
-        growing = np.flatnonzero([growth(share) > 1e-12 for share in SCAN])
-        if not growing.size:
-            return 0.0
-        return float(brentq(growth, SCAN[growing[-1]], SCAN[growing[-1] + 1], xtol=1e-14))
+        def growth(share: float) -> float:
+            return self._growth(fit, float(share)) - 1
+
+        growing = next((i for i in range(len(SCAN) - 1, -1, -1) if growth(SCAN[i]) > 1e-12), None)
+        return 0.0 if growing is None else float(brentq(growth, SCAN[growing], SCAN[growing + 1], xtol=1e-14))
 
     def optimal_ridge(self, generation: int | None = None) -> float:
         """The penalty of least excess risk at one generation (None: in the limit of many); infinite where predicting 0 is best.

@@ -20,15 +20,15 @@ MATRIX_NAMES = {"hessian": "Hessian", "gradient": "gradient"}
 def alignment_mixture(quick: bool = True) -> Figure:
     """Alignment of SGD with the tops of Hessian and gradient blocks over time, for ten classes and several test ratios."""
     figure, panels = new_figure(columns=3, width=5.0)
-    sizes, runs = ((80, 160), 8) if quick else ((125, 250, 500), 8)
+    sizes, runs, points = ((80, 160), 6, 64) if quick else ((125, 250, 500), 8, 128)
     times, few = (*np.linspace(1.0, 21.0, 14), *np.linspace(25.0, 60.0, 7)), (5.0, 10.0, 20.0, 35.0, 50.0)
     law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, step=1.0)
     for axes in panels[:2]:
         theory_line(axes, times, law.replace(times=times, quasi_points=16).theory().span_alignment, 3, "span of the means")
     for index, ratio in enumerate((10.0, 30.0, 100.0)):
-        theory = law.replace(times=times, test_ratio=ratio, quasi_points=128).theory()
+        theory = law.replace(times=times, test_ratio=ratio, quasi_points=points).theory()
         names = [f"{matrix}_alignment" for matrix in MATRICES]
-        chosen = law.replace(times=few, test_ratio=ratio, quasi_points=128)
+        chosen = law.replace(times=few, test_ratio=ratio, quasi_points=points)
         found = None if ratio > 50 and quick else compare(chosen, sizes, runs, observables=names)
         for axes, name in zip(panels, names, strict=False):
             theory_line(axes, times, theory[name], index, f"$M = {ratio:g}\\,d$")
@@ -39,7 +39,7 @@ def alignment_mixture(quick: bool = True) -> Figure:
     finish(panels[0], "time $t$", r"alignment $\rho(x^c,E_{10}(H_{cc}))$", "with Hessian blocks", ylim=(0, 1.02))
     finish(panels[1], "time $t$", r"alignment $\rho(x^c,E_{10}(G_{cc}))$", "with gradient blocks", ylim=(0, 1.02))
     needed = np.linspace(2.0, 60.0, 12 if quick else 30)
-    coarse = law.replace(quasi_points=128)
+    coarse = law.replace(quasi_points=points)
     for index, matrix in enumerate(MATRICES):
         theory_line(
             panels[2],
@@ -104,7 +104,7 @@ def alignment_xor(quick: bool = True) -> Figure:
         law = XorAlignment(captured=captured)
         curve = [float(law.replace(regularizer=float(p)).theory().first_layer_gradient) for p in penalties]
         theory_line(panels[5], penalties, curve, index, f"{captured} cluster{'s' if captured > 1 else ''}")
-        batches = [law.replace(regularizer=p).simulate_batch(100, range(10 if quick else 40)) for p in tried]
+        batches = [law.replace(regularizer=p).simulate_batch(100, range(6 if quick else 40)) for p in tried]
         means = [float(batch.first_layer_gradient.mean()) for batch in batches]
         errors = [float(batch.first_layer_gradient.std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
         simulation_points(panels[5], tried, means, errors, index)
@@ -142,11 +142,12 @@ def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: flo
 def _outliers_of_captured(axes: Axes, quick: bool) -> None:
     """Mean second-layer outlier of both matrices against the number of captured clusters, and its prediction (14)."""
     numbers = (1, 2, 3, 4)
+    limits = [XorAlignment(captured=n).theory() for n in numbers]
+    batches = [XorAlignment(captured=n).simulate_batch(100, range(10 if quick else 40)) for n in numbers]
     for index, (name, symbol) in enumerate((("second_layer_hessian", "H_{vv}"), ("second_layer_gradient", "G_{vv}"))):
-        theory_line(axes, numbers, [float(XorAlignment(captured=n).theory()[name]) for n in numbers], index, f"${symbol}$")
-        batches = [XorAlignment(captured=n).simulate_batch(100, range(10 if quick else 40))[name] for n in numbers]
-        errors = [float(batch.std(ddof=1)) / np.sqrt(batch.size) for batch in batches]
-        simulation_points(axes, numbers, [float(batch.mean()) for batch in batches], errors, index)
+        theory_line(axes, numbers, [float(limit[name]) for limit in limits], index, f"${symbol}$")
+        errors = [float(batch[name].std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
+        simulation_points(axes, numbers, [float(batch[name].mean()) for batch in batches], errors, index)
     title = "second layer at the end, eq. (14); chain at $N = 100$"
     finish(axes, "clusters captured", "mean outlier", title, ylim=(0, 0.07), xticks=numbers)
 

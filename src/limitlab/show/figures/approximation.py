@@ -35,7 +35,7 @@ def staircase(quick: bool = True) -> Figure:
     """Error of random features, tangent features and a kernel against log N / log d, for equal parts of degree 1, 2 and 3."""
     figure, axes = new_figure(columns=3, width=5.6)
     dimensions = (10, 20, 40) if quick else (20, 40, 80)
-    largest = dict(rf=600 if quick else 2000, nt=600 if quick else 2000, kernel_ridge=600 if quick else 2000)
+    largest = dict.fromkeys(("rf", "nt", "kernel_ridge"), 400 if quick else 2000)
     titles = dict(
         rf="random features", nt="tangent features", kernel_ridge=r"kernel ridge regression, $\tau = 0.1$, $\lambda = 0.1$"
     )
@@ -140,7 +140,7 @@ def one_direction(quick: bool = True) -> Figure:
                 unexplained_exact(sphere(np.random.default_rng(seed), n, d), 3, shifted_tanh, "nt", np.eye(d)[0], None)[0]
                 for n in few.tolist()
             ]
-            for seed in range(40 if quick else 60)
+            for seed in range(16 if quick else 60)
         ]
         simulation_points(left, few / d**2, *mean_and_error(runs), index)
     reading_key(left, "equivalent at this $d$", "drawn neurons")
@@ -159,7 +159,7 @@ def one_direction(quick: bool = True) -> Figure:
 
 def quadratic_targets(quick: bool = True) -> Figure:
     """Relative risk against N for a target with an exponential spectrum: random features, tangent features, trained network."""
-    d = 300 if quick else 600
+    d = 200 if quick else 600
     B = np.sort(np.random.default_rng(0).exponential(size=d))[::-1]
     figure, (axes,) = new_figure(width=9.6, height=4.8)
     line = np.unique(np.round(np.geomspace(d / 15, 10 * d, 150)))
@@ -234,7 +234,7 @@ def quadratic_sgd(quick: bool = True) -> Figure:
 
 def quadratic_relu(quick: bool = True) -> Figure:
     """The same comparison with ReLU neurons: law and draws of random features, exact tangent features, trained networks."""
-    d, seeds, steps = (16, 6, 1500) if quick else (24, 4, 6000)
+    d, seeds, steps = (16, 4, 1500) if quick else (24, 4, 6000)
     figure, (axes,) = new_figure(width=7.0)
     B = exponential_spectrum(d)
     line = np.geomspace(0.1, 2, 60)

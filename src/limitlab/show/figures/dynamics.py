@@ -27,9 +27,10 @@ def adiabatic_growth(quick: bool = True) -> Figure:
     law = AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5), times=tuple(slow))
     curve = law.theory()
     frozen = InterpolationTransition(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5))
-    for index, width in enumerate((10, 20) if quick else (10, 20, 40, 80)):
+    widths, steps = ((10, 20), 20) if quick else ((10, 20, 40, 80), 32)  # of the solver up to slow time 4, per width
+    for index, width in enumerate(widths):
         for start, style in ((1.0, "-"), (0.5, ":")):
-            result = law.replace(start_second_layer=start).finite_width(width).theory()
+            result = law.replace(start_second_layer=start).finite_width(width, solver_steps=steps * width).theory()
             gamma = result.second_layer / np.sqrt(width)
             theory_line(left, slow, gamma, index, f"$m = {width}$" if start == 1 else None, linestyle=style)
             if start == 1:
@@ -61,7 +62,7 @@ def adiabatic_growth(quick: bool = True) -> Figure:
 def timeline(quick: bool = True) -> Figure:
     """A single-index target for several widths: errors, overlap and second layer against time, mean field beside them."""
     figure, axes = new_figure(columns=2, rows=2)
-    widths, sizes, seeds = ((10, 20), (12, 24), 20) if quick else ((10, 20, 40, 80), (15, 30, 60), 20)
+    widths, sizes, seeds = ((10, 20), (12, 24), 12) if quick else ((10, 20, 40, 80), (15, 30, 60), 20)
     names = (
         ("train_error", "train error"),
         ("test_error", "test error"),
@@ -70,7 +71,7 @@ def timeline(quick: bool = True) -> Figure:
     )
     for index, width in enumerate(widths):
         times = np.geomspace(0.2, 6.0 * width, 60)
-        law = single_index(width, times=tuple(times), solver_steps=(20 if quick else 36) * width + 200)
+        law = single_index(width, times=tuple(times), solver_steps=(12 if quick else 36) * width + 200)
         result = law.theory()
         few = np.array([0.5, 2.0, 6.0, 20.0])
         if index == 0:

@@ -67,9 +67,9 @@ class Curves:
 def beyond_the_gaussian_model(quick: bool = True) -> Figure:
     """Small networks: the exact equations (lines) follow gradient descent (points), the Gaussian model (dashed) does not."""
     figure, (left, right) = new_figure(columns=2)
-    few, many, paths = ((150, 12), (150, 80), 5000) if quick else ((800, 40), (800, 80), 20000)
-    cubic = _curves(dict(width=4, activation=CUBIC, target_function=BENT, start_overlap=0.2), 4.0, paths, few)
-    tanh = _curves(dict(width=2, activation="tanh", target_function="tanh", start_overlap=0.1), 8.0, 2 * paths, many)
+    few, many, paths, steps = ((150, 12), (150, 60), 4000, 30) if quick else ((800, 40), (800, 80), 20000, 40)
+    cubic = _curves(dict(width=4, activation=CUBIC, target_function=BENT, start_overlap=0.2), 4.0, paths, few, steps)
+    tanh = _curves(dict(width=2, activation="tanh", target_function="tanh", start_overlap=0.1), 8.0, 2 * paths, many, steps)
     _errors(left, cubic)
     finish(left, "time $t$", "squared error", "cubic activation, $m = 4$", ylim=(0, 2.3))
     _deviations(right, tanh)
@@ -77,7 +77,7 @@ def beyond_the_gaussian_model(quick: bool = True) -> Figure:
     return figure
 
 
-def _curves(network: dict[str, Any], end: float, paths: int, draws: tuple[int, int], steps: int = 40) -> Curves:
+def _curves(network: dict[str, Any], end: float, paths: int, draws: tuple[int, int], steps: int) -> Curves:
     """A network with frozen second layer on the sphere, by the exact equations, the Gaussian model and gradient descent."""
     law = FirstOrderDynamics(
         loss="committee",

@@ -29,8 +29,8 @@ def annealed_penalty(quick: bool = True) -> Figure:
         simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]), index)
     finish(left, "time $t$", "excess risk $R$", r"$n/p = 1.5$, $\tau = 0.5$; points: $p = 100$", xscale="log")
     law = EarlyStopping(ratio=1 / 1.5, noise=0.5, penalty=cases[r"decaying $1.5e^{-t/2}$"], times=(0.5, 2.0, 8.0))
-    sizes, limit = (15, 25, 50, 100, 200), law.theory().excess_risk
-    runs = [law.simulate_batch(p, range(100 if quick else 400)).excess_risk for p in sizes]
+    sizes, limit = (15, 25, 50, 100) if quick else (15, 25, 50, 100, 200), law.theory().excess_risk
+    runs = [law.simulate_batch(p, range(60 if quick else 400)).excess_risk for p in sizes]
     for index, t in enumerate((0.5, 2.0, 8.0)):
         gaps, errors = np.array([mean_and_error(run.isel(time=index) - limit[index]) for run in runs]).T
         place = (1 / np.array(sizes)) * 1.03 ** (index - 1)
@@ -53,13 +53,14 @@ def universality(quick: bool = True) -> Figure:
         "Gaussian, one coordinate": dict(target_spread=False),
         "signs, one coordinate": dict(entries="sign", target_spread=False),
     }
+    batches = [law.replace(**changes).simulate_batch(300, range(draws)).isel(time=at) for changes in cases.values()]
     for axes, name, symbol in (
         (left, "norm", r"norm $|\theta|^2$"),
         (right, "overlap", r"overlap $\langle\theta,\theta_*\rangle$"),
     ):
         theory_line(axes, limit.time, limit[name], 6, r"limit, $d\to\infty$", marker=".")
-        for index, (words, changes) in enumerate(cases.items()):
-            runs = law.replace(**changes).simulate_batch(300, range(draws))[name].isel(time=at)
+        for index, (words, batch) in enumerate(zip(cases, batches, strict=True)):
+            runs = batch[name]
             simulation_points(
                 axes, at + 0.25 * (index - 1.5), runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(draws), index, words
             )

@@ -109,7 +109,7 @@ def _located(law: InterpolationTransition, quick: bool) -> Located:
     """The threshold from trajectories of equal length in units of the fastest rate gamma^2 h'(1), which is 0.36 at alpha = 0.3."""
     shares = (0.98, 1.01, 1.04, 1.07) if quick else (0.98, 1.0, 1.02, 1.04)
     end = 0.36 * _end(quick) / (law.threshold() ** 2 * law.reduced().h1)
-    return locate_threshold(law, end, int(4 * _end(quick)), shares, octaves=5 if quick else 7)
+    return locate_threshold(law, end, int((2.5 if quick else 4) * _end(quick)), shares, octaves=5 if quick else 7)
 
 
 def plateau(quick: bool = True) -> Figure:

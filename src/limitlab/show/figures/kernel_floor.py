@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from limitlab.lab.compare import compare
 from limitlab.laws.regression.kernel_floor import kernel_floor
 from limitlab.ledger.kernel_floor import LINEAR, NOISE, REST, feature_learning
+from limitlab.show.figures.extrapolated import extrapolated
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 
@@ -22,17 +23,18 @@ def floor(quick: bool = True) -> Figure:
     widths = (5, 10, 20, 40) if quick else (5, 10, 20, 40, 80)
     best = []
     for index, width in enumerate(widths):
-        path = feature_learning(width).theory()
+        path = feature_learning(width).replace(solver_steps=150 if quick else 300).theory()
         excess = path.test_error.values - NOISE**2
         best.append(float(excess.min()))
         if width in (10, 20, 40):
             theory_line(right, path.time, excess, index + 1, f"$m={width}$, $n/d={width / 2:g}$")
     theory_line(left, np.array(widths) / 2, best, 1, "two-layer law, best time", marker="o", markersize=4)
-    seeds, size = (16, 40) if quick else (20, 80)
+    sizes, seeds = ((12, 24), 20) if quick else ((20, 40, 80), 20)
     times = (1.0, 3.0, 5.0, 7.7, 12.0)
-    runs = feature_learning(10).replace(times=times).simulate_batch(size, range(seeds)).test_error - NOISE**2
-    errors = runs.std("seed", ddof=1) / math.sqrt(seeds)
-    simulation_points(right, times, runs.mean("seed"), errors, 1, f"networks, $m=10$, $d={size}$")
+    found = compare(feature_learning(10).replace(times=times, solver_steps=150), sizes, seeds, observables=["test_error"])
+    risk, errors = extrapolated(found, "test_error")
+    ran = ", ".join(str(size) for size in sizes)
+    simulation_points(right, times, risk - NOISE**2, errors, 2, f"$m=10$, networks, extrapolated\n($d={ran}$)")
     right.axhline(REST, color="0.3", linewidth=1.2, linestyle=":")
     finish(
         left,

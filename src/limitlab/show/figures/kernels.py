@@ -39,9 +39,9 @@ def kernel_convergence(quick: bool = True) -> Figure:
     sizes, seeds = ([8, 16, 32, 64], 60) if quick else ([8, 16, 32, 64, 128], 300)
     names = ("characteristic", "output_covariance", "tangent_pair")
     labels = (r"$\mathbb{E}\cos\frac{f+f'}{2}$", r"$\Sigma(x,x')$", r"$\Theta(x,x')$")
-    limit = law.theory()
+    limit, batches = law.theory(), [law.simulate_batch(size, range(seeds)) for size in sizes]
     for index, (name, label) in enumerate(zip(names, labels, strict=True)):
-        runs = [law.simulate_batch(size, range(seeds))[name] / float(limit[name]) for size in sizes]
+        runs = [batch[name] / float(limit[name]) for batch in batches]
         means, spread = ([float(getattr(run, kind)()) for run in runs] for kind in ("mean", "std"))
         simulation_points(right, sizes, means, np.array(spread) / math.sqrt(seeds), index, label)
     right.axhline(1.0, color="0.3", linewidth=1.2)
@@ -53,7 +53,7 @@ def kernel_convergence(quick: bool = True) -> Figure:
 def kernel_drift(quick: bool = True) -> Figure:
     """The kernel moves by about 1/m in training, while it fluctuates by m^(-1/2) between starts."""
     figure, (axes,) = new_figure()
-    widths, draws = ((50, 100, 200, 400, 800), 8) if quick else ((50, 100, 200, 400, 800, 1600, 3200), 12)
+    widths, draws = ((50, 100, 200, 400), 8) if quick else ((50, 100, 200, 400, 800, 1600, 3200), 12)
     changes, spreads = lazy_drift(widths, draws)
     deep_widths, deep_draws = (
         ((32, 64, 128, 256), (60, 60, 60, 30)) if quick else ((32, 64, 128, 256, 512), (400, 400, 400, 300, 100))
@@ -113,19 +113,13 @@ def lazy_bounds(quick: bool = True) -> Figure:
     )
     left.grid(False)
     counted = (40, 160, 640) if quick else (40, 160, 640, 2560)
-    names = ("train error", "distance", "deviation")
-    for index, name in enumerate(names):
-        shown = False
-        for antisymmetric in (False, True):
-            for scale in (0.5, 2.0, 8.0):
-                runs = [(m, *trained(0, n, d, m, scale, "softplus", antisymmetric)) for m in counted]
-                used = [used_up(certificate, flow, times, n)[name] for _, certificate, flow, times in runs]
-                held = [certificate.holds for _, certificate, _, _ in runs]
-                ratio = [certificate.ratio for _, certificate, _, _ in runs]
-                label = None if shown else name
-                shown = True
-                right.plot(ratio, used, "o", color=COLOURS[index], markerfacecolor="white", label=label, markersize=6)
-                right.plot(np.array(ratio)[held], np.array(used)[held], "o", color=COLOURS[index], markersize=6)
+    starts = [(antisymmetric, scale) for antisymmetric in (False, True) for scale in (0.5, 2.0, 8.0)]
+    runs = [trained(0, n, d, m, scale, "softplus", antisymmetric) for antisymmetric, scale in starts for m in counted]
+    ratio, held = np.array([(certificate.ratio, certificate.holds) for certificate, _, _ in runs]).T
+    for index, name in enumerate(("train error", "distance", "deviation")):
+        used = np.array([used_up(certificate, flow, times, n)[name] for certificate, flow, times in runs])
+        right.plot(ratio, used, "o", color=COLOURS[index], markerfacecolor="white", label=name, markersize=6)
+        right.plot(ratio[held > 0], used[held > 0], "o", color=COLOURS[index], markersize=6)
     right.axhline(1.0, color="0.3", linewidth=1.2)
     right.axvline(1.0, color="0.3", linewidth=1.2, linestyle="--")
     finish(

@@ -42,7 +42,7 @@ def logistic_calibration(quick: bool = True) -> Figure:
         xscale="log",
         ylim=(0, 2),
     )
-    draws, p = 300 if quick else 1000, 15
+    draws, p = 150 if quick else 1000, 15
     for index, (b0, gamma) in enumerate([(0.0, 0.5), (-1.0, 1.5), (0.0, 3.0)]):
         case = existence(TrueScore(b0, gamma))
         samples = np.arange(20, 91)

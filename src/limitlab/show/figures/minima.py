@@ -46,7 +46,7 @@ def global_minima(quick: bool = True) -> Figure:
 def five_layers(quick: bool = True) -> Figure:
     """Test and train loss of five layers with a squared hinge against the number of parameters."""
     figure, (left, right) = new_figure(columns=2)
-    widths, samples, flips, seeds, iterations = (2, 3, 4, 5, 6, 8, 16), 200, 0.2, 9, 120
+    widths, samples, flips, seeds, iterations = (2, 3, 4, 5, 6, 8, 16), 200, 0.2, 6, 120
     if not quick:
         widths, samples, flips, seeds, iterations = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20), 300, 0.1, 6, 300  # type: ignore[assignment]
     found = width_double_descent(widths, samples, flips, depth=5, loss="squared_hinge", seeds=seeds, iterations=iterations)

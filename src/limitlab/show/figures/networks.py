@@ -26,10 +26,10 @@ def uniform_deviation(quick: bool = True) -> Figure:
     names = ("sup_empirical_minus_population", "sup_population_minus_empirical")
     labels = (r"$\sup(\hat R-R)$", r"$\sup(R-\hat R)$")
     few, seeds = np.array([0.3, 1.0, 3.0, 10.0, 30.0]), 20 if quick else 100
+    runs = [law.replace(ratio=float(1 / x)).simulate_batch(60, range(seeds)) for x in few]
     for index, (name, label) in enumerate(zip(names, labels, strict=True)):
         theory_line(left, inverse, [float(one[name]) for one in limits], index, label)
-        runs = [law.replace(ratio=float(1 / x)).simulate_batch(60, range(seeds))[name] for x in few]
-        means, spread = ([float(getattr(run, kind)()) for run in runs] for kind in ("mean", "std"))
+        means, spread = ([float(getattr(run[name], kind)()) for run in runs] for kind in ("mean", "std"))
         simulation_points(left, few, means, np.array(spread) / math.sqrt(seeds), index)
     ridge = Ridge(ridge=0.1, noise=0.5).evaluate(ratio=1 / inverse)
     theory_line(left, inverse, np.asarray(ridge["test_error"] - ridge["train_error"]), 2, "ridge: test minus train error")

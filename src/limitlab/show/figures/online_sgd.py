@@ -107,7 +107,8 @@ def spiked_matrix_phases(quick: bool = True) -> Figure:
         times = tuple(np.linspace(0, 1.5, 60))
         for index, (start, residual) in enumerate(((0.3, 2.0), (-0.5, 0.3), (1.3, 1.6))):
             law = SpikedTensor(snr=snr, start_overlap=start, start_residual=residual, times=times)
-            theory_line(panel, law.theory().overlap, law.theory().residual, index, f"limit from start {index + 1}")
+            limit = law.theory()
+            theory_line(panel, limit.overlap, limit.residual, index, f"limit from start {index + 1}")
             track = law.run(law.draw(2000, index), np.array(times))
             panel.plot(
                 track[:, 0], track[:, 1], ".", color=COLOURS[index], markersize=4, alpha=0.6,

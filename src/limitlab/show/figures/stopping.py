@@ -46,15 +46,24 @@ def stopping_windows(quick: bool = True) -> Figure:
     """When to stop a two-layer network, as a function of width, samples, noise and scale of the start."""
     figure, axes = new_figure(columns=2, rows=4, height=3.2)
     points, m = (9, 5) if quick else (13, 20)
-    base = single_index(m)
+    coarse, steps = (
+        160 if quick else 400,
+        {"noise": 400},
+    )  # at least; with much noise one stops early, which needs a fine grid
     widths = [3, 4, 5, 6, 8, 10] if quick else [5, 7, 10, 14, 20, 28, 40, 56, 80]
     studies: Sequence[tuple[str, str, list[Any]]] = (
         ("sample_ratio", r"samples per parameter $\alpha = n/(md)$", list(m * np.geomspace(0.2, 4.0, points))),
         ("noise", r"noise $\tau$", list(np.linspace(0.1, 1.2, points))),
         ("start_second_layer", "second layer at the start $a_0$", list(np.geomspace(0.25, 4.0, points))),
     )
-    plans = [stopping_table(single_index(w), {"width": [w]}, end=4.0 * w) for w in widths]
-    tables = [xr.concat(plans, "width"), *(stopping_table(base, {name: values}, end=4.0 * m) for name, _, values in studies)]
+    plans = [stopping_table(single_index(w, solver_steps=coarse), {"width": [w]}, end=4.0 * w) for w in widths]
+    tables = [
+        xr.concat(plans, "width"),
+        *(
+            stopping_table(single_index(m, solver_steps=steps.get(name, coarse)), {name: values}, end=4.0 * m)
+            for name, _, values in studies
+        ),
+    ]
     tables[1] = tables[1].assign_coords(sample_ratio=tables[1].sample_ratio / m)
     labels = [r"width $m$, $\alpha = 1/2$", *(label for _, label, _ in studies)]
     figure.suptitle(f"two-layer networks, $m = {m}$ unless it varies: when to stop, and what it is worth", fontsize=14)

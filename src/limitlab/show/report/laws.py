@@ -32,13 +32,15 @@ def law_card(law: type[Law], comparison: Comparison | BaseException, seconds: fl
     if isinstance(comparison, BaseException):
         body = problem(comparison)
     else:
-        points = comparison.parts or (comparison,)
+        points, known = comparison.parts or (comparison,), len(law.check_points())
         for i, part in enumerate(points, 1):
-            where = f"check point {i}" if len(points) > 1 else "its check point"
+            where = f"check point {i}" if known > 1 else "its check point"
             if i == 1:
                 caption = f"{name} at {where}: the limit (lines) and experiments (points) of what decided."
                 picture = drawn(f"law-{slug(name)}", replace(part, rows=most_decisive(part)).plot(), caption)
             body += comparison_body(part, where, picture if i == 1 else None)
+        if len(points) < known:
+            body += f'<p class="soft">The first of {known} check points; <code>limitlab compare {name}</code> compares at all.</p>'
     body += definitions(
         {"Time": f"{seconds:.1f} s" if seconds else "", "Reproduce this": f"<code>limitlab compare {name}</code>"}
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WIDEST, SHARPEST = 1100, 96
 """Of a picture inside the page: pixels across, and pixels per inch, at most."""
-FEW_COLOURS, MANY_COLOURS = 40, 160
+FEW_COLOURS, MANY_COLOURS = 64, 256
 """Colours of a picture of lines and points, and of one with shaded areas."""
 
 
@@ -207,12 +207,14 @@ def drawn(name: str, figure: Figure, caption: str) -> Picture:
     from matplotlib.collections import QuadMesh
     from PIL import Image
 
-    from limitlab.show.figures.save import rendered
+    from limitlab.show.figures.save import pixels
 
-    pixels = rendered(figure, "png", dpi=min(SHARPEST, WIDEST / figure.get_figwidth()))
+    shown = pixels(figure, dpi=min(SHARPEST, WIDEST / figure.get_figwidth()))
     shaded = any(axes.images or any(isinstance(part, QuadMesh) for part in axes.collections) for axes in figure.axes)
     colours = MANY_COLOURS if shaded else FEW_COLOURS
-    image = Image.open(io.BytesIO(pixels)).convert("RGB").quantize(colours, dither=Image.Dither.NONE).convert("RGB")
+    plain = Image.fromarray(shown).convert("RGB")
+    # by coverage: the colour of a few points must not give way to one more shade of a large area
+    image = plain.quantize(colours, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).convert("RGB")
     small = io.BytesIO()
     image.save(small, "WEBP", lossless=True, method=4)
     source = f"data:image/webp;base64,{base64.b64encode(small.getvalue()).decode()}"

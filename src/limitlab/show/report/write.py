@@ -23,7 +23,7 @@ from limitlab.show.paths import require_writable
 from limitlab.show.report.claims import CLAIMS, claim_card, ledger_table, verdict_of
 from limitlab.show.report.jobs import PartTask, unpacked
 from limitlab.show.report.laws import LAWS, about, claim_links
-from limitlab.show.report.page import Card, Picture, legend, page, problem, section, slug
+from limitlab.show.report.page import Card, Picture, folded, legend, page, problem, section, slug, table
 from limitlab.show.report.provenance import provenance
 from limitlab.show.typeset import typeset
 
@@ -86,7 +86,8 @@ def write_report(
     claims = claims_of({law.__name__ for law in chosen})
     cache = None if store is None else str(store)
     checked = [claim for claim in claims if claim.implemented]
-    figures = figure_parts(claims, len(chosen) == len(all_laws()), quick, cache)
+    everything = len(chosen) == len(all_laws())
+    figures = figure_parts(claims, everything, quick, cache)
     parts = [PartTask("law", law.__name__, quick, cache, law=law) for law in chosen]
     # Figures take longest and laws keep to a budget: the long ones first, so that no worker waits for the last one.
     tasks: list[Task] = [*figures, *(ClaimTask(claim.id, quick, cache) for claim in checked), *parts]
@@ -103,6 +104,7 @@ def write_report(
     claim_cards = [claim_card(record, pictures, names, full=not quick) for record in records]
     shown = {record.claim.figure for record in records}
     further = [figure_card(name, one) for name, one in pictures.items() if name not in shown] + broken
+    left_out = figures_left_out([part.name for part in figures]) if everything else ""
     summary = summarise(records, [*cards, *broken], len(chosen))
     areas = list(dict.fromkeys(card.group for card in claim_cards))
     content = [
@@ -111,7 +113,7 @@ def write_report(
         ledger_table(records),
         section(CLAIMS, sorted(claim_cards, key=lambda card: areas.index(card.group))),
         section(LAWS, sorted(cards, key=lambda card: card.group)),
-        *([section(FIGURES, further)] if further else []),
+        *([section(FIGURES, further, left_out)] if further or left_out else []),
         f'<section id="provenance"><h2>How this page was made</h2>{provenance(quick, time.perf_counter() - began)}</section>',
     ]
     write_whole(target, page("limitlab report", content, [*pictures.values(), *own_pictures]).encode())
@@ -161,6 +163,19 @@ def figure_card(name: str, picture: Picture) -> Card:
     return Card(f"figure-{slug(name)}", "", name, typeset(picture.caption), picture.shown() + again)
 
 
+def figures_left_out(drawn: Sequence[str]) -> str:
+    """The figures that a quick report does not draw, with what they show and how to see them."""
+    names = {name: words for name, words in describe_figures().items() if name not in drawn}
+    if not names:
+        return ""
+    rows = [{"figure": f"<code>{escape(name)}</code>", "shows": typeset(words)} for name, words in names.items()]
+    return (
+        f"<p>{len(names)} figures belong to no claim and are left out of a quick report. <code>limitlab figure NAME</code> draws one of "
+        "them, <code>limitlab report --full</code> and the documentation show all.</p>"
+        + folded(f"The {len(names)} figures", table(rows, raw=("figure", "shows")))
+    )
+
+
 def claims_of(names: set[str]) -> list[Claim]:
     """The claims that concern these laws, and those that nobody checks yet; with all laws also those that need none."""
     whole = names >= set(all_laws())
@@ -172,12 +187,12 @@ def claims_of(names: set[str]) -> list[Claim]:
 
 
 def figure_parts(claims: Sequence[Claim], everything: bool, quick: bool, cache: str | None) -> list[PartTask]:
-    """The figures of these claims; all figures when the report is on all laws."""
+    """The figures of these claims; all figures in a full report on all laws."""
     wanted = {claim.figure for claim in claims}
     return [
         PartTask("figure", name, quick, cache, caption=words)
         for name, words in describe_figures().items()
-        if everything or name in wanted
+        if name in wanted or (everything and not quick)
     ]
 
 

@@ -59,7 +59,7 @@ class Convolution:
         """The kernels of the output."""
         w2, b2 = self.weight_std**2, self.bias_std**2
         first, second, nngp = (w2 * self._average(part, inputs.shape) + b2 for part in inputs.covariances)
-        ntk = w2 * self._average(inputs.ntk, inputs.shape) + nngp
+        ntk = w2 * self._average(inputs.ntk, inputs.shape) + nngp if inputs.ntk.any() else nngp.copy()
         return replace(inputs, first=first, second=second, nngp=nngp, ntk=ntk)
 
     def _average(self, table: Array, shape: tuple[int, ...]) -> Array:
