@@ -136,7 +136,11 @@ def row(name: str, case: Case) -> str:
     times, peaks = zip(*(measured(case.work, size) for size in case.sizes), strict=True)
     sizes = ", ".join(f"{size:,}" for size in case.sizes)
     cells = (name, case.grows, sizes, f"{slope(case.sizes, times):.2f}", f"{slope(case.sizes[-2:], times[-2:]):.2f}")
-    return "| " + " | ".join((*cells, f"{case.operations:g}", f"{slope(case.sizes, peaks):.2f}", f"{case.numbers:g}", case.why)) + " |"
+    return (
+        "| "
+        + " | ".join((*cells, f"{case.operations:g}", f"{slope(case.sizes, peaks):.2f}", f"{case.numbers:g}", case.why))
+        + " |"
+    )
 
 
 def table() -> str:

@@ -82,7 +82,11 @@ def ridge_draw(roof: dict[str, float]) -> Row:
         np.linalg.svd(table, full_matrices=False)
 
     share = seconds(bare) / seconds(lambda: law.simulate(1000, 0))
-    return "ridge, one draw (n = 500, p = 1000, two groups)", "drawing the table, LAPACK's singular values and vectors", share
+    return (
+        "ridge, one draw (n = 500, p = 1000, two groups)",
+        "drawing the table, LAPACK's singular values and vectors",
+        share,
+    )
 
 
 def features_draw(roof: dict[str, float]) -> Row:
@@ -98,13 +102,21 @@ def features_draw(roof: dict[str, float]) -> Row:
         Z @ vectors, rotated.T @ rotated
 
     share = seconds(bare) / seconds(lambda: law.simulate(d, 0))
-    return f"random features, one draw (d = {d}, N = {N}, n = {n})", "drawing, five matrix products, LAPACK's eigenvectors", share
+    return (
+        f"random features, one draw (d = {d}, N = {N}, n = {n})",
+        "drawing, five matrix products, LAPACK's eigenvectors",
+        share,
+    )
 
 
 def tangent_kernel(roof: dict[str, float]) -> Row:
     X = normal(1200, 784)
     share = seconds(lambda: X @ X.T) / seconds(lambda: ntk(X))
-    return "tangent kernel (n = 1200, d = 784, 3 layers of relu)", "the product X X' alone; two arc cosines per entry come on top", share
+    return (
+        "tangent kernel (n = 1200, d = 784, 3 layers of relu)",
+        "the product X X' alone; two arc cosines per entry come on top",
+        share,
+    )
 
 
 def two_time_march(roof: dict[str, float]) -> Row:
@@ -132,14 +144,22 @@ def full_vector_sgd(roof: dict[str, float]) -> Row:
         lambda: full_overlap_paths([np.random.default_rng(s) for s in range(seeds)], model, 0.3, size, 0.1, [steps])
     )
     numbers = size * seeds * steps
-    return "full-vector SGD (N = 1000, 50 seeds)", "its own Gaussian numbers", numbers / roof["Gaussian numbers, ours (single)"] / ours
+    return (
+        "full-vector SGD (N = 1000, 50 seeds)",
+        "its own Gaussian numbers",
+        numbers / roof["Gaussian numbers, ours (single)"] / ours,
+    )
 
 
 def attention(roof: dict[str, float]) -> Row:
     n = 6000
     x = random_tokens(np.random.default_rng(0), 1, n, 3)[0].astype(np.float32)
     share = n**2 / 2 / roof["exponentials, NumPy (single)"] / seconds(lambda: Attention(5.0).drift(0.0, x))
-    return f"attention, one right side ({n} tokens, d = 3, single)", "n^2 / 2 exponentials; products with three columns come on top", share
+    return (
+        f"attention, one right side ({n} tokens, d = 3, single)",
+        "n^2 / 2 exponentials; products with three columns come on top",
+        share,
+    )
 
 
 def mean_field(roof: dict[str, float]) -> Row:
@@ -154,7 +174,11 @@ def mean_field(roof: dict[str, float]) -> Row:
             pass
 
     share = seconds(bare) / seconds(train)
-    return "one-pass SGD of a wide network (N = 800, d = 40)", "one BLAS product of the weights with the sample; the update comes on top", share
+    return (
+        "one-pass SGD of a wide network (N = 800, d = 40)",
+        "one BLAS product of weights and sample; the update comes on top",
+        share,
+    )
 
 
 KERNELS = (ridge_draw, features_draw, tangent_kernel, two_time_march, full_vector_sgd, attention, mean_field)
