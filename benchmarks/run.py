@@ -28,34 +28,30 @@ HERE = Path(__file__).resolve().parent
 
 HEAD = """# Benchmarks
 
-`limitlab bench` measures every family against what one would do instead and writes one page, `benchmarks.md`: ratios of processor times within
-one run (how many times faster limitlab is), growth exponents of time and memory, and the distance from what the machine can do. Ratios travel
-between machines, seconds do not. `limitlab bench ridge` runs only those with "ridge" in their name; `limitlab bench --peers` also asks other
-packages, each in an environment of its own that pip makes once and that is kept. The programs come with the wheel and stand in `benchmarks/` of a
-checkout.
+`limitlab bench` measures every family against what one would do instead and writes one page, `benchmarks.md`: ratios of processor times
+within one run (how many times faster limitlab is), growth exponents of time and memory, and the distance from what the machine can do.
+Ratios travel between machines, seconds do not. `limitlab bench ridge` runs only those with "ridge" in their name; `limitlab bench --peers`
+also asks other packages, each in an environment of its own that pip makes once and that is kept. The programs come with the wheel and
+stand in `benchmarks/` of a checkout.
 """
 
-RATIOS = """Both sides give the same numbers (each program checks it) and are measured in processor time of one thread. A part that was timed and scaled
-is one in which the time is linear, and its row says so.
+RATIOS = """Both sides give the same numbers (each program checks it), in processor time of one thread. Where only a part was timed and
+scaled, the time is linear in it, and the row says so.
 """
 
-SECTIONS = {
-    "Growth": (
-        "growth.py",
-        "Exponents of processor time and of the peak of memory, fitted to three sizes; the one between the last two is nearer to what "
-        "large\nsystems do.\n",
-    ),
-    "Roof": (
-        "roof.py",
-        "What one core of this machine does at best, and how near to it the heavy kernels come: the time of a kernel's bare steps over "
-        "its own.\n",
-    ),
-    "Peers": (
-        "peers.py",
-        "The same task with other packages, to the same accuracy, interleaved with ours. A ratio below 1 means that the peer is faster, and "
-        "the\nremark says why.\n",
-    ),
-}
+GROWTH = """Exponents of processor time and of the peak of memory, fitted to three sizes; the one between the last two is nearer to what
+large systems do.
+"""
+
+ROOF = """What one core of this machine does at best, and how near to it the heavy kernels come: the time of a kernel's bare steps over
+its own.
+"""
+
+PEERS = """The same task with other packages, to the same accuracy, interleaved with ours. A ratio below 1 means that the peer is faster,
+and the remark says why.
+"""
+
+SECTIONS = {"Growth": ("growth.py", GROWTH), "Roof": ("roof.py", ROOF), "Peers": ("peers.py", PEERS)}
 
 
 def benchmarks(part: str = "") -> list[Path]:
@@ -82,10 +78,10 @@ def provenance(command: str) -> str:
 
     import limitlab
 
-    asked = ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"]
-    with contextlib.suppress(OSError):
-        found = subprocess.run(asked, capture_output=True, text=True, check=False)
-        version = f"commit {found.stdout.strip()}" if found.returncode == 0 else f"version {limitlab.__version__}"
+    version = f"version {limitlab.__version__}"
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):  # no git, or no checkout
+        asked = ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"]
+        version = f"commit {subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()}"
     packages = f"Python {platform.python_version()}, NumPy {numpy.__version__}, SciPy {scipy.__version__}, Numba {numba.__version__}"
     return f"Measured by `{command}` at {version}: {packages}, {os.cpu_count()} cores, one thread.\n"
 
