@@ -87,6 +87,7 @@ def ratios() -> dict[str, float]:
         iter(ramp_sgd(np.random.default_rng(0), start(), SEPARATION, KNOTS, LEVELS, STEP, [2]))
     )  # compiled before it is timed
     TwoGaussians(times=0.01).theory()
+    check()
     with single_threaded():
         ours, plain, limit = (max(measure() for _ in range(3)) for measure in (compiled, plain_loop, roof))
         seconds = equation()

@@ -14,12 +14,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import contextlib
-import importlib.util
 import json
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from timing import spent
@@ -35,8 +33,8 @@ also asks other packages, each in an environment of its own that pip makes once 
 stand in `benchmarks/` of a checkout.
 """
 
-RATIOS = """Both sides give the same numbers (each program checks it), in processor time of one thread. Where only a part was timed and
-scaled, the time is linear in it, and the row says so.
+RATIOS = """Both sides give the same numbers, which each program checks where they are not random, and are measured in processor time of one
+thread. Where only a part was timed and scaled, the time is linear in it, and the row says so.
 """
 
 GROWTH = """Exponents of processor time and of the peak of memory, fitted to three sizes; the one between the last two is nearer to what
@@ -59,19 +57,17 @@ def benchmarks(part: str = "") -> list[Path]:
     return sorted(path for path in HERE.glob("bench_*.py") if part in path.stem)
 
 
-def measure(path: Path) -> Mapping[str, float]:
-    """The ratios of one benchmark: what its function `ratios()` returns."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot load {path.name}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return dict(module.ratios())
+def measure(path: Path) -> dict[str, float]:
+    """The ratios of one benchmark, in a process of its own: what ran before must not decide where its memory comes from."""
+    program = "import json, sys; sys.stdout, out = sys.stderr, sys.stdout; import {0}; json.dump(dict({0}.ratios()), out)"
+    path_of = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
+    command = [sys.executable, "-c", program.format(path.stem)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path_of}, check=True)
+    return dict(json.loads(done.stdout))
 
 
 def provenance(command: str) -> str:
-    """Which command measured which version on what kind of machine."""
+    """Which command measures which version on what kind of machine."""
     import numba
     import numpy
     import scipy
@@ -80,8 +76,11 @@ def provenance(command: str) -> str:
 
     version = f"version {limitlab.__version__}"
     with contextlib.suppress(OSError, subprocess.CalledProcessError):  # no git, or no checkout
-        asked = ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"]
-        version = f"commit {subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()}"
+        commit, changes = (
+            subprocess.run(["git", "-C", str(HERE), *asked], capture_output=True, text=True, check=True).stdout.strip()
+            for asked in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno", "..", ":!../docs"))
+        )
+        version = f"commit {commit}" + (" with changes" if changes else "")
     packages = f"Python {platform.python_version()}, NumPy {numpy.__version__}, SciPy {scipy.__version__}, Numba {numba.__version__}"
     return f"Measured by `{command}` at {version}: {packages}, {os.cpu_count()} cores, one thread.\n"
 
@@ -99,16 +98,15 @@ def output_of(file: str) -> str:
 
 
 def ratios_of(paths: list[Path]) -> list[tuple[str, str, float]]:
-    """Rows of the table, with a line of progress for every benchmark; one that fails says why and is left out."""
+    """Rows of the table, with a line of progress for every benchmark; one that fails has said why and is left out."""
     rows = []
     for number, path in enumerate(paths, 1):
         before = spent()
         print(f"{path.stem.removeprefix('bench_')} ({number} of {len(paths)})", file=sys.stderr, flush=True)
         try:
-            with contextlib.redirect_stdout(sys.stderr):
-                measured = measure(path)
-        except Exception as error:
-            print(f"  failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            measured = measure(path)
+        except subprocess.CalledProcessError:
+            print("  failed", file=sys.stderr, flush=True)
             continue
         rows += [(path.stem.removeprefix("bench_"), what, ratio) for what, ratio in measured.items()]
         print(f"  {spent() - before:.1f} s of processor time", file=sys.stderr, flush=True)
@@ -126,9 +124,10 @@ def main() -> None:
     paths = benchmarks(asked.part)
     if not paths:
         parser.error(f"no benchmark has {asked.part!r} in its name")
-    rows = ratios_of(paths)
     command = " ".join(["limitlab bench", *([asked.part] if asked.part else []), *(["--peers"] if asked.peers else [])])
-    text = f"{HEAD}\n{provenance(command)}\n## Ratios\n\n{RATIOS}\n{table(rows)}"
+    measured_by = provenance(command)  # before anything changes
+    rows = ratios_of(paths)
+    text = f"{HEAD}\n{measured_by}\n## Ratios\n\n{RATIOS}\n{table(rows)}"
     for heading in ([] if asked.part else ["Growth", "Roof"]) + (["Peers"] if asked.peers else []):
         file, words = SECTIONS[heading]
         print(heading.lower(), file=sys.stderr, flush=True)
