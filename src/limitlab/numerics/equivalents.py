@@ -137,7 +137,8 @@ def gaps(kappa: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> tuple[Any
     [0.0, 0.3125]
     """
     k, gaps_at = np.asarray(kappa), _gaps_of(np.asarray(eigenvalues, dtype=float), np.asarray(load, dtype=float))
-    first, second = (np.where(np.isinf(k), 1.0, gap)[()] for gap in gaps_at(k)[:2])
+    with np.errstate(invalid="ignore"):
+        first, second = (np.where(np.isinf(k), 1.0, gap)[()] for gap in gaps_at(k)[:2])
     return first, second
 
 
@@ -356,18 +357,17 @@ def _mean_root(lam: Any, s: Array, m: Array, free: Array) -> Any:
 
 def _newton_from_above(kappa: Array, lam: Array, s: Array, m: Array) -> Array:
     """Newton's method for a convex increasing function from above its root, for all elements until none moves."""
-    gaps_at = _gaps_of(s, m)
-    for _ in range(MOST_NEWTON_STEPS):
-        gap1, gap2, size = gaps_at(kappa)
-        excess = kappa * gap1 - lam
-        noise = EPSILON * (kappa * size + np.abs(lam))
-        with np.errstate(invalid="ignore", divide="ignore"):
+    gaps_at, room = _gaps_of(s, m), np.abs(lam)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for _ in range(MOST_NEWTON_STEPS):
+            gap1, gap2, size = gaps_at(kappa)
+            excess = kappa * gap1 - lam
             step = excess / gap2
-        moves = (excess > 2 * noise) & (step > EPSILON * kappa)
-        if not moves.any():
-            return kappa
-        step = np.where(moves, step, 0.0)
-        kappa = kappa - step
+            moves = (excess > 2 * EPSILON * (kappa * size + room)) & (step > EPSILON * kappa)  # the first bound is rounding
+            if not moves.any():
+                return kappa
+            step = np.where(moves, step, 0.0)
+            kappa = kappa - step
     raise ConvergenceError("the effective ridge did not converge", estimate=kappa, accuracy=float(step.max()))
 
 
@@ -380,12 +380,12 @@ def _continued(lam: Complex, s: Array, m: Array, free: Array, steps: int) -> tup
     for stage in range(steps):
         target = lam * far ** (1 - (stage + 1) / steps)
         for _ in range(NEWTON_STEPS_PER_STAGE):
-            gap1, gap2, size = gaps_at(kappa)
-            residual = kappa * gap1 - target
-            small = np.abs(residual) <= 8 * EPSILON * (np.abs(kappa) * size + np.abs(target))
-            if small.all():
-                break
             with np.errstate(all="ignore"):
+                gap1, gap2, size = gaps_at(kappa)
+                residual = kappa * gap1 - target
+                small = np.abs(residual) <= 8 * EPSILON * (np.abs(kappa) * size + np.abs(target))
+                if small.all():
+                    break
                 kappa = np.where(small, kappa, kappa - residual / gap2)
     return kappa, small & (kappa.imag * lam.imag > 0)
 
@@ -401,8 +401,7 @@ def _gaps_of(s: Array, m: Array) -> Callable[[Any], tuple[Any, Any, Any]]:
     def gaps_at(kappa: Any) -> tuple[Any, Any, Any]:
         # With at most as many directions as samples the terms are all positive; with more, those of df1 stay of order one.
         k = kappa[..., None]
-        with np.errstate(invalid="ignore"):
-            share = np.where(wide, s, k) / (s + k)  # learned or not
+        share = np.where(wide, s, k) / (s + k)  # learned or not
         terms = m * share
         first, second = terms.sum(axis=-1), (terms * np.where(wide, share, 2 - share)).sum(axis=-1)
         size = first if first.dtype.kind == "f" else np.abs(terms).sum(axis=-1)
