@@ -37,6 +37,8 @@ def ratios() -> dict[str, float]:
     calls = (lambda: block_eigenpairs(samples, weights, COUNT), lambda: dense(double), lambda: dense(samples))
     (free, formed, single), results = best(5, *calls)
     gap = float(np.max(np.abs(results[0].values / results[1][0][::-1][:COUNT] - 1)))
+    if not gap < 1e-5:  # single precision
+        raise AssertionError(f"the eigenvalues differ by {gap:.2g}, more than 1e-5")
     print(
         f"13 eigenpairs of a 1000 x 1000 block: {free:.3g} s from products; formed and solved {formed:.3g} s, in single precision "
         f"{single:.3g} s; largest relative gap {gap:.1e}"

@@ -1,4 +1,4 @@
-"""Full-vector online SGD batched over seeds against a plain NumPy loop over samples (and PyTorch's SGD, where installed).
+"""Full-vector online SGD batched over seeds against a plain NumPy loop over samples.
 
 Run `python benchmarks/bench_online_sgd.py`. Phase retrieval, N = 1000, 100 seeds. Drawing the samples is most of the work; the rate of
 NumPy's generator alone is measured beside it. The exact chain, whose step does not depend on N, is timed beside it.
@@ -43,27 +43,6 @@ def plain_loop(samples: int = 4000) -> float:
     return samples / (time.process_time() - start)
 
 
-def torch_loop(samples: int = 2000) -> float | None:
-    """Samples per second of PyTorch's SGD on the same task; None where it is not installed."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    x = torch.nn.Parameter(torch.nn.functional.normalize(torch.randn(SIZE), dim=0))
-    optimiser = torch.optim.SGD([x], lr=STEP / SIZE)
-    start = time.process_time()
-    for _ in range(samples):
-        a = torch.randn(SIZE)
-        optimiser.zero_grad()
-        ((a[0] ** 2 - (a @ x) ** 2) ** 2).backward()
-        optimiser.step()
-        with torch.no_grad():
-            x /= x.norm()
-    return samples / (time.process_time() - start)
-
-
 def roof() -> float:
     """Samples per second if drawing them with NumPy were all."""
     rng, rows = np.random.default_rng(0), np.empty((500, SIZE), dtype=np.float32)
@@ -88,16 +67,12 @@ def ratios() -> dict[str, float]:
     overlap_path(rng, MODEL.compiled(), 0.3, 50, STEP, np.array([2]))
     with single_threaded():
         ours, plain, limit = (max(measure() for _ in range(3)) for measure in (batched, plain_loop, roof))
-        pytorch, steps = torch_loop(), chain()
+        steps = chain()
     print(f"samples/s at N = {SIZE}: batched {ours:.3g}, plain loop {plain:.3g}, NumPy's drawing alone {limit:.3g}")
-    print(
-        f"PyTorch SGD: {'not installed' if pytorch is None else f'{pytorch:.3g} samples/s'}; chain: {steps:.3g} steps/s at N = 10^6"
-    )
+    print(f"exact chain: {steps:.3g} steps/s at N = 10^6")
     found = {f"a plain NumPy loop over samples (N = {SIZE}, {SEEDS} seeds)": ours / plain}
     found["drawing the samples with NumPy's generator, single precision, and nothing else"] = ours / limit
     found["full vectors, with the exact chain (same law, N = 1000)"] = steps / ours
-    if pytorch is not None:
-        found[f"PyTorch's SGD (N = {SIZE})"] = ours / pytorch
     return found
 
 

@@ -112,7 +112,8 @@ def ratios() -> dict[str, float]:
     )
     scale = SETS / SAMPLE / ours
     return {
-        f"the published fixed point, one SciPy solve per point ({wrong:.0%} wrong)": direct * scale,
+        f"the published fixed point, one SciPy solve per point ({wrong:.0%} wrong; {SAMPLE} of {SETS:,} timed, scaled)": direct
+        * scale,
         f"the same, continued in {LEVELS} steps to be right everywhere": continued * scale,
     }
 

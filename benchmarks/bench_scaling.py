@@ -42,7 +42,7 @@ def loop(law: StreamingLeastSquares, steps: int) -> float:
 
 
 def ratios() -> dict[str, float]:
-    """How many times faster the closed forms are."""
+    """How many times faster the closed forms are; fails if they differ from what they replace."""
     law = streaming()
     (closed, stepwise), found = best(1, lambda: law.evaluate()["excess_risk"], lambda: loop(law, STEPS))
     closed = min(closed, best(5, lambda: law.evaluate()["excess_risk"])[0][0])
@@ -57,6 +57,9 @@ def ratios() -> dict[str, float]:
     print(
         f"ridge, 1e6 modes: {1e3 * grouped:.3g} ms in groups, {1e3 * explicit:.3g} ms, relative gap {values[0] / values[1] - 1:.1e}"
     )
+    gap = max(abs(found[0][-1] / found[1] - 1), abs(values[0] / values[1] - 1))
+    if not gap < 1e-9:
+        raise AssertionError(f"closed forms and loops differ by {gap:.2g}, more than 1e-9")
     scale = PowerLawScaling(latent_dimension=1e7, width=300.0, step=0.3, steps=1e12)
     print(f"power-law scaling, one point at 1e12 steps: {1e3 * best(5, scale.evaluate)[0][0]:.3g} ms")
     began = time.process_time()

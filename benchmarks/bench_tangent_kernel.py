@@ -1,10 +1,9 @@
-"""The tangent kernel of 1,000 images by one fused pass, against the recursion in plain NumPy and the package `neural-tangents`.
+"""The tangent kernel of 1,000 images by one fused pass, against the recursion in plain NumPy.
 
 Run `python benchmarks/bench_tangent_kernel.py`. n = 1000, d = 784, three weight matrices of relu, double precision, one core for
 everybody; values must agree to 1e-9 (off the diagonal, where the plain recursion loses half of its digits to the angle 0).
 
-`python benchmarks/bench_tangent_kernel.py --peer` also builds an environment for `neural-tangents` with pip in a temporary folder (it needs
-an old JAX) and measures it there, interleaved with ours; where it cannot be installed, it says so.
+`python benchmarks/peers.py neural-tangents` measures the package `neural-tangents` on the same kernel.
 `python benchmarks/bench_tangent_kernel.py --threads` compares two threads with one, and with NumPy on both cores.
 `python benchmarks/bench_tangent_kernel.py --layers` compares the kernel of a finite network by layers with its Jacobian: time and memory.
 `python benchmarks/bench_tangent_kernel.py --large` computes n = 20,000 in single precision and prints time and peak memory.
@@ -30,26 +29,7 @@ from limitlab.laws import ntk
 from timing import best, print_ratios
 
 ROWS, COLUMNS, REPEATS = 1000, 784, 7
-FLOORS = (1.7, 2.5)
-PEER = ("neural-tangents==0.6.5", "jax==0.4.30", "jaxlib==0.4.30", "numpy<2", "scipy<1.14")
-PEER_PROGRAM = """
-import json, sys, time
-import jax
-jax.config.update("jax_enable_x64", True)
-import numpy as np
-from neural_tangents import stax
-X = np.load(sys.argv[1])
-_, _, kernel = stax.serial(stax.Dense(1), stax.Relu(), stax.Dense(1), stax.Relu(), stax.Dense(1))
-run = jax.jit(lambda x: kernel(x, None, "ntk"))
-run(X).block_until_ready()
-seconds = []
-for _ in range(int(sys.argv[3])):
-    start = time.perf_counter()
-    found = run(X).block_until_ready()
-    seconds.append(time.perf_counter() - start)
-np.save(sys.argv[2], np.asarray(found))
-print(json.dumps(min(seconds)))
-"""
+FLOOR = 1.7
 
 
 def table() -> np.ndarray:
@@ -88,39 +68,6 @@ def ratios() -> dict[str, float]:
         raise AssertionError(f"the kernels differ by {gap:.2g}, more than 1e-9")
     print(f"n = {ROWS}, d = {COLUMNS}: fused {seconds:.4f} s, plain NumPy {others:.4f} s, largest difference {gap:.1e}")
     return {f"the recursion in plain NumPy (n = {ROWS}, d = {COLUMNS}, 3 layers of relu)": others / seconds}
-
-
-def peer_ratio() -> dict[str, float]:
-    """The same against `neural-tangents`, jitted, in an environment of its own with the same number of threads."""
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        subprocess.run([sys.executable, "-m", "venv", str(home / "env")], check=True)
-        python = str(home / "env" / "bin" / "python")
-        done = subprocess.run(
-            [python, "-m", "pip", "install", "--quiet", *PEER], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            print("neural-tangents cannot be installed here:", done.stderr.strip().splitlines()[-1:])
-            return {}
-        X = table()
-        np.save(home / "X.npy", X)
-        flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-        env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"XLA_FLAGS": flags}
-        ours, theirs = [], []
-        for _ in range(3):  # interleaved, so that a busy machine is busy for both
-            (seconds,), (found,) = best(REPEATS, lambda: ntk(X))
-            ours.append(seconds)
-            command = [python, "-c", PEER_PROGRAM, str(home / "X.npy"), str(home / "K.npy"), str(REPEATS)]
-            run = subprocess.run(command, capture_output=True, text=True, env=env, check=False)  # on the same core as ours
-            if run.returncode:
-                print("neural-tangents does not run here:", run.stderr.strip().splitlines()[-1:])
-                return {}
-            theirs.append(float(json.loads(run.stdout)))
-        gap = off_diagonal_gap(found, np.load(home / "K.npy"))
-        if not gap < 1e-9:
-            raise AssertionError(f"the kernels differ by {gap:.2g}, more than 1e-9")
-        print(f"fused {min(ours):.4f} s, neural-tangents jitted {min(theirs):.4f} s, largest difference {gap:.1e}")
-        return {"neural-tangents 0.6.5, jitted": min(theirs) / min(ours)}
 
 
 def thread_ratios(repeats: int = 40) -> dict[str, float]:
@@ -201,9 +148,9 @@ def main() -> None:
         print_ratios(thread_ratios(), 1.0, 1.0)
         return
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {0})  # one core for everybody, programs that are started here included
+        os.sched_setaffinity(0, {0})  # one core for everybody
     print(f"load of the machine: {os.getloadavg()[0]:.2f}")
-    print_ratios({**ratios(), **(peer_ratio() if "--peer" in sys.argv else {})}, *FLOORS)
+    print_ratios(ratios(), FLOOR)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Run every benchmark and write one table: `limitlab bench`, or `python benchmarks/run.py [PART OF A NAME] [--out FILE]`.
+"""Run every benchmark and write one page: `limitlab bench`, or `python benchmarks/run.py [PART OF A NAME] [--out FILE]`.
 
 A ratio is how many times faster limitlab is than what one would do instead, both measured in the same run. Without a name, growth exponents
 and the distance from the machine's roof follow; `--peers` asks other packages too, in environments of their own.
+The page is the how-to "Benchmarks" of the documentation, whole.
 """
 
 from __future__ import annotations
@@ -13,16 +14,42 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import contextlib
-import importlib.util
 import json
 import platform
 import subprocess
 import sys
-import time
-from collections.abc import Mapping
 from pathlib import Path
 
+from timing import spent
+
 HERE = Path(__file__).resolve().parent
+
+HEAD = """# Benchmarks
+
+`limitlab bench` measures every family against what one would do instead and writes one page, `benchmarks.md`: ratios of processor times
+within one run (how many times faster limitlab is), growth exponents of time and memory, and the distance from what the machine can do.
+Ratios travel between machines, seconds do not. `limitlab bench ridge` runs only those with "ridge" in their name; `limitlab bench --peers`
+also asks other packages, each in an environment of its own that pip makes once and that is kept. The programs come with the wheel and
+stand in `benchmarks/` of a checkout.
+"""
+
+RATIOS = """Both sides give the same numbers, which each program checks where they are not random, and are measured in processor time of one
+thread. Where only a part was timed and scaled, the time is linear in it, and the row says so.
+"""
+
+GROWTH = """Exponents of processor time and of the peak of memory, fitted to three sizes; the one between the last two is nearer to what
+large systems do.
+"""
+
+ROOF = """What one core of this machine does at best, and how near to it the heavy kernels come: the time of a kernel's bare steps over
+its own.
+"""
+
+PEERS = """The same task with other packages, to the same accuracy, interleaved with ours. A ratio below 1 means that the peer is faster,
+and the remark says why.
+"""
+
+SECTIONS = {"Growth": ("growth.py", GROWTH), "Roof": ("roof.py", ROOF), "Peers": ("peers.py", PEERS)}
 
 
 def benchmarks(part: str = "") -> list[Path]:
@@ -30,62 +57,83 @@ def benchmarks(part: str = "") -> list[Path]:
     return sorted(path for path in HERE.glob("bench_*.py") if part in path.stem)
 
 
-def measure(path: Path) -> Mapping[str, float]:
-    """The ratios of one benchmark: what its function `ratios()` returns."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot load {path.name}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return dict(module.ratios())
+def measure(path: Path) -> dict[str, float]:
+    """The ratios of one benchmark, in a process of its own: what ran before must not decide where its memory comes from."""
+    program = "import json, sys; sys.stdout, out = sys.stderr, sys.stdout; import {0}; json.dump(dict({0}.ratios()), out)"
+    path_of = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
+    command = [sys.executable, "-c", program.format(path.stem)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path_of}, check=True)
+    return dict(json.loads(done.stdout))
 
 
-def table(rows: list[tuple[str, str, float]]) -> str:
-    """The ratios as a Markdown table, with what they were measured on."""
+def provenance(command: str) -> str:
+    """Which command measures which version on what kind of machine."""
+    import numba
     import numpy
     import scipy
 
+    import limitlab
+
+    version = f"version {limitlab.__version__}"
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):  # no git, or no checkout
+        commit, changes = (
+            subprocess.run(["git", "-C", str(HERE), *asked], capture_output=True, text=True, check=True).stdout.strip()
+            for asked in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno", "..", ":!../docs"))
+        )
+        version = f"commit {commit}" + (" with changes" if changes else "")
+    packages = f"Python {platform.python_version()}, NumPy {numpy.__version__}, SciPy {scipy.__version__}, Numba {numba.__version__}"
+    return f"Measured by `{command}` at {version}: {packages}, {os.cpu_count()} cores, one thread.\n"
+
+
+def table(rows: list[tuple[str, str, float]]) -> str:
+    """The ratios as a Markdown table."""
     lines = ["| benchmark | compared with | times faster |", "|---|---|---:|"]
-    lines += [f"| {name} | {what} | {ratio:.3g} |" for name, what, ratio in rows]
-    versions = f"Python {platform.python_version()}, NumPy {numpy.__version__}, SciPy {scipy.__version__}"
-    return "\n".join(lines) + f"\n\nMeasured with {versions}, {os.cpu_count()} cores, one BLAS thread.\n"
+    return "\n".join([*lines, *(f"| {name} | {what} | {ratio:.3g} |" for name, what, ratio in rows)]) + "\n"
 
 
 def output_of(file: str) -> str:
     """What another program of this folder prints."""
     done = subprocess.run([sys.executable, str(HERE / file)], stdout=subprocess.PIPE, text=True, check=False)
-    return done.stdout if done.returncode == 0 else f"({file} failed)\n"
+    return done.stdout.strip() + "\n" if done.returncode == 0 else f"({file} failed)\n"
+
+
+def ratios_of(paths: list[Path]) -> list[tuple[str, str, float]]:
+    """Rows of the table, with a line of progress for every benchmark; one that fails has said why and is left out."""
+    rows = []
+    for number, path in enumerate(paths, 1):
+        before = spent()
+        print(f"{path.stem.removeprefix('bench_')} ({number} of {len(paths)})", file=sys.stderr, flush=True)
+        try:
+            measured = measure(path)
+        except subprocess.CalledProcessError:
+            print("  failed", file=sys.stderr, flush=True)
+            continue
+        rows += [(path.stem.removeprefix("bench_"), what, ratio) for what, ratio in measured.items()]
+        print(f"  {spent() - before:.1f} s of processor time", file=sys.stderr, flush=True)
+    return rows
 
 
 def main() -> None:
-    """Run, print progress to stderr, the table to stdout and to a file."""
+    """Run, print progress to stderr, the page to stdout and to a file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", nargs="?", default="", help="run only benchmarks whose name contains this")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks.md"), help="where to write the table")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks.md"), help="where to write the page")
     parser.add_argument("--peers", action="store_true", help="also other packages, in environments of their own (pip)")
-    parser.add_argument("--json", action="store_true", help="print the ratios as JSON instead of the table")
+    parser.add_argument("--json", action="store_true", help="print the ratios as JSON instead of the page")
     asked = parser.parse_args()
     paths = benchmarks(asked.part)
     if not paths:
         parser.error(f"no benchmark has {asked.part!r} in its name")
-    rows = []
-    for path in paths:
-        start = time.perf_counter()
-        try:
-            with contextlib.redirect_stdout(sys.stderr):
-                measured = measure(path)
-        except Exception as error:
-            print(f"{path.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
-            continue
-        rows += [(path.stem.removeprefix("bench_"), what, ratio) for what, ratio in measured.items()]
-        print(f"{path.name}: {time.perf_counter() - start:.1f} s", file=sys.stderr)
-    text = table(rows)
-    for heading, file in (("Growth", "growth.py"), ("Roof", "roof.py")) if not asked.part else ():
-        text += f"\n## {heading}\n\n{output_of(file)}"
-    if asked.peers:
-        text += f"\n## Peers\n\n{output_of('peers.py')}"
-    asked.out.write_text("# Benchmarks\n\n" + text, encoding="utf-8")
+    command = " ".join(["limitlab bench", *([asked.part] if asked.part else []), *(["--peers"] if asked.peers else [])])
+    measured_by = provenance(command)  # before anything changes
+    rows = ratios_of(paths)
+    text = f"{HEAD}\n{measured_by}\n## Ratios\n\n{RATIOS}\n{table(rows)}"
+    for heading in ([] if asked.part else ["Growth", "Roof"]) + (["Peers"] if asked.peers else []):
+        file, words = SECTIONS[heading]
+        print(heading.lower(), file=sys.stderr, flush=True)
+        text += f"\n## {heading}\n\n{words}\n{output_of(file)}"
+    print(f"{spent():.0f} s of processor time in all", file=sys.stderr, flush=True)
+    asked.out.write_text(text, encoding="utf-8")
     listed = [{"benchmark": name, "compared_with": what, "times_faster": ratio} for name, what, ratio in rows]
     print(json.dumps(listed, indent=1) if asked.json else text)
 

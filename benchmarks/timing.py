@@ -1,7 +1,9 @@
-"""What the benchmarks share: one BLAS thread, so that ratios are of algorithms and not of thread counts, a clock and a table."""
+"""What the benchmarks share: one BLAS thread, so that ratios are of algorithms and not of thread counts, a clock, a table, progress."""
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,3 +30,14 @@ def print_ratios(ratios: Mapping[str, float], *floors: float) -> None:
     for row, (what, ratio) in enumerate(ratios.items()):
         wanted = f" (at least {floors[row]:g} wanted)" if row < len(floors) else ""
         print(f"| {what} | {ratio:.3g} times faster{wanted} |")
+
+
+def spent() -> float:
+    """Processor seconds of this program and of those that it has run."""
+    now = os.times()
+    return now.user + now.system + now.children_user + now.children_system
+
+
+def progress(what: str) -> None:
+    """A line about what has just been measured, and the processor time of all so far."""
+    print(f"  {what}: {spent():.0f} s so far", file=sys.stderr, flush=True)

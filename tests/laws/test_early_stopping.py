@@ -59,11 +59,14 @@ def test_isotropic_against_marchenko_pastur_integrals(ratio, step_share):
     assert max(found["accuracy"].values()) < 1e-10
 
 
-groups = st.lists(st.tuples(st.floats(0.05, 10), st.floats(0.05, 1), st.floats(0, 2)), min_size=1, max_size=3)
+energies = st.floats(0, 2, allow_subnormal=False)
+groups = st.lists(st.tuples(st.floats(0.05, 10), st.floats(0.05, 1), energies), min_size=1, max_size=3)
+# Close to ratio 1 the variance has a condition number of 1 / |1 - ratio|: no two ways of summing the shares agree to 1e-12 there.
+log_ratios = st.floats(-1, 1).filter(lambda x: x == 0 or abs(x) > 1e-3)
 
 
 @settings(max_examples=25)
-@given(found=groups, log_ratio=st.floats(-1, 1), noise=st.floats(0, 1))
+@given(found=groups, log_ratio=log_ratios, noise=st.floats(0, 1))
 def test_ends_and_monotonicity(found, log_ratio, noise):
     s, w, b = np.array(found).T
     ratio = 10**log_ratio

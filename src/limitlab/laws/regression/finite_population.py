@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.numerics.equivalents import effective_ridge, gaps, learned, unlearned
+from limitlab.numerics.equivalents import both_shares, effective_ridge, gaps, unlearned
 from limitlab.numerics.roots import bracketed_root
 
 Array = NDArray[np.float64]
@@ -88,7 +88,7 @@ def learning_curve(
     kappa = _effective_ridge(n, lam, total, s, m)
     positive = np.where(s > 0, m, 0.0)
     rank = positive.sum()
-    u, a = unlearned(kappa, s), learned(kappa, s)
+    u, a = both_shares(kappa, s)
     # 1 - df1/n and 1 - df1/N: at kappa = 0, and in the finite population, from the rank; otherwise from (1) itself
     gap_all = (1 - rank / total) + (u * positive).sum(axis=-1) / total
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -29,10 +29,10 @@ from limitlab.laws.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
 from limitlab.models.designs import Filter, ridge_filter
 from limitlab.numerics.equivalents import (
+    both_shares,
     edge_kappa,
     effective_ridge,
     gaps,
-    learned,
     negative_ridge_limit,
     ridge_equivalent,
     unlearned,
@@ -84,7 +84,7 @@ def risk(
             "ratio = inf and ridge = inf together are not allowed: the train error depends on which grows faster"
         )
     found = ridge_equivalent(np.where(wide, np.maximum(lam, 0.0), lam), s, load)
-    left, fitted = unlearned(found.kappa, s), learned(found.kappa, s)
+    left, fitted = both_shares(found.kappa, s)
     unit, distance = _unit_energy(b2, weights), np.asarray(start_distance, dtype=float)
     own, total = float(b2.sum()), np.where(np.isnan(distance), b2.sum(), distance**2)
     average_bias = total * (unit * s * left**2).sum(axis=-1)
@@ -211,7 +211,7 @@ def _best_kappa(lowest: float, tau2: float, s: Array, load: Array, b2: Array) ->
         return np.asarray(tau2 + (b2 * s * u**2).sum(axis=-1))
 
     def slope(kappa: Any) -> Any:  # half the derivative, times (1 - df2)^2
-        u, a = unlearned(kappa, s), learned(kappa, s)
+        u, a = both_shares(kappa, s)
         growth = (load * a**2 / (s + np.asarray(kappa)[..., None])).sum(axis=-1)
         return (b2 * u * a**2).sum(axis=-1) * gaps(kappa, s, load)[1] - energy(u) * growth
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.numerics.equivalents import learned, ridge_equivalent, unlearned
+from limitlab.numerics.equivalents import both_shares, ridge_equivalent
 
 Array = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def same_inputs(
     kappa, gap = np.atleast_1d(found.kappa), float(np.min(found.gap2))
     if gap == 0:
         return math.inf, math.inf, 0.0
-    u, kept = np.asarray(unlearned(kappa, s)), np.asarray(learned(kappa, s))
+    u, kept = (np.asarray(share) for share in both_shares(kappa, s))
     with np.errstate(invalid="ignore", divide="ignore"):
         slope = np.where(s > 0, kept / (s + kappa[:, None]), 0.0) * np.asarray(found.derivative).reshape(-1, 1)  # du/da
 

@@ -21,13 +21,18 @@ limitlab bench --out benchmarks.md"""
 @app.command(epilog=EXAMPLE)
 def bench(
     part: Annotated[str, typer.Argument(metavar="[PART]", help="Only benchmarks whose name contains this.")] = "",
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.md", help="Where to write the table.")] = Path("benchmarks.md"),
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE.md", help="Where to write the page: a file or a folder.")
+    ] = Path("benchmarks.md"),
     peers: Annotated[
         bool, typer.Option("--peers", help="Also other packages, each in an environment of its own that pip makes.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Measure ratios to the alternatives, growth exponents and the distance from the machine's roof; some minutes."""
+    out = out / "benchmarks.md" if out.is_dir() else out
+    if not out.parent.is_dir():
+        raise ValueError(f"--out {out} is not allowed: there is no folder {out.parent}; make it first")
     command = [sys.executable, str(benchmark_folder() / "run.py"), *([part] if part else []), "--out", str(out)]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     command += [*(["--peers"] if peers else []), *(["--json"] if as_json else [])]
