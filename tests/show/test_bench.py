@@ -17,10 +17,13 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Programs of the folder `benchmarks`, by name; forgotten afterwards."""
+    names = ("run", "peers", "growth", "timing")  # other folders have programs of these names too
+    others = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     yield importlib.import_module
-    for name in ("run", "peers", "growth", "timing"):
+    for name in names:
         sys.modules.pop(name, None)
+    sys.modules.update(others)
 
 
 def test_the_how_to_is_a_page_of_the_one_command(program):
