@@ -108,7 +108,7 @@ def attention_ensembles(quick: bool = True) -> Figure:
 
 def attention_ensemble_maps(quick: bool = True) -> Figure:
     """Share of merged pairs in time and temperature for four ensembles of random Q, K, V."""
-    draws, points = (8, 12) if quick else (24, 18)
+    draws, points = (6, 9) if quick else (24, 18)
     figure, panels = new_figure(columns=2, rows=2, height=3.9)
     betas, times = np.linspace(0.25, 9, points), np.linspace(0, 30, 31)
     for axes, (name, title) in zip(panels, ENSEMBLES.items(), strict=True):

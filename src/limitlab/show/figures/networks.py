@@ -123,7 +123,7 @@ def double_descent(quick: bool = True) -> Figure:
 def ten_classes(quick: bool = True) -> Figure:
     """Ten classes of MNIST: trained to interpolation and by Adam on the same few images, and by Adam on thousands."""
     figure, (left, right) = new_figure(columns=2)
-    few, many, steps = (60, 1000, 500) if quick else (100, 4000, 2000)
+    few, many, steps = (40, 600, 400) if quick else (100, 4000, 2000)
     ratios = np.array([0.2, 0.5, 0.8, 0.95, 1.1, 1.5, 3.0, 8.0])
     plans: tuple[tuple[str, Training, int, int, float], ...] = (
         (f"to interpolation, $n={few}$", "levenberg", few, 3 if quick else 5, 8.0),

@@ -184,12 +184,12 @@ def xor_success(quick: bool = True) -> Figure:
 
 def xor_success_map(quick: bool = True) -> Figure:
     """Share of runs that capture all four clusters, over the signal-to-noise ratio and the width, dimension and penalty."""
-    size, networks, columns = (40, 60, 6) if quick else (200, 400, 13)
+    size, networks, columns = (30, 50, 6) if quick else (200, 400, 13)
     figure, panels = new_figure(columns=3, width=5.0)
     ratios = np.geomspace(0.01, 100.0, columns)
     rows: dict[str, list[float]] = {
         "width": [2, 4, 6, 8, 12, 16],
-        "size": [12, 24, 48, 96] if quick else [15, 30, 60, 120, 240],
+        "size": [12, 24, 48] if quick else [15, 30, 60, 120, 240],
         "regularizer": [0.02, 0.05, 0.08, 0.11, 0.14, 0.17],
     }
     labels = ("neurons $K$", "dimension $N$", r"penalty $\alpha$")
