@@ -243,15 +243,15 @@ def _draws_needed(entry: Entry, width: float, room: float, draws: int) -> int:
     """Draws per size at which the budget fits: the noise falls as their square root, and so does an allowance that is noise."""
     fixed = entry.allowance + entry.numerical
     noise = width - fixed
-    if fixed < room / 2:
-        return int(np.ceil(draws * (noise / (room - fixed)) ** 2))
-    return int(np.ceil(draws * (2 * (noise + fixed) / room) ** 2))
+    factor = noise / (room - fixed) if fixed < room / 2 else 2 * (noise + fixed) / room
+    return int(np.ceil(min(draws * min(factor, 1e150) ** 2, 1e300)))
 
 
 def _size_needed(entry: Entry, room: float, sizes: Sequence[int]) -> int:
     if entry.exact or entry.allowance < entry.numerical:
         return 0  # the prediction itself is not accurate enough
-    return int(np.ceil(sizes[-1] * (4 * entry.allowance / room) ** (1 / entry.declared_rates[0])))
+    digits = np.log10(max(4 * entry.allowance / room, 1e-300)) / entry.declared_rates[0]
+    return int(np.ceil(sizes[-1] * 10 ** min(digits, 290.0)))
 
 
 def _worst(found: Sequence[tuple[Entry, Row]]) -> Row:

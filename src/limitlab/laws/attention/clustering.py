@@ -22,6 +22,7 @@ from limitlab.laws.attention.equiangular import (
     largest_beta,
     overlap,
 )
+from limitlab.laws.costs import latest
 from limitlab.limits import Cost
 
 __all__ = ["TokenClustering"]
@@ -116,9 +117,11 @@ class TokenClustering(Law):
     )
 
     def draw_cost(self, size: int) -> Cost:
-        """All pairs of tokens."""
+        """All pairs of tokens, until the last time."""
+        pairs = float(self.tokens**2)
         return Cost(
-            1e5 + 3.5 * self.tokens**2 + 4.0 * self.tokens * size, 1e7 + 2e3 * self.tokens**2 + 50.0 * self.tokens**2 * size
+            1e5 + 3.5 * pairs + 4.0 * self.tokens * size,
+            1e7 + 2e3 * pairs + 50.0 * pairs * size + 50.0 * pairs * latest(self),
         )
 
     @classmethod

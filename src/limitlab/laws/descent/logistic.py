@@ -67,7 +67,7 @@ class LogisticDescent(LabelledLaw):
     ratio: float = parameter(1.0, "features per sample", symbol="p/n", above=0, scale="log", count="size / value")
     loss: Tail = parameter("exponential", "loss", note="of the margin: exponential or logistic")
     log_time: float = parameter(
-        1e6, "logarithm of the training time", symbol=r"\log t", kind="experiment", least=10, scale="log"
+        1e6, "logarithm of the training time", symbol=r"\log t", kind="experiment", least=10, most=1e9, scale="log"
     )
     inputs: tuple[tuple[float, ...], ...] | None = parameter(
         None, "inputs", note="rows of a data set, in place of random ones", symbol="X"

@@ -28,6 +28,7 @@ from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.relabelled import Shares, State, shares_of, step
+from limitlab.limits import Cost
 from limitlab.models.designs import draw_design, ridge_resolvent
 from limitlab.models.label_chains import TablePopulation, collapse_chain
 from limitlab.numerics.apportion import apportion
@@ -126,6 +127,11 @@ class ModelCollapse(LinearModel):
         return self
 
     # -- the limit --------------------------------------------------------------------------------------------------------
+
+    def limit_cost(self) -> Cost:
+        """One state per generation, with noise and without."""
+        rule, last = super().limit_cost(), float(np.max(self.generations))
+        return Cost(rule.numbers + 100.0 * last, rule.operations + 1e5 * last)
 
     def noises(self) -> tuple[float, float]:
         """tau and tau_s."""
