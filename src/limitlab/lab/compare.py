@@ -140,7 +140,8 @@ def compare(
     budget
         Seconds that may be spent on adding draws while the verdict is open (default: 60, and none where `seeds` is given).
     early
-        Whether to stop at an eighth, a quarter or half of the draws if those agree already. Only all of them may disagree.
+        Whether to stop at an eighth, a quarter or half of the draws if those agree already. Only all of them may disagree. Every look
+        may miss a gap, so that "agree" is a little weaker than without it: for quick checks.
     level
         Probability of a false "disagree", over all observables and all looks together.
     resolution

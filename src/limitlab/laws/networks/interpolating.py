@@ -13,6 +13,7 @@ Status.   Theorem for the limit (Jacot et al. 2018; Lee et al. 2019); the peak a
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -76,9 +77,9 @@ class Interpolating(Law):
         """The share of wrong labels."""
         return 0.0
 
+    @abstractmethod
     def observables_of(self, task: Task, gains: Array, variance: Array) -> dict[str, float]:
         """What is observed, from the regression."""
-        raise NotImplementedError
 
     def predicted(self) -> Values:
         """From the kernels, and from kernels moved by their own error: what that changes is the accuracy."""
