@@ -93,14 +93,21 @@ class Cells:
 
     def write(self, key: str, cell: Cell, content: Mapping[str, Any]) -> None:
         """Keep a finished cell; `content` is what its name is the hash of."""
-        place = self._place(key)
+        place, packed = self._place(key), pack(cell, key, content)
+        try:
+            write_whole(place, packed, forced=self.lasting)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
+            self._make_room(place)
+            write_whole(place, packed, forced=self.lasting)
+
+    def _make_room(self, place: Path) -> None:
+        """Make the folders above a cell, in place of what damage put there."""
         for folder in (self.folder, place.parent):
             if folder.exists() and not folder.is_dir():
-                folder.unlink()  # damage: a file where a folder of cells belongs
+                folder.unlink()  # a file where a folder of cells belongs
         if place.is_dir():
             shutil.rmtree(place)
         place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(place, pack(cell, key, content), forced=self.lasting)
 
     def clean(self) -> None:
         """Remove what killed runs left half written."""
@@ -151,14 +158,32 @@ def pack(cell: Cell, key: str, content: Mapping[str, Any]) -> bytes:
         "order": list(cell.values),
         "coords": list(cell.coords),
     }
-    arrays = {f"value.{name}": value for name, value in cell.values.items()}
+    arrays = {"about": np.array(json.dumps(about, sort_keys=True))}
+    arrays |= {f"value.{name}": value for name, value in cell.values.items()}
     arrays |= {f"coord.{name}": value for name, value in cell.coords.items()}
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, about=np.array(json.dumps(about, sort_keys=True)), **arrays)
-    with zipfile.ZipFile(buffer, "a") as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:  # as `numpy.savez` does, in half of its time
+        for name, array in arrays.items():
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), _array_as_bytes(array))
         archive.comment = b"0" * _DIGEST_LENGTH
     body = buffer.getvalue()[:-_DIGEST_LENGTH]
     return body + hashlib.sha256(body).hexdigest().encode()
+
+
+def _array_as_bytes(array: NDArray[Any]) -> bytes:
+    if array.dtype.hasobject:
+        raise ValueError("a cell holds numbers and texts, no Python objects")
+    column_major = array.flags.f_contiguous and not array.flags.c_contiguous
+    return _header(array.dtype, array.shape, column_major) + array.tobytes(order="A")
+
+
+@functools.lru_cache(maxsize=1024)
+def _header(dtype: np.dtype[Any], shape: tuple[int, ...], column_major: bool) -> bytes:
+    """What stands before the numbers of an array in an `.npy` file."""
+    stream = io.BytesIO()
+    about = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": column_major, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, about)
+    return stream.getvalue()
 
 
 def unpack(content: bytes, key: str) -> Cell | None:

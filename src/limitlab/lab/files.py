@@ -7,6 +7,7 @@ name says who writes it, so that what a killed process left behind can be told f
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import os
 import platform
@@ -37,7 +38,7 @@ def replacing(path: Path, forced: bool = True) -> Iterator[Path]:
     >>> [entry.name for entry in folder.iterdir()]
     ['x.txt']
     """
-    temporary = path.with_name(f".{path.name}.{_host()}-{os.getpid()}-{_OURSELVES}-{secrets.token_hex(4)}.tmp")
+    temporary = _temporary(path)
     try:
         yield temporary
         if temporary.is_dir():
@@ -55,8 +56,19 @@ def replacing(path: Path, forced: bool = True) -> Iterator[Path]:
 
 def write_whole(path: Path, content: bytes, forced: bool = True) -> None:
     """Write a file that is never seen half written; `forced` as in `replacing`."""
-    with replacing(path, forced) as temporary:
+    temporary = _temporary(path)
+    try:
         temporary.write_bytes(content)
+        if forced:
+            force_to_disk(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{_host()}-{os.getpid()}-{_OURSELVES}-{secrets.token_hex(4)}.tmp")
 
 
 def force_to_disk(path: Path) -> None:
@@ -126,5 +138,6 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+@functools.cache
 def _host() -> str:
     return hashlib.sha256(platform.node().encode()).hexdigest()[:8]

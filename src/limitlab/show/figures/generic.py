@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from limitlab.show.figures.extrapolated import extrapolated
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, RC, finish, new_figure, simulation_points, theory_line
 from limitlab.show.tables import number, table_names
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 PANELS_PER_ROW = 3
 MOST_CURVES = len(COLOURS)
+MOST_GAPS = 6
 LONGEST_LABEL = 22
 """Letters of a meaning that fit beside a panel; a longer one gives way to the name."""
 ROUNDING = 1e-9
@@ -65,7 +68,7 @@ def simulation_figure(theory: xr.Dataset, batch: xr.Dataset | None, observables:
         measured = batch[name] if batch is not None and name in batch else None
         along = longest if longest in theory[name].dims else longest_dimension(theory[[name]])
         draw_observable(axes, theory[name], measured, along)
-    figure.suptitle(str(theory.attrs.get("law", "")), fontsize=15)
+    give_title(figure, str(theory.attrs.get("law", "")))
     return figure
 
 
@@ -136,21 +139,23 @@ def comparison_figure(result: Comparison) -> Figure:
     data = result.dataset
     names = list(dict.fromkeys(row.observable for row in result.rows))
     figure, panels = panel_grid(len(names) + 1)
-    single = [name for name in names if data[f"theory_{name}"].ndim == 1]
+    explained: set[tuple[str, ...]] = set()
     for axes, name in zip(panels, names, strict=False):
-        if name in single:  # one legend serves for all of these
-            draw_over_size(axes, name, result, legend=name == single[0])
-        else:
-            draw_along(axes, name, result)
+        draw = draw_over_size if data[f"theory_{name}"].ndim == 1 else draw_along
+        draw(axes, name, result)
+        labels = tuple(axes.get_legend_handles_labels()[1])
+        if labels not in explained:  # one legend serves for all panels with the same labels
+            axes.legend(fontsize=RC["legend.fontsize"], frameon=False)
+        explained.add(labels)
     draw_gaps(panels[len(names)], result, names)
-    figure.suptitle(f"{type(result.law).__name__}: theory and simulation {VERDICTS[result.verdict]}", fontsize=15)
+    give_title(figure, f"{type(result.law).__name__}: theory and simulation {VERDICTS[result.verdict]}")
     return figure
 
 
 VERDICTS = {"agree": "agree", "disagree": "disagree", "underpowered": "cannot be told apart yet (underpowered)"}
 
 
-def draw_over_size(axes: Axes, name: str, result: Comparison, legend: bool = True) -> None:
+def draw_over_size(axes: Axes, name: str, result: Comparison) -> None:
     """A single number: its limit as a line, the experiments of every size as points, and what they extrapolate to."""
     theory, mean, error = (result.dataset[f"{kind}_{name}"] for kind in ("theory", "mean", "error"))
     sizes = theory["size"].values.astype(float)
@@ -159,7 +164,7 @@ def draw_over_size(axes: Axes, name: str, result: Comparison, legend: bool = Tru
     simulation_points(axes, sizes, mean.values, error.values, 1, "experiment")
     value, budget = extrapolated(result, name)
     simulation_points(axes, [beyond], [value], [budget], 2, "extrapolated, as judged")
-    finish(axes, result.law.size_meaning, label_of(theory, name), legend=legend)
+    finish(axes, size_label(result.law), label_of(theory, name), legend=False)
     size_axis(axes, sizes, beyond)
 
 
@@ -189,22 +194,27 @@ def draw_along(axes: Axes, name: str, result: Comparison) -> None:
         label_of(theory, name),
         xscale="log" if geometric(x) else "linear",
         yscale="log" if wide(theory.isel(largest).values) else "linear",
+        legend=False,
     )
 
 
 def draw_gaps(axes: Axes, result: Comparison, names: Sequence[str]) -> None:
-    """How the relative gap shrinks with size, next to the rate that the law expects."""
+    """How the relative gap shrinks with size, next to the rate that the law expects; of many observables those with the largest gaps."""
     data = result.dataset
     sizes = data["size"].values.astype(float)
-    for index, name in enumerate(names):
+    found: dict[str, tuple[Array, Array]] = {}
+    for name in names:
         theory, mean, error = (data[f"{kind}_{name}"].values.reshape(len(sizes), -1) for kind in ("theory", "mean", "error"))
         finite = np.isfinite(theory).all(axis=0)
         scale = float(np.abs(theory[:, finite]).max()) or 1.0
         gap: Array = np.sqrt(np.mean((mean - theory)[:, finite] ** 2, axis=1)) / scale
         spread = np.sqrt(np.mean(error[:, finite] ** 2, axis=1)) / scale
-        if gap.max() < ROUNDING:
-            continue
-        shift = sizes * 1.03 ** (index - (len(names) - 1) / 2)  # side by side, so that the error bars can be told apart
+        if gap.max() >= ROUNDING:
+            found[name] = gap, spread
+    largest = sorted(found, key=lambda name: -found[name][0].max())[:MOST_GAPS]
+    for index, name in enumerate(name for name in found if name in largest):
+        gap, spread = found[name]
+        shift = sizes * 1.03 ** (index - (len(largest) - 1) / 2)  # side by side, so that the error bars can be told apart
         simulation_points(axes, shift, gap, np.minimum(spread, 0.9 * gap), index, name.replace("_", " "))
     rate = min(result.law.rates(name)[0] for name in names)
     if math.isfinite(rate) and len(sizes) > 1:
@@ -218,10 +228,21 @@ def draw_gaps(axes: Axes, result: Comparison, names: Sequence[str]) -> None:
             linestyle=":",
             linewidth=1.2,
         )
-    finish(axes, result.law.size_meaning, "relative gap", yscale="log", legend=False)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1.0)
+    words = "relative gap" if len(found) == len(largest) else f"relative gap, {MOST_GAPS} largest"
+    finish(axes, size_label(result.law), words, yscale="log", legend=False)
+    legend_above(axes)
     size_axis(axes, sizes)
+
+
+def size_label(law: Law) -> str:
+    """What grows, in as many words as fit below a panel.
+
+    >>> from limitlab.laws import SpikedTensor, Staircase
+    >>> size_label(SpikedTensor()), size_label(Staircase())
+    ('dimension N', 'dimension d')
+    """
+    main = re.split(r"[;,(]", law.size_meaning)[0].strip()
+    return "\n".join(textwrap.wrap(main, 34))
 
 
 def size_axis(axes: Axes, sizes: Any, beyond: float | None = None) -> None:
@@ -287,15 +308,58 @@ def accepts(law: Law, parameter: str, value: float) -> bool:
 # -- labels and axes --------------------------------------------------------------------------------------------------
 
 
+MARGINS = (1.15, 0.2, 0.82, 0.3)
+"""Inches left, right, below and above a panel: enough for tick labels of seven digits beside a label of one line."""
+TITLE = 0.35
+"""Inches for the title of a figure."""
+
+
 def panel_grid(count: int) -> tuple[Figure, Sequence[Axes]]:
-    """A figure with this many panels, at most three in a row; left-over ones are removed."""
+    """A figure with this many panels, at most three in a row; left-over ones are removed.
+
+    The margins are given: measuring every text to find them would take as long as drawing the figure.
+    """
     columns = 2 if count == 4 else min(count, PANELS_PER_ROW)
     rows = -(-count // columns)
-    size = {"width": 6.4, "height": 4.4} if count == 1 else {"width": 4.6, "height": 3.5}
-    figure, panels = new_figure(columns, rows, **size)
+    width, height = (6.6, 4.6) if count == 1 else (4.8, 3.6)
+    left, right, bottom, top = MARGINS
+    tall = height * rows + TITLE
+    margins = {
+        "left": left / (width * columns),
+        "right": 1 - right / (width * columns),
+        "bottom": bottom / tall,
+        "top": 1 - (top + TITLE) / tall,
+        "wspace": (left + right) / (width - left - right),
+        "hspace": (bottom + top) / (height - bottom - top),
+    }
+    figure, panels = new_figure(columns, rows, width, tall / rows, margins)
     for axes in panels[count:]:
         axes.remove()
     return figure, list(panels[:count])
+
+
+def give_title(figure: Figure, words: str) -> None:
+    """A title at the upper edge of a figure of any height."""
+    figure.suptitle(words, fontsize=15, y=1 - 0.08 / figure.get_figheight())
+
+
+def legend_above(axes: Axes, size: float = 8) -> None:
+    """A legend over a panel, which makes room for it."""
+    labels = axes.get_legend_handles_labels()[1]
+    if not labels:
+        return
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    letter, line = 0.0075 * size, 0.0215 * size  # inches
+    columns = max(
+        1, min(3, int(4.2 / (0.45 + letter * max(len(re.sub(r"[$^{}]|\\mathrm", "", label)) for label in labels))))
+    )
+    place = axes.get_position()
+    room = line * -(-len(labels) // columns) / figure.get_figheight()
+    axes.set_position((place.x0, place.y0, place.width, place.height - room))
+    axes.legend(
+        fontsize=size, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, columnspacing=1.0
+    )
 
 
 def longest_dimension(result: xr.Dataset) -> str:
@@ -335,6 +399,7 @@ def short_name(array: xr.DataArray) -> str:
     return drawable(str(array.attrs.get("symbol") or "").partition("=")[0].strip()) or str(array.name).replace("_", " ")
 
 
+@functools.lru_cache(maxsize=1024)
 def drawable(symbol: str) -> str:
     r"""A LaTeX symbol as matplotlib's mathtext, or nothing where it cannot be drawn.
 

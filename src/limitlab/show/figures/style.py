@@ -33,11 +33,16 @@ RC: dict[str, Any] = {
 }
 
 
-def new_figure(columns: int = 1, rows: int = 1, width: float = 6.4, height: float = 4.4) -> tuple[Figure, Sequence[Axes]]:
-    """A figure with `rows * columns` axes in the house style (no pyplot, so nothing needs closing)."""
+def new_figure(
+    columns: int = 1, rows: int = 1, width: float = 6.4, height: float = 4.4, margins: dict[str, float] | None = None
+) -> tuple[Figure, Sequence[Axes]]:
+    """A figure with `rows * columns` axes in the house style (no pyplot, so nothing needs closing).
+
+    `margins` are those of a grid of matplotlib; without them every text is measured to find some, which takes as long as drawing.
+    """
     with rc_context(RC):  # type: ignore[arg-type]
-        figure = Figure(figsize=(width * columns, height * rows))
-        axes = figure.subplots(rows, columns, squeeze=False)
+        figure = Figure(figsize=(width * columns, height * rows), layout="none" if margins else None)
+        axes = figure.subplots(rows, columns, squeeze=False, gridspec_kw=margins)
     return figure, list(axes.flat)
 
 
