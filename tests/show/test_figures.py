@@ -16,16 +16,9 @@ from limitlab.lab.sweep import sweep
 from limitlab.laws import EarlyStopping, LinearNetwork, NearestNeighbours, Ridge
 from limitlab.ledger import all_claims
 from limitlab.show.figures import all_figures, describe_figures, find_figure, make_figure
-from limitlab.show.figures.generic import (
-    answer_figure,
-    comparison_figure,
-    drawable,
-    geometric,
-    label_of,
-    simulation_figure,
-    sweep_figure,
-    wide,
-)
+from limitlab.show.figures.comparison import comparison_figure
+from limitlab.show.figures.generic import answer_figure, simulation_figure, sweep_figure
+from limitlab.show.figures.panels import drawable, geometric, label_of, wide
 from limitlab.show.figures.save import rendered
 
 

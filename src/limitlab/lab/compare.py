@@ -98,7 +98,7 @@ class Comparison:
 
     def plot(self) -> Figure:
         """Gap against size with error bars, one panel per observable."""
-        from limitlab.show.figures.generic import comparison_figure
+        from limitlab.show.figures.comparison import comparison_figure
 
         return comparison_figure(self)
 

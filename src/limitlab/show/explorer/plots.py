@@ -13,7 +13,7 @@ from bokeh.models.mappers import LinearColorMapper, LogColorMapper
 from bokeh.plotting import figure as bokeh_figure
 from numpy.typing import NDArray
 
-from limitlab.show.figures.generic import wide
+from limitlab.show.figures.panels import wide
 from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 Array = NDArray[np.float64]

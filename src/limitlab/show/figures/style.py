@@ -40,8 +40,9 @@ def new_figure(
 
     `margins` are those of a grid of matplotlib; without them every text is measured to find some, which takes as long as drawing.
     """
-    with rc_context(RC):  # type: ignore[arg-type]
-        figure = Figure(figsize=(width * columns, height * rows), layout="none" if margins else None)
+    measured: Any = {"figure.constrained_layout.use": margins is None}
+    with rc_context({**RC, **measured}):
+        figure = Figure(figsize=(width * columns, height * rows))
         axes = figure.subplots(rows, columns, squeeze=False, gridspec_kw=margins)
     return figure, list(axes.flat)
 
