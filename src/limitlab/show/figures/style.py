@@ -40,8 +40,8 @@ def new_figure(
 
     `margins` are those of a grid of matplotlib; without them every text is measured to find some, which takes as long as drawing.
     """
-    measured: Any = {"figure.constrained_layout.use": margins is None}
-    with rc_context({**RC, **measured}):
+    style: dict[Any, Any] = {**RC, "figure.constrained_layout.use": margins is None}
+    with rc_context(style):
         figure = Figure(figsize=(width * columns, height * rows))
         axes = figure.subplots(rows, columns, squeeze=False, gridspec_kw=margins)
     return figure, list(axes.flat)
