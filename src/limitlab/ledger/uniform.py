@@ -73,7 +73,8 @@ def two_layer_class(quick: bool) -> Outcome:
         return rademacher_two_layer(X, 1.0, width=width, draws=draws, starts=10 if quick else 30).value
 
     in_n = log_slope(sizes, [value(n, 10) for n in sizes]).value
-    in_d = log_slope((5, 20, 80), [value(400, d) for d in (5, 20, 80)]).value
+    dims = {d: value(400, d) for d in (5, 20, 80)}
+    in_d = log_slope(list(dims), list(dims.values())).value
     widths = (1, 4, 16)
     by_width = [value(200, 10, width) for width in widths]
     bounds = [rademacher_two_layer(rng.standard_normal((200, d)), 1.0, draws=4, starts=8) for d in (5, 20)]
@@ -81,7 +82,7 @@ def two_layer_class(quick: bool) -> Outcome:
     for k in range(6 if quick else 30):
         X, signs = rng.standard_normal((60, 2)), 1 - 2.0 * rng.integers(0, 2, 60)
         reached.append(ascended(X, signs, Activation("relu"), 20, np.random.default_rng(k)) / switching_supremum(X, signs))
-    constant = value(400, 20) / math.sqrt(20 / 400)
+    constant = dims[20] / math.sqrt(20 / 400)
     measured: dict[str, Number] = {
         f"complexity at width {width}": found for width, found in zip(widths, by_width, strict=True)
     }
