@@ -104,6 +104,7 @@ def _unit_legendre(nodes: int) -> tuple[Array, Array]:
     return (x + 1) / 2, weight / 2
 
 
+@lru_cache(maxsize=32)
 def von_mises_coefficients(beta: float, count: int) -> tuple[Array, Array]:
     """Means over the circle of K(t) cos kt and of sin(t) K(t) sin kt, K(t) = exp(beta (cos t - 1)), for k = 0, ..., count.
 
@@ -114,4 +115,7 @@ def von_mises_coefficients(beta: float, count: int) -> tuple[Array, Array]:
     from scipy.special import ive
 
     k = np.arange(count + 1)
-    return ive(k, beta), (ive(np.abs(k - 1), beta) - ive(k + 1, beta)) / 2
+    even, odd = ive(k, beta), (ive(np.abs(k - 1), beta) - ive(k + 1, beta)) / 2
+    for part in (even, odd):
+        part.flags.writeable = False  # every caller gets the same ones
+    return even, odd
