@@ -107,11 +107,11 @@ class LazyNetworks:
         return Flow(*(np.stack(column, axis=-1) for column in zip(*rows, strict=True)))
 
     def _step(self, weights: Array, h: float, n: int) -> Array:
-        outer = self.outer / n
+        outer = self.outer
 
         def slope(at: Array) -> Array:  # J'(y - f)/n, with the inner products of both computed once
             inner = self.X @ at.swapaxes(-1, -2)
-            away = self.y - self.activation(inner) @ self.outer
+            away = (self.y - self.activation(inner) @ outer) / n
             back = self.activation.derivative(inner) * (away[..., None] * outer)
             return np.asarray(back.swapaxes(-1, -2) @ self.X)
 
