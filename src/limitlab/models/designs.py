@@ -79,7 +79,7 @@ def penalised_filter(values: Array, times: ArrayLike, penalty: Callable[[Array],
     for time in np.ravel(np.asarray(times, dtype=float)):
         if time > now:
             length = (float(time) - now) / steps
-            middles: Array = now + (np.arange(steps) + 0.5) * length
+            middles = np.asarray(now + (np.arange(steps) + 0.5) * length, dtype=np.float64)
             rate = values + np.broadcast_to(penalty(middles), steps)[:, None]
             grown = np.where(rate > 0, -np.expm1(-length * rate) / np.where(rate > 0, rate, 1.0), length)
             until = length * np.cumsum(rate[::-1], axis=0)[::-1]  # integral of the rate from a step to the end
