@@ -58,8 +58,10 @@ def _palette(image: Image.Image, colours: int) -> Image.Image:
     lines = [ImageColor.getrgb(name)[:3] for name in COLOURS]
     kept = [(255, 255, 255), *lines, *(tuple((level + 255) // 2 for level in line) for line in lines)]
     best = image.quantize(colours - len(kept), method=Image.Quantize.MEDIANCUT, kmeans=1).getpalette() or []
+    found = [best[start : start + 3] for start in range(0, 3 * (colours - len(kept)), 3)]
+    dark = [colour for colour in found if colour and min(colour) <= 245]  # nearly white would take the place of white
     holder = Image.new("P", (1, 1))
-    holder.putpalette([level for colour in kept for level in colour] + best[: 3 * (colours - len(kept))])
+    holder.putpalette([level for colour in (*kept, *dark) for level in colour])
     return holder
 
 
