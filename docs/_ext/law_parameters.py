@@ -13,7 +13,7 @@ from plain_docstrings import protect
 def parameter_list(law: type[Law]) -> list[str]:
     """The parameters as a table in reStructuredText, and what the law says of itself."""
     facts = {"Status": law.status, "Regime": law.regime, "Assumptions": "; ".join(law.assumptions), "Size": law.size_meaning}
-    lines = ["", *(f":{name}: {protect(fact)}" for name, fact in facts.items()), ""]
+    lines = ["", *(f":{name}: {protect(fact)}" for name, fact in facts.items() if fact), ""]
     if not law.parameters():  # an ability that laws share
         return [*lines, ""]
     lines += [".. list-table:: Parameters", "   :header-rows: 1", ""]

@@ -12,19 +12,22 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from sphinx.ext import autosummary
 from sphinx.util.inspect import TypeAliasForwardRef
 
-_CODE = re.compile(r"(``.*?``|`[^`]*`|\*\*\w[^*]*\*\*|(?<=^- )\*\w[^*]*\*)")
+_CODE = re.compile(
+    r"(``.*?``|`[^`]*`|\*\*\w[^*]*\*\*|(?<![^ (])\*[A-Za-z][A-Za-z -]*\*(?=[ ,.;:)]|$))"
+)  # code and stressed words
 _MARKUP = re.compile(r"[|*]|(?<=\w)_(?=\W|$)")
-_INITIAL = re.compile(r"^(\s*[A-Z])\.(?=\s|$)")  # "N." begins no list
-_HEADED = re.compile(r"([A-Z][a-z]+)\.  +")  # two blanks or more: what follows is aligned
+_INITIAL = re.compile(r"^(\s*)(?=[A-Z]\.(?:\s|$)|\(\w+\)\s)")  # "N." and "(4)" begin no list
+_HEADED = re.compile(r"(?:([A-Z][a-z]+)\.  +|(Numerics)\. )")  # two blanks or more: what follows is aligned
 _PAGE = re.compile(r"docs/theory/(\w+)\.md")
 _COLUMNS = re.compile(r"\S {3,}\S")
 
 
 def protect(line: str) -> str:
-    """A line of prose with `|`, `*` and trailing underscores taken literally outside of code and bold words."""
-    parts = _CODE.split(_INITIAL.sub(r"\1\.", line))  # code is at the odd places
+    """A line of prose with `|`, `*` and trailing underscores taken literally outside of code and of stressed words."""
+    parts = _CODE.split(_INITIAL.sub(r"\1\\", line))  # code is at the odd places
     parts[::2] = [_MARKUP.sub(r"\\\g<0>", part) for part in parts[::2]]
     return _PAGE.sub(r":doc:`\1 </theory/\1>`", "".join(parts))
 
@@ -46,7 +49,7 @@ def _blocks(lines: list[str]) -> Iterator[str]:
             inside = [" " * head.end() + rest.pop(0)[head.end() :]]
             while rest and (not rest[0].strip() or rest[0].startswith(" " * head.end())):
                 inside.append(rest.pop(0))
-            yield from (f"**{head[1]}**", *("   " + line for line in _blocks(_dedented(inside))), "")
+            yield from (f"**{head[1] or head[2]}**", *("   " + line for line in _blocks(_dedented(inside))), "")
         elif not rest[0].strip():
             rest.pop(0)
         else:
@@ -121,5 +124,6 @@ def setup(app: Any) -> dict[str, bool]:
     """Run before napoleon reads the sections (priority below its default of 500)."""
     app.connect("autodoc-process-docstring", process, priority=400)
     app.connect("autodoc-skip-member", skip)
+    autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.")  # a summary does not end there
     TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # type: ignore[method-assign]
     return {"parallel_read_safe": True, "parallel_write_safe": True}
