@@ -67,6 +67,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,
     "abort_on_example_error": True,
 }
 
@@ -76,3 +77,4 @@ html_title = f"limitlab {version}"
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["formulas.css"]
+html_js_files = ["fit_formulas.js"]

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 from limitlab.laws.about import allowed, written
 from limitlab.laws.base import Law
 from plain_docstrings import protect
 
+LONGEST = 200
+TABLE = re.compile(r"= ?\(\([^=]{200,}\)\)")
+
+
+def short(default: Any) -> str:
+    """A default as code; a table of numbers by its size."""
+    text = repr(default)
+    return text if len(text) < LONGEST else f"a table of {len(default)} rows"
+
 
 def parameter_list(law: type[Law]) -> list[str]:
     """The parameters as a table in reStructuredText, and what the law says of itself."""
     facts = {"Status": law.status, "Regime": law.regime, "Assumptions": "; ".join(law.assumptions), "Size": law.size_meaning}
-    lines = ["", *(f":{name}: {protect(fact)}" for name, fact in facts.items()), ""]
+    lines = ["", *(f":{name}: {protect(fact)}" for name, fact in facts.items() if fact), ""]
     if not law.parameters():  # an ability that laws share
         return [*lines, ""]
     lines += [".. list-table:: Parameters", "   :header-rows: 1", ""]
@@ -21,7 +31,7 @@ def parameter_list(law: type[Law]) -> list[str]:
     for name, meta in law.parameters().items():
         symbol = f":math:`{meta.symbol}`" if meta.symbol else ""
         kind = "" if meta.kind == "physics" else f" [{meta.kind}]"
-        cells = [f"``{name}``", symbol, f"``{meta.default!r}``", allowed(law, name), protect(meta.words + kind)]
+        cells = [f"``{name}``", symbol, f"``{short(meta.default)}``", allowed(law, name), protect(meta.words + kind)]
         lines += [f"   {'*' if index == 0 else ' '} - {cell}" for index, cell in enumerate(cells)]
     if not law.outputs():  # what several laws share, not a law
         return [*lines, ""]
@@ -46,8 +56,16 @@ def as_written(app: Any, what: str, name: str, obj: Any, options: Any, lines: li
         lines[:] = [*written(obj).splitlines(), ""]
 
 
+def signature(app: Any, what: str, name: str, obj: Any, options: Any, given: str | None, returned: str | None) -> Any:
+    """A law's signature without tables of numbers."""
+    if what == "class" and given and len(given) > LONGEST and issubclass(obj, Law):
+        return TABLE.sub("=...", given), returned
+    return None
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Run after napoleon has read the sections (its priority is 500), so that it leaves the table alone."""
     app.connect("autodoc-process-docstring", as_written, priority=300)
     app.connect("autodoc-process-docstring", process, priority=600)
+    app.connect("autodoc-process-signature", signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -128,7 +128,7 @@ def sizes_table() -> str:
 
 def maths(symbol: str) -> str:
     """A symbol as a formula in a cell of a table."""
-    return "$" + symbol.replace("|", r"\vert ") + "$" if symbol else ""
+    return "$" + symbol.replace(r"\|", r"\Vert ").replace("|", r"\vert ") + "$" if symbol else ""
 
 
 def plain(words: str) -> str:
@@ -181,13 +181,15 @@ def names_table() -> str:
             meaning[parameter], kinds[parameter] = meta.description, meta.kind
     lines = ["| parameter | means | kind | laws |", "|---|---|---|---:|"]
     lines += [
-        f"| `{name}` | {meaning[name]} | {kinds[name]} | {len(laws)} |"
+        f"| `{name}` | {plain(meaning[name])} | {kinds[name]} | {len(laws)} |"
         for name, laws in sorted(users.items())
         if len(laws) > 1
     ]
     lines += ["", "| observable | means | symbol |", "|---|---|---|"]
     lines += [
-        f"| `{name}` | {meta.long_name} | ${meta.symbol}$ |" for name, meta in sorted(VOCABULARY.items()) if meta.symbol
+        f"| `{name}` | {plain(meta.long_name)} | {maths(meta.symbol)} |"
+        for name, meta in sorted(VOCABULARY.items())
+        if meta.symbol
     ]
     return "\n".join(lines)
 

@@ -29,10 +29,11 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
-from PIL import Image
+from PIL import Image, ImageColor
 
 from limitlab.show.figures import all_figures, find_figure, make_figure
 from limitlab.show.figures.save import rendered
+from limitlab.show.figures.style import COLOURS
 
 PICTURES = Path(__file__).resolve().parents[1] / "figures"
 LARGEST = 110_000  # bytes
@@ -45,11 +46,23 @@ def picture(figure: Figure, largest: int = LARGEST) -> bytes:
         image = Image.open(io.BytesIO(rendered(figure, "png", dpi=min(150, width / figure.get_figwidth())))).convert("RGB")
         for colours in (192, 96, 48, 24):
             buffer = io.BytesIO()
-            reduced = image.quantize(colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+            reduced = image.quantize(palette=_palette(image, colours), dither=Image.Dither.NONE)
             reduced.save(buffer, format="png", optimize=True)
             if buffer.tell() <= largest:
                 return buffer.getvalue()
     raise ValueError(f"the picture has more than {largest} bytes even with few colours: draw less in it")
+
+
+def _palette(image: Image.Image, colours: int) -> Image.Image:
+    """White, the colours of our lines and of their thin edges, and those that represent the rest best: a map would take them all."""
+    lines = [ImageColor.getrgb(name)[:3] for name in COLOURS]
+    kept = [(255, 255, 255), *lines, *(tuple((level + 255) // 2 for level in line) for line in lines)]
+    best = image.quantize(colours - len(kept), method=Image.Quantize.MEDIANCUT, kmeans=1).getpalette() or []
+    found = [best[start : start + 3] for start in range(0, 3 * (colours - len(kept)), 3)]
+    dark = [colour for colour in found if colour and min(colour) <= 245]  # nearly white would take the place of white
+    holder = Image.new("P", (1, 1))
+    holder.putpalette([level for colour in (*kept, *dark) for level in colour])
+    return holder
 
 
 def give_up(*_: Any) -> None:

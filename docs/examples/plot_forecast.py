@@ -64,11 +64,11 @@ for i, n in enumerate(measured.n.values):
 # %%
 # The same decomposition gives the whole plane of points and ridges.
 
-ridges = np.geomspace(3e-4, 1, 60)
+ridges = np.geomspace(1e-3, 1, 60)
 figure, (axes,) = new_figure()
 for index, n in enumerate((50, 200, 800)):
     curve = forecast.predict_error([n], ridges, corrected=True).corrected_test_error[0]
     theory_line(axes, ridges, curve, index, f"$n = {n}$")
-    few = np.geomspace(5e-4, 1, 5)
+    few = np.geomspace(1e-3, 1, 5)
     simulation_points(axes, few, forecast.measure([n], few, splits=3).test_error[0], index=index)
 finish(axes, r"ridge $\lambda$", "test error", "MNIST, ten classes, 1000 images", xscale="log")

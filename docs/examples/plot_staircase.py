@@ -36,7 +36,8 @@ for index, degree in enumerate((1, 2, 3)):
     theory_line(axes, width, random[:, index], index, f"degree {degree}, random features")
     theory_line(axes, width, tangent[:, index], index, "tangent features", linestyle="--")
     simulation_points(axes, few, drawn[:, index], index=index)
-finish(axes, "neurons $N$", "unexplained share $r_k$", "$d = 20$", xscale="log")
+finish(axes, "neurons $N$", "unexplained share $r_k$", "$d = 20$", xscale="log", ylim=(-0.05, 1.75), legend=False)
+axes.legend(loc="upper right", ncols=2, fontsize=10, frameon=False)
 
 # %%
 # How many neurons explain nine tenths of a quadratic target?

@@ -3,8 +3,8 @@
 Setting.  The linear model of `Ridge`. inputs "fresh": the teacher is fitted on n_t real labels (`teacher_ratio`, `teacher_ridge`), perhaps
           seeing only some groups of features (`teacher_groups`); the student on n fresh inputs that the teacher labelled (noise
           `student_noise`).
-          inputs "same": teacher and student see the same n inputs, and the student's labels are (1 -
-          mix) y + mix X b_teacher. Limit.    All sizes -> infinity at fixed ratios.
+          inputs "same": teacher and student see the same n inputs, and the student's labels are (1 - mix) y + mix X b_teacher.
+Limit.    All sizes -> infinity at fixed ratios.
 Result.   Fresh: equation (1) of `relabelled` twice. Same: the student is a filter whose unfitted share of a direction x is
 
               1 - f(x) = (1 - mix) g_a(x) + mix (a g_a(x) - b g_b(x))/(a - b),   g_a(x) = a/(x + a),                       (3)

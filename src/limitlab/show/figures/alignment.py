@@ -134,7 +134,7 @@ def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: flo
     ordered = np.sort(paths, axis=0)[::-1]
     for index, found in enumerate(np.array(rows).T):
         if index < captured:
-            theory_line(axes, fine, ordered[index], index, "eq. (16)" if index == 0 else None)
+            theory_line(axes, fine, ordered[index], index, "limit, eq. (16)" if index == 0 else None)
         simulation_points(axes, times, found, None, index, f"eigenvalue {index + 1}")
     axes.axhline(0.0, color="grey", linewidth=0.8)
 
@@ -186,7 +186,7 @@ def alignment_layers(quick: bool = True) -> Figure:
     left.plot(times, second, "o-", color=COLOURS[0], markersize=4, label=r"second layer $\rho(v,E_4)$")
     title = f"one XOR network, $N = {size}$, $K = {width}$, $\\lambda = 10$"
     finish(left, "time $t$", r"alignment $\rho$", title, ylim=(0, 1.03), legend=False)
-    left.legend(loc="center right", fontsize=11, framealpha=0.9, edgecolor="none")
+    left.legend(loc="center right", bbox_to_anchor=(1.0, 0.64), fontsize=11, frameon=False)
     law = MixtureAlignment(times=(20.0,))
     draw = law.draw(size, 1)
     x = law.train(draw, np.array([20.0]))[0]

@@ -21,7 +21,16 @@ from limitlab.models.attention.clusters import circle_clusters, pair_fraction
 from limitlab.models.attention.engines import random_tokens, token_paths
 from limitlab.models.attention.ensembles import ensemble_paths, phase_diagram
 from limitlab.models.attention.overlaps import overlap_profile, random_transformer
-from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.show.figures.style import (
+    COLOURS,
+    finish,
+    mean_and_error,
+    new_figure,
+    reading_key,
+    simulation_points,
+    theory_line,
+    value_map,
+)
 
 Array = NDArray[Any]
 
@@ -51,7 +60,7 @@ def token_collapse(quick: bool = True) -> Figure:
     high = np.linspace(7, 12, 60)
     theory_line(right, high, plateau_time(high, 128), 6, "plateau formula, $n = 128$", linestyle=":", linewidth=1.5)
     found = phase_diagram(32, dimension, some, np.arange(3.0, 25.0, 0.25), systems=2 * seeds)
-    simulation_points(right, some, found.half_time(), None, 1, "half of the pairs merged")
+    simulation_points(right, some, found.half_time(), None, 1, "half of the pairs merged, $n = 32$")
     finish(
         right, r"inverse temperature $\beta$", r"collapse time $t^*$", r"overlap $1 - 10^{-3}$", yscale="log", ylim=(3, 2e4)
     )
@@ -66,14 +75,11 @@ def attention_phase_diagram(quick: bool = True) -> Figure:
     edge = critical_beta(times, 32)
     for axes, dimension in zip(panels, (2, 16, 128), strict=True):
         found = phase_diagram(32, dimension, betas, times, systems=systems, workers=2)
-        image = axes.pcolormesh(
-            times, betas, found.pair_probability, cmap="viridis", vmin=0, vmax=1, shading="gouraud", rasterized=True
-        )
+        image = value_map(axes, times, betas, found.pair_probability, cmap="viridis", vmin=0, vmax=1)
         shown = edge > 0
         axes.plot(
             times[shown], edge[shown], color="white", linewidth=2.5, linestyle="--", label=r"$t^*(\beta)$, $d = \infty$"
         )
-        axes.grid(False)
         finish(axes, "time $t$", r"inverse temperature $\beta$", f"$n = 32$, $d = {dimension}$", legend=False, ylim=(0.1, 9))
         axes.legend(loc="upper left", labelcolor="white", frameon=False)
     bar = figure.colorbar(image, ax=list(panels))
@@ -118,11 +124,10 @@ def attention_ensemble_maps(quick: bool = True) -> Figure:
                 rng = np.random.default_rng([draw, ord(name), 1])  # the same matrices at every beta
                 x = ensemble_paths(rng, name, 32, 128, float(beta), times, step=0.25)  # type: ignore[arg-type]
                 shares[row] += pair_fraction(x @ np.swapaxes(x, -1, -2)) / draws
-        image = axes.pcolormesh(times, betas, shares, cmap="viridis", vmin=0, vmax=1, shading="gouraud", rasterized=True)
-        axes.grid(False)
+        image = value_map(axes, times, betas, shares, cmap="viridis", vmin=0, vmax=1)
         finish(axes, "time $t$", r"inverse temperature $\beta$", title, legend=False)
     figure.suptitle(
-        f"32 tokens, $d = 128$; mean over {draws} draws of $Q$, $K$, $V$, colours between grid points", fontsize=14
+        f"32 tokens, $d = 128$; mean over {draws} draws of $Q$, $K$, $V$, interpolated between grid points", fontsize=14
     )
     bar = figure.colorbar(image, ax=list(panels))
     bar.set_label(r"share of merged pairs $P_{\mathrm{pair}}$", fontsize=13)
@@ -199,19 +204,19 @@ def _clusters(beta: float, tokens: int, seed: int) -> int:
 
 def circle_density(quick: bool = True) -> Figure:
     """The density of very many tokens on the circle over time, and that of finitely many."""
-    tokens = 20_000 if quick else 100_000
+    tokens, groups = (5000, 8) if quick else (20_000, 16)
     figure, (left, right) = new_figure(columns=2)
     density, beta, times = ((0.5, 0.0), (0.0, 0.3)), 4.0, [0.0, 1.0, 2.0, 3.0]
     rho, _ = spectral_density(density, beta, times, points=512)
-    start = circle.density_quantiles(density, np.random.default_rng(0).random(tokens))
-    angles = circle.circle_flow(start, beta, times, step=0.1)
+    starts = [circle.density_quantiles(density, np.random.default_rng(seed).random(tokens)) for seed in range(groups)]
+    angles = np.array([circle.circle_flow(start, beta, times, step=0.1) for start in starts]) % (2 * np.pi)
     theta, edges = 2 * np.pi * np.arange(512) / 512, np.linspace(0, 2 * np.pi, 41)
     for index, time in enumerate(times):
         theory_line(left, theta, rho[index], index, f"$t = {time:g}$")
-        counts = np.histogram(np.mod(angles[index], 2 * np.pi), edges)[0]
-        width = np.diff(edges) * tokens
-        simulation_points(left, (edges[1:] + edges[:-1]) / 2, counts / width, np.sqrt(counts) / width, index, markersize=3.5)
-    finish(left, r"angle $\theta$", r"density $\rho$", rf"$\beta = 4$; lines: limit, points: one run of {tokens} tokens")
+        heights = [np.histogram(run[index], edges, density=True)[0] for run in angles]
+        simulation_points(left, (edges[1:] + edges[:-1]) / 2, *mean_and_error(heights), index, markersize=3.5)
+    title = rf"$\beta = 4$; lines: limit, points: mean of {groups} runs of {tokens} tokens"
+    finish(left, r"angle $\theta$", r"density $\rho$", title)
     grid = np.linspace(0, 3, 61)
     law = CircleMeanField(beta=beta, density=density, times=tuple(grid))
     limit = law.theory()

@@ -54,7 +54,7 @@ def perceptron(quick: bool = True) -> Figure:
     size, seeds = (100, 6) if quick else (200, 40)
     limit = Perceptron().evaluate(ratio=ratio)
     runs = [Perceptron(ratio=one).simulate_batch(size, range(seeds)) for one in few]
-    theory_line(left, ratio, limit["mistake_bound"], 0, r"limit $1/\kappa^2$")
+    theory_line(left, ratio, limit["mistake_bound"], 2, r"limit $1/\kappa^2$")
     for index, (name, label) in enumerate((("mistake_bound", r"bound $(R/\kappa)^2/p$"), ("mistakes", "mistakes / $p$"))):
         simulation_points(left, few, *_summary(runs, name), index, f"{label}, $p={size}$")
     inverse = [

@@ -38,7 +38,7 @@ def _errors(
     """Mean and standard error over seeds, for the kernel and for networks of both starts, joined by thin lines (no theory here)."""
     found = [[kernel_and_networks(task(n, seed), seed, SCALES, width, steps) for seed in range(seeds)] for n in counts]
     table = np.array([[(one.kernel, *one.networks) for one in row] for row in found])
-    labels = ("tangent kernel", f"network, {SCALES[0]:g} times its start", "network, its own start")
+    labels = ("tangent kernel", f"network, usual start times {SCALES[0]:g}", "network, usual start")
     for index, label in enumerate(labels):
         mean, error = table[:, :, index].mean(axis=1), table[:, :, index].std(axis=1, ddof=1) / np.sqrt(seeds)
         axes.errorbar(

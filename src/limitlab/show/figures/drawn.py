@@ -149,8 +149,12 @@ def _collection(artist: Collection) -> Iterator[Row]:
             yield from _points(_about(artist, kind), *np.asarray(path.vertices, dtype=float).T)
 
 
-def _mesh(mesh: QuadMesh) -> Iterator[Row]:
+def _mesh(mesh: Any) -> Iterator[Row]:
     """Cells of a map at their centres, or its corners where colours run between those."""
+    if hasattr(mesh, "grid_values"):  # of `style.value_map`: what was computed, not what is drawn between
+        x, y = np.meshgrid(mesh.grid_x, mesh.grid_y)
+        yield from _points(_about(mesh, "map"), x, y, value=mesh.grid_values)
+        return
     corners, values = np.asarray(mesh.get_coordinates()), _numbers(mesh.get_array())
     if values.size != corners[..., 0].size:
         corners = (corners[1:, 1:] + corners[1:, :-1] + corners[:-1, 1:] + corners[:-1, :-1]) / 4

@@ -29,10 +29,15 @@ def annealed_penalty(quick: bool = True) -> Figure:
         simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]), index)
     finish(left, "time $t$", "excess risk $R$", r"$n/p = 1.5$, $\tau = 0.5$; points: $p = 100$", xscale="log")
     law = EarlyStopping(ratio=1 / 1.5, noise=0.5, penalty=cases[r"decaying $1.5e^{-t/2}$"], times=(0.5, 2.0, 8.0))
-    sizes, limit = (15, 25, 50, 100) if quick else (15, 25, 50, 100, 200), law.theory().excess_risk
+    sizes = (15, 25, 50, 100) if quick else (15, 25, 50, 100, 200)
+    limits = [
+        law.replace(ratio=p / law.draw(p, 0).count("ratio")).theory().excess_risk for p in sizes
+    ]  # n is a whole number
     runs = [law.simulate_batch(p, range(60 if quick else 400)).excess_risk for p in sizes]
     for index, t in enumerate((0.5, 2.0, 8.0)):
-        gaps, errors = np.array([mean_and_error(run.isel(time=index) - limit[index]) for run in runs]).T
+        gaps, errors = np.array(
+            [mean_and_error(run.isel(time=index) - limit[index]) for run, limit in zip(runs, limits, strict=True)]
+        ).T
         place = (1 / np.array(sizes)) * 1.03 ** (index - 1)
         theory_line(right, [0, place[0]], [0, np.mean(gaps * np.array(sizes)) * place[0]], index, linewidth=1, linestyle=":")
         simulation_points(right, place, gaps, errors, index, f"$t = {t:g}$")

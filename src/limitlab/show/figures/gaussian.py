@@ -24,7 +24,8 @@ def hermite_series(quick: bool = True) -> Figure:
         left.plot(degrees[seen], squares[seen], linewidth=1, label=name, **style)
         whole = moments(Activation(name))
         beyond = 1 - np.cumsum(squares) / (whole.mean**2 + whole.linear**2 + whole.nonlinear**2)
-        theory_line(right, degrees[1:], np.maximum(beyond[1:], 1e-12), index, name)
+        shown = beyond > 1e-12
+        theory_line(right, degrees[shown][1:], beyond[shown][1:], index, name)
     finish(
         left,
         "degree $k$",

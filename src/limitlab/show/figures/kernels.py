@@ -14,7 +14,7 @@ from limitlab.laws.kernels.wide_network import WideNetwork
 from limitlab.ledger.lazy import trained, used_up
 from limitlab.ledger.wide_networks import deep_drift, kernel_errors, lazy_data, lazy_drift
 from limitlab.models.lazy_networks import unit_rows
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line, value_map
 
 
 def kernel_convergence(quick: bool = True) -> Figure:
@@ -25,7 +25,8 @@ def kernel_convergence(quick: bool = True) -> Figure:
         errors = np.array(kernel_errors(widths, draws, layers, name))
         bars = errors / math.sqrt(2 * draws)
         simulation_points(left, widths, errors, bars, index, f"{layers} layers of {'ReLU' if name == 'relu' else name}")
-        theory_line(left, widths, errors[0] * np.sqrt(widths[0] / np.array(widths)), index, linestyle=":", linewidth=1.2)
+        middle = np.exp(np.mean(np.log(errors * np.sqrt(widths))))
+        theory_line(left, widths, middle / np.sqrt(widths), index, linestyle=":", linewidth=1.2)
     finish(
         left,
         "width $m$",
@@ -54,18 +55,18 @@ def kernel_drift(quick: bool = True) -> Figure:
     """The kernel moves by about 1/m in training, while it fluctuates by m^(-1/2) between starts."""
     figure, (axes,) = new_figure()
     widths, draws = ((50, 100, 200, 400), 8) if quick else ((50, 100, 200, 400, 800, 1600, 3200), 12)
-    changes, spreads = lazy_drift(widths, draws)
+    changes, spreads = np.array(lazy_drift(widths, draws))
     deep_widths, deep_draws = (
         ((32, 64, 128, 256), (60, 60, 60, 30)) if quick else ((32, 64, 128, 256, 512), (400, 400, 400, 300, 100))
     )
     simulation_points(axes, widths, spreads, None, 1, "between starts, two layers")
     simulation_points(axes, widths, changes, None, 0, "during training, two layers")
-    simulation_points(
-        axes, deep_widths, deep_drift(deep_widths, deep_draws), None, 2, "during training, three layers of erf"
-    )
-    x = np.array(widths, dtype=float)
-    theory_line(axes, x, spreads[0] * (x / x[0]) ** -0.5, 1, "$m^{-1/2}$", linestyle=":")
-    theory_line(axes, x, changes[0] * x[0] / x, 0, "$m^{-1}$", linestyle=":")
+    deep = np.array(deep_drift(deep_widths, deep_draws))
+    simulation_points(axes, deep_widths, deep, None, 2, "during training, three layers of erf")
+    x, y = np.array(widths, dtype=float), np.array(deep_widths, dtype=float)
+    theory_line(axes, x, np.exp(np.mean(np.log(spreads * np.sqrt(x)))) / np.sqrt(x), 1, "$m^{-1/2}$", linestyle=":")
+    theory_line(axes, x, np.exp(np.mean(np.log(changes * x))) / x, 0, "$m^{-1}$", linestyle=":")
+    theory_line(axes, y, np.exp(np.mean(np.log(deep * y))) / y, 2, linestyle=":")
     finish(axes, "width $m$", "relative change of the tangent kernel", xscale="log", yscale="log", ylim=(3e-5, 0.4))
     axes.legend(loc="lower left", fontsize=11, frameon=False)
     axes.set_title("moves by $1/m$ in training, by $m^{-1/2}$ between starts")
@@ -105,13 +106,12 @@ def lazy_bounds(quick: bool = True) -> Figure:
         for i, scale in enumerate(scales):
             found = lazy_certificate(X, y, weights, float(scale), "softplus")
             ratios[i, j] = found.ratio * math.sqrt(min(int(width), 2000) / width)
-    mesh = left.pcolormesh(widths, scales, np.log10(ratios), cmap="RdBu_r", vmin=-2, vmax=2, shading="gouraud")
+    mesh = value_map(left, widths, scales, np.log10(ratios), cmap="RdBu_r", vmin=-2, vmax=2)
     figure.colorbar(mesh, ax=left, label=r"$\log_{10}\,4L\Delta/s_{\min}^2$")
-    left.contour(widths, scales, ratios, levels=[1.0], colors="black", linewidths=2)
+    left.contour(*np.moveaxis(mesh.get_coordinates(), -1, 0), mesh.get_array(), levels=[0.0], colors="black", linewidths=2)
     finish(
         left, "width $m$", r"output scale $\alpha$", "training certified above the black line", xscale="log", yscale="log"
     )
-    left.grid(False)
     counted = (40, 160, 640) if quick else (40, 160, 640, 2560)
     starts = [(antisymmetric, scale) for antisymmetric in (False, True) for scale in (0.5, 2.0, 8.0)]
     runs = [trained(0, n, d, m, scale, "softplus", antisymmetric) for antisymmetric, scale in starts for m in counted]

@@ -98,7 +98,9 @@ def cone_flow(quick: bool = True) -> Figure:
     value, zero = cone_risk(2.0, 200, 2000), float(ConeFlow(angle=2.0).theory().zero_risk)
     theory_line(left, [0.5, 200], [value, value], 0, "non-negative least squares")
     theory_line(left, [0.5, 200], [zero, zero], 6, "risk of the network 0", linestyle="--", linewidth=1.2)
-    finish(left, "time $t$", "risk $R$", r"$N = 20$ neurons, angle $\theta = 2$", xscale="log", yscale="log")
+    title = r"$N = 20$ neurons, angle $\theta = 2$"
+    finish(left, "time $t$", "risk $R$", title, xscale="log", yscale="log", ylim=(1e-6, 1), legend=False)
+    left.legend(loc="lower left", fontsize=11, frameon=False)
     angles = np.linspace(0.1, np.pi, 32)
     limits = [ConeFlow(angle=float(angle), inputs=100, directions=1000).theory() for angle in angles]
     for index, (name, words) in enumerate(

@@ -22,7 +22,7 @@ def logistic_calibration(quick: bool = True) -> Figure:
     law = LogisticCalibration(intercept=-1.0, signal=1.5)
     seeds = 30 if quick else 200
     threshold = law.existence_threshold()
-    lines = np.geomspace(0.01, 0.8 * threshold, 30)
+    lines = np.concatenate([np.geomspace(0.01, 0.5 * threshold, 16), np.linspace(0.5, 0.8, 15)[1:] * threshold])
     names = {"bias_factor": r"bias factor $\alpha_*$", "calibration_slope": "calibration slope"}
     few = np.array([0.02, 0.05, 0.1, 0.16])
     runs = [law.replace(ratio=float(ratio)).simulate_batch(30, range(seeds)) for ratio in few]
@@ -58,7 +58,11 @@ def logistic_calibration(quick: bool = True) -> Figure:
 def sample_size_figure(found: SampleSize, fits: int = 0) -> Figure:
     """What each number of samples buys, with the rules of thumb marked; `fits` simulated studies at a few sizes."""
     figure, (left, right) = new_figure(columns=2)
-    marks = {"this law": found.samples, "Riley (i)": found.riley_samples, "10 events/predictor": found.ten_events_samples}
+    marks = {
+        "this law": found.samples,
+        "Riley's criterion (i)": found.riley_samples,
+        "10 events/predictor": found.ten_events_samples,
+    }
     low = 1.3 * found.predictors / found.existence_threshold
     samples = np.geomspace(low, 3 * max(marks.values()), 40)
     table = found.curve(samples)

@@ -99,7 +99,7 @@ def convex_losses(quick: bool = True) -> Figure:
     size, seeds = (100, 20) if quick else (200, 40)
     figure, (axes,) = new_figure(width=7.4)
     few = np.geomspace(1e-4, 1.0, 5)
-    grid = np.unique(np.concatenate([np.geomspace(1e-6, 1e-3, 10), np.geomspace(1e-3, 10, 36)]))
+    grid = np.concatenate([[1e-6, 1e-5], np.geomspace(1e-4, 10, 43)])
     case = dict(link="probit", link_strength=2.0, activation="tanh")  # centred: no intercept blurs the small sizes
     for index, loss in enumerate(("square", "logistic", "hinge", "squared_hinge")):
         law = ConvexLoss(loss=loss, **case)

@@ -91,7 +91,9 @@ def free_energy(quick: bool = True) -> Figure:
     runs = law.replace(times=few).simulate_batch(min(width, 1000), range(seeds))
     for index, (name, label) in enumerate((("free_energy", "free energy $F$"), ("risk", "risk $R$"))):
         theory_line(left, grid, limit[name][:-1], index, label)
-        left.axhline(float(limit[name][-1]), color=COLOURS[index], linestyle=":", linewidth=1.2)
+        left.axhline(
+            float(limit[name][-1]), color=COLOURS[index], linestyle=":", linewidth=1.2, label=None if index else "at rest"
+        )
         error = runs[name].std("seed", ddof=1) / np.sqrt(seeds)
         simulation_points(left, few, runs[name].mean("seed"), error, index)
     finish(

@@ -26,6 +26,7 @@ from limitlab.show.figures.style import (
     reading_key,
     simulation_points,
     theory_line,
+    value_map,
 )
 
 PAIRS = (("relu", "relu", 0.3), ("square", "square", 0.02), ("h3", "h3", 0.002))
@@ -76,7 +77,17 @@ def recovery_times(quick: bool = True) -> Figure:
         theory_line(left, grid, curve, index, f"$k = {k}$")
         simulation_points(left, sizes[k], means, errors, index)
     reading_key(left, "limit", f"SGD, {runs} runs")
-    finish(left, "dimension $N$", r"mean samples to $|m| > 1/2$", "search time", xscale="log", yscale="log")
+    finish(
+        left,
+        "dimension $N$",
+        r"mean samples to $|m| > 1/2$",
+        "search time",
+        xscale="log",
+        yscale="log",
+        ylim=(20, 1e7),
+        legend=False,
+    )
+    left.legend(ncols=2, loc="upper left", fontsize=11, frameon=False)
     cubic = OnlineSingleIndex(teacher="h3", student="h3").recovery(0.5)
     assert isinstance(cubic, DiffusiveRecovery)
     scaled = np.geomspace(0.008, 0.16, 40)
@@ -165,7 +176,8 @@ def xor_success(quick: bool = True) -> Figure:
     times = tuple(np.linspace(0.0, 40.0, 21))
     start = dict(start_second_layer=(1.0,), start_mu=(0.2,), start_nu=(0.1,), start_residual=(0.9,))
     law, sizes = XorDynamics(snr=5.0, times=times, **start), (125, 250, 500)
-    theory = law.theory()
+    fine = np.linspace(0.0, 40.0, 121)
+    theory = law.replace(times=tuple(fine)).theory()
     found = compare(law, sizes, 8 if quick else 40)
     names = (
         ("second_layer", "$v$"),
@@ -174,7 +186,7 @@ def xor_success(quick: bool = True) -> Figure:
         ("residual", "$Q$"),
     )
     for index, (name, label) in enumerate(names):
-        theory_line(right, times, theory[name].values[0], index, label)
+        theory_line(right, fine, theory[name].values[0], index, label)
         value, error = extrapolated(found, name)
         simulation_points(right, times[::2], value[0, ::2], error[0, ::2], index, markersize=4)
     reading_key(right, "limit", "SGD, extrapolated ($N = 125, 250, 500$)")
@@ -201,9 +213,8 @@ def xor_success_map(quick: bool = True) -> Figure:
             law = XorMixture(**{"width": 8, "snr": float(ratio * n), "networks": networks, **changed})
             shares[i, j] = float(law.simulate(n, 1000 * i + j).success_probability)
         heights = np.arange(len(values))
-        image = axes.pcolormesh(ratios, heights, shares, cmap="viridis", vmin=0, vmax=1, shading="gouraud", rasterized=True)
+        image = value_map(axes, ratios, heights, shares, cmap="viridis", vmin=0, vmax=1)
         axes.set_yticks(np.arange(len(values)), [f"{value:g}" for value in values])
-        axes.grid(False)
         held = ", ".join(
             part
             for key, part in (("width", "$K = 8$"), ("size", f"$N = {size}$"), ("regularizer", r"$\alpha = 0.05$"))
@@ -211,7 +222,7 @@ def xor_success_map(quick: bool = True) -> Figure:
         )
         finish(axes, r"signal to noise $\lambda / N$", label, held, legend=False, xscale="log")
     figure.suptitle(
-        f"share of {networks} runs of SGD that capture all four clusters, colours between grid points", fontsize=14
+        f"share of {networks} runs of SGD that capture all four clusters, interpolated between grid points", fontsize=14
     )
     critical = np.interp(0.125, rows["regularizer"], np.arange(6))  # alpha = 1/8: nothing is learned above
     panels[2].axhline(float(critical), color="white", linestyle="--", linewidth=2, label=r"$\alpha = 1/8$")

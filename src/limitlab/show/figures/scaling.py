@@ -94,7 +94,7 @@ def width_and_steps(quick: bool = True) -> Figure:
     fine, few = np.unique(np.round(np.geomspace(1, 3000, 60))), (2, 8, 30, 120, 500)
     for index, width in enumerate((20, 50, 120)):
         theory_line(left, fine, law.replace(width=width, steps=fine).theory().excess_risk, index, f"$d = {width}$")
-        left.axhline(float(law.replace(width=width).theory()["floor"]), color=COLOURS[index], linestyle=":", linewidth=1)
+        left.axhline(float(law.replace(width=width).theory()["floor"]), color=COLOURS[index], linestyle=":", linewidth=1.6)
         runs = law.replace(steps=few).simulate_batch(width, range(20 if quick else 100)).excess_risk
         simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / math.sqrt(runs.sizes["seed"]), index)
     finish(left, "steps $k$", "loss $P$", r"$\alpha = 1$, $\beta = 0.2$; dotted: floor", xscale="log", yscale="log")
@@ -125,6 +125,7 @@ def width_and_steps(quick: bool = True) -> Figure:
     right.plot([0.5, 0.5, 1.6], [1.6, 0.5, 0.5], color="white", linewidth=1)
     right.plot([0.5, 1.6], [0.5, 1.6], color="white", linewidth=1)
     right.grid(False)
+    right.set_facecolor("0.8")
     figure.colorbar(image, ax=right).set_label("exponent of the loss in $C$", fontsize=12)
     title = "how fast the best loss falls, by phase"
     finish(right, r"spectrum exponent $\alpha$", r"target exponent $\beta$", title, legend=False)
@@ -214,7 +215,11 @@ def scaling_fit_figure(fit: ScalingFit, title: str = "") -> Figure:
 
 def two_fits(quick: bool = True) -> Figure:
     """The profile of the two exponents for a grid of runs, which decides them, and for runs along one ray, which cannot."""
+    from matplotlib.colors import BoundaryNorm
+
     figure, panels = new_figure(columns=2)
+    levels = [0, 1, 2, 3, 5, 10, 20, 50]
+    steps = BoundaryNorm(levels, 256, extend="max")  # steps of equal contrast
     truth = (1.82, 482.0, 2085.0, 0.348, 0.366)
     grids = np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geomspace(1e9, 3e11, 6), indexing="ij")
     line = np.geomspace(5e7, 1e10, 48)
@@ -227,13 +232,14 @@ def two_fits(quick: bool = True) -> Figure:
         fit = scaling_fit(N, D, loss, robust=False)
         points = np.linspace(0.15, 0.75, 49 if quick else 97)
         rise = np.array([[fit.profiled_rise(x, y) for x in points] for y in points])
-        image = axes.contourf(
-            points, points, np.sqrt(rise), levels=[0, 1, 2, 3, 5, 10, 20, 50], cmap="Blues_r", extend="max"
+        image = axes.contourf(points, points, np.sqrt(rise), levels=levels, norm=steps, cmap="Blues_r", extend="max")
+        axes.plot([a], [b], "X", color=COLOURS[1], markeredgecolor="white", markersize=11)
+        axes.annotate(
+            "truth", (a, b), (-8, -8), textcoords="offset points", ha="right", va="top", color=COLOURS[1], fontsize=12
         )
-        axes.plot([a], [b], "X", color=COLOURS[1], markeredgecolor="white", markersize=11, label="truth")
         axes.grid(False)
         said = "separable" if fit.separable else "not separable"
-        finish(axes, "exponent $a$", "exponent $b$", f"{title}: {said}")
+        finish(axes, "exponent $a$", "exponent $b$", f"{title}: {said}", legend=False)
     bar = figure.colorbar(image, ax=list(panels))
     bar.set_label("standard errors from the best fit")
     return figure

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 # Okabe and Ito's palette: distinguishable with every common form of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+BETWEEN = 8
+"""Steps between two grid points of a map."""
 
 RC: dict[str, Any] = {
     "font.size": 13,
@@ -85,6 +88,33 @@ def reading_key(axes: Axes, line: str | None = "limit", points: str | None = "ex
         axes.errorbar(
             [], [], yerr=[], fmt="o", color="0.4", markerfacecolor="white", markeredgewidth=1.5, capsize=2.5, label=points
         )
+
+
+def value_map(axes: Axes, x: ArrayLike, y: ArrayLike, values: ArrayLike, **options: Any) -> QuadMesh:
+    """A map whose values, not whose colours, run between the grid points: halfway from 0 to 1 is drawn as 1/2.
+
+    >>> mesh = value_map(Figure().subplots(), [0, 1], [0, 1, 2], [[0, 1], [0, 1], [0, 1]], vmin=0, vmax=1)
+    >>> mesh.get_array().shape[1] > 2, mesh.grid_values.shape
+    (True, (3, 2))
+    """
+    table = np.asarray(values, dtype=float)
+    rows, columns = (np.linspace(0, size - 1, BETWEEN * (size - 1) + 1) for size in table.shape)
+    fine = np.array([np.interp(columns, np.arange(table.shape[1]), row) for row in table])
+    fine = np.array([np.interp(rows, np.arange(table.shape[0]), column) for column in fine.T]).T
+    mesh = axes.pcolormesh(_between(columns, x), _between(rows, y), fine, shading="gouraud", rasterized=True, **options)
+    mesh.grid_x, mesh.grid_y, mesh.grid_values = np.asarray(x), np.asarray(y), table  # type: ignore[attr-defined]
+    axes.grid(False)
+    return mesh
+
+
+def _between(steps: NDArray[np.float64], grid: ArrayLike) -> NDArray[np.float64]:
+    """Places between grid points, evenly spaced in the logarithm where the grid points are."""
+    points = np.asarray(grid, dtype=float)
+    if points.min() > 0 and np.allclose(
+        np.diff(np.log(points)), np.log(points[-1] / points[0]) / (points.size - 1), rtol=0.1
+    ):
+        return np.exp(np.interp(steps, np.arange(points.size), np.log(points)))
+    return np.interp(steps, np.arange(points.size), points)
 
 
 def mean_and_error(runs: ArrayLike, axis: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -46,7 +46,7 @@ def model_collapse(quick: bool = True) -> Figure:
         yscale="log",
         ylim=(0.3, 1e3),
     )
-    ratios = np.linspace(0.5, 0.98, 25 if quick else 49)
+    ratios = np.linspace(0.5, 0.98, 97 if quick else 193)
     for index, ridge in enumerate((0.0, 0.01, 0.03)):
         law = ModelCollapse(ridge=ridge)
         shares = [law.replace(ratio=float(ratio)).critical_share() for ratio in ratios]
@@ -73,6 +73,7 @@ def distillation(quick: bool = True) -> Figure:
             errors = [float(run.std(ddof=1)) / math.sqrt(seeds) for run in runs]
             simulation_points(left, few, [float(run.mean()) for run in runs], errors, index)
     left.axhline(float(law.theory().teacher_excess_risk), color="0.3", linestyle="--", linewidth=1.4, label="teacher")
+    reading_key(left, None, f"simulated, $p={size}$")
     finish(
         left, r"student's penalty $\lambda$", "excess risk $R$", "a teacher with a quarter of its best penalty", xscale="log"
     )
@@ -86,6 +87,7 @@ def distillation(quick: bool = True) -> Figure:
         simulation_points(right, some, [float(run.mean()) for run in runs], errors, index)
     least = float(Ridge(ratio=0.8, ridge=best, noise=1.0, **GROUPS).theory().excess_risk)
     right.axhline(least, color="0.3", linestyle="--", linewidth=1.4, label="best ridge alone")
+    reading_key(right, None, f"simulated, $p={size}$")
     finish(
         right,
         r"share $\xi$ of the teacher's labels",
