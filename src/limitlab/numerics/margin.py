@@ -143,7 +143,7 @@ def _on_support(V: Array, found: HardMargin) -> HardMargin:
     support = found.support
     if support.size > V.shape[1]:
         return found
-    triangle = np.linalg.qr(V[support].T, mode="r")  # V V' = R' R on the support: w = V' alpha with V V' alpha = 1
+    _, triangle = np.linalg.qr(V[support].T)  # V V' = R' R on the support: w = V' alpha with V V' alpha = 1
     sizes = np.abs(triangle.diagonal())
     if sizes.min() <= np.finfo(float).eps * V.shape[1] * sizes.max():
         return found
