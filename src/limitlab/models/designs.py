@@ -67,7 +67,7 @@ def flow_filter(values: Array, time: ArrayLike) -> Filter:
     return Filter(-np.expm1(-decay), np.exp(-decay))
 
 
-def penalised_filter(values: Array, times: ArrayLike, penalty: Callable[[float], Any], steps: int = 200) -> Filter:
+def penalised_filter(values: Array, times: ArrayLike, penalty: Callable[[Array], Any], steps: int = 200) -> Filter:
     """The filter of gradient flow from zero with a penalty that changes in time, at increasing times, by exponential steps.
 
     In a step of length h the penalty is taken at its middle, and the flow is solved exactly.
@@ -78,10 +78,11 @@ def penalised_filter(values: Array, times: ArrayLike, penalty: Callable[[float],
     gains, gain, now = [], np.zeros_like(values), 0.0
     for time in np.ravel(np.asarray(times, dtype=float)):
         length = (float(time) - now) / steps
-        for k in range(steps if time > now else 0):
-            rate = values + float(penalty(now + (k + 0.5) * length))
-            still = np.where(rate > 0, rate, 1.0)
-            gain = gain * np.exp(-length * rate) + np.where(rate > 0, -np.expm1(-length * rate) / still, length)
+        levels = np.broadcast_to(penalty(now + (np.arange(steps) + 0.5) * length), steps)
+        for level in levels.tolist() if time > now else []:
+            rate = values + level
+            lost = -np.expm1(-length * rate)
+            gain = gain - lost * gain + np.divide(lost, rate, out=np.full_like(rate, length), where=rate > 0)
         now = float(time)
         gains.append(gain)
     fit = values * np.array(gains)
