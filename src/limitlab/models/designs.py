@@ -67,7 +67,7 @@ def flow_filter(values: Array, time: ArrayLike) -> Filter:
     return Filter(-np.expm1(-decay), np.exp(-decay))
 
 
-def penalised_filter(values: Array, times: ArrayLike, penalty: Callable[[Array], Any], steps: int = 200) -> Filter:
+def penalised_filter(values: Array, times: ArrayLike, penalty: Callable[[Any], Any], steps: int = 200) -> Filter:
     """The filter of gradient flow from zero with a penalty that changes in time, at increasing times, by exponential steps.
 
     In a step of length h the penalty is taken at its middle, and the flow is solved exactly.
