@@ -8,6 +8,7 @@ than exponentially beyond k ~ sqrt(beta), so K harmonics of the tokens decide it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,11 +47,16 @@ def angular_velocity(angles: Array, beta: float, normalised: bool = True) -> Arr
     """
     from limitlab.models.attention.compiled import circle_velocity
 
-    even, odd = von_mises_coefficients(beta, harmonics(beta))
+    even, odd = _coefficients(float(beta))
     theta = np.ascontiguousarray(angles, dtype=float)
     out = np.empty_like(theta)
     circle_velocity(theta, even, odd, normalised, 1.0 if normalised else float(np.exp(beta)), out)
     return out
+
+
+@lru_cache(maxsize=16)
+def _coefficients(beta: float) -> tuple[Array, Array]:
+    return von_mises_coefficients(beta, harmonics(beta))
 
 
 def circle_flow(angles: ArrayLike, beta: float, times: ArrayLike, *, normalised: bool = True, step: float = 0.05) -> Array:
