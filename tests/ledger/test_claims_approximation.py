@@ -47,5 +47,7 @@ def test_sgd_with_too_long_steps_is_noticed(monkeypatch):
 
 
 def test_an_untrained_network_is_noticed(monkeypatch):
-    monkeypatch.setattr(approximation, "trained_relu_risk", lambda rng, target, dimension, width, steps: 2.0 * dimension)
+    monkeypatch.setattr(
+        approximation, "trained_relu_risk", lambda rng, target, dimension, width, steps, batch: 2.0 * dimension
+    )
     assert not approximation.relu_ordering.run(quick=True).passed

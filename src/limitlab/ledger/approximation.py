@@ -312,11 +312,11 @@ DRAWS = 8
 )
 def relu_ordering(quick: bool) -> Outcome:
     """Relative risks of the three with the same number of ReLU neurons, at several N/d."""
-    dimension, seeds, steps = (16, 3, 2500) if quick else (24, 6, 6000)
+    dimension, seeds, steps, batch = (16, 3, 2500, 250) if quick else (24, 6, 6000, 500)
     criteria: list[Criterion] = []
     measured: dict[str, Number] = {}
     for width in (dimension // 4, dimension // 2, dimension):
-        runs = [relu_risks(dimension, width, seed, steps) for seed in range(seeds)]
+        runs = [relu_risks(dimension, width, seed, steps, batch) for seed in range(seeds)]
         means = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
         for better, worse in (("tangent features", "random features"), ("network", "tangent features")):
             apart = [run[worse] - run[better] for run in runs]
@@ -332,11 +332,11 @@ def relu_ordering(quick: bool) -> Outcome:
     )
 
 
-def relu_risks(dimension: int, width: int, seed: int, steps: int) -> dict[str, float]:
+def relu_risks(dimension: int, width: int, seed: int, steps: int, batch: int = 500) -> dict[str, float]:
     """Relative risks of ReLU neurons: of a trained network, and of random and tangent features averaged over several draws."""
     B, rng = exponential_spectrum(dimension), np.random.default_rng(seed)
     law = QuadraticTarget(width=width, eigenvalues=B, activation="relu")
-    trained = trained_relu_risk(rng, lambda x: x**2 @ B - B.sum(), dimension, width, steps=steps)
+    trained = trained_relu_risk(rng, lambda x: x**2 @ B - B.sum(), dimension, width, steps=steps, batch=batch)
     tangent = [relu_tangent_risk(sphere(rng, width, dimension), B) for _ in range(DRAWS)]
     return {
         "random features": float(np.mean([law.random_projection(rng) for _ in range(DRAWS)])),

@@ -6,14 +6,16 @@ First-order methods do not reach interpolation near its threshold. With J the Ja
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from limitlab.models.adam import Adam
 
@@ -45,12 +47,12 @@ class TanhNetwork:
 
     widths: tuple[int, ...]
 
-    @property
+    @cached_property
     def shapes(self) -> list[tuple[int, int]]:
         """Inputs and outputs of every layer."""
         return list(pairwise(self.widths))
 
-    @property
+    @cached_property
     def parameters(self) -> int:
         """Number of weights and biases."""
         return sum((inputs + 1) * outputs for inputs, outputs in self.shapes)
@@ -71,49 +73,61 @@ class TanhNetwork:
             place += outputs
         return found
 
+    def signals(self, theta: Array, X: Array) -> tuple[list[Array], Array]:
+        """What goes into every layer, and f."""
+        found, signal = list[Array](), X
+        for weights, biases in self.layers(theta):
+            found.append(np.tanh(signal) if found else signal)
+            signal = found[-1] @ weights
+            signal /= math.sqrt(len(weights))
+            signal += biases
+        return found, signal
+
     def outputs(self, theta: Array, X: Array) -> Array:
         """f at the rows of X, shape (rows, outputs)."""
-        signal = X
-        for number, (weights, biases) in enumerate(self.layers(theta)):
-            signal = np.tanh(signal) if number else signal
-            signal = signal @ weights / np.sqrt(len(weights)) + biases
-        return signal
+        return self.signals(theta, X)[1]
 
     def backward(self, theta: Array, X: Array) -> tuple[Array, list[tuple[Array, Array]]]:
         """f, and for every layer what goes in, (rows, inputs), and the derivatives of f by what comes out, (rows, f, outputs)."""
-        layers, signals, signal = self.layers(theta), [], X
-        for number, (weights, biases) in enumerate(layers):
-            signal = np.tanh(signal) if number else signal
-            signals.append(signal)
-            signal = signal @ weights / np.sqrt(len(weights)) + biases
-        back = np.broadcast_to(np.eye(signal.shape[1]), (*signal.shape, signal.shape[1]))
+        signals, f = self.signals(theta, X)
+        back = np.tile(np.eye(f.shape[1]), (len(X), 1))
         parts = []
-        for (weights, _), inside in zip(layers[::-1], signals[::-1], strict=True):
-            parts.append((inside / np.sqrt(len(weights)), back))
-            back = (back @ weights.T) / np.sqrt(len(weights)) * ((1 - inside) * (1 + inside))[:, None, :]
-        return signal, parts[::-1]
+        for number, (weights, _) in reversed(list(enumerate(self.layers(theta)))):
+            root, inside = math.sqrt(len(weights)), signals[number]
+            parts.append((inside / root, back.reshape(*f.shape, -1)))
+            if number:
+                slope = (1 - inside) * (1 + inside)
+                slope /= root
+                back = (back @ weights.T).reshape(*f.shape, -1) * slope[:, None, :]
+                back = back.reshape(f.size, -1)
+        return f, parts[::-1]
 
     def gradient(self, theta: Array, X: Array, v: Callable[[Array], Array]) -> Array:
         """J' v(f) by backpropagation, without the derivatives of single outputs."""
-        layers, signals, signal = self.layers(theta), [], X
-        for number, (weights, biases) in enumerate(layers):
-            signal = np.tanh(signal) if number else signal
-            signals.append(signal)
-            signal = signal @ weights / np.sqrt(len(weights)) + biases
-        back, found = v(signal), list[Array]()
-        for (weights, _), inside in zip(layers[::-1], signals[::-1], strict=True):
-            found = [(inside.T @ back).ravel() / np.sqrt(len(weights)), back.sum(axis=0), *found]
-            back = (back @ weights.T) / np.sqrt(len(weights)) * ((1 - inside) * (1 + inside))
+        signals, f = self.signals(theta, X)
+        back, found = v(f), list[Array]()
+        for number, (weights, _) in reversed(list(enumerate(self.layers(theta)))):
+            root, inside = math.sqrt(len(weights)), signals[number]
+            found = [(inside.T @ back).ravel() / root, back.sum(axis=0), *found]
+            back = (back @ weights.T) / root * ((1 - inside) * (1 + inside)) if number else back
         return np.concatenate(found)
 
     def jacobian(self, theta: Array, X: Array) -> Array:
         """Derivatives of f with respect to all parameters, shape (rows x outputs, parameters)."""
-        f, parts = self.backward(theta, X)
-        blocks = []
+        return self.derivatives(self.backward(theta, X)[1])
+
+    def derivatives(self, parts: list[tuple[Array, Array]]) -> Array:
+        """J from the parts of `backward`."""
+        rows, outputs = parts[0][1].shape[:2]
+        found, place = np.empty((rows, outputs, self.parameters)), 0
         for inside, back in parts:
-            blocks.append((inside[:, None, :, None] * back[:, :, None, :]).reshape(f.size, -1))
-            blocks.append(back.reshape(f.size, -1))
-        return np.concatenate(blocks, axis=1)
+            inputs, width = inside.shape[1], back.shape[2]
+            block = found[:, :, place : place + inputs * width].reshape(rows, outputs, inputs, width)  # a view
+            np.multiply(inside[:, None, :, None], back[:, :, None, :], out=block)
+            place += inputs * width
+            found[:, :, place : place + width] = back
+            place += width
+        return found.reshape(rows * outputs, -1)
 
     def gram(self, parts: list[tuple[Array, Array]]) -> Array:
         """J J' from the parts of `backward`, layer by layer, without J."""
@@ -121,7 +135,9 @@ class TanhNetwork:
         total = np.zeros((rows, outputs, rows, outputs))
         for inside, back in parts:
             flat = back.reshape(rows * outputs, -1)
-            total += (inside @ inside.T + 1)[:, None, :, None] * (flat @ flat.T).reshape(total.shape)
+            block = (flat @ flat.T).reshape(total.shape)
+            block *= (inside @ inside.T + 1)[:, None, :, None]
+            total += block
         return total.reshape(rows * outputs, -1)
 
     def pull_back(self, parts: list[tuple[Array, Array]], v: Array) -> Array:
@@ -162,7 +178,7 @@ def levenberg_marquardt(
     X, y
         Inputs and labels, shape (rows, outputs) or (rows,).
     loss
-        "square": mean (y - f)^2; "squared_hinge": mean max(0, 1 - y f)^2, in which satisfied margins play no part.
+        "square": mean (y - f)^2; "squared_hinge": mean max(0, 1 - y f)^2 of labels +-1, in which satisfied margins play no part.
     goal, iterations
         When to stop.
     damping
@@ -187,21 +203,28 @@ def levenberg_marquardt(
     value = float(current @ current) / current.size
     while done < iterations and value >= goal and damping < LARGEST:
         done += 1
-        _, parts = network.backward(theta, X)
-        active = np.flatnonzero(current) if loss == "squared_hinge" else slice(None)
-        slopes = np.ones(current.size) if loss == "square" else labels.ravel()
-        if network.parameters > len(current[active]):
-            gram = (slopes[:, None] * network.gram(parts) * slopes)[active][:, active]
-            right, full = current[active], np.zeros(current.size)
+        wanted, active = current, np.ones(current.size, dtype=bool)
+        inputs = X
+        if loss == "squared_hinge":  # satisfied margins play no part; the derivatives by f have the labels' signs
+            unsatisfied = (current > 0).reshape(labels.shape)
+            rows = unsatisfied.any(axis=1)
+            inputs, active, wanted = X[rows], unsatisfied[rows].ravel(), (labels.ravel() * current)[unsatisfied.ravel()]
+        _, parts = network.backward(theta, inputs)
+        many = network.parameters > wanted.size
+        if many:
+            gram, right = network.gram(parts), wanted
+            gram = gram if active.all() else gram[np.ix_(active, active)]
         else:
-            jacobian = (slopes[:, None] * network.jacobian(theta, X))[active]
-            gram, right = jacobian.T @ jacobian, jacobian.T @ current[active]
+            jacobian = network.derivatives(parts)
+            jacobian = jacobian if active.all() else jacobian[active]
+            gram, right = jacobian.T @ jacobian, jacobian.T @ wanted
         while damping < LARGEST:
             step = _solved(gram, damping, right)
             if step is not None:
-                if network.parameters > len(current[active]):
+                if many:
+                    full = np.zeros(active.size)
                     full[active] = step
-                    step = network.pull_back(parts, slopes * full)
+                    step = network.pull_back(parts, full)
                 trial = residuals(network.outputs(theta + step, X))
                 lower = float(trial @ trial) / trial.size
                 if lower < value:
@@ -261,9 +284,5 @@ def _solved(gram: Array, shift: float, right: Array) -> Array | None:
     """(gram + shift)^-1 right, or nothing where rounding has left the matrix without a root."""
     matrix = gram.copy()
     matrix.flat[:: len(matrix) + 1] += shift
-    try:
-        return np.asarray(
-            cho_solve(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False), right, check_finite=False)
-        )
-    except LinAlgError:
-        return None
+    _, step, failed = dposv(matrix.T, right, lower=1, overwrite_a=1)  # symmetric: the transpose is what LAPACK need not copy
+    return None if failed else np.asarray(step)

@@ -33,16 +33,19 @@ def trained_relu_risk(
     >>> bool(risk < 0.05)
     True
     """
-    w = rng.standard_normal((width, dimension)) / np.sqrt(dimension)
-    a = np.where(np.arange(width) % 2 == 0, 1.0, -1.0) / np.sqrt(width)
-    state = [w, a, np.zeros(1)]
-    method = Adam(state, step, steps)
+    weights = width * dimension
+    state = np.zeros(weights + width + 1)  # one vector: Adam moves it at once
+    w, a, c = state[:weights].reshape(width, dimension), state[weights:-1], state[-1:]
+    w[:] = rng.standard_normal((width, dimension)) / np.sqrt(dimension)
+    a[:] = np.where(np.arange(width) % 2 == 0, 1.0, -1.0) / np.sqrt(width)
+    slope, method = np.empty_like(state), Adam([state], step, steps)
     for _ in range(steps):
         x = rng.standard_normal((batch, dimension))
-        scores = x @ state[0].T
-        active = np.maximum(scores, 0.0)
-        residual = active @ state[1] + state[2] - target(x)
-        back = residual[:, None] * (scores > 0) * state[1]
-        method.move([back.T @ x / batch, active.T @ residual / batch, np.atleast_1d(residual.mean())])
+        active = np.maximum(x @ w.T, 0.0)
+        residual = active @ a + c - target(x)
+        back = (active > 0) * a
+        back *= residual[:, None]
+        slope[:weights], slope[weights:-1], slope[-1] = (back.T @ x).ravel(), residual @ active, residual.sum()
+        method.move([slope / batch])
     x = rng.standard_normal((test, dimension))
-    return float(np.mean((np.maximum(x @ state[0].T, 0.0) @ state[1] + state[2] - target(x)) ** 2))
+    return float(np.mean((np.maximum(x @ w.T, 0.0) @ a + c - target(x)) ** 2))

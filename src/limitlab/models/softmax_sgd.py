@@ -69,7 +69,9 @@ def sgd_path(
                 for j in range(size):
                     x[c, j] = keep * x[c, j] + push * y[j]
             done += 1
-        path[i] = x
+        for c in range(classes):
+            for j in range(size):
+                path[i, c, j] = x[c, j]
     return path
 
 

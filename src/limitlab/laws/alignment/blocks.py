@@ -12,6 +12,7 @@ Status.   Derived (deterministic equivalents), checked against test Hessians of 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -124,6 +125,7 @@ class Part(NamedTuple):
     mixed: Array
 
 
+@lru_cache(maxsize=128)  # the same for both matrices and for every test ratio
 def parts(classes: int, snr: float, margin: float, spread: float, points: int, scramble: int) -> tuple[Part, Part]:
     """Joint law of logit pi_c and of the sample's special components, for samples of class c and of another class, eq. (10)."""
     k, length = classes, math.hypot(margin, math.sqrt(spread))

@@ -10,6 +10,7 @@ Status.   Derived, checked against runs with full vectors.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -180,8 +181,7 @@ class MixtureAlignment(Law):
 
     def state(self, time: float) -> Array:
         """Margin, spread and common spread at a time."""
-        path = symmetric_flow(self.classes, self.snr, self.regularizer, self.step, [time], self.tolerance)
-        return np.asarray(path.states[0])
+        return np.array(_state(self.classes, self.snr, self.regularizer, self.step, float(time), self.tolerance))
 
     def required_test_ratio(self, time: float, matrix: str = "hessian") -> float:
         """Test samples per dimension from which all k outliers of a block are seen at a time; inf if some never are.
@@ -283,6 +283,12 @@ class MixtureAlignment(Law):
         counts = np.floor(times.ravel() / delta + draw.rng.random()).astype(np.int64)  # right on average
         mixture = (np.eye(k, d), np.full(k, 1 / k), self.snr**-0.5)
         return np.asarray(sgd_path(draw.rng, start, *mixture, self.regularizer, delta, counts))
+
+
+@lru_cache(maxsize=64)
+def _state(classes: int, snr: float, regularizer: float, step: float, time: float, tolerance: float) -> tuple[float, ...]:
+    """State of the flow at one time: the same for both matrices and every test ratio."""
+    return tuple(symmetric_flow(classes, snr, regularizer, step, [time], tolerance).states[0].tolist())
 
 
 def statistics(x: Array, classes: int) -> dict[str, float]:

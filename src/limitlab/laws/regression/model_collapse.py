@@ -240,8 +240,17 @@ class ModelCollapse(LinearModel):
         def growth(share: float) -> float:
             return self._growth(fit, float(share)) - 1
 
-        growing = next((i for i in range(len(SCAN) - 1, -1, -1) if growth(SCAN[i]) > 1e-12), None)
-        return 0.0 if growing is None else float(brentq(growth, SCAN[growing], SCAN[growing + 1], xtol=1e-14))
+        growing = np.flatnonzero(self._scanned_growth(fit) > 1 + 1e-12)
+        return float(brentq(growth, SCAN[growing[-1]], SCAN[growing[-1] + 1], xtol=1e-14)) if growing.size else 0.0
+
+    def _scanned_growth(self, fit: Shares) -> Array:
+        """`_growth` at every share of the scan: the matrix of the step is a cubic polynomial in the share, known from four of them."""
+        if fit.gap == 0:
+            return np.where(SCAN < 1, np.inf, 0.0)
+        nodes = np.arange(4) / 3
+        known = np.array([self._affine(fit, float(share))[0] for share in nodes])
+        matrices = np.tensordot(np.linalg.solve(np.vander(nodes).T, np.vander(SCAN, 4).T).T, known, axes=1)
+        return np.asarray(np.abs(np.linalg.eigvals(matrices)).max(axis=1))
 
     def optimal_ridge(self, generation: int | None = None) -> float:
         """The penalty of least excess risk at one generation (None: in the limit of many); infinite where predicting 0 is best.

@@ -163,7 +163,7 @@ def mean_blow_up(order: int, push: float, shrink: float, noise: float, scaled_st
     edges = _graded(order, push, a, variance, left, far)
 
     def psi(y: Array) -> Array:
-        return np.asarray(2 / variance * (push * y**order / order - a * y**2 / 2))
+        return np.asarray(2 / variance * y**2 * (push * y ** (order - 2) / order - a / 2))
 
     low, width = edges[:-1, None], np.diff(edges)[:, None]
     fractions, weights = _unit_rule(PANEL_NODES)

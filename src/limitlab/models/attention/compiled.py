@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 DONE, NOT_FINITE, OUTSIDE, TOO_MANY_STEPS = 0, 1, 2, 3
-"""What `integrate` returns for each system."""
+"""What `integrate` returns."""
 
 OVERLAP_SLACK = 1e-8  # an overlap further outside [-1, 1] is a failure, not rounding
 FASTMATH = {"reassoc", "contract", "arcp", "nsz"}  # sums may be reordered; NaN must still be seen
@@ -103,6 +103,14 @@ def _bad(gram: bool, y: Array) -> int:
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _copy(source: Array, to: Array) -> None:
+    """Entry by entry: an assignment of arrays would compile its message about wrong shapes, for seconds."""
+    for i in range(source.shape[0]):
+        for k in range(source.shape[1]):
+            to[i, k] = source[i, k]
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _renormalise(y: Array) -> None:
     for i in range(y.shape[0]):
         length = 0.0
@@ -149,16 +157,16 @@ def _extend(theta: float, weights: Array) -> None:
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _one_system(
+def integrate(
     gram: bool, normalised: bool, beta: float, start: Array, times: Array, tolerance: float, most_steps: int, out: Array
 ) -> int:
-    """Integrate one system and write its states at `times` (increasing) into `out`."""
+    """Integrate one system (n, m) and write its states at `times` (increasing) into `out` (times, n, m); its status code."""
     n, m = start.shape
     y, trial, zero, room = start.copy(), start.copy(), np.zeros((n, m)), np.empty((n, m))
     slopes, weights, between = np.empty((7, n, m)), np.empty((n, n)), np.empty(7)
     now, index, steps = 0.0, 0, 0
     while index < times.size and times[index] <= 0:
-        out[index] = y
+        _copy(y, out[index])
         index += 1
     h = 0.05 if normalised else 0.05 * np.exp(-beta)
     velocity(gram, normalised, beta, y, slopes[0], weights)
@@ -178,8 +186,8 @@ def _one_system(
                     _renormalise(out[index])
                 index += 1
             now += h
-            y[:] = trial
-            slopes[0] = slopes[6]
+            _copy(trial, y)
+            _copy(slopes[6], slopes[0])
             if not gram:
                 _renormalise(y)
         elif not np.isfinite(worst):
@@ -191,19 +199,6 @@ def _one_system(
         if steps > most_steps:
             return TOO_MANY_STEPS
     return DONE
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def integrate(
-    gram: bool, normalised: bool, beta: Array, start: Array, times: Array, tolerance: float, most_steps: int, out: Array
-) -> Array:
-    """Integrate systems (S, n, m), each with its own beta, into `out` of shape (S, times, n, m); their status codes."""
-    status = np.empty(start.shape[0], dtype=np.int64)
-    for system in range(start.shape[0]):
-        status[system] = _one_system(
-            gram, normalised, beta[system], start[system], times, tolerance, most_steps, out[system]
-        )
-    return status
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FASTMATH)  # type: ignore[untyped-decorator]

@@ -109,9 +109,14 @@ def _run(gram: bool, start: Array, beta: ArrayLike, times: ArrayLike, normalised
         raise ValueError(f"beta = {beta!r} is not allowed: must be at least 0 and at most {LARGEST_EXPONENT:g}")
     if betas.size not in (1, len(start)):
         raise ValueError(f"beta of shape {betas.shape} is not allowed: must be a number or one per system, {len(start)}")
-    betas = np.ascontiguousarray(np.broadcast_to(betas.ravel(), len(start)))
+    betas = np.broadcast_to(betas.ravel(), len(start))
     out = np.empty((len(start), grid.size, *start.shape[1:]))
-    status = compiled.integrate(gram, normalised, betas, start, grid, tolerance, MOST_STEPS, out)
+    status = np.array(
+        [
+            compiled.integrate(gram, normalised, float(b), x, grid, tolerance, MOST_STEPS, path)
+            for b, x, path in zip(betas, start, out, strict=True)
+        ]
+    )
     if status.any():
         worst = int(np.flatnonzero(status)[0])
         reason = {

@@ -6,6 +6,7 @@ polynomials of the first k coordinates, sigma = sum_k c_k h_k.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -69,14 +70,22 @@ def signal(hermite: Floats, target: Target, v: Floats) -> tuple[Floats, Floats]:
         total = sum(degrees)
         if total >= len(hermite):
             continue
-        scale = weight * hermite[total] * np.sqrt(factorial(total) / np.prod(factorial(degrees)))
-        value += scale * np.prod(v ** np.array(degrees), axis=1)
+        scale = weight * hermite[total] * math.sqrt(math.factorial(total) / math.prod(map(math.factorial, degrees)))
+        value += scale * _monomial(v, degrees)
         for j, degree in enumerate(degrees):
             if degree:
-                lower = np.array(degrees)
-                lower[j] -= 1
-                gradient[:, j] += scale * degree * np.prod(v**lower, axis=1)
+                lower = (*degrees[:j], degree - 1, *degrees[j + 1 :])
+                gradient[:, j] += scale * degree * _monomial(v, lower)
     return value, gradient
+
+
+def _monomial(v: Floats, degrees: Sequence[int]) -> Floats | float:
+    """prod_j v_j^degree_j of every row: column by column, which is quicker than an array of powers."""
+    product: Floats | float = 1.0
+    for j, degree in enumerate(degrees):
+        if degree:
+            product = product * v[:, j] ** degree
+    return product
 
 
 def network_risk(hermite: Sequence[float], target: Target, a: Floats, w: Floats) -> float:

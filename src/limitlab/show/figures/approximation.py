@@ -241,7 +241,7 @@ def quadratic_relu(quick: bool = True) -> Figure:
     law = QuadraticTarget(eigenvalues=B, activation="relu")
     theory_line(axes, line, law.evaluate(width=line * d)["relative_risk"], 0, "random features, limit")
     widths = [max(1, round(d * ratio)) for ratio in (0.125, 0.25, 0.5, 1.0, 1.5)]
-    runs = [[relu_risks(d, width, seed, steps) for seed in range(seeds)] for width in widths]
+    runs = [[relu_risks(d, width, seed, steps, 250 if quick else 500) for seed in range(seeds)] for width in widths]
     labels = ("random features", "tangent features", "network")
     for index, name in enumerate(labels):
         found = np.array([[run[name] for run in row] for row in runs])

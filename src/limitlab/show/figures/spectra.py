@@ -36,7 +36,7 @@ def marchenko_pastur(quick: bool = True) -> Figure:
 
 def distance_to_law(quick: bool = True) -> Figure:
     """Sup distance between empirical and limiting distribution function as the matrix grows."""
-    sizes, seeds = ((50, 100, 200, 400, 800), 30) if quick else ((50, 100, 200, 400, 800, 1600), 20)
+    sizes, seeds = ((50, 100, 200, 400, 800), 16) if quick else ((50, 100, 200, 400, 800, 1600), 20)
     figure, (panel,) = new_figure(width=7.2, height=4.8)
     for index, ratio in enumerate((0.4, 2.0)):
         law = MarchenkoPastur(ratio=ratio, entries="sign")

@@ -63,7 +63,7 @@ class Network:
             Inputs.
         batch
             Inputs of each table that are compared at a time: less memory, the same numbers. None: as many as make temporary arrays
-            of a few million entries.
+            of some hundred thousand entries, which stay near the processor.
         """
         first = checked_inputs("X", X)
         second = first if Y is None else checked_inputs("Y", Y)
@@ -135,7 +135,7 @@ def checked_inputs(name: str, given: ArrayLike) -> Array:
 def _batch(batch: int | None, shape: tuple[int, ...]) -> int:
     positions = int(np.prod(shape[1:-1], dtype=int))
     if batch is None:
-        return max(1, int(np.sqrt(2_000_000) / positions))
+        return max(1, int(np.sqrt(400_000) / positions))
     if batch < 1:
         raise ValueError(f"batch = {batch!r} is not allowed: must be a whole number of at least 1")
     return int(batch)
