@@ -65,8 +65,12 @@ def right_sides(memory, a, v, integrals, instants, kernel, target, label_norm, w
     that of the second layer.
     """
     m, t, sectors = width, a.size - 1, min(width, 2)
-    c_plus, c_minus = newest(memory, 0), newest(memory, sectors - 1)  # a single neuron has no others: X_- = X_+ makes X_o = 0
+    c_plus, c_minus = (
+        newest(memory, 0),
+        newest(memory, sectors - 1),
+    )  # a single neuron has no others: X_- = X_+ makes X_o = 0
     r_plus, r_minus = newest(memory, sectors), newest(memory, 2 * sectors - 1)
+    strength = ratio / m**2  # K
     phi, phi_slope, _ = series(target, v[t])
 
     # The residual: covariance and response of the labels' error, eqs. (2), (3), (4).
@@ -90,12 +94,12 @@ def right_sides(memory, a, v, integrals, instants, kernel, target, label_norm, w
     for sector in range(sectors):
         others, share = (m - 1, 1 / m) if sector == 0 else (-1, (m - 1) / m)
         for s in range(t + 1):
-            coupling = ratio / m**2 * a[t] * a[s]  # K a(t) a(s)
+            coupling = strength * a[t] * a[s]
             slope = h1[0, s] + others * h1[1, s]
             curve = h2[0, s] * response[0, s] + others * h2[1, s] * response[1, s]
             drift[s] = coupling * (r[s] * slope + residual[s] * curve)
             diffusion[s] = coupling * residual[s] * slope
-        rates[sector] = instant * ratio / m**2 * a[t] ** 2 * (h1[0, t] + others * h1[1, t])
+        rates[sector] = instant * strength * a[t] ** 2 * (h1[0, t] + others * h1[1, t])
         response_force, noise_force = both(memory, drift, diffusion, sectors + sector)
         motion_force = whole(memory, drift, sector)
         for s in range(t + 1):
