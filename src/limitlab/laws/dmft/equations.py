@@ -65,10 +65,8 @@ def right_sides(memory, a, v, integrals, instants, kernel, target, label_norm, w
     that of the second layer.
     """
     m, t, sectors = width, a.size - 1, min(width, 2)
-    c_plus, c_minus = (
-        newest(memory, 0),
-        newest(memory, sectors - 1),
-    )  # a single neuron has no others: X_- = X_+ makes X_o = 0
+    # A single neuron has no others: X_- = X_+ makes X_o = 0.
+    c_plus, c_minus = newest(memory, 0), newest(memory, sectors - 1)
     r_plus, r_minus = newest(memory, sectors), newest(memory, 2 * sectors - 1)
     strength = ratio / m**2  # K
     phi, phi_slope, _ = series(target, v[t])
