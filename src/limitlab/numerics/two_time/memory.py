@@ -196,14 +196,14 @@ class WholeMemory(NamedTuple):
     """A whole history in compiled code (see `limitlab.numerics.two_time.compiled`): packed triangles, newest point, step."""
 
     triangles: Floats
-    index: int
+    last: int
     step: float
 
     @staticmethod
     def newest(memory: Any, number: int) -> Any:
         """X(t, .)."""
-        first = memory.index * (memory.index + 1) // 2
-        return memory.triangles[number, first : first + memory.index + 1]
+        first = memory.last * (memory.last + 1) // 2
+        return memory.triangles[number, first : first + memory.last + 1]
 
     @staticmethod
     def after(memory: Any, f: Any, number: int) -> Any:
@@ -212,7 +212,12 @@ class WholeMemory(NamedTuple):
         _dense_after(memory.triangles[number], f, memory.step, result)
         return result
 
-    after_start = after
+    @staticmethod
+    def after_start(memory: Any, f: Any, number: int) -> Any:
+        """The same: nothing is split off."""
+        result = np.zeros(f.size)
+        _dense_after(memory.triangles[number], f, memory.step, result)
+        return result
 
     @staticmethod
     def before(memory: Any, f: Any, number: int) -> Any:

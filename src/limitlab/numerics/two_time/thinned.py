@@ -113,7 +113,7 @@ class ThinnedMemory(NamedTuple):
     sums: Floats
     column_rule: Rule
     row_rule: Rule
-    index: int
+    last: int
     step: float
 
     @staticmethod
@@ -124,28 +124,28 @@ class ThinnedMemory(NamedTuple):
     @staticmethod
     def after(memory: Any, f: Any, number: int) -> Any:
         """int_s^t f(u) X(u, s) du."""
-        return _after(memory, _fill(memory.columns, f, memory.index), number)
+        return _after(memory, _fill(memory.columns, f, memory.last), number)
 
     @staticmethod
     def after_start(memory: Any, f: Any, number: int) -> Any:
         """int_s^t f(u) X(u, s) du without its last point u = t."""
-        return _after_start(memory, _fill(memory.columns, f, memory.index), number)
+        return _after_start(memory, _fill(memory.columns, f, memory.last), number)
 
     @staticmethod
     def before(memory: Any, f: Any, number: int) -> Any:
         """int_0^s f(u) X(s, u) du."""
-        return _before(memory, _fill(memory.columns, f, memory.index), number)
+        return _before(memory, _fill(memory.columns, f, memory.last), number)
 
     @staticmethod
     def both(memory: Any, forward: Any, backward: Any, number: int) -> Any:
         """`after(forward)` and `before(backward)`."""
-        after = _after(memory, _fill(memory.columns, forward, memory.index), number)
-        return after, _before(memory, _fill(memory.columns, backward, memory.index), number)
+        after = _after(memory, _fill(memory.columns, forward, memory.last), number)
+        return after, _before(memory, _fill(memory.columns, backward, memory.last), number)
 
     @staticmethod
     def whole(memory: Any, f: Any, number: int) -> Any:
         """int_0^t f(u) X(u, s) du for a symmetric X."""
-        full = _fill(memory.columns, f, memory.index)
+        full = _fill(memory.columns, f, memory.last)
         result = _after(memory, full, number)
         result += _before(memory, full, number)
         return result
