@@ -135,6 +135,15 @@ class Integrals:
         return float(memory.total(memory, f))
 
 
+def triangle(steps: int, *functions: int) -> Floats:
+    """A packed lower triangle of zeros with rows 0..steps, or as many as there are functions.
+
+    >>> triangle(2).size, triangle(2, 4).shape
+    (6, (4, 6))
+    """
+    return np.zeros((*functions, triangle_size(steps)))
+
+
 def triangle_size(steps: int) -> int:
     """Entries of a packed lower triangle with rows 0..steps.
 
@@ -281,7 +290,7 @@ class WholeHistory(Integrals):
     ):
         self.index, self.step = 0, float(step)
         names = (*two_time, *auxiliaries)
-        self._triangles = np.zeros((len(names), triangle_size(steps)))
+        self._triangles = triangle(steps, len(names))
         self.triangles = dict(zip(names, self._triangles, strict=True))
         self.numbers = {name: number for number, name in enumerate(names)}
         self.paths = {name: np.zeros(steps + 1) for name in functions}
