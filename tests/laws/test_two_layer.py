@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from limitlab.laws.dmft.bounds import bound_diagnostics
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+from limitlab.models.two_layer.gaussian_model import Monomials
 from limitlab.testing import check_law
 from references import reference
 
@@ -375,3 +376,68 @@ def test_too_few_steps_are_reported() -> None:
         TwoLayerDynamics(sample_ratio=4, start_second_layer=2.0, times=2.0, solver_steps=16).theory()
     assert caught.value.accuracy > 0.05
     assert caught.value.estimate is not None
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_the_compiled_right_sides_are_the_equations(width: int) -> None:
+    """(2) to (9) at the last time of a short march, written out with matrices: every integral is a trapezoid sum."""
+    law = TwoLayerDynamics(**SINGLE_INDEX, width=width, sample_ratio=1.7, noise=0.4, start_second_layer=0.9, times=1.0)
+    m, t, solution = width, 8, law.march(8)
+    a, v, ratio, kernels, pairs = (
+        *(solution.paths[n] for n in ("second_layer", "overlap")),
+        1.7,
+        law.kernels(),
+        law.two_time(8),
+    )
+
+    def integral(f: Any) -> float:
+        return float(np.trapezoid(f, dx=solution.times[1]))
+
+    def symmetric(name: str) -> Any:
+        lower = solution.two_time(name)
+        return lower + np.tril(lower, -1).T
+
+    flow, r, sigma = law.system().flow(solution.history), pairs["r"].values, symmetric("label")
+    c, response = ({x: pairs[f"{name}_{x}"].values[t] for x in "do"} for name in "CR")
+    overlaps = (kernels.h(c["d"]) + (m - 1) * kernels.h(c["o"])) / m
+    responses = (kernels.h(c["d"], 1) * response["d"] + (m - 1) * kernels.h(c["o"], 1) * response["o"]) / m
+    phi, slope = kernels.phihat(v), kernels.phihat(v, 1)[t]
+    np.testing.assert_allclose(sigma[t], 0.16 + 1.0 - a[t] * phi[t] - a * phi + a[t] * a * overlaps, rtol=1e-12)  # (2)
+    volterra = [a[t] * a[s] * responses[s] - integral(a[t] * a[s:] * responses[s:] * r[s:, s]) for s in range(t + 1)]
+    np.testing.assert_allclose(r[t], volterra, rtol=1e-12)  # (3)
+    whole, instant = solution.paths["residual_response"][t], solution.paths["instant"]
+    assert abs(instant[t] - whole - integral(r[t])) < 1e-12
+    q = np.array([instant[t] * sigma[t, s] - integral(r[t] * sigma[:, s]) for s in range(t + 1)])
+    residual = np.array([instant[s] * q[s] - integral(q[: s + 1] * r[s, : s + 1]) for s in range(t + 1)])  # (4)
+    assert abs(flow.observed["train_error"] / residual[t] - 1) < 1e-12
+    growth = 0.0
+    for sign, others in (("+", m - 1), ("-", -1))[: min(m, 2)]:
+        h1, h2 = ({x: kernels.h(c[x], order) * factor for x, factor in (("d", 1), ("o", others))} for order in (1, 2))
+        bent = h2["d"] * response["d"] + h2["o"] * response["o"]
+        drift = ratio / m**2 * a[t] * a * (r[t] * (h1["d"] + h1["o"]) + residual * bent)  # (5)
+        noise = ratio / m**2 * a[t] * a * residual * (h1["d"] + h1["o"])
+        local = instant[t] * ratio / m**2 * a[t] ** 2 * (h1["d"] + h1["o"])[t]  # (6)
+        signal = ratio * slope * a[t] * whole if sign == "+" else 0.0
+        big_c, big_r = symmetric("C" + sign), solution.two_time("R" + sign)
+        force = [integral(drift * big_c[:, s]) + integral((noise * big_r[s])[: s + 1]) for s in range(t + 1)] + signal * v
+        np.testing.assert_allclose(flow.forcings["C" + sign], force, rtol=1e-11, atol=1e-13)  # (7)
+        force_r = [integral((drift * big_r[:, s])[s:]) for s in range(t + 1)]
+        np.testing.assert_allclose(flow.forcings["R" + sign], force_r, rtol=1e-11, atol=1e-13)
+        growth += (1 if sign == "+" else m - 1) / m * (force[t] - local * big_c[t, t])
+        if sign == "+":
+            np.testing.assert_allclose(flow.forcings["overlap"], signal / m + integral(drift * v), rtol=1e-11)  # (8)
+        assert abs(flow.rates["R" + sign] - flow.observed["multiplier"] - local) < 1e-12
+    second = phi[t] * whole + integral(r[t] * a * overlaps) + integral(residual * a * responses)
+    np.testing.assert_allclose(flow.forcings["second_layer"], ratio / m * second, rtol=1e-11)
+    assert abs(flow.observed["multiplier"] - growth) < 1e-12  # (9)
+
+
+def test_gradients_of_the_monomials() -> None:
+    """The tree differentiates what it multiplies: u(w) . u(w') = h(<w, w'>), so that the pullback of u(w') is h' w'."""
+    kernel = (0.3, 0.0, 0.5, 0.2, 0.1)
+    u, rng = Monomials.of(kernel, 3), np.random.default_rng(0)
+    w, other = rng.normal(size=(2, 3)), rng.normal(size=(1, 3))
+    cotangent = np.repeat(u.weights[:, None] ** 2 * u.products(other), 2, axis=1)
+    inner, h = w @ other[0], np.polynomial.Polynomial(kernel)
+    np.testing.assert_allclose(u.products(w).T @ cotangent[:, 0], h(inner), rtol=1e-12)
+    np.testing.assert_allclose(u.pullback(w, u.products(w), cotangent), h.deriv()(inner)[:, None] * other, rtol=1e-12)

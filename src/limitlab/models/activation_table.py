@@ -66,7 +66,8 @@ def _tanh(x: Any) -> Any:
 
 
 def _sech_squared(x: Any) -> Any:
-    return (1 - _tanh(x)) * (1 + _tanh(x))
+    value = _tanh(x)
+    return (1 - value) * (1 + value)
 
 
 def _erf(x: Any) -> Any:

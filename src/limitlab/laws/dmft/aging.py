@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,17 +95,15 @@ def plateau(gamma: float, ratio: float, noise: float, reduced: Reduced) -> Plate
         return Plateau(np.inf, 0.0, noise**2, 0.0)
     from scipy.optimize import brentq
 
-    def mismatch(log_chi: float) -> float:
-        state = _state(np.exp(log_chi), gamma, ratio, reduced)
-        if state is None:
-            return np.nan
-        residual, slope = state
-        weak = 1 + gamma**2 * reduced.h1 * np.exp(log_chi)
+    def mismatch(log_chi: Any) -> Any:  # NaN where the residual would not be positive
+        chi = np.exp(log_chi)
+        residual, slope = _state(chi, gamma, ratio, reduced)
+        weak = 1 + gamma**2 * reduced.h1 * chi
         full = weak + slope * gamma**2 * reduced.h0
-        return noise**2 / full**2 + gamma**2 * reduced.h0 / (weak * full) - residual
+        return noise**2 / full**2 + gamma**2 * reduced.h0 / (weak * full) - np.where(residual > 0, residual, np.nan)
 
     grid = np.linspace(-8.0, 24.0, 641)
-    values = np.array([mismatch(x) for x in grid])
+    values = mismatch(grid)
     signs = np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0)
     roots = [float(brentq(mismatch, grid[i], grid[i + 1], xtol=1e-14, rtol=1e-14)) for i in signs]
     roots = [root for root in roots if abs(mismatch(root)) < 1e-6 * noise**2]  # a pole is no root
@@ -113,14 +112,14 @@ def plateau(gamma: float, ratio: float, noise: float, reduced: Reduced) -> Plate
             f"the aging equations have no root at gamma = {gamma:g} (threshold {limit:g}), ratio = {ratio:g}"
         )
     chi = float(np.exp(roots[0]))
-    residual, slope = _state(chi, gamma, ratio, reduced)  # type: ignore[misc]
+    residual, slope = _state(chi, gamma, ratio, reduced)
     weak = 1 + gamma**2 * reduced.h1 * chi
     growth = ratio * gamma * (residual * (reduced.h1 * chi + slope * reduced.h0) - reduced.h0 / weak)
     return Plateau(chi, slope, residual, growth)
 
 
-def _state(chi: float, gamma: float, ratio: float, reduced: Reduced) -> tuple[float, float] | None:
-    """The residual from (1.3) and the slope from (1.2); None where the residual would not be positive."""
+def _state(chi: Any, gamma: float, ratio: float, reduced: Reduced) -> tuple[Any, Any]:
+    """The residual from (1.3) and the slope from (1.2)."""
     s = gamma**2 * reduced.h1 * chi
     residual = (1 - ratio * (s / (1 + s)) ** 2) / (ratio * gamma**2 * reduced.h2 * chi**2)
-    return (residual, 1 / (chi * ratio * gamma**2 * residual * reduced.h1) - chi) if residual > 0 else None
+    return residual, 1 / (chi * ratio * gamma**2 * residual * reduced.h1) - chi

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -16,23 +17,142 @@ from numpy.typing import NDArray
 
 from limitlab.models.two_layer.kernels import Kernels
 from limitlab.numerics.two_time import Flow, History
+from limitlab.numerics.two_time.compiled import after_start, before, both, newest, total, whole
 
 Floats = NDArray[np.float64]
 
 
 @numba.njit(cache=True)
+def series(coefficients, x):  # type: ignore[no-untyped-def]
+    """A power series and its first two derivatives at x, in one pass."""
+    f, f1, f2 = coefficients[-1], 0.0, 0.0
+    for k in range(coefficients.size - 2, -1, -1):
+        f2 = f2 * x + f1
+        f1 = f1 * x + f
+        f = f * x + coefficients[k]
+    return f, f1, 2.0 * f2
+
+
+@numba.njit(cache=True)
 def power_series(coefficients, x):  # type: ignore[no-untyped-def]
-    """A power series and its first two derivatives at every entry of x, in one pass."""
+    """`series` at every entry of x."""
     value, slope, curve = np.empty(x.size), np.empty(x.size), np.empty(x.size)
-    top = coefficients.size - 1
     for i in range(x.size):
-        f, f1, f2 = coefficients[top], 0.0, 0.0
-        for k in range(top - 1, -1, -1):
-            f2 = f2 * x[i] + f1
-            f1 = f1 * x[i] + f
-            f = f * x[i] + coefficients[k]
-        value[i], slope[i], curve[i] = f, f1, 2.0 * f2
+        value[i], slope[i], curve[i] = series(coefficients, x[i])
     return value, slope, curve
+
+
+class RightSides(NamedTuple):
+    """What the equations say at the newest time t; two-time forcings in the order C_+, (C_-), R_+, (R_-)."""
+
+    forcings: Floats
+    rates: Floats
+    overlap_force: float
+    second_layer_force: float
+    second_layer_rate: float
+    multiplier: float
+    train_error: float
+    test_error: float
+    integrated: float
+    instant: float
+
+
+@numba.njit(cache=True, error_model="numpy")
+def right_sides(memory, a, v, integrals, instants, kernel, target, label_norm, width, ratio, speed):  # type: ignore[no-untyped-def]
+    """Right sides of (7) to (9), from the residual (2) to (4) and the memory kernels (5), (6).
+
+    `integrals` and `instants` are I_A and the weight of delta in R_A at all earlier times, `label_norm` is tau^2 + ||phi||^2, `speed`
+    that of the second layer.
+    """
+    m, t, sectors = width, a.size - 1, min(width, 2)
+    # A single neuron has no others: X_- = X_+ makes X_o = 0.
+    c_plus, c_minus = newest(memory, 0), newest(memory, sectors - 1)
+    r_plus, r_minus = newest(memory, sectors), newest(memory, 2 * sectors - 1)
+    strength = ratio / m**2  # K
+    phi, phi_slope, _ = series(target, v[t])
+
+    # The residual: covariance and response of the labels' error, eqs. (2), (3), (4).
+    h1, h2, response = np.empty((2, t + 1)), np.empty((2, t + 1)), np.empty((2, t + 1))  # of the same neuron, of another one
+    overlap_kernel, response_kernel, label_response = np.empty(t + 1), np.empty(t + 1), np.empty(t + 1)
+    label = newest(memory, 2 * sectors + 1)
+    for s in range(t + 1):
+        h_s, h1[0, s], h2[0, s] = series(kernel, (c_plus[s] + (m - 1) * c_minus[s]) / m)
+        h_o, h1[1, s], h2[1, s] = series(kernel, (c_plus[s] - c_minus[s]) / m)
+        response[0, s], response[1, s] = (r_plus[s] + (m - 1) * r_minus[s]) / m, (r_plus[s] - r_minus[s]) / m
+        overlap_kernel[s] = h_s / m + (m - 1) / m * h_o
+        response_kernel[s] = h1[0, s] * response[0, s] / m + (m - 1) / m * h1[1, s] * response[1, s]
+        label[s] = label_norm - a[t] * phi - a[s] * series(target, v[s])[0] + a[t] * a[s] * overlap_kernel[s]
+        label_response[s] = a[t] * a[s] * response_kernel[s]
+    r, residual, integrated, instant = _residual(memory, 2 * sectors, label, label_response, integrals, instants)
+
+    # In each sector the memory kernels, eqs. (5) and (6), the forcings, eq. (7), and its share of the multiplier, eq. (9).
+    signal, multiplier, rates = ratio * phi_slope * a[t] * integrated, 0.0, np.empty(sectors)
+    forcings, integrand = np.empty((2 * sectors, t + 1)), np.empty(t + 1)
+    drift, diffusion = np.empty(t + 1), np.empty(t + 1)  # S and D
+    for sector in range(sectors):
+        others, share = (m - 1, 1 / m) if sector == 0 else (-1, (m - 1) / m)
+        for s in range(t + 1):
+            coupling = strength * a[t] * a[s]
+            slope = h1[0, s] + others * h1[1, s]
+            curve = h2[0, s] * response[0, s] + others * h2[1, s] * response[1, s]
+            drift[s] = coupling * (r[s] * slope + residual[s] * curve)
+            diffusion[s] = coupling * residual[s] * slope
+        rates[sector] = instant * strength * a[t] ** 2 * (h1[0, t] + others * h1[1, t])
+        response_force, noise_force = both(memory, drift, diffusion, sectors + sector)
+        motion_force = whole(memory, drift, sector)
+        for s in range(t + 1):
+            forcings[sector, s] = motion_force[s] + noise_force[s] + (signal * v[s] if sector == 0 else 0.0)
+            forcings[sectors + sector, s] = response_force[s]
+        if sector == 0:
+            for s in range(t + 1):
+                integrand[s] = drift[s] * v[s]
+        multiplier += share * (forcings[sector, t] - rates[sector] * newest(memory, sector)[t])
+    overlap_force = signal / m + total(memory, integrand)
+
+    # The second layer, eq. (8).
+    for s in range(t + 1):
+        integrand[s] = a[s] * (r[s] * overlap_kernel[s] + residual[s] * response_kernel[s])
+    return RightSides(
+        forcings,
+        rates,
+        overlap_force,
+        speed * (phi * integrated + total(memory, integrand)),
+        speed * instant * overlap_kernel[t],
+        multiplier,
+        residual[t],
+        label[t],
+        integrated,
+        instant,
+    )
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _residual(memory, number, label, response, integrals, instants):  # type: ignore[no-untyped-def]
+    """r and I_A from their Volterra equations (3), implicit in the last point only, C_A from (4), and the weight of delta in R_A.
+
+    R_A = instant * delta - r, where instant is 1 up to the error of the quadrature: it makes the integral of R_A equal to I_A, which
+    vanishes when the train error does. `number` is that of r, the one of the label's covariance comes next.
+    """
+    t, implicit = label.size - 1, 1.0
+    if t > 0:  # at time 0 the integrals are empty
+        implicit += 0.5 * memory.step * response[t]
+    r, integrand = newest(memory, number), np.zeros(t + 1)
+    for s in range(t + 1):
+        r[s] = 0.0
+    known = after_start(memory, response, number)
+    for s in range(t):
+        r[s] = (response[s] - known[s]) / implicit
+        integrand[s] = response[s] * integrals[s]
+    r[t] = response[t]
+    integrated = (1.0 - total(memory, integrand)) / implicit
+    instant = integrated + total(memory, r)
+    half = whole(memory, r, number + 1)
+    for s in range(t + 1):
+        half[s] = instant * label[s] - half[s]
+    residual = before(memory, half, number)
+    for s in range(t + 1):
+        residual[s] = (instants[s] if s < t else instant) * half[s] - residual[s]
+    return r, residual, integrated, instant
 
 
 @dataclass(frozen=True)
@@ -103,98 +223,38 @@ class ExchangeableNeurons:
             history.row("C-")[-1] = (m - history.row("C+")[-1]) / (m - 1)
 
     def flow(self, history: History) -> Flow:
-        """Right sides of (5) to (8), from the residual (2) to (4)."""
-        m, ratio = self.width, self.sample_ratio
-        a, v = history.path("second_layer"), history.path("overlap")
+        """Right sides of (7) to (9) at the newest time."""
+        m, records, columns = self.width, history.records, history.columns
         kernel, target = self.kernels.padded
-        coupling = ratio / m**2 * a[-1] * a  # K a(t) a(s)
-        phi, phi_slope, _ = power_series(target, v)
-        same, other = self._pairs(history)
-
-        # The residual: covariance and response of the labels' error, eqs. (2), (3), (4).
-        h_s, h1_s, h2_s = power_series(kernel, same[0])
-        h_o, h1_o, h2_o = power_series(kernel, other[0])
-        overlap_kernel = h_s / m + (m - 1) / m * h_o
-        response_kernel = h1_s * same[1] / m + (m - 1) / m * h1_o * other[1]
-        label = self.noise**2 + self.kernels.target_norm - a[-1] * phi[-1] - a * phi + a[-1] * a * overlap_kernel
-        history.row("label")[:] = label
-        r, residual, integrated, instant = self._residual(history, label, a[-1] * a * response_kernel)
-
-        # Memory kernels of the weights, eq. (5).
-        s_same = coupling * (r * h1_s + residual * h2_s * same[1])
-        s_other = coupling * (r * h1_o + residual * h2_o * other[1])
-        d_same, d_other = coupling * residual * h1_s, coupling * residual * h1_o
-        l_same, l_other = instant * coupling[-1] * h1_s[-1], instant * coupling[-1] * h1_o[-1]
-        signal = ratio * phi_slope[-1] * a[-1] * integrated
-
-        s, d = s_same + (m - 1) * s_other, d_same + (m - 1) * d_other
-        local = {"+": l_same + (m - 1) * l_other}
-        response_force, noise_force = history.both(s, d, "R+")
-        forcings: dict[str, Floats | float] = {
-            "C+": history.whole(s, "C+") + noise_force + signal * v,
-            "R+": response_force,
-            "overlap": signal / m + history.total(s * v),
-        }
-        if m > 1:
-            s, d = s_same - s_other, d_same - d_other
-            local["-"] = l_same - l_other
-            response_force, noise_force = history.both(s, d, "R-")
-            forcings["C-"] = history.whole(s, "C-") + noise_force
-            forcings["R-"] = response_force
-
-        # The multiplier that keeps C_d(t, t) = 1, eq. (9), and the second layer, eq. (8).
-        growth = {
-            sector: float(np.asarray(forcings["C" + sector])[-1]) - rate * float(history.row("C" + sector)[-1])
-            for sector, rate in local.items()
-        }
-        multiplier = (growth["+"] + (m - 1) * growth.get("-", 0.0)) / m
-        rates = {kind + sector: multiplier + rate for sector, rate in local.items() for kind in ("C", "R")}
-        rates["overlap"] = rates["C+"]
-        speed = 0.0 if self.frozen else ratio / m
-        rates["second_layer"] = speed * instant * float(overlap_kernel[-1])
-        forcings["second_layer"] = speed * (
-            phi[-1] * integrated + history.total(r * a * overlap_kernel) + history.total(residual * a * response_kernel)
+        found = right_sides(
+            history.memory(),
+            history.path("second_layer"),
+            history.path("overlap"),
+            records["residual_response"][columns],
+            records["instant"][columns],
+            kernel,
+            target,
+            self.noise**2 + self.kernels.target_norm,
+            m,
+            self.sample_ratio,
+            0.0 if self.frozen else self.sample_ratio / m,
         )
+        moving = (*self.correlations, *self.responses)
+        forcings: dict[str, Floats | float] = dict(zip(moving, found.forcings, strict=True))
+        forcings |= {"overlap": found.overlap_force, "second_layer": found.second_layer_force}
+        rates = dict(zip(moving, 2 * (found.multiplier + found.rates).tolist(), strict=True))
+        rates |= {"overlap": rates["C+"], "second_layer": found.second_layer_rate}
+        c_plus, c_minus = history.row("C+"), history.row(self.correlations[-1])
+        r_plus, r_minus = history.row("R+"), history.row(self.responses[-1])
         observed = {
-            "train_error": float(residual[-1]),
-            "test_error": float(label[-1]),
-            "correlation": float(other[0][-1]) if m > 1 else 0.0,
-            "multiplier": multiplier,
-            "residual_response": integrated,
-            "instant": instant,
-            "same_neuron_correlation": float(same[0][0]),
-            "same_neuron_response": float(same[1][0]),
+            "train_error": found.train_error,
+            "test_error": found.test_error,
+            "correlation": float(c_plus[-1] - c_minus[-1]) / m,
+            "multiplier": found.multiplier,
+            "residual_response": found.integrated,
+            "instant": found.instant,
+            "same_neuron_correlation": float(c_plus[0] + (m - 1) * c_minus[0]) / m,
+            "same_neuron_response": float(r_plus[0] + (m - 1) * r_minus[0]) / m,
             "fastest_rate": max(abs(rate) for rate in rates.values()),
         }
         return Flow(rates, forcings, observed)
-
-    def _pairs(self, history: History) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-        """(C_d, R_d) and (C_o, R_o) at the newest time."""
-        m = self.width
-        c_plus, r_plus = history.row("C+"), history.row("R+")
-        if m == 1:
-            nothing = np.zeros(c_plus.size)
-            return (c_plus, r_plus), (nothing, nothing)
-        c_minus, r_minus = history.row("C-"), history.row("R-")
-        same = ((c_plus + (m - 1) * c_minus) / m, (r_plus + (m - 1) * r_minus) / m)
-        return same, ((c_plus - c_minus) / m, (r_plus - r_minus) / m)
-
-    @staticmethod
-    def _residual(history: History, label: Floats, response: Floats) -> tuple[Floats, Floats, float, float]:
-        """r and I_A from their Volterra equations (3), implicit in the last point only, C_A from (4), and the weight of delta in R_A.
-
-        R_A = instant * delta - r, where instant is 1 up to the error of the quadrature: it makes the integral of R_A equal to I_A, which
-        vanishes when the train error does.
-        """
-        implicit = 1.0 + (0.5 * history.step * response[-1] if history.index else 0.0)  # at time 0 the integrals are empty
-        newest = history.row("r")
-        newest[:] = 0.0
-        newest[:] = (response - history.after_start(response, "r")) / implicit
-        newest[-1] = response[-1]
-        past = history.records["residual_response"][history.columns]
-        past[-1] = 0.0
-        integrated = (1.0 - history.total(response * past)) / implicit
-        weight = history.records["instant"][history.columns]
-        weight[-1] = integrated + history.total(newest)
-        half = weight[-1] * label - history.whole(newest, "label")
-        return newest, weight * half - history.before(half, "r"), integrated, float(weight[-1])

@@ -15,12 +15,12 @@ Status.   Theorem for the mean-field limit on bounded times (Mei, Montanari, Ngu
 
 from __future__ import annotations
 
+import math
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
-from scipy.special import factorial
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
 from limitlab.laws.costs import latest
@@ -155,8 +155,8 @@ class MultiIndexFlow(Law):
         for degrees, weight in self.target:
             order = sum(degrees)
             c = self.hermite[order] if order < len(self.hermite) else 0.0
-            scale = c * weight * np.sqrt(factorial(order) / np.prod(factorial(np.array(degrees))))
-            found.append((float(scale), np.array(degrees)))
+            scale = c * weight * math.sqrt(math.factorial(order) / math.prod(map(math.factorial, degrees)))
+            found.append((scale, np.array(degrees)))
         return found
 
     def predicted(self, times: Floats) -> Values:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain, combinations_with_replacement, pairwise
-from math import comb, factorial
+from math import comb
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,82 +18,83 @@ from limitlab.models.two_layer.kernels import Kernels
 from limitlab.models.two_layer.samples import Samples
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Monomials:
-    """Features u(w) with u(w) . u(w') = h(w . w'): all monomials that occur in h, suitably weighted.
+    """Features u(w) with u(w) . u(w') = h(w . w'): all monomials up to the degree of h, weighted.
+
+    They form a tree: number 0 is 1, and number e is w[factors[e]] times number parents[e], whose factors are not larger.
 
     Attributes
     ----------
-    slots
-        One array of indices per factor: entry e is the product of (1, w)[slots[0][e]], (1, w)[slots[1][e]], ...; index 0 is the 1.
+    parents, factors, degrees
+        As above, and the number of factors.
     weights
         The square root of the coefficient of that degree in h times the number of orders of the factors.
 
     Examples
     --------
     >>> u = Monomials.of((0.5, 0.0, 0.0, 1.0), 2)
-    >>> x, y = u.values(np.array([[0.6, 0.8], [1.0, 0.0]]))
+    >>> x, y = u.weights * u.products(np.array([[0.6, 0.8], [1.0, 0.0]])).T
     >>> round(float(x @ y), 12), round(0.5 + 0.6**3, 12)
     (0.716, 0.716)
     """
 
-    slots: tuple[NDArray[np.intp], ...]
+    parents: Integers
+    factors: Integers
+    degrees: Integers
     weights: Floats
 
     @classmethod
     @functools.lru_cache(maxsize=8)
     def of(cls, kernel: tuple[float, ...], dimension: int) -> Monomials:
-        """From the coefficients of h: sorted index tuples of every degree, filled up with zeros."""
-        blocks, weights = [], []
-        for degree, coefficient in enumerate(kernel):
-            if coefficient > 0:
-                flat = chain.from_iterable(combinations_with_replacement(range(1, dimension + 1), degree))
-                indices = np.fromiter(flat, np.intp).reshape(comb(dimension + degree - 1, degree), degree)
-                blocks.append(np.pad(indices, ((0, 0), (0, len(kernel) - 1 - degree))))
-                weights.append(np.sqrt(coefficient * _orders(indices)))
-        table = np.concatenate(blocks) if blocks else np.zeros((0, 1), np.intp)
-        return cls(tuple(table.T.copy()), np.concatenate(weights) if weights else np.zeros(0))
+        """From the coefficients of h: every monomial of one degree less, times each factor from its last one on."""
+        numbers, factors, runs, orders = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1), np.ones(1)
+        levels = [(numbers, factors, np.sqrt(kernel[0] * orders))]
+        for degree, coefficient in enumerate(kernel[1:], 1):
+            counts = dimension - factors
+            parents, last = np.repeat(numbers, counts), np.repeat(factors, counts)
+            factors = last + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            runs = np.where(factors == last, np.repeat(runs, counts) + 1, 1.0)  # how often the last factor occurs
+            orders = np.repeat(orders, counts) * degree / runs
+            numbers = numbers[-1] + 1 + np.arange(factors.size)
+            levels.append((parents, factors, np.sqrt(coefficient * orders)))
+        degrees = np.repeat(np.arange(len(levels)), [level[0].size for level in levels])
+        parents, factors, weights = map(np.concatenate, zip(*levels, strict=True))
+        return cls(parents, factors, degrees, weights)
 
-    def values(self, w: Floats) -> Floats:
-        """u(w_j) for the rows of W."""
-        return self._products(self.weights, self.slots, _with_one(w))
+    def products(self, w: Floats) -> Floats:
+        """All monomials without their weights, one column for every row w_j of W."""
+        products = np.empty((self.parents.size, w.shape[0]))
+        _multiply(self.parents, self.factors, w.T.copy(), products)
+        return products
 
-    def pullback(self, w: Floats, cotangent: Floats) -> Floats:
-        """sum_e cotangent_je grad u_e(w_j), one row per neuron."""
-        extended = _with_one(w)
-        rows, weighted = np.arange(0, extended.size, extended.shape[1])[:, None], cotangent * self.weights
-        result = np.zeros(extended.size)
-        for k, slot in enumerate(self.slots):
-            product = self._products(weighted, self.slots[:k] + self.slots[k + 1 :], extended)
-            result += np.bincount((rows + slot).ravel(), product.ravel(), extended.size)
-        return result.reshape(extended.shape)[:, 1:]
-
-    @staticmethod
-    def _products(start: Floats, slots: tuple[NDArray[np.intp], ...], extended: Floats) -> Floats:
-        result = np.zeros((extended.shape[0], start.shape[-1])) + start
-        for slot in slots:
-            result *= np.take(extended, slot, axis=1)
-        return result
+    def pullback(self, w: Floats, products: Floats, cotangent: Floats) -> Floats:
+        """sum_e cotangent_ej grad products_ej, one row for every row of W; overwrites the cotangent."""
+        gradient = np.zeros(w.T.shape)
+        _differentiate(self.parents, self.factors, w.T.copy(), products, cotangent, gradient)
+        return gradient.T
 
 
-def _with_one(w: Floats) -> Floats:
-    return np.concatenate([np.ones((w.shape[0], 1)), w], axis=1)
+@numba.njit(cache=True)
+def _multiply(parents, factors, columns, products):  # type: ignore[no-untyped-def]
+    """Down the tree: every monomial is its factor times its parent."""
+    for j in range(columns.shape[1]):
+        products[0, j] = 1.0
+    for e in range(1, parents.size):
+        for j in range(columns.shape[1]):
+            products[e, j] = columns[factors[e], j] * products[parents[e], j]
 
 
-def _orders(indices: NDArray[np.intp]) -> Floats:
-    """In how many orders the entries of each sorted row can be written.
-
-    >>> _orders(np.array([[1, 1, 1], [1, 1, 2], [1, 2, 3]]))
-    array([1., 3., 6.])
-    """
-    rows, degree = indices.shape
-    run, orders = np.ones(rows), np.full(rows, float(factorial(degree)))
-    for left, right in pairwise(indices.T):
-        run = np.where(left == right, run + 1, 1.0)
-        orders /= run
-    return orders
+@numba.njit(cache=True)
+def _differentiate(parents, factors, columns, products, cotangent, gradient):  # type: ignore[no-untyped-def]
+    """Up the tree: the derivative with respect to a monomial goes on to its factor and to its parent."""
+    for e in range(parents.size - 1, 0, -1):
+        for j in range(columns.shape[1]):
+            gradient[factors[e], j] += cotangent[e, j] * products[parents[e], j]
+            cotangent[parents[e], j] += cotangent[e, j] * columns[factors[e], j]
 
 
 def monomials(kernels: Kernels, dimension: int) -> float:
@@ -117,16 +118,19 @@ def gaussian_samples(
             "smaller size, a kernel of lower degree, or a network"
         )
     u = Monomials.of(kernels.kernel, d)
-    z = rng.standard_normal((samples, u.weights.size))
+    known = kernel[u.degrees] > 0
+    z = np.zeros((samples, known.size))
+    z[:, known] = rng.standard_normal((samples, int(known.sum())))
+    z *= u.weights
     # phi = sum_k (s_k / h_k) (part of degree k of g at w_*) + what the neurons cannot see
     scale = np.zeros(kernel.size)
     scale[degrees] = np.resize(np.array([*kernels.target, *np.zeros(kernel.size)]), kernel.size)[degrees] / kernel[degrees]
-    degree = np.sum([slot > 0 for slot in u.slots], axis=0) if u.slots else np.zeros(u.weights.size, int)
-    labels = z @ (scale[degree] * u.values(target_direction[None, :])[0])
+    labels = z @ (scale[u.degrees] * u.products(target_direction[None, :])[:, 0])
     rest = max(noise**2 + kernels.target_norm - float(scale**2 @ kernel), 0.0)
     labels += np.sqrt(rest) * rng.standard_normal(samples)
 
     def responses(w: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
-        return z @ u.values(w).T, lambda weights: u.pullback(w, weights.T @ z)
+        products = u.products(w)
+        return z @ products, lambda weights: u.pullback(w, products, (weights.T @ z).T.copy())
 
     return Samples(labels, responses, d)

@@ -58,9 +58,14 @@ class Kernels:
         return np.array(self.kernel or (0.0,)), np.array(self.target or (0.0,))
 
 
-def _series(coefficients: Sequence[float], x: ArrayLike, order: int) -> Floats:
-    polynomial = np.polynomial.Polynomial(np.array(coefficients or (0.0,), dtype=float))
-    return (polynomial.deriv(order) if order else polynomial)(np.asarray(x, dtype=float))
+def _series(coefficients: tuple[float, ...], x: ArrayLike, order: int) -> Floats:
+    return np.polynomial.polynomial.polyval(np.asarray(x, dtype=float), _derivative(coefficients, order))
+
+
+@functools.lru_cache(maxsize=256)
+def _derivative(coefficients: tuple[float, ...], order: int) -> Floats:
+    """Coefficients of a derivative of a power series."""
+    return np.polynomial.polynomial.polyder(np.array(coefficients or (0.0,), dtype=float), order)
 
 
 def checked_kernels(kernel: Sequence[float], target: Sequence[float], target_norm: float | None) -> Kernels:

@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.polynomial.polynomial import polyder, polyval
 from numpy.typing import NDArray
-from scipy.special import factorial
 
 from limitlab.numerics.stepping import follow, runge_kutta, visit
 
@@ -42,15 +42,14 @@ def population_flow(
     (1.0, 1.0)
     """
     c = np.asarray(hermite, dtype=float)
-    square = np.polynomial.Polynomial(c**2)
-    slope, indices = square.deriv(), len(target[0][0])
+    square, slope, indices = c**2, polyder(c**2), len(target[0][0])
 
     def velocity(_: float, state: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
         a, w = state
         gram, (value, gradient) = w @ w.T, signal(c, target, w[:, :indices])
-        pull = -(slope(gram) * a) @ w / a.size
+        pull = -(polyval(gram, slope) * a) @ w / a.size
         pull[:, :indices] += gradient
-        return value - square(gram) @ a / a.size, a[:, None] * (pull - np.sum(pull * w, axis=1, keepdims=True) * w)
+        return value - polyval(gram, square) @ a / a.size, a[:, None] * (pull - np.sum(pull * w, axis=1, keepdims=True) * w)
 
     def settle(state: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
         return state[0], state[1] / np.linalg.norm(state[1], axis=1, keepdims=True)
@@ -93,7 +92,7 @@ def network_risk(hermite: Sequence[float], target: Target, a: Floats, w: Floats)
     c = np.asarray(hermite, dtype=float)
     value, _ = signal(c, target, w[:, : len(target[0][0])])
     norm = sum(weight**2 for _, weight in target)
-    return float(norm - 2 * np.mean(a * value) + a @ np.polynomial.Polynomial(c**2)(w @ w.T) @ a / a.size**2)
+    return float(norm - 2 * np.mean(a * value) + a @ polyval(w @ w.T, c**2) @ a / a.size**2)
 
 
 def one_pass_sgd(
@@ -110,7 +109,7 @@ def one_pass_sgd(
     """(a, w) at the times under SGD with fresh samples, `batch` of them per step; weights stay on the sphere."""
     from numpy.polynomial.hermite_e import hermeder, hermeval
 
-    scaled = np.asarray(hermite, dtype=float) / np.sqrt(factorial(np.arange(len(hermite))))
+    scaled = np.array([c / math.sqrt(math.factorial(k)) for k, c in enumerate(hermite)])
     slopes = hermeder(scaled)
 
     def move(_: int, state: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
@@ -142,6 +141,7 @@ def labels(target: Target, x: Floats) -> Floats:
     for degrees, weight in target:
         part = np.full(len(x), weight)
         for j, degree in enumerate(degrees):
-            part = part * hermeval(x[:, j], np.eye(degree + 1)[degree]) / np.sqrt(factorial(degree))
+            if degree:
+                part *= hermeval(x[:, j], np.eye(degree + 1)[degree]) / math.sqrt(math.factorial(degree))
         total += part
     return total

@@ -13,12 +13,14 @@ point) and one corrector make two evaluations of the system per step; the error 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,7 +28,7 @@ from limitlab.errors import ConvergenceError
 from limitlab.limits import FIRST_LOOK, duration
 from limitlab.numerics.checkpoints import checkpoint_of
 from limitlab.numerics.two_time.checkpoint import load_checkpoint, save_checkpoint
-from limitlab.numerics.two_time.memory import History, WholeHistory
+from limitlab.numerics.two_time.memory import History, WholeHistory, triangle_size
 from limitlab.numerics.two_time.nodes import capacity
 from limitlab.numerics.two_time.thinned import ThinnedHistory
 
@@ -111,7 +113,7 @@ def memory_bytes(system: TwoTimeSystem, steps: int, per_octave: int | None = Non
     """Bytes that the two-time functions of a march take."""
     functions = len(system.correlations) + len(system.responses) + len(system.auxiliaries)
     if per_octave is None:
-        return 8 * functions * ((steps + 1) * (steps + 2) // 2)
+        return 8 * functions * triangle_size(steps)
     size = capacity(steps, per_octave)
     return 16 * (functions + 2) * size**2  # rows, columns, and the points and weights of both
 
@@ -219,14 +221,13 @@ def _advance(system: TwoTimeSystem, history: History, old: Flow, step: float, in
     """One step: predict with the old flow, evaluate, correct, evaluate."""
     history.close_row()
     kept = history.begin_row(index)
-    old = replace(old, forcings={name: f[kept] if isinstance(f, np.ndarray) else f for name, f in old.forcings.items()})
-    new = old
+    forcings = {name: f[kept] if isinstance(f, np.ndarray) else f for name, f in old.forcings.items()}
+    new = old = Flow(old.rates, forcings, old.observed)
     for _ in range(2):
         _crank_nicolson(system, history, old, new, step, index)
         system.constrain(history)
         new = system.flow(history)
-        worst = max(abs(rate) for rate in new.rates.values())
-        if not np.isfinite(worst) or not np.isfinite(sum(float(np.sum(force)) for force in new.forcings.values())):
+        if not math.isfinite(sum(map(abs, new.rates.values())) + sum(map(_sum, new.forcings.values()))):
             rate = max(abs(value) for value in old.rates.values())
             raise ConvergenceError(
                 f"the march overflowed at time {index * step:.4g}: the step {step:.3g} times the fastest local rate {rate:.3g} is "
@@ -236,6 +237,10 @@ def _advance(system: TwoTimeSystem, history: History, old: Flow, step: float, in
     return _record(system, history, new)
 
 
+def _sum(force: Floats | float) -> float:
+    return float(np.add.reduce(force)) if isinstance(force, np.ndarray) else force
+
+
 def _crank_nicolson(system: TwoTimeSystem, history: History, old: Flow, new: Flow, step: float, index: int) -> None:
     """Write the newest point of every evolving quantity; `new is old` makes the predictor."""
     half = 0.5 * step
@@ -243,15 +248,22 @@ def _crank_nicolson(system: TwoTimeSystem, history: History, old: Flow, new: Flo
         path, (l0, l1) = history.paths[name], (old.rates[name], new.rates[name])
         force = float(old.forcings[name]) + float(new.forcings[name])  # type: ignore[arg-type]
         path[index] = (path[index - 1] * (1 - half * l0) + half * force) / (1 + half * l1)
-    for name in (*system.correlations, *system.responses):
-        before, newest = history.previous(name), history.row(name)
-        l0, l1 = old.rates[name], new.rates[name]
-        f0, f1 = np.asarray(old.forcings[name]), np.asarray(new.forcings[name])
-        newest[:-1] = (before * (1 - half * l0) + half * (f0 + f1[: before.size])) / (1 + half * l1)
-        if name in system.responses:
-            newest[-1] = 1.0
-        else:
-            newest[-1] = (before[-1] * (1 - step * l0) + step * (f0[-1] + f1[-1])) / (1 + step * l1)
+    for names, symmetric in ((system.correlations, True), (system.responses, False)):
+        for name in names:
+            before, newest = history.previous(name), history.row(name)
+            forces = np.asarray(old.forcings[name]), np.asarray(new.forcings[name])
+            _move_row(before, newest, *forces, old.rates[name], new.rates[name], step, symmetric)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _move_row(before, newest, f0, f1, l0, l1, step, symmetric):  # type: ignore[no-untyped-def]
+    """X(t, s) of (1) for all s < t, and X(t, t): along both arguments for a correlation, 1 for a response."""
+    half, last = 0.5 * step, before.size - 1
+    for s in range(before.size):
+        newest[s] = (before[s] * (1 - half * l0) + half * (f0[s] + f1[s])) / (1 + half * l1)
+    newest[-1] = 1.0
+    if symmetric:
+        newest[-1] = (before[last] * (1 - step * l0) + step * (f0[last] + f1[-1])) / (1 + step * l1)
 
 
 class _Clock:

@@ -12,7 +12,7 @@ A `WholeHistory` keeps every point: packed lower triangles in which row i starts
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numba
 import numpy as np
@@ -54,6 +54,9 @@ class History(Protocol):
     def path(self, name: str) -> Floats:
         """A function of one time at the columns."""
 
+    def memory(self) -> Any:
+        """The arrays as a named tuple that compiled code reads (`limitlab.numerics.two_time.compiled`)."""
+
     def begin_row(self, index: int) -> Mask:
         """Open the row of a new time; returns which columns of the row before are kept."""
 
@@ -85,13 +88,69 @@ class History(Protocol):
         """Take over what `state` of an equal history returned."""
 
 
-def triangle(steps: int) -> Floats:
-    """A packed lower triangle of zeros with rows 0..steps.
+class Integrals:
+    """The memory integrals of a history, by name: those of its `memory()`, which compiled code can take as well.
 
-    >>> triangle(2).size
+    Attributes
+    ----------
+    numbers
+        Place of every two-time function in the arrays of the memory.
+    """
+
+    numbers: dict[str, int]
+
+    def memory(self) -> Any:
+        """The arrays as a named tuple."""
+        raise NotImplementedError
+
+    def after(self, f: Floats, name: str) -> Floats:
+        """int_s^t f(u) X(u, s) du."""
+        memory = self.memory()
+        return np.asarray(memory.after(memory, f, self.numbers[name]))
+
+    def after_start(self, f: Floats, name: str) -> Floats:
+        """`after` for an auxiliary X whose weight is near u = s; the newest row of X must be 0."""
+        memory = self.memory()
+        return np.asarray(memory.after_start(memory, f, self.numbers[name]))
+
+    def before(self, f: Floats, name: str) -> Floats:
+        """int_0^s f(u) X(s, u) du."""
+        memory = self.memory()
+        return np.asarray(memory.before(memory, f, self.numbers[name]))
+
+    def both(self, forward: Floats, backward: Floats, name: str) -> tuple[Floats, Floats]:
+        """`after(forward)` and `before(backward)`."""
+        memory = self.memory()
+        after, before = memory.both(memory, forward, backward, self.numbers[name])
+        return after, before
+
+    def whole(self, f: Floats, name: str) -> Floats:
+        """int_0^t f(u) X(u, s) du for a symmetric X."""
+        memory = self.memory()
+        return np.asarray(memory.whole(memory, f, self.numbers[name]))
+
+    def total(self, f: Floats) -> float:
+        """int_0^t f(u) du."""
+        memory = self.memory()
+        return float(memory.total(memory, f))
+
+
+def triangle(steps: int, *functions: int) -> Floats:
+    """A packed lower triangle of zeros with rows 0..steps, or as many as there are functions.
+
+    >>> triangle(2).size, triangle(2, 4).shape
+    (6, (4, 6))
+    """
+    return np.zeros((*functions, triangle_size(steps)))
+
+
+def triangle_size(steps: int) -> int:
+    """Entries of a packed lower triangle with rows 0..steps.
+
+    >>> triangle_size(2)
     6
     """
-    return np.zeros((steps + 1) * (steps + 2) // 2)
+    return (steps + 1) * (steps + 2) // 2
 
 
 def row(packed: Floats, i: int) -> Floats:
@@ -142,7 +201,62 @@ def _dense_before(packed, backward, step, before):  # type: ignore[no-untyped-de
         before[u] = step * (total - 0.5 * backward[0] * packed[first] - 0.5 * backward[u] * packed[first + u])
 
 
-class WholeHistory:
+class WholeMemory(NamedTuple):
+    """A whole history in compiled code (see `limitlab.numerics.two_time.compiled`): packed triangles, newest point, step."""
+
+    triangles: Floats
+    last: int
+    step: float
+
+    @staticmethod
+    def newest(memory: Any, number: int) -> Any:
+        """X(t, .)."""
+        first = memory.last * (memory.last + 1) // 2
+        return memory.triangles[number, first : first + memory.last + 1]
+
+    @staticmethod
+    def after(memory: Any, f: Any, number: int) -> Any:
+        """int_s^t f(u) X(u, s) du."""
+        result = np.zeros(f.size)
+        _dense_after(memory.triangles[number], f, memory.step, result)
+        return result
+
+    @staticmethod
+    def after_start(memory: Any, f: Any, number: int) -> Any:
+        """The same: nothing is split off."""
+        result = np.zeros(f.size)
+        _dense_after(memory.triangles[number], f, memory.step, result)
+        return result
+
+    @staticmethod
+    def before(memory: Any, f: Any, number: int) -> Any:
+        """int_0^s f(u) X(s, u) du."""
+        result = np.zeros(f.size)
+        _dense_before(memory.triangles[number], f, memory.step, result)
+        return result
+
+    @staticmethod
+    def both(memory: Any, forward: Any, backward: Any, number: int) -> Any:
+        """`after(forward)` and `before(backward)`."""
+        after, before = np.zeros(forward.size), np.zeros(forward.size)
+        _dense_pass(memory.triangles[number], forward, backward, memory.step, after, before)
+        return after, before
+
+    @staticmethod
+    def whole(memory: Any, f: Any, number: int) -> Any:
+        """int_0^t f(u) X(u, s) du for a symmetric X."""
+        after, before = np.zeros(f.size), np.zeros(f.size)
+        _dense_pass(memory.triangles[number], f, f, memory.step, after, before)
+        after += before
+        return after
+
+    @staticmethod
+    def total(memory: Any, f: Any) -> Any:
+        """int_0^t f(u) du."""
+        return memory.step * (f.sum() - 0.5 * (f[0] + f[-1]))
+
+
+class WholeHistory(Integrals):
     """Every point of every row, in packed triangles (see `History`).
 
     Parameters
@@ -175,7 +289,10 @@ class WholeHistory:
         step: float,
     ):
         self.index, self.step = 0, float(step)
-        self.triangles = {name: triangle(steps) for name in (*two_time, *auxiliaries)}
+        names = (*two_time, *auxiliaries)
+        self._triangles = triangle(steps, len(names))
+        self.triangles = dict(zip(names, self._triangles, strict=True))
+        self.numbers = {name: number for number, name in enumerate(names)}
         self.paths = {name: np.zeros(steps + 1) for name in functions}
         self.records = {name: np.zeros(steps + 1) for name in observed}
         self._all = np.arange(steps + 1)
@@ -197,6 +314,10 @@ class WholeHistory:
         """x at all points up to the newest."""
         return self.paths[name][: self.index + 1]
 
+    def memory(self) -> WholeMemory:
+        """What compiled code sees."""
+        return WholeMemory(self._triangles, self.index, self.step)
+
     def begin_row(self, index: int) -> Mask:
         """Nothing is dropped."""
         self.index = index
@@ -205,38 +326,9 @@ class WholeHistory:
     def close_row(self) -> None:
         """Nothing to do."""
 
-    def after(self, f: Floats, name: str) -> Floats:
-        """int_s^t f(u) X(u, s) du."""
-        result = np.zeros(f.size)
-        _dense_after(self.triangles[name], f, self.step, result)
-        return result
-
-    after_start = after
-
-    def before(self, f: Floats, name: str) -> Floats:
-        """int_0^s f(u) X(s, u) du."""
-        result = np.zeros(f.size)
-        _dense_before(self.triangles[name], f, self.step, result)
-        return result
-
-    def both(self, forward: Floats, backward: Floats, name: str) -> tuple[Floats, Floats]:
-        """`after(forward)` and `before(backward)` in one pass over the triangle."""
-        after, before = np.zeros(forward.size), np.zeros(forward.size)
-        _dense_pass(self.triangles[name], forward, backward, self.step, after, before)
-        return after, before
-
-    def whole(self, f: Floats, name: str) -> Floats:
-        """int_0^t f(u) X(u, s) du for a symmetric X."""
-        after, before = self.both(f, f, name)
-        return after + before
-
-    def total(self, f: Floats) -> float:
-        """int_0^t f(u) du."""
-        return self.step * (float(f.sum()) - 0.5 * float(f[0] + f[-1]))
-
     def state(self) -> dict[str, NDArray[Any]]:
         """The used part of every triangle."""
-        used = (self.index + 1) * (self.index + 2) // 2
+        used = triangle_size(self.index)
         return {f"triangle/{name}": packed[:used] for name, packed in self.triangles.items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:

@@ -12,13 +12,13 @@ cancels against local terms, and what is left is small and so is its error.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.numerics.two_time.memory import Mask
+from limitlab.numerics.two_time.memory import Integrals, Mask
 from limitlab.numerics.two_time.nodes import capacity, interpolate_gaps, kept, spacings, trapezoid_weights
 
 Floats = NDArray[np.float64]
@@ -54,48 +54,109 @@ def _thin(columns, slots, last, spacing, sizes, points, weights, stored):  # typ
 
 
 @numba.njit(cache=True, fastmath=True)
-def _after(columns, slots, newest, stored, f, step, sizes, points, weights):  # type: ignore[no-untyped-def]
+def _after(memory, f, number):  # type: ignore[no-untyped-def]
     """int_s^t f(u) X(u,s) du = X(t,s) int_s^t f - int_s^t f(u) [X(t,s) - X(u,s)] du, the first integral over all points."""
+    newest, stored, (sizes, points, weights) = memory.rows_now[number], memory.columns_kept[number], memory.column_rule
     last = f.size - 1
     tail, later = np.zeros(last + 1), 0.5 * f[last]
     for u in range(last - 1, -1, -1):
         tail[u] = later + 0.5 * f[u]
         later += f[u]
-    result = np.empty(columns.size)
-    for c in range(columns.size):
-        slot, total = slots[c], 0.0
+    result = np.empty(memory.columns.size)
+    for c in range(memory.columns.size):
+        slot, total = memory.slots[c], 0.0
         for k in range(sizes[slot] - 1):  # at u = t the bracket is 0
             total += weights[slot, k] * f[points[slot, k]] * (newest[c] - stored[slot, k])
-        result[c] = step * (newest[c] * tail[columns[c]] - total)
+        result[c] = memory.step * (newest[c] * tail[memory.columns[c]] - total)
     return result
 
 
 @numba.njit(cache=True, fastmath=True)
-def _after_start(columns, slots, sums, stored, f, step, sizes, points, weights):  # type: ignore[no-untyped-def]
+def _after_start(memory, f, number):  # type: ignore[no-untyped-def]
     """int_s^t f(u) X(u,s) du = f(s) int_s^t X(u,s) du + int_s^t [f(u) - f(s)] X(u,s) du, where X(t,s) counts as 0."""
-    result = np.empty(columns.size)
-    for c in range(columns.size):
-        slot, start, total = slots[c], f[columns[c]], 0.0
+    stored, sums, (sizes, points, weights) = memory.columns_kept[number], memory.sums[number], memory.column_rule
+    result = np.empty(memory.columns.size)
+    for c in range(memory.columns.size):
+        slot, start, total = memory.slots[c], f[memory.columns[c]], 0.0
         for k in range(sizes[slot] - 1):
             total += weights[slot, k] * (f[points[slot, k]] - start) * stored[slot, k]
-        result[c] = step * (total + start * sums[slot])
+        result[c] = memory.step * (total + start * sums[slot])
     return result
 
 
 @numba.njit(cache=True, fastmath=True)
-def _before(slots, newest, stored, f, step, sizes, points, weights):  # type: ignore[no-untyped-def]
+def _before(memory, f, number):  # type: ignore[no-untyped-def]
     """int_0^s f(u) X(s,u) du over the columns that row s had; the newest row is not stored yet."""
-    result = np.empty(slots.size)
-    for c in range(slots.size):
-        slot, total = slots[c], 0.0
-        values = newest if c == slots.size - 1 else stored[slot]
+    stored, (sizes, points, weights) = memory.rows_kept[number], memory.row_rule
+    result = np.empty(memory.slots.size)
+    for c in range(memory.slots.size):
+        slot, total = memory.slots[c], 0.0
+        values = memory.rows_now[number] if c == memory.slots.size - 1 else stored[slot]
         for k in range(sizes[slot]):
             total += weights[slot, k] * f[points[slot, k]] * values[k]
-        result[c] = step * total
+        result[c] = memory.step * total
     return result
 
 
-class ThinnedHistory:
+Rule = tuple[Integers, Integers, Floats]
+"""How many points every column (or row) keeps, the points, and their weights in an integral."""
+
+
+class ThinnedMemory(NamedTuple):
+    """A thinned history as compiled code sees it (`limitlab.numerics.two_time.compiled`)."""
+
+    rows_now: Floats
+    columns: Integers
+    slots: Integers
+    columns_kept: Floats
+    rows_kept: Floats
+    sums: Floats
+    column_rule: Rule
+    row_rule: Rule
+    last: int
+    step: float
+
+    @staticmethod
+    def newest(memory: Any, number: int) -> Any:
+        """X(t, .) at the columns."""
+        return memory.rows_now[number]
+
+    @staticmethod
+    def after(memory: Any, f: Any, number: int) -> Any:
+        """int_s^t f(u) X(u, s) du."""
+        return _after(memory, _fill(memory.columns, f, memory.last), number)
+
+    @staticmethod
+    def after_start(memory: Any, f: Any, number: int) -> Any:
+        """int_s^t f(u) X(u, s) du without its last point u = t."""
+        return _after_start(memory, _fill(memory.columns, f, memory.last), number)
+
+    @staticmethod
+    def before(memory: Any, f: Any, number: int) -> Any:
+        """int_0^s f(u) X(s, u) du."""
+        return _before(memory, _fill(memory.columns, f, memory.last), number)
+
+    @staticmethod
+    def both(memory: Any, forward: Any, backward: Any, number: int) -> Any:
+        """`after(forward)` and `before(backward)`."""
+        after = _after(memory, _fill(memory.columns, forward, memory.last), number)
+        return after, _before(memory, _fill(memory.columns, backward, memory.last), number)
+
+    @staticmethod
+    def whole(memory: Any, f: Any, number: int) -> Any:
+        """int_0^t f(u) X(u, s) du for a symmetric X."""
+        full = _fill(memory.columns, f, memory.last)
+        result = _after(memory, full, number)
+        result += _before(memory, full, number)
+        return result
+
+    @staticmethod
+    def total(memory: Any, f: Any) -> Any:
+        """int_0^t f(u) du."""
+        return memory.step * np.sum(memory.row_rule[2][memory.slots[-1], : f.size] * f)
+
+
+class ThinnedHistory(Integrals):
     """Few points of every row and column (see `History` for the methods).
 
     Every kept column s owns a slot: an index into the arrays that hold the column, X(u, s) for kept u, and the row, X(s, u) for the
@@ -128,11 +189,10 @@ class ThinnedHistory:
         size = capacity(steps, per_octave)
         self._free = list(range(size - 1, 0, -1))
         names = (*two_time, *auxiliaries)
-        self._order = {name: k for k, name in enumerate(names)}
-        self._newest = {name: np.zeros(1) for name in names}
-        self._previous: dict[str, Floats] = {}
+        self.numbers = {name: number for number, name in enumerate(names)}
+        self._newest = self._previous = np.zeros((len(names), 1))
         self._columns, self._rows = np.zeros((2, len(names), size, size))
-        self._sums = {name: np.zeros(size) for name in auxiliaries}  # over u of X(u, s), up to the last closed row
+        self._sums = np.zeros((len(names), size))  # over u of X(u, s), up to the last closed row
         self._column_rule, self._row_rule = (
             (np.zeros(size, dtype=np.int64), np.zeros((size, size), dtype=np.int64), np.zeros((size, size)))
             for _ in range(2)
@@ -146,79 +206,54 @@ class ThinnedHistory:
         sizes[slot], points[slot, :size] = size, self.columns
         trapezoid_weights(self.columns, weights[slot])
         _thin(self.columns, self.slots, self.index, self._spacing, *self._column_rule, self._columns)
-        for sums in self._sums.values():
-            sums[slot] = 0.0
+        self._sums[:, slot] = 0.0
 
     def row(self, name: str) -> Floats:
         """X(t, .) at the columns."""
-        return self._newest[name]
+        return self._newest[self.numbers[name]]
 
     def previous(self, name: str) -> Floats:
         """X(t - step, .) at the columns but the last."""
-        return self._previous[name]
+        return self._previous[self.numbers[name]]
 
     def path(self, name: str) -> Floats:
         """x at the columns."""
         return self.paths[name][self.columns]
 
+    def memory(self) -> ThinnedMemory:
+        """What compiled code sees."""
+        return ThinnedMemory(
+            self._newest,
+            self.columns,
+            self.slots,
+            self._columns,
+            self._rows,
+            self._sums,
+            self._column_rule,
+            self._row_rule,
+            self.index,
+            self.step,
+        )
+
     def begin_row(self, index: int) -> Mask:
         """Drop the columns that a row at this time does not keep, and add its own."""
         still = kept(self.columns, index, self._spacing)
         self._free += self.slots[~still].tolist()
-        self._previous = {name: values[still] for name, values in self._newest.items()}
+        self._previous = np.compress(still, self._newest, axis=1)
         self.index = index
         self.columns = np.append(self.columns[still], index)
         self.slots = np.append(self.slots[still], self._free.pop())
-        self._newest = {name: np.zeros(self.columns.size) for name in self._newest}
+        self._newest = np.zeros((len(self.numbers), self.columns.size))
         self._open_row()
         return still
 
     def close_row(self) -> None:
         """Write the newest row into the columns, the rows and the sums."""
         slot, size, ends = self.slots[-1], self.columns.size, self._column_rule[0][self.slots] - 1
-        for name, values in self._newest.items():
-            self._columns[self._order[name], self.slots, ends] = values
-            self._rows[self._order[name], slot, :size] = values
-        for name, sums in self._sums.items():
-            sums[self.slots] += self._newest[name]
-            sums[slot] *= 0.5
-
-    def _all(self, f: Floats) -> Floats:
-        return np.asarray(_fill(self.columns, f, self.index))
-
-    def after(self, f: Floats, name: str) -> Floats:
-        """int_s^t f(u) X(u, s) du."""
-        return self._forward(self._all(f), name)
-
-    def _forward(self, full: Floats, name: str) -> Floats:
-        newest, stored = self._newest[name], self._columns[self._order[name]]
-        return np.asarray(_after(self.columns, self.slots, newest, stored, full, self.step, *self._column_rule))
-
-    def after_start(self, f: Floats, name: str) -> Floats:
-        """int_s^t f(u) X(u, s) du without its last point u = t."""
-        sums, stored = self._sums[name], self._columns[self._order[name]]
-        return np.asarray(_after_start(self.columns, self.slots, sums, stored, self._all(f), self.step, *self._column_rule))
-
-    def before(self, f: Floats, name: str) -> Floats:
-        """int_0^s f(u) X(s, u) du."""
-        return self._backward(self._all(f), name)
-
-    def _backward(self, full: Floats, name: str) -> Floats:
-        stored = self._rows[self._order[name]]
-        return np.asarray(_before(self.slots, self._newest[name], stored, full, self.step, *self._row_rule))
-
-    def both(self, forward: Floats, backward: Floats, name: str) -> tuple[Floats, Floats]:
-        """`after(forward)` and `before(backward)`."""
-        return self.after(forward, name), self.before(backward, name)
-
-    def whole(self, f: Floats, name: str) -> Floats:
-        """int_0^t f(u) X(u, s) du for a symmetric X."""
-        full = self._all(f)
-        return self._forward(full, name) + self._backward(full, name)
-
-    def total(self, f: Floats) -> float:
-        """int_0^t f(u) du."""
-        return self.step * float(self._row_rule[2][self.slots[-1], : f.size] @ f)
+        self._columns[:, self.slots, ends] = self._newest
+        self._rows[:, slot, :size] = self._newest
+        self._sums[:, self.slots] += self._newest
+        self._sums[:, slot] *= 0.5
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Columns, slots and what they own."""
@@ -228,11 +263,12 @@ class ThinnedHistory:
             "free": np.array(self._free, dtype=np.int64),
             "stored_columns": self._columns,
             "stored_rows": self._rows,
+            "newest": self._newest,
+            "sums": self._sums,
         }
         for kind, rule in (("column", self._column_rule), ("row", self._row_rule)):
             state |= {f"{kind}_{part}": array for part, array in zip(("sizes", "points", "weights"), rule, strict=True)}
-        state |= {f"newest/{name}": values for name, values in self._newest.items()}
-        return state | {f"sums/{name}": sums for name, sums in self._sums.items()}
+        return state
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take everything back."""
@@ -241,5 +277,4 @@ class ThinnedHistory:
         self._column_rule, self._row_rule = (
             (state[f"{kind}_sizes"], state[f"{kind}_points"], state[f"{kind}_weights"]) for kind in ("column", "row")
         )
-        self._newest = {name: state[f"newest/{name}"] for name in self._newest}
-        self._sums = {name: state[f"sums/{name}"] for name in self._sums}
+        self._newest, self._sums = state["newest"], state["sums"]

@@ -149,7 +149,7 @@ def _simulated(law: TwoLayerDynamics, size: int, seeds: int) -> Any:
 def skewed_network(**changes: Any) -> TwoLayerDynamics:
     """Four neurons with strong quadratic and cubic parts: far from the Gaussian model at any dimension."""
     activation = Activation(
-        lambda x: 0.8 * x + 0.5 * (x**2 - 1) + 0.3 * (x**3 - 3 * x), derivative=lambda x: 0.8 + x + 0.9 * (x**2 - 1)
+        lambda x: 0.8 * x + 0.5 * (x**2 - 1) + 0.3 * x * (x**2 - 3), derivative=lambda x: 0.8 + x + 0.9 * (x**2 - 1)
     )
     given: dict[str, Any] = dict(
         width=4,

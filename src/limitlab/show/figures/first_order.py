@@ -25,7 +25,7 @@ MARKS = slice(0, None, 5)
 
 
 def _cubic(x: Floats) -> Floats:
-    return 0.8 * x + 0.5 / math.sqrt(2) * (x**2 - 1) + 0.3 / math.sqrt(6) * (x**3 - 3 * x)
+    return 0.8 * x + 0.5 / math.sqrt(2) * (x**2 - 1) + 0.3 / math.sqrt(6) * x * (x**2 - 3)
 
 
 def _cubic_slope(x: Floats) -> Floats:
