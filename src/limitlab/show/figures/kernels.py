@@ -108,8 +108,8 @@ def lazy_bounds(quick: bool = True) -> Figure:
             ratios[i, j] = found.ratio * math.sqrt(min(int(width), 2000) / width)
     mesh = value_map(left, widths, scales, np.log10(ratios), cmap="RdBu_r", vmin=-2, vmax=2)
     figure.colorbar(mesh, ax=left, label=r"$\log_{10}\,4L\Delta/s_{\min}^2$")
-    places, fine = np.asarray(mesh.get_coordinates()), np.asarray(mesh.get_array())
-    left.contour(places[..., 0], places[..., 1], fine, levels=[0.0], colors="black", linewidths=2)
+    x, y_places = np.moveaxis(np.asarray(mesh.get_coordinates(), dtype=float), -1, 0)
+    left.contour(x, y_places, np.asarray(mesh.get_array()), levels=[0.0], colors="black", linewidths=2)
     finish(
         left, "width $m$", r"output scale $\alpha$", "training certified above the black line", xscale="log", yscale="log"
     )
