@@ -75,6 +75,8 @@ def _is_text(block: list[str]) -> bool:
 def _literal(block: list[str]) -> list[str]:
     language = "pycon" if block[0].lstrip().startswith(">>>") else "text"
     lines = [_NUMBER.sub(r"   \1", _PAGE.sub(r"\1", line)) for line in _dedented(block)]
+    if len(lines) == 1:  # nothing is aligned
+        lines = [re.sub(r" {4,}", "   ", lines[0])]
     options = ["   :class: wide"] if max(map(len, lines)) > WIDEST else []
     return [f".. code-block:: {language}", *options, "", *("   " + line for line in lines)]
 
