@@ -27,6 +27,7 @@ extensions = [
     "laws_table",  # what pages say of laws and names, from the declarations
     "law_parameters",  # a law's parameters, from its metadata
     "plain_docstrings",  # our docstrings are plain text with code in backticks
+    "short_entries",  # what entries share is said once, types are short
     "figure_words",  # figures say what they show
     "tagged_formulas",  # numbered formulas of several lines
 ]

@@ -23,6 +23,8 @@ _INITIAL = re.compile(r"^(\s*)(?=[A-Z]\.(?:\s|$)|\(\w+\)\s)")  # "N." and "(4)" 
 _HEADED = re.compile(r"(?:([A-Z][a-z]+)\.  +|(Numerics)\. )")  # two blanks or more: what follows is aligned
 _PAGE = re.compile(r"docs/theory/(\w+)\.md")
 _COLUMNS = re.compile(r"\S {3,}\S")
+_NUMBER = re.compile(r" {4,}(\([\d, .'-]+[a-z]?\)[.,]?)$")  # of an equation, at the end of its line
+WIDEST = 80  # characters of a line that fit onto a page at the usual size
 
 
 def protect(line: str) -> str:
@@ -72,7 +74,19 @@ def _is_text(block: list[str]) -> bool:
 
 def _literal(block: list[str]) -> list[str]:
     language = "pycon" if block[0].lstrip().startswith(">>>") else "text"
-    return [f".. code-block:: {language}", "", *("   " + line for line in _dedented(block))]
+    lines = [_NUMBER.sub(r"   \1", _PAGE.sub(r"\1", line)) for line in _dedented(block)]
+    if len(lines) == 1:  # nothing is aligned
+        lines = [re.sub(r" {4,}", "   ", lines[0])]
+    options = ["   :class: wide"] if max(map(len, lines)) > WIDEST else []
+    return [f".. code-block:: {language}", *options, "", *("   " + line for line in lines)]
+
+
+def claims_of(module: str) -> list[str]:
+    """The claims that a file of the ledger checks: registered there, not names of it."""
+    from limitlab.ledger import all_claims
+
+    checked = [claim for claim in all_claims().values() if claim.check and claim.check.__module__ == module]
+    return [line for claim in checked for line in (f"- **{claim.id}** {protect(claim.statement)}", "")]
 
 
 # -- what is in them --------------------------------------------------------------------------------------------------
@@ -101,7 +115,7 @@ def one_name_each(lines: list[str]) -> list[str]:
 def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Rewrite a docstring in place before it is parsed."""
     if what == "module":
-        lines[:] = laid_out(lines)
+        lines[:] = [*laid_out(lines), *claims_of(name)]
         return
     if what in ("attribute", "data", "property") and lines and ":" in lines[0]:
         lines.insert(0, "\\ ")  # what stands before a colon in the first line would be a type

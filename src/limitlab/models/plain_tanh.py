@@ -1,4 +1,4 @@
-"""A two-layer tanh network without biases, f = a . tanh(W x)/sqrt(N), with first and second derivatives in all its parameters."""
+"""A two-layer tanh network without biases, f = <a, tanh(W x)>/sqrt(N), with first and second derivatives in all its parameters."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ class DeepNetworks:
     weights, biases
         One array per layer: shapes (networks, inputs, outputs) and (networks, 1, outputs).
     activation
-        s.
+        The activation s.
     weight_std, bias_std
-        w and b.
+        Standard deviations w of the weights (before the division by the root of their number) and b of the biases.
 
     Examples
     --------

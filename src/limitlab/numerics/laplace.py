@@ -68,6 +68,8 @@ def weighted_average(
     step
         Step of the trapezoidal rule in log t.
 
+    Notes
+    -----
     All arguments but `step` broadcast. The work is one table per distinct pair (tail, power) and one pass of about 500 nodes
     per point.
 

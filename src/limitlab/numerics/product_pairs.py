@@ -42,7 +42,7 @@ def product_averages(
 
     Returns
     -------
-    value, resolved
+    tuple of arrays
         The averages, and whether each of them meets the tolerance; those that do not would take too many values of f.
 
     Examples

@@ -2,6 +2,7 @@
 
 Limit.    N, d -> infinity with N/d -> psi (`width_ratio`).
 Result.   r_2 = int int mu(ds) mu(ds') / (1 + gamma (s + s')),                                                           (13)
+
           mu the law of the eigenvalues of sum_i w_i w_i^T: Marchenko and Pastur's with N/d = psi, an atom (1 - psi)_+ at 0 included.
 Status.   Derived: the features of different neurons share directions, which the staircase's equivalent (10)-(12) leaves out.
 """

@@ -9,6 +9,7 @@ Result.   At margin 1 (|a| = 1/kappa) a sample's margin is w = c1 T + c2 Z, wher
               kappa^-2 = b^2 W12 + (F2/P^2)(N/n) E12,   error = P(w <= 0),   share of support vectors = P.                (6)
 
           The data can be separated exactly when (N/n) rank > min_c E(Z - c T)_+^2.                                       (7)
+
           Derivation and equation numbers: docs/theory/margins.md.
 Status.   For Gaussian features a theorem (Montanari, Ruan, Sohn and Yan 2019); for random features a conjecture there.
 """

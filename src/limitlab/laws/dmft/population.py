@@ -82,8 +82,8 @@ def particle_flow(
 
     Returns
     -------
-    a, v
-        Arrays of shape (times, m) and (times, m, k).
+    tuple of arrays
+        a and v, of shapes (times, m) and (times, m, k).
 
     Examples
     --------

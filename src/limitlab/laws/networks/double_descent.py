@@ -50,13 +50,17 @@ def width_double_descent(
         Training images, and the share of them with a wrong label.
     depth
         Number of weight matrices, at least 2.
-    loss
+    loss : {"square", "squared_hinge"}
         "square", or "squared_hinge": mean max(0, 1 - y f)^2, in which only unsatisfied margins count.
     seeds
         How many splits and starts, or their seeds.
-    images, labels, components
-        As in `limitlab.models.image_tasks.image_task`: "digits" or "mnist", "parity" or "classes", principal components kept.
-    training
+    images : {"digits", "mnist"}
+        As in `limitlab.models.image_tasks.image_task`.
+    labels : {"parity", "classes"}
+        As in `limitlab.models.image_tasks.image_task`.
+    components
+        Principal components that are kept.
+    training : {"levenberg", "adam"}
         "levenberg", to interpolation: its work grows as the cube of the residuals (ten per image with ten classes), some hundred images; or
         "adam", for thousands of images: it does not interpolate near the threshold, and the peak is blurred.
     iterations

@@ -92,7 +92,7 @@ def rademacher_two_layer(
     l1_norm
         gamma.
     activation
-        s.
+        The activation s.
     width
         Number of neurons of the networks. All their second-layer weight goes to the best neuron, so that it only multiplies the starts.
     draws, starts, seed

@@ -5,7 +5,9 @@ Setting.  n inputs uniform in the unit ball of R^d; y = f_0 + C |x|^beta + noise
           infinite, so the fitted function passes through every noisy label, for every h.
 Limit.    None: exact at every n. With q = a/d, b = beta/d, p = h^d, U uniform, K = U^-q and Phi(t) = 1 - p + p E e^{-tK}
           (docs/theory/local_averages.md),
-Result.       V  = tau^2 n p int t E[K^2 e^{-tK}] Phi^{n-1} dt,                                                   (8)
+Result.   As integrals over t,
+
+              V  = tau^2 n p int t E[K^2 e^{-tK}] Phi^{n-1} dt,                                                   (8)
               B2 = C^2 h^{2 beta} { n p int t E[U^{2b} K^2 e^{-tK}] Phi^{n-1} dt
                                     + n (n-1) p^2 int t (E[U^b K e^{-tK}])^2 Phi^{n-2} dt },                      (9)
               excess risk = V + B2 + f_0^2 (1-p)^n.                                                              (10)

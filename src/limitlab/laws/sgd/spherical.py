@@ -4,6 +4,7 @@ Setting.  x <- (x - (delta / N) grad L) / |...| with one fresh sample per step, 
           m = <x, v0>.
 Limit.    N -> infinity at fixed delta, in the time s = delta * steps / N.
 Result.   dm/ds = h(m) = -phi'(m) (1 - m^2) - (delta / 2) m G(m).                                                        (7)
+
           The second term is what normalising away the noise of the gradient costs: as delta -> 0 the population flow remains.
 Status.   Derived for a fixed delta (theorem as delta -> 0: Ben Arous, Gheissari, Jagannath 2021), checked against the exact chain.
 """

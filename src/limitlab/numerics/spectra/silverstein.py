@@ -13,6 +13,7 @@ Edges.     psi'(u) = 1 - f(u), f(u) = sum c_k s_k^2 / (u - s_k)^2. The support i
 Inverse.   For real u1 and height y >= 0 exactly one u2 >= 0 has Im psi(u1 + i u2) = y (u2 = 0 if y = 0 and f(u1) <= 1), and
            Re psi increases along this curve from -inf to inf. So every z of the closed upper half plane is found by two
            nested monotone equations: no starting guess, no branch to choose, no continuation in Im z.
+
            - u2: with q = u2^2 the equation is Phi(q) = sum c_k s_k^2 / ((u1 - s_k)^2 + q) + y q^(-1/2) = 1. Phi is a
              Stieltjes function, hence 1/Phi is concave, and Newton's method on it increases to the root from its left.
            - u1: Newton's method in a bracket, with d Re psi / d u1 = 1 / Re(1/psi'(u)). The bracket is

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 class DampedOscillator:
     r"""A particle whose friction remembers, x' = -x - g int_0^t e^{-(t-s)} x(s) ds, pushed by a random constant force.
 
-    With S(t, u) = -g e^{-(t-u)} and a force of unit variance,
+    With S(t, u) = -g e^{-(t-u)} and a force of unit variance::
 
         d/dt R(t,s) = -R(t,s) + int_s^t S(t,u) R(u,s) du,
         d/dt C(t,s) = -C(t,s) + int_0^t S(t,u) C(u,s) du + int_0^s R(s,u) du,

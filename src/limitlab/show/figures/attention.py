@@ -129,7 +129,7 @@ def attention_ensemble_maps(quick: bool = True) -> Figure:
     figure.suptitle(
         f"32 tokens, $d = 128$; mean over {draws} draws of $Q$, $K$, $V$, interpolated between grid points", fontsize=14
     )
-    bar = figure.colorbar(image, ax=list(panels))
+    bar = figure.colorbar(image, ax=list(panels), pad=0.01)
     bar.set_label(r"share of merged pairs $P_{\mathrm{pair}}$", fontsize=13)
     return figure
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import finish, new_figure, reading_key, simulation_points, theory_line
 
 Floats = NDArray[np.float64]
 
@@ -101,11 +101,12 @@ def _curves(network: dict[str, Any], end: float, paths: int, draws: tuple[int, i
 def _errors(axes: Axes, curves: Curves) -> None:
     for index, (name, label) in enumerate((("test_error", "test error"), ("train_error", "train error"))):
         theory_line(axes, curves.times, curves.exact[name], index, label)
-        legend = "Gaussian model" if index else None
-        theory_line(axes, curves.times, curves.gaussian[name], index, legend, linestyle="--", linewidth=1.3)
+        theory_line(axes, curves.times, curves.gaussian[name], index, linestyle="--", linewidth=1.3)
         mean, error = curves.measured(name)
-        legend = f"gradient descent, $d = {curves.size}$" if index else None
-        simulation_points(axes, curves.times[MARKS], mean[MARKS], error[MARKS], index, legend)
+        simulation_points(axes, curves.times[MARKS], mean[MARKS], error[MARKS], index)
+    reading_key(axes, "exact equations", None)
+    axes.plot([], [], "--", color="0.4", linewidth=1.3, label="Gaussian model")
+    reading_key(axes, None, f"gradient descent, $d = {curves.size}$")
 
 
 def _deviations(axes: Axes, curves: Curves) -> None:

@@ -13,7 +13,7 @@ from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_calibration import LogisticCalibration
 from limitlab.laws.classification.logistic_existence import existence
 from limitlab.ledger.logistic import share_without_fit
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 
 def logistic_calibration(quick: bool = True) -> Figure:
@@ -22,7 +22,7 @@ def logistic_calibration(quick: bool = True) -> Figure:
     law = LogisticCalibration(intercept=-1.0, signal=1.5)
     seeds = 30 if quick else 200
     threshold = law.existence_threshold()
-    lines = np.concatenate([np.geomspace(0.01, 0.5 * threshold, 16), np.linspace(0.5, 0.8, 15)[1:] * threshold])
+    lines = np.concatenate([np.geomspace(0.01, 0.5 * threshold, 24), np.linspace(0.5, 0.8, 15)[1:] * threshold])
     names = {"bias_factor": r"bias factor $\alpha_*$", "calibration_slope": "calibration slope"}
     few = np.array([0.02, 0.05, 0.1, 0.16])
     runs = [law.replace(ratio=float(ratio)).simulate_batch(30, range(seeds)) for ratio in few]
@@ -51,7 +51,8 @@ def logistic_calibration(quick: bool = True) -> Figure:
         shares = np.array([share_without_fit(p, int(n), b0, gamma, draws) for n in counts])
         errors = np.sqrt(np.maximum(shares * (1 - shares), 0.25 / draws) / draws)
         simulation_points(right, counts, shares, errors, index)
-    finish(right, "samples $n$", "probability that no fit exists", rf"$p={p}$ predictors and an intercept, {draws} draws")
+    reading_key(right, "law", f"{draws} draws")
+    finish(right, "samples $n$", "probability that no fit exists", rf"$p={p}$ predictors and an intercept")
     return figure
 
 

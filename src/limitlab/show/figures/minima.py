@@ -52,17 +52,23 @@ def five_layers(quick: bool = True) -> Figure:
     found = width_double_descent(widths, samples, flips, depth=5, loss="squared_hinge", seeds=seeds, iterations=iterations)
     ratio = found.parameters_over_samples.values
     low, middle, high = np.quantile(found.test_loss.values, [0.25, 0.5, 0.75], axis=1)
-    simulation_points(left, ratio, middle, np.stack([middle - low, high - middle]), 0, "test loss, median and quartiles")
+    simulation_points(left, ratio, middle, np.stack([middle - low, high - middle]), 0, "median and quartiles")
     left.plot(ratio, middle, color=COLOURS[0], linewidth=0.8, alpha=0.6)
     done = (found.train_loss < 1e-11).mean("seed").values
-    simulation_points(right, ratio, done, np.sqrt(done * (1 - done) / seeds), 1, "share of runs that interpolate")
+    simulation_points(right, ratio, done, np.sqrt(done * (1 - done) / seeds), 1, "mean and standard error")
     right.plot(ratio, done, color=COLOURS[1], linewidth=0.8, alpha=0.6)
     right.set_ylim(-0.05, 1.05)
     for axes in (left, right):
         axes.axvline(1.0, color="0.3", linewidth=1.0, linestyle=":")
     title = f"five layers, $n={samples}$, {flips:.0%} wrong labels"
-    finish(left, "parameters per sample $p/n$", r"mean $\max(0,1-yf)^2$", title, xscale="log", yscale="log")
-    finish(right, "parameters per sample $p/n$", "share of runs", f"{seeds} starts, {iterations} iterations", xscale="log")
+    finish(left, "parameters per sample $p/n$", r"test loss, mean of $\max(0,1-yf)^2$", title, xscale="log", yscale="log")
+    finish(
+        right,
+        "parameters per sample $p/n$",
+        "share of runs that interpolate",
+        f"{seeds} starts, {iterations} iterations",
+        xscale="log",
+    )
     for axes in (left, right):
         axes.set_xticks([0.25, 0.5, 1, 2, 4], ["1/4", "1/2", "1", "2", "4"])
         axes.set_xticks([], minor=True)

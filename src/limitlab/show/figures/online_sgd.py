@@ -227,7 +227,7 @@ def xor_success_map(quick: bool = True) -> Figure:
     critical = np.interp(0.125, rows["regularizer"], np.arange(6))  # alpha = 1/8: nothing is learned above
     panels[2].axhline(float(critical), color="white", linestyle="--", linewidth=2, label=r"$\alpha = 1/8$")
     panels[2].legend(loc="upper left", labelcolor="white", frameon=False)
-    bar = figure.colorbar(image, ax=list(panels))
+    bar = figure.colorbar(image, ax=list(panels), pad=0.01)
     bar.set_label("probability of success", fontsize=13)
     return figure
 

@@ -140,7 +140,7 @@ def readable_ticks(axes: Axes) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-        if axis.get_scale() == "log" and high / low < 50:
+        if axis.get_scale() == "log" and high / low < 120:
             steps = (1.0, 2.0, 3.0, 5.0, 7.0) if high / low < 12 else (1.0, 2.0, 5.0)
             axis.set_major_locator(MaxNLocator(5) if high / low < 3 else LogLocator(subs=steps))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

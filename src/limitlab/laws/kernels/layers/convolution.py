@@ -23,7 +23,7 @@ class Convolution:
     filter
         Side of the filter, an odd number.
     weight_std, bias_std
-        w and b.
+        Standard deviations w of the weights and b of the biases.
     padding
         "circular" (the edges meet) or "zero".
     outputs

@@ -19,7 +19,7 @@ class Dense:
     Parameters
     ----------
     weight_std, bias_std
-        w and b.
+        Standard deviations w of the weights and b of the biases.
     outputs
         Channels of the output of a finite network; None: its width.
 
