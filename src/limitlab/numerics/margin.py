@@ -138,17 +138,10 @@ def _bounds(V: Array, weights: Array) -> HardMargin:
 
 def _on_support(V: Array, found: HardMargin) -> HardMargin:
     """The same solution from the linear equations <v_i, w> = 1 on its support, which lose no digits to a small margin."""
-    from scipy.linalg import solve_triangular
-
     support = found.support
-    if support.size > V.shape[1]:
-        return found
-    _, triangle = np.linalg.qr(V[support].T)  # V V' = R' R on the support: w = V' alpha with V V' alpha = 1
-    sizes = np.abs(triangle.diagonal())
-    if sizes.min() <= np.finfo(float).eps * V.shape[1] * sizes.max():
-        return found
-    alpha = solve_triangular(triangle, solve_triangular(triangle, np.ones(support.size), trans="T"))
-    if not (alpha > 0).all():
+    w, _, rank, _ = np.linalg.lstsq(V[support], np.ones(support.size), rcond=None)
+    alpha = np.linalg.lstsq(V[support].T, w, rcond=None)[0]
+    if rank < support.size or not (alpha > 0).all():
         return found
     weights = np.zeros(len(V))
     weights[support] = alpha / alpha.sum()
