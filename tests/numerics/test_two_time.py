@@ -174,6 +174,10 @@ def test_a_checkpoint_of_another_march_is_refused(tmp_path: Path) -> None:
         march(Stopping(2.0), 5.0, 100, checkpoint=file, checkpoint_every=0.0)
     with pytest.raises(ValueError, match="belongs to another march"):
         march(SYSTEM, 5.0, 200, checkpoint=file)
+    with np.load(file) as data:  # as an older version would have named its parts
+        np.savez(file, **{name.replace("history/", "history/old_"): data[name] for name in data.files})
+    with pytest.raises(ValueError, match="another version of limitlab wrote it; remove it"):
+        march(Stopping(2.0), 5.0, 100, checkpoint=file)
 
 
 def test_progress_counts_up_and_its_estimate_ends_at_zero() -> None:

@@ -39,7 +39,7 @@ def save_checkpoint(
 def load_checkpoint(path: str | os.PathLike[str], signature: str, history: History) -> Flow | None:
     """Fill the history from a file and return the flow at its newest point; None when there is no file.
 
-    A file of another system or another grid is refused, never mixed in.
+    A file of another system, another grid or another version is refused, never mixed in.
     """
     from limitlab.numerics.two_time.marching import Flow
 
@@ -59,7 +59,12 @@ def load_checkpoint(path: str | os.PathLike[str], signature: str, history: Histo
             kind: {key.removeprefix(kind + "/"): data[key] for key in data.files if key.startswith(kind + "/")}
             for kind in ("history", "rate", "forcing")
         }
-    history.restore(parts["history"])
+    try:
+        history.restore(parts["history"])
+    except KeyError as missing:
+        raise ValueError(
+            f"checkpoint = {str(path)!r} is not allowed: it has no part {missing}, so another version of limitlab wrote it; remove it"
+        ) from None
     rates = {name: float(value) for name, value in parts["rate"].items()}
     forcings = {name: value if value.ndim else float(value) for name, value in parts["forcing"].items()}
     return Flow(rates, forcings, {})

@@ -11,6 +11,7 @@ A `WholeHistory` keeps every point: packed lower triangles in which row i starts
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -88,7 +89,7 @@ class History(Protocol):
         """Take over what `state` of an equal history returned."""
 
 
-class Integrals:
+class Integrals(ABC):
     """The memory integrals of a history, by name: those of its `memory()`, which compiled code can take as well.
 
     Attributes
@@ -99,9 +100,9 @@ class Integrals:
 
     numbers: dict[str, int]
 
+    @abstractmethod
     def memory(self) -> Any:
         """The arrays as a named tuple."""
-        raise NotImplementedError
 
     def after(self, f: Floats, name: str) -> Floats:
         """int_s^t f(u) X(u, s) du."""
