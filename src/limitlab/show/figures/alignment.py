@@ -20,7 +20,7 @@ MATRIX_NAMES = {"hessian": "Hessian", "gradient": "gradient"}
 def alignment_mixture(quick: bool = True) -> Figure:
     """Alignment of SGD with the tops of Hessian and gradient blocks over time, for ten classes and several test ratios."""
     figure, panels = new_figure(columns=3, width=5.0)
-    sizes, runs, points = ((80, 160), 6, 64) if quick else ((125, 250, 500), 8, 128)
+    sizes, runs, points = ((80, 160), 4, 64) if quick else ((125, 250, 500), 8, 128)
     times, few = (*np.linspace(1.0, 21.0, 14), *np.linspace(25.0, 60.0, 7)), (5.0, 10.0, 20.0, 35.0, 50.0)
     law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, step=1.0)
     for axes in panels[:2]:
@@ -38,7 +38,7 @@ def alignment_mixture(quick: bool = True) -> Figure:
     reading_key(panels[1], None, f"SGD, extrapolated\n($d = {ran}$)")
     finish(panels[0], "time $t$", r"alignment $\rho(x^c,E_{10}(H_{cc}))$", "with Hessian blocks", ylim=(0, 1.02))
     finish(panels[1], "time $t$", r"alignment $\rho(x^c,E_{10}(G_{cc}))$", "with gradient blocks", ylim=(0, 1.02))
-    needed = np.linspace(2.0, 60.0, 12 if quick else 30)
+    needed = np.linspace(2.0, 60.0, 8 if quick else 30)
     coarse = law.replace(quasi_points=points)
     for index, matrix in enumerate(MATRICES):
         theory_line(
@@ -104,7 +104,7 @@ def alignment_xor(quick: bool = True) -> Figure:
         law = XorAlignment(captured=captured)
         curve = [float(law.replace(regularizer=float(p)).theory().first_layer_gradient) for p in penalties]
         theory_line(panels[5], penalties, curve, index, f"{captured} cluster{'s' if captured > 1 else ''}")
-        batches = [law.replace(regularizer=p).simulate_batch(100, range(6 if quick else 40)) for p in tried]
+        batches = [law.replace(regularizer=p).simulate_batch(100, range(4 if quick else 40)) for p in tried]
         means = [float(batch.first_layer_gradient.mean()) for batch in batches]
         errors = [float(batch.first_layer_gradient.std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
         simulation_points(panels[5], tried, means, errors, index)
@@ -143,7 +143,7 @@ def _outliers_of_captured(axes: Axes, quick: bool) -> None:
     """Mean second-layer outlier of both matrices against the number of captured clusters, and its prediction (14)."""
     numbers = (1, 2, 3, 4)
     limits = [XorAlignment(captured=n).theory() for n in numbers]
-    batches = [XorAlignment(captured=n).simulate_batch(100, range(10 if quick else 40)) for n in numbers]
+    batches = [XorAlignment(captured=n).simulate_batch(100, range(6 if quick else 40)) for n in numbers]
     for index, (name, symbol) in enumerate((("second_layer_hessian", "H_{vv}"), ("second_layer_gradient", "G_{vv}"))):
         theory_line(axes, numbers, [float(limit[name]) for limit in limits], index, f"${symbol}$")
         errors = [float(batch[name].std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]

@@ -140,7 +140,7 @@ def one_direction(quick: bool = True) -> Figure:
                 unexplained_exact(sphere(np.random.default_rng(seed), n, d), 3, shifted_tanh, "nt", np.eye(d)[0], None)[0]
                 for n in few.tolist()
             ]
-            for seed in range(16 if quick else 60)
+            for seed in range(10 if quick else 60)
         ]
         simulation_points(left, few / d**2, *mean_and_error(runs), index)
     reading_key(left, "equivalent at this $d$", "drawn neurons")

@@ -69,7 +69,7 @@ def token_collapse(quick: bool = True) -> Figure:
 
 def attention_phase_diagram(quick: bool = True) -> Figure:
     """Share of merged pairs in time and temperature, in the plane and in high dimension, with the closed-form boundary on top."""
-    systems, points = (12, 28) if quick else (64, 90)
+    systems, points = (8, 24) if quick else (64, 90)
     figure, panels = new_figure(columns=3, width=5.0)
     betas, times = np.linspace(0.1, 9, points), np.linspace(0, 30, 121)
     edge = critical_beta(times, 32)
@@ -160,7 +160,7 @@ def _ridges(axes: Any, histograms: Array, edges: Array, rows: list[int], labels:
 
 def instability_spectrum(quick: bool = True) -> Figure:
     """Growth rates of harmonics around the uniform law, and the number of early clusters on the circle against their maximum."""
-    tokens, seeds = (1000, 8) if quick else (5000, 24)
+    tokens, seeds = (1000, 6) if quick else (5000, 24)
     figure, (left, right) = new_figure(columns=2)
     degrees = np.arange(1, 21)
     for index, beta in enumerate((1.0, 5.0, 16.0, 50.0)):

@@ -18,14 +18,14 @@ SCALES = (0.3, 1.0)
 def convolutional_kernel(quick: bool = True) -> Figure:
     """Test errors of a convolutional tangent kernel and of networks, on images that need features and on plain digits."""
     figure, (left, right) = new_figure(columns=2)
-    counts, seeds, width, steps = ((80, 160, 320), 2, 16, 250) if quick else ((100, 200, 400, 800, 1600), 4, 48, 1000)
+    counts, seeds, width, steps = ((60, 120, 240), 2, 16, 250) if quick else ((100, 200, 400, 800, 1600), 4, 48, 1000)
     shared = (counts, seeds, width, steps)
-    _errors(left, lambda n, seed: row_task(16, n, 300 if quick else 1000, seed), *shared)
+    _errors(left, lambda n, seed: row_task(16, n, 200 if quick else 1000, seed), *shared)
     left.axhline(0.5, color="0.5", linewidth=1.2, linestyle=":", label="guessing")
     finish(
         left, "training images $n$", "test error", "16 zeros and ones: are the first two equal?", xscale="log", yscale="log"
     )
-    _errors(right, lambda n, seed: plain_task(n, 300 if quick else 1000, seed), *shared)
+    _errors(right, lambda n, seed: plain_task(n, 200 if quick else 1000, seed), *shared)
     finish(right, "training images $n$", "test error", "single digits, ten classes", xscale="log", yscale="log")
     for axes in (left, right):
         axes.set_xticks(counts, [str(count) for count in counts])

@@ -62,7 +62,7 @@ def adiabatic_growth(quick: bool = True) -> Figure:
 def timeline(quick: bool = True) -> Figure:
     """A single-index target for several widths: errors, overlap and second layer against time, mean field beside them."""
     figure, axes = new_figure(columns=2, rows=2)
-    widths, sizes, seeds = ((10, 20), (12, 24), 12) if quick else ((10, 20, 40, 80), (15, 30, 60), 20)
+    widths, sizes, seeds = ((10, 20), (12, 24), 8) if quick else ((10, 20, 40, 80), (15, 30, 60), 20)
     names = (
         ("train_error", "train error"),
         ("test_error", "test error"),

@@ -29,7 +29,7 @@ def floor(quick: bool = True) -> Figure:
         if width in (10, 20, 40):
             theory_line(right, path.time, excess, index + 1, f"$m={width}$, $n/d={width / 2:g}$")
     theory_line(left, np.array(widths) / 2, best, 1, "two-layer law, best time", marker="o", markersize=4)
-    sizes, seeds = ((12, 24), 20) if quick else ((20, 40, 80), 20)
+    sizes, seeds = ((12, 24), 14) if quick else ((20, 40, 80), 20)
     times = (1.0, 3.0, 5.0, 7.7, 12.0)
     found = compare(feature_learning(10).replace(times=times, solver_steps=150), sizes, seeds, observables=["test_error"])
     risk, errors = extrapolated(found, "test_error")

@@ -57,7 +57,7 @@ def kernel_drift(quick: bool = True) -> Figure:
     widths, draws = ((50, 100, 200, 400), 8) if quick else ((50, 100, 200, 400, 800, 1600, 3200), 12)
     changes, spreads = np.array(lazy_drift(widths, draws))
     deep_widths, deep_draws = (
-        ((32, 64, 128, 256), (60, 60, 60, 30)) if quick else ((32, 64, 128, 256, 512), (400, 400, 400, 300, 100))
+        ((32, 64, 128, 256), (40, 40, 40, 20)) if quick else ((32, 64, 128, 256, 512), (400, 400, 400, 300, 100))
     )
     simulation_points(axes, widths, spreads, None, 1, "between starts, two layers")
     simulation_points(axes, widths, changes, None, 0, "during training, two layers")

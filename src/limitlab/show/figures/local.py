@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 def nearest_neighbours_risk(quick: bool = True) -> Figure:
     """Test error of k nearest neighbours against k: from 2 tau^2 at one neighbour through a minimum to the global mean."""
-    seeds, sets = (6, 150) if quick else (20, 400)
+    seeds, sets = (6, 100) if quick else (20, 400)
     figure, (left, right) = new_figure(columns=2)
     for index, samples in enumerate((30, 300, 3000)):
         law = NearestNeighbours(samples=samples, neighbours=1, dimension=2, noise=0.5)
@@ -116,7 +116,7 @@ def interpolating_fit(quick: bool = True) -> Figure:
 
 def singularity_price(quick: bool = True) -> Figure:
     """What a stronger singularity costs: the sum of squared weights against the expected number of neighbours."""
-    seeds, sets = (8, 200) if quick else (30, 1000)
+    seeds, sets = (8, 140) if quick else (30, 1000)
     figure, (axes,) = new_figure()
     expected = np.geomspace(1, 1e5, 100)
     window = 1e-3

@@ -20,7 +20,7 @@ def logistic_calibration(quick: bool = True) -> Figure:
     """Bias factor and calibration slope against p/n, and the chance that no fit exists."""
     figure, (left, right) = new_figure(columns=2)
     law = LogisticCalibration(intercept=-1.0, signal=1.5)
-    seeds = 30 if quick else 200
+    seeds = 24 if quick else 200
     threshold = law.existence_threshold()
     lines = np.concatenate([np.geomspace(0.01, 0.5 * threshold, 24), np.linspace(0.5, 0.8, 15)[1:] * threshold])
     names = {"bias_factor": r"bias factor $\alpha_*$", "calibration_slope": "calibration slope"}
@@ -42,7 +42,7 @@ def logistic_calibration(quick: bool = True) -> Figure:
         xscale="log",
         ylim=(0, 2),
     )
-    draws, p = 150 if quick else 1000, 15
+    draws, p = 100 if quick else 1000, 15
     for index, (b0, gamma) in enumerate([(0.0, 0.5), (-1.0, 1.5), (0.0, 3.0)]):
         case = existence(TrueScore(b0, gamma))
         samples = np.arange(20, 91)

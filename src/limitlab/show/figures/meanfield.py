@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 def two_gaussians(quick: bool = True) -> Figure:
     """Risk of one-pass SGD and of the mean-field equation for three separations, and the lengths of the weights at four times."""
-    widths, step, seeds = ((50, 100, 200), 0.02, 3) if quick else ((200, 400, 800), 0.024, 6)
+    widths, step, seeds = ((50, 100, 200), 0.02, 2) if quick else ((200, 400, 800), 0.024, 6)
     width = widths[-1]
     figure, (left, right) = new_figure(columns=2)
     grid, few = np.geomspace(0.01, 10, 60), np.geomspace(0.01, 2 if quick else 10, 7 if quick else 9)
@@ -84,7 +84,7 @@ def radius_density(radii: Array, weights: Array, points: int = 150) -> tuple[Arr
 def free_energy(quick: bool = True) -> Figure:
     """Free energy and risk of noisy erf neurons over time, and their density on its way to the Boltzmann law."""
     figure, (left, right) = new_figure(columns=2)
-    width, seeds = (1000, 4) if quick else (10_000, 8)
+    width, seeds = (1000, 3) if quick else (10_000, 8)
     grid, few = np.linspace(0, 12, 61), (0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
     law = NoisyMeanField(neuron="erf", inverse_temperature=20.0, penalty=0.1, times=(*grid, math.inf))
     limit = law.theory()
@@ -142,7 +142,7 @@ def mean_field_width(quick: bool = True) -> Figure:
             label = f"$N = {width}$, 8 networks" if run == 0 else None
             left.plot(grid, risk, color=COLOURS[index], linewidth=1.0, alpha=0.9, label=label)
     finish(left, "time $t$", "risk $R_N$", "one clock for every width $N$")
-    widths, draws = np.array([10, 20, 40, 80, 160, 320]), 150 if quick else 1000
+    widths, draws = np.array([10, 20, 40, 80, 160, 320]), 100 if quick else 1000
     for index, time in enumerate((0.4, 2.0)):
         limit = float(law.replace(times=time).theory().risk)
         theory_line(right, widths, law.rms_gap(widths, time), index, f"predicted, $t = {time:g}$")
@@ -168,7 +168,7 @@ def mean_field_width(quick: bool = True) -> Figure:
 def output_scale(quick: bool = True) -> Figure:
     """Displacement, change of the kernel and distance to the linearised network against the output scale, for three starts."""
     figure, panels = new_figure(columns=3, width=5.2)
-    scales, few, runs = np.geomspace(0.5, 500, 10), np.geomspace(0.5, 500, 6), 4 if quick else 20
+    scales, few, runs = np.geomspace(0.5, 500, 8 if quick else 10), np.geomspace(0.5, 500, 6), 3 if quick else 20
     names = {
         "weight_displacement": "rms displacement of the weights",
         "kernel_change": "relative change of the kernel",

@@ -79,7 +79,7 @@ def uniform_deviation(quick: bool = True) -> Figure:
 def double_descent(quick: bool = True) -> Figure:
     """Test and train error of two-layer networks on images against the width, with wrong labels."""
     figure, (left, right) = new_figure(columns=2)
-    samples, seeds, components = (120, 5, 10) if quick else (300, 8, 10)
+    samples, seeds, components = (120, 4, 10) if quick else (300, 8, 10)
     narrow: tuple[int, ...] = (2, 4, 6, 8, 9, 10, 11, 13, 16, 24, 40, 80)
     widths = narrow if quick else (3, 7, 10, 14, 18, 20, 22, 23, 24, 25, 26, 28, 31, 35, 50, 75, 100, 200)
     sets: tuple[Images, ...] = ("digits", "mnist")

@@ -167,7 +167,7 @@ def xor_success(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     widths = np.arange(1, 17)
     theory_line(left, widths, success_probability(widths), 0, r"limit $p_K$", marker=".")
-    size, networks = (300, 300) if quick else (1000, 600)
+    size, networks = (300, 200) if quick else (1000, 600)
     chosen = (2, 4, 6, 8, 10, 14)
     shares = np.array([float(XorMixture(width=k, networks=networks).simulate(size, k).success_probability) for k in chosen])
     errors = np.sqrt(np.maximum(shares * (1 - shares), 0.25 / networks) / networks)

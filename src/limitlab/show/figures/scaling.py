@@ -70,7 +70,7 @@ def multi_pass(quick: bool = True) -> Figure:
     few, size = (0.2, 0.8, 3.0, 8.0), 60
     fine = 0.016 * np.unique(np.round(np.geomspace(0.05, 12, 80) / 0.016))  # whole steps
     base = MultiPassLeastSquares(ratio=0.5, samples=2.0 * size, step=0.016, noise=0.6)
-    draws = 60 if quick else 200
+    draws = 40 if quick else 200
     for index, batch in enumerate((1, 4)):
         law = base.replace(batch=batch)
         curve = law.replace(times=fine).theory()
@@ -95,7 +95,7 @@ def width_and_steps(quick: bool = True) -> Figure:
     for index, width in enumerate((20, 50, 120)):
         theory_line(left, fine, law.replace(width=width, steps=fine).theory().excess_risk, index, f"$d = {width}$")
         left.axhline(float(law.replace(width=width).theory()["floor"]), color=COLOURS[index], linestyle=":", linewidth=1.6)
-        runs = law.replace(steps=few).simulate_batch(width, range(20 if quick else 100)).excess_risk
+        runs = law.replace(steps=few).simulate_batch(width, range(14 if quick else 100)).excess_risk
         simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / math.sqrt(runs.sizes["seed"]), index)
     finish(left, "steps $k$", "loss $P$", r"$\alpha = 1$, $\beta = 0.2$; dotted: floor", xscale="log", yscale="log")
     wide = law.replace(latent_dimension=1e7, batch=1)
@@ -148,7 +148,7 @@ def ridge_scaling(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     law = RidgeScaling(spectrum_exponent=1.0, target_exponent=0.3, latent_dimension=600, noise=0.3)
     samples, few = np.geomspace(10, 400, 40), (12, 25, 50, 100)
-    draws = 20 if quick else 100
+    draws = 14 if quick else 100
     for index, (label, ridge) in enumerate((("no ridge", 0.0), (r"$\lambda = 10^{-3}$", 1e-3), (r"$\lambda = 0.05$", 0.05))):
         curve = [float(law.replace(samples=n, ridge=ridge).theory().excess_risk) for n in samples]
         theory_line(left, samples, curve, index, label)

@@ -22,7 +22,7 @@ GROUPS: dict[str, tuple[float, ...]] = dict(
 def model_collapse(quick: bool = True) -> Figure:
     """Excess risk along a chain of models, and the critical share of real labels."""
     figure, (left, right) = new_figure(columns=2)
-    size, seeds = (100, 30) if quick else (200, 60)
+    size, seeds = (100, 20) if quick else (200, 60)
     lines = tuple(range(1, 11))
     base = ModelCollapse(ratio=0.8, ridge=0.0, noise=0.5, generations=lines)
     cases = [
@@ -103,7 +103,7 @@ def chains_on_images(quick: bool = True) -> Figure:
     """Chains of models and students on the shipped images, beside the laws at the images' spectrum."""
     figure, (left, right) = new_figure(columns=2)
     X, y = shipped_images()
-    seeds, generations = range(12 if quick else 100), tuple(range(1, 9))
+    seeds, generations = range(8 if quick else 100), tuple(range(1, 9))
     cases = [
         (r"only the model's labels, $\lambda=10^{-3}$", dict(ridge=1e-3)),
         (r"share 0.3 real, $\lambda=10^{-3}$", dict(ridge=1e-3, real_share=0.3)),
