@@ -69,7 +69,7 @@ def token_collapse(quick: bool = True) -> Figure:
 
 def attention_phase_diagram(quick: bool = True) -> Figure:
     """Share of merged pairs in time and temperature, in the plane and in high dimension, with the closed-form boundary on top."""
-    systems, points = (8, 24) if quick else (64, 90)
+    systems, points = (12, 28) if quick else (64, 90)
     figure, panels = new_figure(columns=3, width=5.0)
     betas, times = np.linspace(0.1, 9, points), np.linspace(0, 30, 121)
     edge = critical_beta(times, 32)

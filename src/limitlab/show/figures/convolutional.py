@@ -18,7 +18,7 @@ SCALES = (0.3, 1.0)
 def convolutional_kernel(quick: bool = True) -> Figure:
     """Test errors of a convolutional tangent kernel and of networks, on images that need features and on plain digits."""
     figure, (left, right) = new_figure(columns=2)
-    counts, seeds, width, steps = ((60, 120, 240), 2, 16, 250) if quick else ((100, 200, 400, 800, 1600), 4, 48, 1000)
+    counts, seeds, width, steps = ((60, 120, 240), 2, 16, 250) if quick else ((100, 200, 400, 800), 4, 32, 500)
     shared = (counts, seeds, width, steps)
     _errors(left, lambda n, seed: row_task(16, n, 200 if quick else 1000, seed), *shared)
     left.axhline(0.5, color="0.5", linewidth=1.2, linestyle=":", label="guessing")
