@@ -139,5 +139,6 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", process, priority=400)
     app.connect("autodoc-skip-member", skip)
     autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.")  # a summary does not end there
+    # an alias within a longer type: its name, where Sphinx would show the object
     TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # type: ignore[method-assign]
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -242,7 +242,8 @@ class ExchangeableNeurons:
         moving = (*self.correlations, *self.responses)
         forcings: dict[str, Floats | float] = dict(zip(moving, found.forcings, strict=True))
         forcings |= {"overlap": found.overlap_force, "second_layer": found.second_layer_force}
-        rates = dict(zip(moving, 2 * (found.multiplier + found.rates).tolist(), strict=True))
+        sectors = (found.multiplier + found.rates).tolist()
+        rates = dict(zip(moving, [*sectors, *sectors], strict=True))  # a correlation decays as fast as its response
         rates |= {"overlap": rates["C+"], "second_layer": found.second_layer_rate}
         c_plus, c_minus = history.row("C+"), history.row(self.correlations[-1])
         r_plus, r_minus = history.row("R+"), history.row(self.responses[-1])

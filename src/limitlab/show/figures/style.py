@@ -102,6 +102,7 @@ def value_map(axes: Axes, x: ArrayLike, y: ArrayLike, values: ArrayLike, **optio
     fine = np.array([np.interp(columns, np.arange(table.shape[1]), row) for row in table])
     fine = np.array([np.interp(rows, np.arange(table.shape[0]), column) for column in fine.T]).T
     mesh = axes.pcolormesh(_between(columns, x), _between(rows, y), fine, shading="gouraud", rasterized=True, **options)
+    # what the table beside the figure lists: the values of the grid, not those between
     mesh.grid_x, mesh.grid_y, mesh.grid_values = np.asarray(x), np.asarray(y), table  # type: ignore[attr-defined]
     axes.grid(False)
     return mesh
