@@ -14,6 +14,8 @@ from limitlab.models.autodiff import double_precision_jax
 Array = NDArray[Any]
 
 FIRST, SECOND, SMALL = 0.9, 0.999, 1e-8  # the averages and the guard of the division
+AT_ONCE = 50
+"""Steps whose batches are handed to the compiled program together."""
 
 
 class Adam:
@@ -84,24 +86,38 @@ def trained_by_adam(
     >>> bool(np.abs(np.asarray(found) - [[1.0], [0.0]]).max() < 1e-3)
     True
     """
-    tree_util = double_precision_jax().tree_util
-    leaves, tree = tree_util.tree_flatten(parameters)
-    state = [np.array(leaf, dtype=np.float32) for leaf in leaves]
-    inputs, labels = X.astype(np.float32), y.astype(np.float32)
-    slope, method = compiled_slope(apply), Adam(state, step, steps)
-    for _ in range(steps):
-        rows = rng.integers(0, len(inputs), batch)
-        now = tree_util.tree_unflatten(tree, [part.copy() for part in state])
-        method.move([np.asarray(part) for part in tree_util.tree_leaves(slope(now, inputs[rows], labels[rows]))])
-    return tree_util.tree_unflatten(tree, state)
+    jax = double_precision_jax()
+    state = jax.tree_util.tree_map(lambda leaf: np.asarray(leaf, dtype=np.float32), parameters)
+    zero = jax.tree_util.tree_map(np.zeros_like, state)
+    inputs, labels, run = X.astype(np.float32), y.astype(np.float32), compiled_steps(apply)
+    carried = (state, zero, zero)
+    for begin in range(0, steps, AT_ONCE):
+        done = np.arange(begin, min(begin + AT_ONCE, steps))
+        rows = rng.integers(0, len(inputs), (done.size, batch))
+        carried = run(carried, (inputs[rows], labels[rows], *_rates(done, step, steps)))
+    return jax.tree_util.tree_map(np.array, carried[0])
+
+
+def _rates(done: Array, step: float, steps: int) -> tuple[Array, Array]:
+    """What multiplies the first average in the next step, and what the second average under the root is divided by."""
+    now = step * (1 + np.cos(np.pi * done / steps)) / 2 / (1 - FIRST ** (done + 1))
+    return now.astype(np.float32), (1 - SECOND ** (done + 1)).astype(np.float32)
 
 
 @functools.lru_cache(maxsize=8)
-def compiled_slope(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """The gradient of the mean squared error in the parameters. Compiling takes longer than a short training, hence once per network
-    and shape of its inputs, not once per training."""
+def compiled_steps(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Adam's steps on given batches, as one program. Compiling takes longer than a short training, hence once per network
+    and shape of its batches, not once per training."""
     jax = double_precision_jax()
-    compiled: Callable[[Any, Any, Any], Any] = jax.jit(
-        jax.grad(lambda parameters, x, y: ((apply(parameters, x) - y) ** 2).mean())
-    )
+    slope, each = jax.grad(lambda parameters, x, y: ((apply(parameters, x) - y) ** 2).mean()), jax.tree_util.tree_map
+
+    def move(carried: Any, given: Any) -> Any:
+        (state, first, second), (x, y, now, share) = carried, given
+        slopes = slope(state, x, y)
+        first = each(lambda m, g: FIRST * m + (1 - FIRST) * g, first, slopes)
+        second = each(lambda v, g: SECOND * v + (1 - SECOND) * g**2, second, slopes)
+        moved = each(lambda part, m, v: part - now * m / (jax.numpy.sqrt(v / share) + SMALL), state, first, second)
+        return (moved, first, second), None
+
+    compiled: Callable[[Any, Any], Any] = jax.jit(lambda carried, batches: jax.lax.scan(move, carried, batches)[0])
     return compiled

@@ -28,7 +28,7 @@ TAILS: tuple[Tail, ...] = ("exponential", "logistic")
 RANK = 1e-10  # singular values below this share of the largest are zero
 ON_MARGIN = 1e-9  # samples this close to the margin are on it
 FIRST_TIME = 1e-6  # where the flow is still a straight line
-TOLERANCE = 1e-10
+TOLERANCE = 1e-10  # of a flow that is looked at; one of many draws needs less
 
 _one_at_a_time = threading.Lock()  # older versions of ODEPACK keep their state in global variables
 
@@ -110,6 +110,7 @@ class SeparableFlow:
 
     vectors: Array  # y_i x_i
     loss: Tail = "exponential"
+    tolerance: float = TOLERANCE  # of the integration
 
     @cached_property
     def hard_margin(self) -> HardMargin:
@@ -205,7 +206,7 @@ class SeparableFlow:
         start = -self.gradient(np.zeros(self.vectors.shape[1])) * FIRST_TIME - self.direction * begin
         with _one_at_a_time, warnings.catch_warnings(action="ignore"):  # what the warnings say is in the message
             found, how = odeint(
-                self._rate, start, [begin, *wanted], Dfun=self._jacobian, rtol=TOLERANCE, atol=TOLERANCE, mxstep=10**6,
+                self._rate, start, [begin, *wanted], Dfun=self._jacobian, rtol=self.tolerance, atol=self.tolerance, mxstep=10**6,
                 tfirst=True, full_output=True,
             )  # fmt: skip
         if how["message"] != "Integration successful.":

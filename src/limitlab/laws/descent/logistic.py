@@ -31,6 +31,9 @@ __all__ = ["LogisticDescent"]
 
 Array = NDArray[np.float64]
 
+DRAWN = 1e-8
+"""Tolerance of the flow on one of many random draws: far below their spread."""
+
 
 class LogisticDescent(LabelledLaw):
     """Which classifier does gradient descent on separable data tend to, and how slowly?
@@ -177,7 +180,7 @@ class LogisticDescent(LabelledLaw):
         rng = draw.rng
         for _ in range(100):  # a small draw may be inseparable by chance, and then has no law
             X = rng.standard_normal((draw.count("ratio"), draw.size))
-            flow = SeparableFlow(self.labels.draw(rng, X[:, 0])[:, None] * X, self.loss)
+            flow = SeparableFlow(self.labels.draw(rng, X[:, 0])[:, None] * X, self.loss, DRAWN)
             try:
                 return at_late_times(flow, self.log_time)
             except ValueError:

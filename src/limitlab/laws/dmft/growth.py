@@ -23,7 +23,7 @@ from limitlab.laws.dmft.pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.limits import Cost
 from limitlab.models.two_layer.kernels import Kernels
-from limitlab.numerics.ode import integrate
+from limitlab.numerics.ode import states_at
 
 __all__ = ["AdiabaticGrowth"]
 
@@ -284,5 +284,5 @@ def _shares(times: tuple[float, ...], ratio: float, reduced: Reduced, degree: in
         return np.array([plateau(float(x) * top, ratio, 1.0, reduced).growth / top for x in share])
 
     smooth = np.polynomial.Chebyshev.interpolate(speed, degree, domain=[0.0, 1.0])
-    states = integrate(lambda _, share: smooth(np.minimum(share, 1.0)), [0.0], np.array(times)).states
+    states = states_at(lambda _, share: smooth(np.minimum(share, 1.0)), [0.0], np.array(times))
     return np.minimum(states[:, 0], 1.0)

@@ -223,7 +223,7 @@ class OutputScale(Law):
 
     def _followed(self, times: Array, count: int) -> dict[str, Array]:
         """The law in the space of scores: z' = (1/(alpha n)) G (u a tanh'(z)), a' = (1/(alpha n)) <u, tanh z>, u' = -(1/n) H u."""
-        from limitlab.numerics.ode import integrate
+        from limitlab.numerics.ode import states_at
 
         (x, y), neurons = self.data(), self._neurons(count)
         gram, points, nodes = x @ x.T, y.size, neurons.a.size
@@ -240,7 +240,7 @@ class OutputScale(Law):
             return np.concatenate([-kernel(now, gram) @ u / points, rate * (value @ u), rate * (pull @ gram).ravel()])
 
         start = np.concatenate([y, neurons.a, neurons.z.ravel()])
-        states = [parts(state) for state in integrate(velocity, start, times, TOLERANCE).states]
+        states = [parts(state) for state in states_at(velocity, start, times, TOLERANCE)]
         first, back = kernel(neurons, gram), np.linalg.pinv(x)
         rates, modes = np.linalg.eigh(first / points)
         linear = (np.exp(-rates * times[:, None]) * (y @ modes)) @ modes.T

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.numerics.ode import integrate
+from limitlab.numerics.ode import states_at
 from limitlab.numerics.stepping import follow, runge_kutta
 
 __all__ = ["output_scale_flow"]
@@ -121,7 +121,7 @@ def output_scale_flow(
 
     start = np.concatenate([a0, w0.ravel()])
     if step is None:
-        states = integrate(velocity, start, grid, tolerance).states
+        states = states_at(velocity, start, grid, tolerance)
     else:
         states = np.stack(list(follow(runge_kutta(velocity), start, grid, step)))
     kernels = [tangent_kernel(x, state[width:].reshape(w0.shape), state[:width], shift) for state in states]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.models.activations import Activation
-from limitlab.numerics.ode import integrate
+from limitlab.numerics.ode import states_at
 
 Array = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ class ScalarFlow:
 
         start = np.concatenate([nodes, np.zeros(2 * count**2)])
         rows = []
-        for state in integrate(velocity, start, times, tolerance).states:
+        for state in states_at(velocity, start, times, tolerance):
             theta, (first, second) = state[:count], state[count:].reshape(2, count, count)
             *_, r1, r2 = self.changes(theta, first, second, shares)
             rows.append((self.risk(theta, shares), shares @ (r1 - shares @ r1) ** 2, shares @ r2 / 2))

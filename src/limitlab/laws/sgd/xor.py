@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
 from limitlab.limits import Cost
-from limitlab.numerics.ode import integrate
+from limitlab.numerics.ode import states_at
 
 __all__ = ["XorMixture", "class_flow"]
 
@@ -149,7 +149,7 @@ def class_flow(regularizer: float, start_square: float, times: ArrayLike) -> dic
         pull = float(expit(-(state[0] - state[1]) / 4)) / 4
         return [2 * (pull - regularizer) * state[0], -2 * (pull + regularizer) * state[1]]
 
-    together, apart = integrate(rates, [start_square] * 2, times, tolerance=1e-12).states.T
+    together, apart = states_at(rates, [start_square] * 2, times, tolerance=1e-12).T
     return dict(strength=(together - apart) / 4, together=together, apart=apart)
 
 

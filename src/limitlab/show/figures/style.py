@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 # Okabe and Ito's palette: distinguishable with every common form of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-BETWEEN = 8
-"""Steps between two grid points of a map."""
+BETWEEN, FINE = 8, 250
+"""Steps between two grid points of a map, at most, and along a whole side, about."""
 
 RC: dict[str, Any] = {
     "font.size": 13,
@@ -98,7 +98,7 @@ def value_map(axes: Axes, x: ArrayLike, y: ArrayLike, values: ArrayLike, **optio
     (True, (3, 2))
     """
     table = np.asarray(values, dtype=float)
-    rows, columns = (np.linspace(0, size - 1, BETWEEN * (size - 1) + 1) for size in table.shape)
+    rows, columns = (np.linspace(0, size - 1, min(BETWEEN, -(-FINE // size)) * (size - 1) + 1) for size in table.shape)
     fine = np.array([np.interp(columns, np.arange(table.shape[1]), row) for row in table])
     fine = np.array([np.interp(rows, np.arange(table.shape[0]), column) for column in fine.T]).T
     mesh = axes.pcolormesh(_between(columns, x), _between(rows, y), fine, shading="gouraud", rasterized=True, **options)

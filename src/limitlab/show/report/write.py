@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -18,7 +19,7 @@ from limitlab.lab.tasks import Task
 from limitlab.laws.base import Law
 from limitlab.ledger import Claim, Record, all_claims
 from limitlab.ledger.run import ClaimTask, records_of
-from limitlab.show.figures import describe_figures
+from limitlab.show.figures import all_figures, describe_figures
 from limitlab.show.paths import require_writable
 from limitlab.show.report.claims import CLAIMS, claim_card, ledger_table, verdict_of
 from limitlab.show.report.jobs import PartTask, unpacked
@@ -103,7 +104,8 @@ def write_report(
     names = [law.__name__ for law in chosen]
     claim_cards = [claim_card(record, pictures, names, full=not quick) for record in records]
     shown = {record.claim.figure for record in records}
-    further = [figure_card(name, one) for name, one in pictures.items() if name not in shown] + broken
+    rest = [name for name in describe_figures() if name in pictures and name not in shown]
+    further = [figure_card(name, pictures[name]) for name in rest] + broken
     left_out = figures_left_out([part.name for part in figures]) if everything else ""
     summary = summarise(records, [*cards, *broken], len(chosen))
     areas = list(dict.fromkeys(card.group for card in claim_cards))
@@ -189,11 +191,24 @@ def claims_of(names: set[str]) -> list[Claim]:
 def figure_parts(claims: Sequence[Claim], everything: bool, quick: bool, cache: str | None) -> list[PartTask]:
     """The figures of these claims; all figures in a full report on all laws."""
     wanted = {claim.figure for claim in claims}
-    return [
-        PartTask("figure", name, quick, cache, caption=words)
-        for name, words in describe_figures().items()
-        if name in wanted or (everything and not quick)
-    ]
+    drawn = {name: words for name, words in describe_figures().items() if name in wanted or (everything and not quick)}
+    return [PartTask("figure", name, quick, cache, caption=drawn[name]) for name in spread_by_file(drawn)]
+
+
+def spread_by_file(names: Iterable[str]) -> list[str]:
+    """The first figure of every file, then the second of each, ...: figures of one file call the same compiled functions, and workers that
+    draw them at the same time would all compile them.
+
+    >>> spread_by_file(["alignment-mixture", "alignment-xor", "ridge-path"])
+    ['alignment-mixture', 'ridge-path', 'alignment-xor']
+    """
+    seen: Counter[str] = Counter()
+    rounds = {}
+    for name in names:
+        home = all_figures()[name].__module__
+        rounds[name] = seen[home]
+        seen[home] += 1
+    return sorted(rounds, key=rounds.__getitem__)
 
 
 def header() -> str:
