@@ -104,7 +104,8 @@ def alignment_xor(quick: bool = True) -> Figure:
         law = XorAlignment(captured=captured)
         curve = [float(law.replace(regularizer=float(p)).theory().first_layer_gradient) for p in penalties]
         theory_line(panels[5], penalties, curve, index, f"{captured} cluster{'s' if captured > 1 else ''}")
-        batches = [law.replace(regularizer=p).simulate_batch(100, range(4 if quick else 40)) for p in tried]
+        runs = (12 if captured == 2 else 4) if quick else 40  # two may share a class or not: two values, one per draw
+        batches = [law.replace(regularizer=p).simulate_batch(100, range(runs)) for p in tried]
         means = [float(batch.first_layer_gradient.mean()) for batch in batches]
         errors = [float(batch.first_layer_gradient.std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
         simulation_points(panels[5], tried, means, errors, index)

@@ -39,7 +39,7 @@ def nearest_neighbours_risk(quick: bool = True) -> Figure:
     left.annotate(r"$\tau^2$", (1.1, 0.5**2), xytext=(0, 4), textcoords="offset points", color="grey")
     title = r"$d = 2$, $\beta = 1$; dotted: best $k$; points: simulated"
     finish(left, "neighbours $k$", "test error", title, xscale="log", ylim=(0.22, 0.85), legend=False)
-    left.legend(loc="upper center", ncols=3, fontsize=11, frameon=False)
+    left.legend(loc="upper center", ncols=3, fontsize=11, framealpha=1, edgecolor="none")
 
     law = NearestNeighbours(samples=300, neighbours=1, dimension=2, noise=0.5, labels="drawn")
     k, few = np.unique(np.round(np.geomspace(1, 300, 200))), np.array([3.0, 9, 27, 81, 243])
@@ -48,7 +48,9 @@ def nearest_neighbours_risk(quick: bool = True) -> Figure:
     for index, (name, label) in enumerate(names):
         theory_line(right, k, values[name], index, label)
         simulation_points(right, few, *_over_seeds([run[name] for run in runs]), index)
-    finish(right, "neighbours $k$", "squared error", "$n = 300$: what the risk is made of", xscale="log", yscale="log")
+    title = "$n = 300$: what the risk is made of"
+    finish(right, "neighbours $k$", "squared error", title, xscale="log", yscale="log", legend=False)
+    right.legend(loc="center right", fontsize=11, frameon=False)
     return figure
 
 

@@ -113,8 +113,8 @@ def width_and_steps(quick: bool = True) -> Figure:
         xscale="log",
         yscale="log",
     )
-    a, b = np.meshgrid(np.linspace(0.31, 1.6, 130), np.linspace(0.02, 1.6, 130))
-    exponent = np.full(a.shape, np.nan)
+    a, b = np.meshgrid(np.linspace(0.31, 1.6, 129), np.linspace(0.02, 1.6, 129))
+    exponent = np.where(a + b < 0.5, 0.0, np.nan)  # outside the table, and covered below by a straight edge
     for i in np.ndindex(a.shape):
         point = phase_point(float(a[i]), float(b[i]))
         if point is not None:
@@ -124,6 +124,8 @@ def width_and_steps(quick: bool = True) -> Figure:
         right.text(x, y, name, color="white", ha="center", va="center", fontsize=13)
     right.plot([0.5, 0.5, 1.6], [1.6, 0.5, 0.5], color="white", linewidth=1)
     right.plot([0.5, 1.6], [0.5, 1.6], color="white", linewidth=1)
+    right.fill([0.3, 0.5, 0.3], [0.0, 0.0, 0.2], color="0.8")
+    right.set(xlim=(0.31, 1.6), ylim=(0.02, 1.6))
     right.grid(False)
     right.set_facecolor("0.8")
     figure.colorbar(image, ax=right).set_label("exponent of the loss in $C$", fontsize=12)
@@ -218,8 +220,8 @@ def two_fits(quick: bool = True) -> Figure:
     from matplotlib.colors import BoundaryNorm
 
     figure, panels = new_figure(columns=2)
-    levels = [0, 1, 2, 3, 5, 10, 20, 50]
-    steps = BoundaryNorm(levels, 256, extend="max")  # steps of equal contrast
+    levels = np.array([0, 1, 2, 3, 5, 10, 20, 50])
+    steps = BoundaryNorm(levels**2, 256, extend="max")  # steps of equal contrast
     truth = (1.82, 482.0, 2085.0, 0.348, 0.366)
     grids = np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geomspace(1e9, 3e11, 6), indexing="ij")
     line = np.geomspace(5e7, 1e10, 48)
@@ -232,7 +234,8 @@ def two_fits(quick: bool = True) -> Figure:
         fit = scaling_fit(N, D, loss, robust=False)
         points = np.linspace(0.15, 0.75, 49 if quick else 97)
         rise = np.array([[fit.profiled_rise(x, y) for x in points] for y in points])
-        image = axes.contourf(points, points, np.sqrt(rise), levels=levels, norm=steps, cmap="Blues_r", extend="max")
+        # contours of the rise, which is smooth at its minimum, where its root has a tip
+        image = axes.contourf(points, points, rise, levels=levels**2, norm=steps, cmap="Blues_r", extend="max")
         axes.plot([a], [b], "X", color=COLOURS[1], markeredgecolor="white", markersize=11)
         axes.annotate(
             "truth", (a, b), (-8, -8), textcoords="offset points", ha="right", va="top", color=COLOURS[1], fontsize=12
@@ -241,6 +244,7 @@ def two_fits(quick: bool = True) -> Figure:
         said = "separable" if fit.separable else "not separable"
         finish(axes, "exponent $a$", "exponent $b$", f"{title}: {said}", legend=False)
     bar = figure.colorbar(image, ax=list(panels))
+    bar.set_ticks(levels**2, labels=[str(level) for level in levels])
     bar.set_label("standard errors from the best fit")
     return figure
 
