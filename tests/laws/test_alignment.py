@@ -179,6 +179,12 @@ def test_required_test_ratio_is_where_the_last_outlier_appears():
     assert law.replace(snr=math.inf).required_test_ratio(5.0) == 0
 
 
+def test_required_test_ratio_is_right_to_a_per_cent_where_rare_weights_decide_it():
+    law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, quasi_points=64)
+    fine = law.replace(quasi_points=2**14)
+    assert law.required_test_ratio(60.0, "gradient") == pytest.approx(fine.required_test_ratio(60.0, "gradient"), rel=0.015)
+
+
 def test_gradient_keeps_one_outlier_at_ten_samples_per_dimension():
     """Ten classes: the Hessian has all ten at t = 20, the gradient matrix one."""
     law = MixtureAlignment(times=(20.0,))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws.alignment.mixture_flow import gaussian_nodes
-from limitlab.numerics.spectra.weighted import Outlier, WeightedBulk, outliers
+from limitlab.numerics.spectra.weighted import Outlier, WeightedBulk, number_of_outliers, outliers
 
 __all__ = ["block_spectrum"]
 
@@ -206,13 +206,9 @@ def block_law(
     classes: int, snr: float, test_ratio: float, state: Array, matrix: Matrix, both: tuple[Part, Part]
 ) -> BlockLaw:
     """Bulk (6), outliers (7) and alignment (8) of a block at the state (D, q, r)."""
-    own, other = both
-    weights = np.concatenate([weight(matrix, own.difference, True), weight(matrix, other.difference, False)])
-    shares = np.concatenate([own.shares, other.shares])
-    met = often_enough(weights, shares)
-    bulk = WeightedBulk(weights[met], shares[met] / shares.sum(), 1 / test_ratio, 1 / snr)
-    alone = outliers(bulk, np.concatenate([own.alone, other.alone], axis=2)[..., met])
-    mixed = outliers(bulk, np.concatenate([own.mixed, other.mixed], axis=2)[..., met]) if classes > 2 else []
+    bulk, *special = bulk_and_special(snr, test_ratio, matrix, both)
+    alone = outliers(bulk, special[0])
+    mixed = outliers(bulk, special[1]) if classes > 2 else []
     copies: list[tuple[float, Outlier | None]] = [(one.value, one) for one in alone]
     copies += [(one.value, None) for one in mixed for _ in range(classes - 2)]  # orthogonal to x^c
     copies.sort(key=lambda pair: -pair[0])
@@ -222,6 +218,25 @@ def block_law(
             square += one.mass * float(one.direction @ x) ** 2
     edge, values = bulk.edge(), tuple(value for value, _ in copies)
     return BlockLaw(edge, values, max((edge, *values)), math.sqrt(square))
+
+
+def outlier_count(classes: int, snr: float, test_ratio: float, matrix: Matrix, both: tuple[Part, Part]) -> int:
+    """How many outliers (7) a block has, without their places."""
+    bulk, alone, mixed = bulk_and_special(snr, test_ratio, matrix, both)
+    return number_of_outliers(bulk, alone) + ((classes - 2) * number_of_outliers(bulk, mixed) if classes > 2 else 0)
+
+
+def bulk_and_special(
+    snr: float, test_ratio: float, matrix: Matrix, both: tuple[Part, Part]
+) -> tuple[WeightedBulk, Array, Array]:
+    """The weights of a block's samples, and the second moments of the special components at every weight: alone, mixed."""
+    own, other = both
+    weights = np.concatenate([weight(matrix, own.difference, True), weight(matrix, other.difference, False)])
+    shares = np.concatenate([own.shares, other.shares])
+    met = often_enough(weights, shares)
+    bulk = WeightedBulk(weights[met], shares[met] / shares.sum(), 1 / test_ratio, 1 / snr)
+    alone = np.concatenate([own.alone, other.alone], axis=2)[..., met]
+    return bulk, alone, np.concatenate([own.mixed, other.mixed], axis=2)[..., met]
 
 
 def often_enough(weights: Array, shares: Array) -> NDArray[np.bool_]:

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+OUTSIDE = 1 + 1e-9  # times the edge: what is above is no part of the bulk
+
 
 class WeightedBulk(NamedTuple):
     """Weights w with their probabilities, the ratio gam = d / M (0: infinitely many samples) and the noise variance 1 / lambda."""
@@ -104,11 +106,11 @@ def outliers(bulk: WeightedBulk, block: Array) -> list[Outlier]:
     if math.isinf(m_edge):
         values, vectors = np.linalg.eigh(matrix(0.0))
         return [
-            Outlier(float(v), u, 1.0) for v, u in zip(values[::-1], vectors.T[::-1], strict=True) if v > edge * (1 + 1e-9)
+            Outlier(float(v), u, 1.0) for v, u in zip(values[::-1], vectors.T[::-1], strict=True) if v > edge * OUTSIDE
         ]
     ends = np.linalg.eigvalsh(matrix(m_edge))
     found = []
-    for i in np.flatnonzero(ends > edge * (1 + 1e-12))[::-1]:
+    for i in np.flatnonzero(ends > edge * OUTSIDE)[::-1]:
 
         def excess(m: float, i: int = int(i)) -> float:
             return float(np.linalg.eigvalsh(matrix(m))[i]) - bulk.location(m)
@@ -118,3 +120,14 @@ def outliers(bulk: WeightedBulk, block: Array) -> list[Outlier]:
         derivative = -bulk.ratio * bulk.variance * (block @ bulk.filtered(m) ** 2) / bulk.slope(m)  # dA/dz
         found.append(Outlier(bulk.location(m), direction, 1 / (1 - float(direction @ derivative @ direction))))
     return found
+
+
+def number_of_outliers(bulk: WeightedBulk, block: Array) -> int:
+    """How many `outliers` there are, from the matrix at the edge alone.
+
+    >>> number_of_outliers(WeightedBulk(np.ones(1), np.ones(1), 0.25, 1.0), np.array([[[3.0]]]))
+    1
+    """
+    m_edge = bulk.edge_transform()
+    at_edge = np.linalg.eigvalsh(block @ bulk.filtered(0.0 if math.isinf(m_edge) else m_edge))
+    return int(np.sum(at_edge > bulk.edge() * OUTSIDE))

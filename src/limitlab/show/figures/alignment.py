@@ -39,12 +39,11 @@ def alignment_mixture(quick: bool = True) -> Figure:
     finish(panels[0], "time $t$", r"alignment $\rho(x^c,E_{10}(H_{cc}))$", "with Hessian blocks", ylim=(0, 1.02))
     finish(panels[1], "time $t$", r"alignment $\rho(x^c,E_{10}(G_{cc}))$", "with gradient blocks", ylim=(0, 1.02))
     needed = np.linspace(2.0, 60.0, 8 if quick else 30)
-    coarse = law.replace(quasi_points=points)
     for index, matrix in enumerate(MATRICES):
         theory_line(
             panels[2],
             needed,
-            [coarse.required_test_ratio(float(t), matrix) for t in needed],
+            [law.required_test_ratio(float(t), matrix) for t in needed],
             index,
             f"{MATRIX_NAMES[matrix]} blocks",
         )
