@@ -196,7 +196,7 @@ class ConvexLoss(FeatureClassifier):
     observables = ("classification_error", "train_loss", "coefficient_norm")
     default_sizes = (30, 60, 120)
     default_seeds = 30
-    revision = 2
+    revision = 3
 
     width_ratio: float = parameter(
         1.5, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log", count="size * value"

@@ -55,7 +55,7 @@ class MarginEquivalence(LabelledLaw):
     }
     default_sizes = (25, 50, 100)
     default_seeds = 30
-    revision = 2
+    revision = 3
 
     width_ratio: float = parameter(
         4.0, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log", count="size * value"

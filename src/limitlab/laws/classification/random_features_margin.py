@@ -106,7 +106,14 @@ class LabelledFeatures:
     def error(self, a: Array) -> float:
         """P(y <a, u> <= 0) on fresh inputs, averaged over their labels."""
         X = self.rng.standard_normal((test_rows(len(self.y)), self.weights.shape[1]))
-        return mistakes(self.law.labels, X[:, 0], self._features(X) @ a)
+        return mistakes(self.law.labels, X[:, 0], self._scores(X, a))
+
+    def _scores(self, X: Array, a: Array) -> Array:
+        """<a, u> at new inputs; the noise of linear features enters as one normal number per input, of standard deviation mu* |a|."""
+        if self.law.features == "nonlinear":
+            return np.asarray(self._features(X) @ a)
+        mu, noise = self.law.moments, self.rng.standard_normal(len(X))
+        return np.asarray(mu.mean * a.sum() + mu.linear * (X @ (self.weights.T @ a)) + mu.nonlinear * np.linalg.norm(a) * noise)
 
     def latent_correlation(self) -> float:
         """How well the best linear function of these features tells the score (equation 3 before the limit)."""
@@ -149,7 +156,7 @@ class RandomFeaturesMargin(FeatureClassifier):
     }
     default_sizes = (30, 60, 120)
     default_seeds = 40
-    revision = 2
+    revision = 3
 
     @classmethod
     def check_points(cls) -> list[Self]:

@@ -66,6 +66,7 @@ class LogisticDescent(LabelledLaw):
     size_meaning = "number of features p"
     default_sizes = (24, 48, 96)
     default_seeds = 50
+    revision = 2
 
     ratio: float = parameter(1.0, "features per sample", symbol="p/n", above=0, scale="log", count="size / value")
     loss: Tail = parameter("exponential", "loss", note="of the margin: exponential or logistic")
