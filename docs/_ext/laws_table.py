@@ -48,14 +48,14 @@ def laws_table(prefix: str = "") -> str:
 def about_laws(names: list[str]) -> str:
     """The head of a theory page: its laws with their questions, claims, figures and sources."""
     laws = [find_law(name) for name in names]
-    lines = [f"- `{law.__name__}` ({law.status}): {law.title()}" for law in laws]
-    ids = list(dict.fromkeys(claim for law in laws for claim in claims_of(law.__name__)))
+    lines = [f"- {{py:obj}}`{law.__name__} <{law.__module__}.{law.__qualname__}>` ({law.status}): {law.title()}" for law in laws]
+    ids = sorted({claim for law in laws for claim in claims_of(law.__name__)}, key=lambda claim: (claim[0], int(claim[1:])))
     figures = list(dict.fromkeys(all_claims()[claim].figure for claim in ids if all_claims()[claim].figure))
     sources = list(dict.fromkeys(key for law in laws for key in law.references))
     text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "theory").glob("*.md"))
     shown = set(re.findall(r"^:name: fig-([\w-]+)$", text, re.MULTILINE))
     facts = {
-        "Claims": ", ".join(ids),
+        "Claims": ", ".join(ids) + (" (see [the ledger](../trust_ledger.md))" if ids else ""),
         "Figures": ", ".join(f"{{ref}}`{name} <fig-{name}>`" if name in shown else f"`{name}`" for name in figures),
         "Sources": "; ".join(f"{{cite:t}}`{key}`" for key in sources),
     }
