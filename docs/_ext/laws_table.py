@@ -77,9 +77,18 @@ def theory_index() -> str:
             listed += [page] if page not in listed else []
         lines.append("")
     tools = [page for page in pages if page not in listed]
-    lines += ["**Tools that the laws share, and laws at work**", "", *(f"- [](../theory/{page.name})" for page in tools), ""]
+    lines += ["**Tools that the laws share, and laws at work**", ""]
+    lines += [f"- [](../theory/{page.name})\n  - {question(page)}" for page in tools] + [""]
     contents = "\n".join(page.stem for page in [*listed, *tools])
     return "\n".join(lines) + f"\n\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{contents}\n```\n"
+
+
+def question(page: Path) -> str:
+    """The question that a theory page begins with, which stands there in italics."""
+    found = re.search(r"^\*([^*\n]+\?)\*", page.read_text(encoding="utf-8"), re.MULTILINE)
+    if found is None:
+        raise ValueError(f"{page.name} must begin with its question, in italics: *How ...?*")
+    return found[1]
 
 
 def all_names(kind: str) -> str:
