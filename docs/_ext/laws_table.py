@@ -48,7 +48,9 @@ def laws_table(prefix: str = "") -> str:
 def about_laws(names: list[str]) -> str:
     """The head of a theory page: its laws with their questions, claims, figures and sources."""
     laws = [find_law(name) for name in names]
-    lines = [f"- {{py:obj}}`{law.__name__} <{law.__module__}.{law.__qualname__}>` ({law.status}): {law.title()}" for law in laws]
+    lines = [
+        f"- {{py:obj}}`{law.__name__} <{law.__module__}.{law.__qualname__}>` ({law.status}): {law.title()}" for law in laws
+    ]
     ids = sorted({claim for law in laws for claim in claims_of(law.__name__)}, key=lambda claim: (claim[0], int(claim[1:])))
     figures = list(dict.fromkeys(all_claims()[claim].figure for claim in ids if all_claims()[claim].figure))
     sources = list(dict.fromkeys(key for law in laws for key in law.references))
