@@ -84,6 +84,34 @@ def test_examples_on_the_page_run(page: Path, tmp_path: Path, monkeypatch: pytes
     assert runner.failures == 0, "".join(report)
 
 
+THEORY = sorted(page for page in (ROOT / "docs" / "theory").glob("*.md") if page.name != "index.md")
+
+
+def equation_numbers(page: Path) -> list[str]:
+    return re.findall(r"\\tag\{([^}]*)\}", page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", THEORY, ids=short)
+def test_theory_page_asks_its_question_and_numbers_its_equations_in_order(page: Path, laws_table: ModuleType) -> None:
+    assert laws_table.question(page).endswith("?")
+    numbers = [(int(re.sub(r"\D", "", number)), re.sub(r"\d", "", number)) for number in equation_numbers(page)]
+    assert numbers == sorted(set(numbers))
+    assert {number for number, _ in numbers} == set(range(1, max(numbers)[0] + 1))
+
+
+def test_equations_that_the_code_cites_exist() -> None:
+    pages = {page.stem: set(equation_numbers(page)) for page in THEORY}
+    cited = re.compile(r"docs/theory/(\w+)\.md, eqs?\. ([\da-z', -]+)")
+    found = [
+        (short(path), page, number)
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for page, numbers in cited.findall(path.read_text(encoding="utf-8"))
+        for number in re.findall(r"\d+[a-z']?", numbers)
+    ]
+    assert len(found) > 30
+    assert [one for one in found if one[2] not in pages[one[1]]] == []
+
+
 def readme_commands() -> list[str]:
     """The commands of the README's tour, without their comments."""
     lines = (line.split("#")[0].strip() for block in blocks(README, "bash") for line in block.text.splitlines())

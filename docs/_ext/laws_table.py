@@ -48,14 +48,16 @@ def laws_table(prefix: str = "") -> str:
 def about_laws(names: list[str]) -> str:
     """The head of a theory page: its laws with their questions, claims, figures and sources."""
     laws = [find_law(name) for name in names]
-    lines = [f"- `{law.__name__}` ({law.status}): {law.title()}" for law in laws]
-    ids = list(dict.fromkeys(claim for law in laws for claim in claims_of(law.__name__)))
+    lines = [
+        f"- {{py:obj}}`{law.__name__} <{law.__module__}.{law.__qualname__}>` ({law.status}): {law.title()}" for law in laws
+    ]
+    ids = sorted({claim for law in laws for claim in claims_of(law.__name__)}, key=lambda claim: (claim[0], int(claim[1:])))
     figures = list(dict.fromkeys(all_claims()[claim].figure for claim in ids if all_claims()[claim].figure))
     sources = list(dict.fromkeys(key for law in laws for key in law.references))
     text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "theory").glob("*.md"))
     shown = set(re.findall(r"^:name: fig-([\w-]+)$", text, re.MULTILINE))
     facts = {
-        "Claims": ", ".join(ids),
+        "Claims": ", ".join(ids) + (" (see [the ledger](../trust_ledger.md))" if ids else ""),
         "Figures": ", ".join(f"{{ref}}`{name} <fig-{name}>`" if name in shown else f"`{name}`" for name in figures),
         "Sources": "; ".join(f"{{cite:t}}`{key}`" for key in sources),
     }
@@ -77,9 +79,18 @@ def theory_index() -> str:
             listed += [page] if page not in listed else []
         lines.append("")
     tools = [page for page in pages if page not in listed]
-    lines += ["**Tools that the laws share, and laws at work**", "", *(f"- [](../theory/{page.name})" for page in tools), ""]
+    lines += ["**Tools that the laws share, and laws at work**", ""]
+    lines += [f"- [](../theory/{page.name})\n  - {question(page)}" for page in tools] + [""]
     contents = "\n".join(page.stem for page in [*listed, *tools])
     return "\n".join(lines) + f"\n\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{contents}\n```\n"
+
+
+def question(page: Path) -> str:
+    """The question that a theory page begins with, which stands there in italics."""
+    found = re.search(r"^\*([^*\n]+\?)\*", page.read_text(encoding="utf-8"), re.MULTILINE)
+    if found is None:
+        raise ValueError(f"{page.name} must begin with its question, in italics: *How ...?*")
+    return found[1]
 
 
 def all_names(kind: str) -> str:

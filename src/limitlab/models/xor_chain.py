@@ -1,4 +1,4 @@
-"""Online SGD of a two-layer ReLU network on the XOR mixture as an exact chain of its summary statistics (docs/theory/xor.md, eq. 4).
+"""Online SGD of a two-layer ReLU network on the XOR mixture as an exact chain of its summary statistics (docs/theory/xor.md, eq. 2).
 
 Four clusters at +-mu (label 1) and +-nu (label 0) with noise N(0, I / lambda); network sum_i v_i relu(<W_i, Y>), logistic loss with
 penalty (alpha/2)(|v|^2 + |W|^2), step delta = c / N on everything. A sample enters through its components along mu and nu, through those

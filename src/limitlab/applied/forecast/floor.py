@@ -3,7 +3,7 @@
 With K/N = sum s_k u_k u_k' and the targets along u_k of mean square N c_k, y is Gaussian with covariance a (K/N + l); a is eliminated and l
 minimises
 
-    sum_k m_k log(s_k + l) + N log sum_k c_k / (s_k + l),          sigma^2 = l sum_k c_k / (s_k + l)                        (16)
+    sum_k m_k log(s_k + l) + N log sum_k c_k / (s_k + l),          sigma^2 = l sum_k c_k / (s_k + l)                        (9a)
 
 (docs/theory/learning_curves.md). No further decomposition is needed. It is where the continued error curve ends, not a claim about
 the data.
@@ -23,7 +23,7 @@ LOWEST, HIGHEST, NODES = 1e-9, 1e3, 240
 
 
 def noise_floor(spectrum: Spectrum) -> float:
-    """sigma^2 of (16): the part of the targets' mean square that is noise; 0 where no noise is more likely than some.
+    """sigma^2 of (9a): the part of the targets' mean square that is noise; 0 where no noise is more likely than some.
 
     >>> rng = np.random.default_rng(0)
     >>> from limitlab.applied.forecast.spectrum import from_features

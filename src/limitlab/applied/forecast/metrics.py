@@ -1,7 +1,7 @@
 """Learning curves in any metric: below N by surrogate training sets, at N by leave-one-out, beyond N by the probit line.
 
 Mean squares come from the law itself (`curves`). Error rate, accuracy and area under the curve are averages over surrogate scores;
-beyond the data they follow the extrapolated mean square along a line in probit scale (docs/theory/learning_curves.md, eqs. 13-17).
+beyond the data they follow the extrapolated mean square along a line in probit scale (docs/theory/learning_curves.md, eqs. 6a and 13-15).
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Classes:
     def deviation(self, metric: str, values: Array, base: float, samples: Array, tail: Array) -> Array:
         """Standard deviation of the logarithm of the loss: binomial, plus what the extrapolation may miss (approximate beyond N).
 
-        `base` is the value at N, `tail` b_t of the mean square for every n (17).
+        `base` is the value at N, `tail` b_t of the mean square for every n (6a).
         """
         total = self.population.spectrum.population
         rate = np.array([loss(metric, float(value)) for value in values])

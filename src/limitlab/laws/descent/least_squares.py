@@ -5,11 +5,11 @@ Setting.  The loss (1/n) |X theta - y|^2 with more unknowns p than samples n; gr
           y = <x, beta> + noise.
 Result.   theta_k -> X^+ y, the interpolant of least norm (from theta_0: theta_0 + X^+(y - X theta_0), the nearest one). Steps below
           1/lambda_max converge, and the best rate per step is (lambda_max - lambda_min)/(lambda_max + lambda_min). Random inputs with
-          p/n -> gamma > 1 (docs/theory/implicit_bias.md, eqs. 3-6): eigenvalues x = 1 + gamma + 2 sqrt(gamma) cos phi,
+          p/n -> gamma > 1 (docs/theory/implicit_bias.md, eqs. 3-7): eigenvalues x = 1 + gamma + 2 sqrt(gamma) cos phi,
 
               largest step = (1 + sqrt gamma)^-2,   best rate = 2 sqrt(gamma)/(1 + gamma),                                  (4)
               |theta_k - theta_inf|^2 = int (rate cos phi)^(2k) (r^2 + tau^2 gamma/x) (2/pi) sin^2 phi dphi / x.            (5)
-              |theta_inf - beta|^2 = D^2 (1 - 1/gamma) + tau^2/(gamma - 1),   with D in place of r = |beta| for another start.     (8)
+              |theta_inf - beta|^2 = D^2 (1 - 1/gamma) + tau^2/(gamma - 1),   with D in place of r = |beta| for another start.     (7)
 
           So among the interpolants that descent reaches there are errors of every size: which one it finds, the start decides.
 Status.   Theorem.
@@ -39,7 +39,7 @@ LABELS = 16  # label vectors of a draw: after a few steps only a few directions 
 def descent_limit(
     ratio: ArrayLike, steps: ArrayLike, signal: ArrayLike, noise: ArrayLike, start_distance: ArrayLike | None = None
 ) -> dict[str, Array]:
-    """Equations (4)-(6) and (8) for random inputs; all arguments broadcast.
+    """Equations (4)-(7) for random inputs; all arguments broadcast.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def descent_limit(
     x = 1 + wide[0] + 2 * np.sqrt(wide[0]) * np.cos(phi)
     mass = 2 * np.sin(phi) ** 2 / (POINTS * x) * (wide[2] ** 2 + wide[3] ** 2 * wide[0] / x)
     left = ((wide[4] * np.cos(phi)) ** (2 * wide[1]) * mass).sum(axis=-1)
-    variance, bias = tau**2 / (gamma - 1), away**2 * (1 - 1 / gamma)  # (8)
+    variance, bias = tau**2 / (gamma - 1), away**2 * (1 - 1 / gamma)  # (7)
     path = away**2 / gamma + variance  # from the start to the end
     norm = path if start_distance is None else r**2 + bias + variance
     shape = np.broadcast_shapes(gamma.shape, left.shape, r.shape)

@@ -139,7 +139,7 @@ class LogisticDescent(LabelledLaw):
 
     @property
     def residual_rate(self) -> float:
-        """The residual vanishes in the span of the support vectors like t^-rate (docs/theory/implicit_bias.md, eq. 7)."""
+        """The residual vanishes in the span of the support vectors like t^-rate (docs/theory/implicit_bias.md, eq. 2a)."""
         return self.flow.rate
 
     def residual(self, log_time: ArrayLike) -> Array:

@@ -3,7 +3,7 @@
 Setting.  f(x) = (1/m) sum_i a_i sigma(<w_i, x>), unit w_i in R^d, x ~ N(0, I_d), y = phi(<u_1, x>, ..., <u_k, x>) + tau * noise,
           unlimited samples.
 Limit.    m, d -> infinity in population time; v_i in R^k are the overlaps of w_i with the k directions.
-Result.   Particles (a_i, v_i) (docs/theory/two_layer_dynamics.md, eq. 13): with sigma = sum c_l h_l, h(q) = sum c_l^2 q^l and
+Result.   Particles (a_i, v_i) (docs/theory/two_layer_dynamics.md, eq. 12): with sigma = sum c_l h_l, h(q) = sum c_l^2 q^l and
           phihat(v) = E sigma phi,
 
               a_i' = phihat(v_i) - (1/m) sum_j a_j h(<v_i, v_j>),

@@ -127,7 +127,7 @@ def fixed_components(width: int) -> list[Component]:
 
 
 def class_flow(regularizer: float, start_square: float, times: ArrayLike) -> dict[str, Array]:
-    """One class at lambda = infinity, eq. (6): P' = 2 (s/4 - alpha) P, M' = -2 (s/4 + alpha) M, s = sigma(-S), S = (P - M) / 4.
+    """One class at lambda = infinity, eq. (4): P' = 2 (s/4 - alpha) P, M' = -2 (s/4 + alpha) M, s = sigma(-S), S = (P - M) / 4.
 
     Parameters
     ----------

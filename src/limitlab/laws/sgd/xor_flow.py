@@ -3,7 +3,7 @@
 Setting.  As in `limitlab.laws.sgd.xor`, at fixed lambda. Statistics: v_i, a_i = <W_i, mu>, b_i = <W_i, nu>, and the Gram matrix Q of
           what is left of the W_i.
 Limit.    N -> infinity with step c / N; time (c / N) * steps.
-Result.   The ODE (5): Gaussian averages over the K preactivations of each of the four clusters.
+Result.   The ODE (3): Gaussian averages over the K preactivations of each of the four clusters.
 Numerics. K = 1: panels that end at the kink of the ReLU. K >= 2: fixed scrambled Sobol points with their mirror images, mapped by
           the Cholesky factor of the covariance, which is smooth in the state (an eigenbasis is not, and stalls the solver).
 Status.   Derived, checked against the exact chain.
@@ -39,7 +39,7 @@ STEP = 0.4  # of the fixed steps with quasi-random averages, which jump whenever
 def xor_velocity(
     v: Array, a: Array, b: Array, gram: Array, snr: float, alpha: float, step: float, points: int = 4096, scramble: int = 0
 ) -> tuple[Array, ...]:
-    """Right sides of (5)."""
+    """Right sides of (3)."""
     from scipy.special import expit
 
     width = v.size
@@ -194,7 +194,7 @@ class XorDynamics(Law):
         return v, a, b, np.diag(np.array(self.start_residual, dtype=float))
 
     def predicted(self, times: Array) -> Values:
-        """Equation (5) integrated; with several neurons, the mean over independent sets of quasi-random points."""
+        """Equation (3) integrated; with several neurons, the mean over independent sets of quasi-random points."""
         alone = len(self.start_second_layer) == 1
         paths = [self._integrated(times, scramble) for scramble in (SCRAMBLES[:1] if alone else SCRAMBLES)]
         mean = np.mean([path.states for path in paths], axis=0)

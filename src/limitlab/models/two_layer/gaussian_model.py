@@ -105,7 +105,7 @@ def monomials(kernels: Kernels, dimension: int) -> float:
 def gaussian_samples(
     rng: np.random.Generator, kernels: Kernels, samples: int, target_direction: Floats, noise: float
 ) -> Samples:
-    """The Gaussian model, eq. (12): g_i(w) = z_i . u(w) with Gaussian vectors z_i, since u(w) . u(w') = h(w . w').
+    """The Gaussian model, eq. (1a): g_i(w) = z_i . u(w) with Gaussian vectors z_i, since u(w) . u(w') = h(w . w').
 
     A symmetric Gaussian tensor has one free entry per monomial: n C(d+k-1, k) numbers are stored for degree k, not n d^k.
     """
