@@ -19,7 +19,7 @@ MATRIX_NAMES = {"hessian": "Hessian", "gradient": "gradient"}
 
 def alignment_mixture(quick: bool = True) -> Figure:
     """Alignment of SGD with the tops of Hessian and gradient blocks over time, for ten classes and several test ratios."""
-    figure, panels = new_figure(columns=3, width=5.0)
+    figure, panels = new_figure(columns=3, width=4.3)
     sizes, runs, points = ((80, 160), 4, 64) if quick else ((125, 250, 500), 8, 128)
     times, few = (*np.linspace(1.0, 21.0, 14), *np.linspace(25.0, 60.0, 7)), (5.0, 10.0, 20.0, 35.0, 50.0)
     law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, step=1.0)
@@ -90,11 +90,11 @@ def alignment_spectra(quick: bool = True) -> Figure:
 
 def alignment_xor(quick: bool = True) -> Figure:
     """Second-layer outliers of XOR networks whose starts announce 1 to 4 clusters, over time; first-layer outliers against the penalty."""
-    figure, panels = new_figure(columns=3, rows=2, width=5.0, height=4.0)
+    figure, panels = new_figure(columns=3, rows=2, width=4.3, height=3.9)
     size, width, snr = (200, 8, 1e3) if quick else (1000, 20, 1e4)
     for captured, axes in zip((1, 2, 3, 4), panels, strict=False):
         _second_layer_run(axes, captured, size, width, snr)
-        title = f"{captured} cluster{'s' if captured > 1 else ''} announced, $N = {size}$, $M = 100\\,N$"
+        title = f"{captured} cluster{'s' if captured > 1 else ''} announced, $N = {size}$"
         finish(axes, "time $t$", "eigenvalues of $H_{vv}$", title, legend=False, ylim=(-0.004, 0.1))
     panels[3].legend(ncols=2, loc="upper left", fontsize=11, frameon=False)
     _outliers_of_captured(panels[4], quick)
@@ -109,7 +109,7 @@ def alignment_xor(quick: bool = True) -> Figure:
         errors = [float(batch.first_layer_gradient.std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
         simulation_points(panels[5], tried, means, errors, index)
     finish(
-        panels[5], r"penalty $\alpha$", r"mean outlier of $G_{W_iW_i}/v_i^2$", "first layer, eq. (15); chain at $N = 100$"
+        panels[5], r"penalty $\alpha$", r"mean outlier of $G_{W_iW_i}/v_i^2$", "first layer at the end, $N = 100$"
     )
     return figure
 
@@ -148,7 +148,7 @@ def _outliers_of_captured(axes: Axes, quick: bool) -> None:
         theory_line(axes, numbers, [float(limit[name]) for limit in limits], index, f"${symbol}$")
         errors = [float(batch[name].std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
         simulation_points(axes, numbers, [float(batch[name].mean()) for batch in batches], errors, index)
-    title = "second layer at the end, eq. (14); chain at $N = 100$"
+    title = "second layer at the end, $N = 100$"
     finish(axes, "clusters captured", "mean outlier", title, ylim=(0, 0.07), xticks=numbers)
 
 

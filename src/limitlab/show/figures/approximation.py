@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 def staircase(quick: bool = True) -> Figure:
     """Error of random features, tangent features and a kernel against log N / log d, for equal parts of degree 1, 2 and 3."""
-    figure, axes = new_figure(columns=3, width=5.6)
+    figure, axes = new_figure(columns=3, width=4.3)
     dimensions = (10, 20, 40) if quick else (20, 40, 80)
     largest = dict.fromkeys(("rf", "nt", "kernel_ridge"), 400 if quick else 2000)
     titles = dict(
@@ -49,8 +49,9 @@ def staircase(quick: bool = True) -> Figure:
         name = r"$\log n/\log d$" if model == "kernel_ridge" else r"$\log N/\log d$"
         top = 1.4 if model == "kernel_ridge" else 1.08
         if model == "rf":
-            reading_key(panel, "deterministic equivalent", "drawn neurons or inputs")
-        finish(panel, name, "error over the target's variance", title, ylim=(-0.03, top))
+            reading_key(panel, "equivalent", "drawn")
+        finish(panel, name, "error over the target's variance", title, ylim=(-0.03, top), legend=model != "rf")
+    axes[0].legend(loc="lower left", fontsize=11, frameon=False)
     return figure
 
 

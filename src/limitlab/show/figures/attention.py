@@ -53,7 +53,7 @@ def token_collapse(quick: bool = True) -> Figure:
         runs = 1 - np.array([law.experiment(dimension, seed)["overlap"] for seed in range(seeds)])
         simulation_points(left, few, runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(seeds), index)
     left.plot(times[-110:], 3e2 * np.exp(-2 * times[-110:]), color="grey", linestyle=":", label=r"slope of $e^{-2t}$")
-    finish(left, "time $t$ (layers)", r"$1 - g$", f"32 random tokens, $d = {dimension}$", yscale="log", ylim=(1e-7, 2))
+    finish(left, "time $t$", r"$1 - g$", f"32 random tokens, $d = {dimension}$", yscale="log", ylim=(1e-7, 2))
     betas, some = np.linspace(0, 12, 200), np.array([0.5, 2.0, 3.5, 5.0, 6.0])
     for index, tokens in enumerate((8, 32, 128)):
         theory_line(right, betas, collapse_time(1e-3, tokens, betas), index, rf"$n = {tokens}$")
@@ -70,7 +70,7 @@ def token_collapse(quick: bool = True) -> Figure:
 def attention_phase_diagram(quick: bool = True) -> Figure:
     """Share of merged pairs in time and temperature, in the plane and in high dimension, with the closed-form boundary on top."""
     systems, points = (12, 28) if quick else (64, 90)
-    figure, panels = new_figure(columns=3, width=5.0)
+    figure, panels = new_figure(columns=3, width=4.3)
     betas, times = np.linspace(0.1, 9, points), np.linspace(0, 30, 121)
     edge = critical_beta(times, 32)
     for axes, dimension in zip(panels, (2, 16, 128), strict=True):

@@ -63,7 +63,7 @@ def greedy(quick: bool = True) -> Figure:
 
 def tangent_interpolation(quick: bool = True) -> Figure:
     """Train error of tangent features on pure noise, the eigenvalue that closes at N d = n, and the ranks."""
-    figure, (left, middle, right) = new_figure(columns=3, width=5.6)
+    figure, (left, middle, right) = new_figure(columns=3, width=4.3)
     ratio, few = np.geomspace(0.5, 5, 120), np.array([0.6, 0.8, 0.95, 1.05, 1.25, 2.0, 4.0])
     seeds = 12 if quick else 40
     for index, width in enumerate((10.0, 4.0, 2.0)):

@@ -22,7 +22,7 @@ KERNELS: dict[str, tuple[float, ...]] = {
 
 def frozen_layer(quick: bool = True) -> Figure:
     """Train error on pure noise with a frozen second layer: growing widths approach the limit system like 1/m."""
-    figure, (left, middle, right) = new_figure(columns=3, width=5.4)
+    figure, (left, middle, right) = new_figure(columns=3, width=4.3)
     end, steps = 20.0, 160 if quick else 640
     times = tuple(np.geomspace(0.2, end, 40))
     limit = InterpolationTransition(
@@ -37,9 +37,9 @@ def frozen_layer(quick: bool = True) -> Figure:
     few, sizes, seeds = (0.5, 2.0, 6.0), (24, 48) if quick else (24, 48, 96), 5 if quick else 30
     found = compare(limit.finite_width(10, times=few), sizes, seeds, observables=["train_error"])
     ran = ", ".join(str(size) for size in sizes)
-    simulation_points(left, few, *extrapolated(found, "train_error"), 0, f"$m = 10$, networks, extrapolated\n($d = {ran}$)")
+    simulation_points(left, few, *extrapolated(found, "train_error"), 0, f"networks, $m = 10$,\nextrapolated ($d = {ran}$)")
     title = r"pure noise, $\alpha = 0.5,\ \gamma = 0.5$"
-    finish(left, "time $t$", "train error", title, xscale="log", yscale="log")
+    finish(left, "time $t$", "train error", title, xscale="log", yscale="log", ylim=(0.03, 1.2))
     theory_line(middle, widths, gaps, 0, f"gap to the limit at $t = {end:g}$", marker="o")
     theory_line(middle, widths, gaps[-1] * widths[-1] / widths, 6, r"$\propto 1/m$", linestyle="--")
     finish(middle, "width $m$", "gap of the train error", "how fast widths approach the limit", xscale="log", yscale="log")
@@ -55,8 +55,9 @@ def frozen_layer(quick: bool = True) -> Figure:
         if share in (0.6, 1.2):
             found = compare(law.replace(times=some), (15, 30), 2 * seeds, observables=["train_error"])
             simulation_points(right, some, *extrapolated(found, "train_error"), index)
-    reading_key(right, None, "one neuron, extrapolated ($d = 15, 30$)")
-    finish(right, "time $t$", "train error", r"limit of large $m$, $h = q^3$, $\alpha = 0.3$", xscale="log", yscale="log")
+    reading_key(right, None, "one neuron,\nextrapolated ($d = 15, 30$)")
+    title = r"limit of large $m$, $h = q^3$, $\alpha = 0.3$"
+    finish(right, "time $t$", "train error", title, xscale="log", yscale="log", ylim=(1e-7, 2))
     return figure
 
 

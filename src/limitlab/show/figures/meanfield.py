@@ -167,7 +167,7 @@ def mean_field_width(quick: bool = True) -> Figure:
 
 def output_scale(quick: bool = True) -> Figure:
     """Displacement, change of the kernel and distance to the linearised network against the output scale, for three starts."""
-    figure, panels = new_figure(columns=3, width=5.2)
+    figure, panels = new_figure(columns=3, width=4.3)
     scales, few, runs = np.geomspace(0.5, 100, 8 if quick else 10), np.geomspace(0.5, 100, 6), 3 if quick else 20
     names = {
         "weight_displacement": "rms displacement of the weights",

@@ -37,7 +37,7 @@ def global_minima(quick: bool = True) -> Figure:
         right.plot(np.full(len(found), place + 0.18), errors_found, ".", color=COLOURS[place], alpha=0.6)
     reading_key(right, None, "mean over runs")
     right.plot([], [], ".", color="0.4", label="single runs")
-    right.set_xticks(range(4), names, fontsize=10)
+    right.set_xticks(range(4), names, fontsize=11)
     right.set_xlim(-0.5, 3.6)
     finish(right, "start", "share of errors on test images", "digits, train loss $<10^{-11}$ in every run", ylim=(0, 0.7))
     return figure

@@ -112,7 +112,7 @@ def recovery_times(quick: bool = True) -> Figure:
 
 def spiked_matrix_phases(quick: bool = True) -> Figure:
     """Phase portraits of the spiked matrix below, at and above the critical strength, with runs at N = 2000."""
-    figure, axes = new_figure(columns=3, width=4.6)
+    figure, axes = new_figure(columns=3, width=4.3)
     m, q = np.meshgrid(np.linspace(-1.5, 1.5, 25), np.linspace(0.05, 2.2, 25))
     for panel, snr in zip(axes, (0.5, 1.0, 2.0), strict=True):
         panel.streamplot(m, q, *velocity(2, snr, 1.0, m, q), color="lightgrey", density=0.8, linewidth=0.8, arrowsize=0.8)
@@ -198,7 +198,7 @@ def xor_success(quick: bool = True) -> Figure:
 def xor_success_map(quick: bool = True) -> Figure:
     """Share of runs that capture all four clusters, over the signal-to-noise ratio and the width, dimension and penalty."""
     size, networks, columns = (30, 50, 6) if quick else (200, 400, 13)
-    figure, panels = new_figure(columns=3, width=5.0)
+    figure, panels = new_figure(columns=3, width=4.3)
     ratios = np.geomspace(0.01, 100.0, columns)
     rows: dict[str, list[float]] = {
         "width": [2, 4, 6, 8, 12, 16],

@@ -89,7 +89,7 @@ def multi_pass(quick: bool = True) -> Figure:
 
 def width_and_steps(quick: bool = True) -> Figure:
     """Loss curves of several widths with SGD points, the compute-optimal frontier below them, and the phases."""
-    figure, (left, middle, right) = new_figure(columns=3, width=5.2, height=4.6)
+    figure, (left, middle, right) = new_figure(columns=3, width=4.3)
     law = PowerLawScaling(spectrum_exponent=1.0, target_exponent=0.2, latent_dimension=400, step=0.25, batch=2)
     fine, few = np.unique(np.round(np.geomspace(1, 3000, 60))), (2, 8, 30, 120, 500)
     for index, width in enumerate((20, 50, 120)):

@@ -47,7 +47,7 @@ def subcritical_steps(quick: bool = True) -> Figure:
         right,
         "dimension $N$",
         "gap of the residual $q$",
-        "$t = 0.6$, gap to the population flow; lines: $c = $ step times $N$",
+        "gap to the population flow at $t = 0.6$",
         xscale="log",
         yscale="log",
     )

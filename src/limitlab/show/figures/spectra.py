@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 def marchenko_pastur(quick: bool = True) -> Figure:
     """Histograms of sample eigenvalues against the Marchenko-Pastur density, for three ratios."""
     size, seeds = (200, 20) if quick else (800, 20)
-    figure, axes = new_figure(columns=3, width=4.8)
+    figure, axes = new_figure(columns=3, width=4.3)
     for index, (panel, ratio) in enumerate(zip(axes, (0.1, 0.5, 2.0), strict=True)):
         law = MarchenkoPastur(ratio=ratio, entries="sign")
         ((low, high),) = law.support()
