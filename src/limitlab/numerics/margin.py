@@ -127,17 +127,19 @@ def _closest_combination(V: Array) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def _bounds(V: Array, weights: Array) -> HardMargin:
-    """Both bounds from a convex combination: its norm, and the least product with its direction."""
+def _bounds(V: Array, weights: Array, towards: Array | None = None) -> HardMargin:
+    """Both bounds: the norm of a convex combination, and the least product with its direction, or with that of a vector `towards`."""
     point = weights @ V
     upper = float(np.linalg.norm(point))
-    direction = point / upper if upper > 0 else point
+    chosen = point if towards is None else towards
+    direction = chosen / (np.linalg.norm(chosen) or 1.0)
     lower = float((V @ direction).min())
     return HardMargin(lower > 0, upper, direction, weights, lower, upper)
 
 
 def _on_support(V: Array, found: HardMargin) -> HardMargin:
-    """The same solution from the linear equations <v_i, w> = 1 on its support, which lose no digits to a small margin."""
+    """The same solution from the linear equations <v_i, w> = 1 on its support, which lose no digits to a small margin; the combination of
+    the vectors does, and its direction too, where they nearly cancel."""
     support = found.support
     w, _, rank, _ = np.linalg.lstsq(V[support], np.ones(support.size), rcond=None)
     alpha = np.linalg.lstsq(V[support].T, w, rcond=None)[0]
@@ -145,4 +147,4 @@ def _on_support(V: Array, found: HardMargin) -> HardMargin:
         return found
     weights = np.zeros(len(V))
     weights[support] = alpha / alpha.sum()
-    return _bounds(V, weights)
+    return _bounds(V, weights, w)
