@@ -9,7 +9,8 @@ takes the place of training. Here for a few points and labels; then the kernel a
 import numpy as np
 
 import limitlab as ll
-from limitlab.laws import KernelGradientFlow, NetworkKernel
+from limitlab.applied import NetworkKernel
+from limitlab.laws import KernelGradientFlow
 from limitlab.models.datasets import digits
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 

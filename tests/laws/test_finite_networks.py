@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from limitlab import Forecast
+from limitlab.applied import NetworkKernel
 from limitlab.laws import (
     Convolution,
     Dense,
     GlobalAverage,
     Network,
-    NetworkKernel,
     Nonlinear,
     empirical_ntk,
     fully_connected,

@@ -147,4 +147,4 @@ def _on_support(V: Array, found: HardMargin) -> HardMargin:
         return found
     weights = np.zeros(len(V))
     weights[support] = alpha / alpha.sum()
-    return _bounds(V, weights, w)
+    return _bounds(V, weights, np.asarray(w, dtype=float))

@@ -113,7 +113,9 @@ class LabelledFeatures:
         if self.law.features == "nonlinear":
             return np.asarray(self._features(X) @ a)
         mu, noise = self.law.moments, self.rng.standard_normal(len(X))
-        return np.asarray(mu.mean * a.sum() + mu.linear * (X @ (self.weights.T @ a)) + mu.nonlinear * np.linalg.norm(a) * noise)
+        return np.asarray(
+            mu.mean * a.sum() + mu.linear * (X @ (self.weights.T @ a)) + mu.nonlinear * np.linalg.norm(a) * noise
+        )
 
     def latent_correlation(self) -> float:
         """How well the best linear function of these features tells the score (equation 3 before the limit)."""

@@ -105,9 +105,7 @@ def outliers(bulk: WeightedBulk, block: Array) -> list[Outlier]:
     m_edge, edge = bulk.edge_transform(), bulk.edge()
     if math.isinf(m_edge):
         values, vectors = np.linalg.eigh(matrix(0.0))
-        return [
-            Outlier(float(v), u, 1.0) for v, u in zip(values[::-1], vectors.T[::-1], strict=True) if v > edge * OUTSIDE
-        ]
+        return [Outlier(float(v), u, 1.0) for v, u in zip(values[::-1], vectors.T[::-1], strict=True) if v > edge * OUTSIDE]
     ends = np.linalg.eigvalsh(matrix(m_edge))
     found = []
     for i in np.flatnonzero(ends > edge * OUTSIDE)[::-1]:

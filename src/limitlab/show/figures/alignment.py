@@ -108,9 +108,7 @@ def alignment_xor(quick: bool = True) -> Figure:
         means = [float(batch.first_layer_gradient.mean()) for batch in batches]
         errors = [float(batch.first_layer_gradient.std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
         simulation_points(panels[5], tried, means, errors, index)
-    finish(
-        panels[5], r"penalty $\alpha$", r"mean outlier of $G_{W_iW_i}/v_i^2$", "first layer at the end, $N = 100$"
-    )
+    finish(panels[5], r"penalty $\alpha$", r"mean outlier of $G_{W_iW_i}/v_i^2$", "first layer at the end, $N = 100$")
     return figure
 
 

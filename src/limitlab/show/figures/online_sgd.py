@@ -93,13 +93,18 @@ def recovery_times(quick: bool = True) -> Figure:
     scaled = np.geomspace(0.008, 0.16, 40)
     theory_line(right, scaled, [cubic.blow_up_time(float(step)) / step for step in scaled], 2, r"limit $N\to\infty$")
     model, level, some = law.model().compiled(), np.array([0.5]), (0.015, 0.03, 0.07, 0.13)
-    for index, size in enumerate((25, 50 if quick else 200)):  # beyond the best step the limit is far: the size shows the way
+    for index, size in enumerate(
+        (25, 50 if quick else 200)
+    ):  # beyond the best step the limit is far: the size shows the way
         found = []
         for step in some:
             rng = np.random.default_rng([size, round(1000 * step)])
             small = step * size**-0.5
             found.append(
-                [hitting_times(rng, model, uniform_overlap(rng, size), size, small, level, False, 10**9)[0] for _ in range(runs)]
+                [
+                    hitting_times(rng, model, uniform_overlap(rng, size), size, small, level, False, 10**9)[0]
+                    for _ in range(runs)
+                ]
             )
         mean, error = mean_and_error(found, axis=1)
         simulation_points(right, some, mean / size**2, error / size**2, index, f"SGD, $N = {size}$")

@@ -244,7 +244,7 @@ def two_fits(quick: bool = True) -> Figure:
         said = "separable" if fit.separable else "not separable"
         finish(axes, "exponent $a$", "exponent $b$", f"{title}: {said}", legend=False)
     bar = figure.colorbar(image, ax=list(panels))
-    bar.set_ticks(levels**2, labels=[str(level) for level in levels])
+    bar.set_ticks((levels**2).tolist(), labels=[str(level) for level in levels])
     bar.set_label("standard errors from the best fit")
     return figure
 
