@@ -30,6 +30,8 @@ extensions = [
     "short_entries",  # what entries share is said once, types are short
     "figure_words",  # figures say what they show
     "tagged_formulas",  # numbered formulas of several lines
+    "set_tables",  # formulas in the tables that commands wrote
+    "author_year_labels",  # sources are listed by the names and years with which pages cite them
 ]
 exclude_patterns = ["_build", "examples", "**/README.*", "**/*.ipynb"]
 suppress_warnings = [
@@ -57,6 +59,7 @@ default_role = "code"
 # -- sources ------------------------------------------------------------------------------------------------------------
 bibtex_bibfiles = ["../src/limitlab/references.bib"]
 bibtex_reference_style = "author_year"
+bibtex_default_style = "named"
 
 # -- gallery ------------------------------------------------------------------------------------------------------------
 sphinx_gallery_conf = {
