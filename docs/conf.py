@@ -72,6 +72,8 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "write_computation_times": False,
+    "show_signature": False,
+    "within_subsection_order": "figure_scraper.by_subject",
     "abort_on_example_error": True,
 }
 

@@ -13,6 +13,41 @@ if TYPE_CHECKING:
 
 _waiting: list[Figure] = []
 
+SUBJECTS = [
+    "double_descent",
+    "early_stopping",
+    "random_features",
+    "local_averages",
+    "model_collapse",
+    "spiked_spectrum",
+    "best_possible",
+    "margins",
+    "logistic_calibration",
+    "implicit_bias",
+    "uniform_convergence",
+    "wide_network",
+    "staircase",
+    "quadratic_target",
+    "landscapes",
+    "two_layer_dynamics",
+    "mean_field",
+    "online_sgd",
+    "streaming_sgd",
+    "spiked_tensor",
+    "xor",
+    "alignment",
+    "attention",
+    "forecast",
+    "scaling_fit",
+]
+"""The examples from least squares to networks and attention, then those on data of one's own."""
+
+
+def by_subject(name: str) -> int:
+    """The place of an example in the gallery; one that is not listed comes last."""
+    short = name.removeprefix("plot_").removesuffix(".py")
+    return SUBJECTS.index(short) if short in SUBJECTS else len(SUBJECTS)
+
 
 def shows_data(axes: Axes) -> bool:
     """Whether an axes has something to see: a finite point, an image, a patch; lines that only mark a value do not count."""

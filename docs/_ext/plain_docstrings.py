@@ -12,9 +12,10 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from limitlab.show.typeset import Formula, parts
 from sphinx.ext import autosummary
 from sphinx.util.inspect import TypeAliasForwardRef
+
+from limitlab.show.typeset import Formula, parts
 
 _CODE = re.compile(
     r"(``.*?``|`[^`]*`|\*\*\w[^*]*\*\*|(?<![^ (])\*[A-Za-z][A-Za-z -]*\*(?=[ ,.;:)]|$)|docs/theory/\w+\.md|<[\w ]+>/\S*)"
@@ -36,7 +37,9 @@ def protect(line: str) -> str:
     initial = _INITIAL.match(line)
     start = initial[0] + "\\" if initial else ""
     pieces = _CODE.split(line[initial.end() :] if initial else line)  # code is at the odd places
-    pieces[::2] = ["".join(map(shown, parts(_STAR.sub(r"$\1_*$", _INTEGRAL.sub(r"$\\int_{\1}^{\2}$", piece))))) for piece in pieces[::2]]
+    pieces[::2] = [
+        "".join(map(shown, parts(_STAR.sub(r"$\1_*$", _INTEGRAL.sub(r"$\\int_{\1}^{\2}$", piece))))) for piece in pieces[::2]
+    ]
     return start + _PAGE.sub(r":doc:`\1 </theory/\1>`", "".join(pieces))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from laws_table import maths, plain
+from laws_table import maths
 from limitlab.show.typeset import Formula, parts
 
 PAGES = ("howto/benchmarks", "trust_ledger")

@@ -18,7 +18,13 @@ from limitlab.show.figures.style import finish, new_figure, simulation_points, t
 
 times = np.geomspace(0.1, 80, 60)
 network = ll.laws.TwoLayerDynamics(
-    width=8, sample_ratio=4.0, noise=0.8, activation="tanh", target_function="tanh", start_overlap=0.2, times=tuple(times)
+    width=8,
+    sample_ratio=4.0,
+    noise=0.8,
+    activation="tanh",
+    target_function="tanh",
+    start_overlap=0.2,
+    times=tuple(times),
 )
 theory = network.theory()
 
@@ -35,14 +41,22 @@ for index, name in enumerate(("train_error", "test_error")):
     error = runs[name].std("seed", ddof=1) / np.sqrt(runs.sizes["seed"])
     simulation_points(left, few, runs[name].mean("seed"), error, index)
 theory_line(right, times, theory.overlap, 2, "overlap with the target $v$")
-simulation_points(right, few, runs.overlap.mean("seed"), runs.overlap.std("seed", ddof=1) / np.sqrt(6), 2)
+simulation_points(
+    right, few, runs.overlap.mean("seed"), runs.overlap.std("seed", ddof=1) / np.sqrt(6), 2
+)
 plan = plan_stopping(network, end=80.0)
-left.axvspan(plan.learned, plan.overfit, alpha=0.1, color="grey", label="within 5 % of the best")
+left.axvspan(
+    plan.learned, plan.overfit, alpha=0.1, color="grey", label="within 5 % of the best"
+)
 finish(left, "time $t$", "error", xscale="log")
 finish(right, "time $t$", "overlap", "learned, then unlearned", xscale="log")
 
 # %%
 # When should one have stopped? In the grey window.
 
-print(f"stop between t = {plan.learned:.2g} and {plan.overfit:.2g}: test error {plan.test_error:.3f}")
-print(f"training on to t = 80 costs {100 * (plan.final_test_error / plan.test_error - 1):.0f} %")
+print(
+    f"stop between t = {plan.learned:.2g} and {plan.overfit:.2g}: test error {plan.test_error:.3f}"
+)
+print(
+    f"training on to t = 80 costs {100 * (plan.final_test_error / plan.test_error - 1):.0f} %"
+)
