@@ -20,7 +20,7 @@ from limitlab.show.typeset import Formula, parts
 _CODE = re.compile(
     r"(``.*?``|`[^`]*`|\*\*\w[^*]*\*\*|(?<![^ (])\*[A-Za-z][A-Za-z -]*\*(?=[ ,.;:)]|$)|docs/theory/\w+\.md|<[\w ]+>/\S*)"
 )  # code, stressed words, pages and files
-_MARKUP = re.compile(r"[|*]|(?<=\w)_(?=\W|$)")
+_MARKUP = re.compile(r"[|*]|_(?=\W|$)")
 _INTEGRAL = re.compile(r"\bint_(\w)\^(\w)\b")
 _STAR = re.compile(r"(?<!\w)([a-zA-Z])\*(?=[ (){},.;:]|$)")  # the index of a special value
 _SET = re.compile(r"[\\^_]")
@@ -37,10 +37,14 @@ def protect(line: str) -> str:
     initial = _INITIAL.match(line)
     start = initial[0] + "\\" if initial else ""
     pieces = _CODE.split(line[initial.end() :] if initial else line)  # code is at the odd places
-    pieces[::2] = [
-        "".join(map(shown, parts(_STAR.sub(r"$\1_*$", _INTEGRAL.sub(r"$\\int_{\1}^{\2}$", piece))))) for piece in pieces[::2]
-    ]
+    pieces[::2] = ["".join(map(shown, parts(_spelt(piece)))) for piece in pieces[::2]]
     return start + _PAGE.sub(r":doc:`\1 </theory/\1>`", "".join(pieces))
+
+
+def _spelt(prose: str) -> str:
+    """Prose in which integrals, stars and bracketed indices are written as `parts` reads them."""
+    braced = re.sub(r"(?<=\w)_\(([^()\s]+)\)", r"_{\1}", prose)
+    return _STAR.sub(r"$\1_*$", _INTEGRAL.sub(r"$\\int_{\1}^{\2}$", braced))
 
 
 def shown(part: str | Formula) -> str:

@@ -15,8 +15,8 @@ _CODE = re.compile(r"(`[^`]*`)")
 def set_row(row: str) -> str:
     r"""A row of a table with its formulas set, but for its name; single letters and plain numbers stay text.
 
-    >>> print(set_row("| C1 | largest gap to tau^2/k at n = 10^6 (0); yes | 2 |"))
-    | C1 | largest gap to $\\tau ^{2}/k$ at $n = 10^{6}$ (0)<br>yes | 2 |
+    >>> print(set_row("| C1 | largest gap to tau^2/k at n = 10^6 is 0; yes | 2 |"))
+    | C1 | largest gap to $\tau ^{2}/k$ at $n = 10^{6}$ is 0<br>yes | 2 |
     """
     name, *cells = row.split(" | ")
     return " | ".join(
