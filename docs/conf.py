@@ -31,6 +31,7 @@ extensions = [
     "figure_words",  # figures say what they show
     "tagged_formulas",  # numbered formulas of several lines
     "set_tables",  # formulas in the tables that commands wrote
+    "figure_scraper",  # pictures of the gallery
     "author_year_labels",  # sources are listed by the names and years with which pages cite them
 ]
 exclude_patterns = ["_build", "examples", "**/README.*", "**/*.ipynb"]
