@@ -16,9 +16,7 @@ from limitlab.show.figures.style import finish, new_figure, simulation_points, t
 # bulk, the outliers, and the alignment of a weight vector with the top eigenvectors of its own block.
 
 times = (1.0, 2.0, 4.0, 7.0, 10.0, 15.0)
-law = ll.laws.MixtureAlignment(
-    classes=4, snr=20.0, regularizer=0.05, times=times, test_ratio=10.0
-)
+law = ll.laws.MixtureAlignment(classes=4, snr=20.0, regularizer=0.05, times=times, test_ratio=10.0)
 theory = law.theory()
 print("outliers of the Hessian at these times:", theory.hessian_outliers.values)
 print("outliers of the gradients' matrix:     ", theory.gradient_outliers.values)

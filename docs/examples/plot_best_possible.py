@@ -9,13 +9,7 @@ so a method can be judged against the best there is instead of against other met
 import numpy as np
 
 import limitlab as ll
-from limitlab.show.figures.style import (
-    finish,
-    new_figure,
-    readable_ticks,
-    simulation_points,
-    theory_line,
-)
+from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 # %%
 # Labels made by a plane: the best possible error and that of the largest margin, against the samples per feature. The
@@ -25,20 +19,14 @@ samples, few = np.geomspace(0.3, 10, 40), np.array([0.5, 1.0, 2.0, 5.0])
 figure, (left, right) = new_figure(columns=2)
 best = ll.laws.BayesOptimal(channel="sign")
 theory_line(
-    left,
-    samples,
-    ll.sweep(best, over={"ratio": 1 / samples}).classification_error,
-    0,
-    "best possible",
+    left, samples, ll.sweep(best, over={"ratio": 1 / samples}).classification_error, 0, "best possible"
 )
-runs = ll.sweep(
-    best, over={"ratio": 1 / few}, sizes=[150], seeds=8
-).classification_error_gamp.squeeze("size")
+runs = ll.sweep(best, over={"ratio": 1 / few}, sizes=[150], seeds=8).classification_error_gamp.squeeze(
+    "size"
+)
 error = runs.std("seed", ddof=1) / runs.sizes["seed"] ** 0.5
 simulation_points(left, few, runs.mean("seed"), error, 0, "message passing, $p = 150$")
-margin = ll.sweep(
-    ll.laws.MaxMargin(link="sign"), over={"ratio": 1 / samples}
-).classification_error
+margin = ll.sweep(ll.laws.MaxMargin(link="sign"), over={"ratio": 1 / samples}).classification_error
 theory_line(left, samples, margin, 1, "largest margin")
 finish(left, "samples per feature $n/p$", "share of wrong labels", xscale="log", yscale="log")
 readable_ticks(left)
@@ -52,10 +40,5 @@ for index, density in enumerate((1.0, 0.5, 0.1)):
     curve = [float(law.replace(ratio=float(1 / n)).theory().excess_risk) for n in samples[::3]]
     theory_line(right, samples[::3], curve, index, f"{density:.0%} not zero")
 finish(
-    right,
-    "samples per feature $n/p$",
-    "least excess risk",
-    "known sparsity",
-    xscale="log",
-    yscale="log",
+    right, "samples per feature $n/p$", "least excess risk", "known sparsity", xscale="log", yscale="log"
 )

@@ -37,9 +37,7 @@ runs = {
 figure, (axes,) = new_figure()
 for index, ridge in enumerate(ridges):
     curve = theory.test_error.sel(ridge=ridge)
-    theory_line(
-        axes, curve.ratio, curve.where(np.isfinite(curve)), index, rf"$\lambda = {ridge:g}$"
-    )
+    theory_line(axes, curve.ratio, curve.where(np.isfinite(curve)), index, rf"$\lambda = {ridge:g}$")
     mean = [float(run.mean()) for run in runs[ridge]]
     error = [float(run.std(ddof=1)) / len(run) ** 0.5 for run in runs[ridge]]
     simulation_points(axes, ratios, mean, error, index)

@@ -46,9 +46,7 @@ finish(axes, r"time $t$, or $1/\lambda$", "excess risk $R$", xscale="log")
 # How much better is the best penalty than the best stopping time?
 
 best_ridge = float(ll.optimal(ridge, over="ridge", minimise="excess_risk").excess_risk)
-print(
-    f"best stopping time {float(stopped.idxmin('time')):.3g}: excess risk {float(stopped.min()):.4f}"
-)
+print(f"best stopping time {float(stopped.idxmin('time')):.3g}: excess risk {float(stopped.min()):.4f}")
 print(
     f"best penalty: excess risk {best_ridge:.4f}, {100 * (float(stopped.min()) / best_ridge - 1):.2f} % below it"
 )

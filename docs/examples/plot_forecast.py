@@ -46,14 +46,7 @@ for index, kernel in enumerate(("linear", "rbf", "relu-nngp")):
         kernel,
     )
     print(f"{kernel}: {forecast.advice()}")
-finish(
-    axes,
-    "number of points $n$",
-    "test error",
-    "digits, even or odd",
-    xscale="log",
-    yscale="log",
-)
+finish(axes, "number of points $n$", "test error", "digits, even or odd", xscale="log", yscale="log")
 
 # %%
 # MNIST with ten classes: shares of wrong labels, forecast and measured.
@@ -79,7 +72,5 @@ for index, n in enumerate((50, 200, 800)):
     curve = forecast.predict_error([n], ridges, corrected=True).corrected_test_error[0]
     theory_line(axes, ridges, curve, index, f"$n = {n}$")
     few = np.geomspace(1e-3, 1, 5)
-    simulation_points(
-        axes, few, forecast.measure([n], few, splits=3).test_error[0], index=index
-    )
+    simulation_points(axes, few, forecast.measure([n], few, splits=3).test_error[0], index=index)
 finish(axes, r"ridge $\lambda$", "test error", "MNIST, ten classes, 1000 images", xscale="log")

@@ -24,16 +24,9 @@ runs = [law.replace(steps=int(k)).simulate_batch(200, range(4)).distance for k i
 figure, (left, right) = new_figure(columns=2)
 theory_line(left, steps, theory, 0, "limit")
 simulation_points(
-    left,
-    steps,
-    [run.mean() for run in runs],
-    [run.std(ddof=1) / 2 for run in runs],
-    0,
-    "200 unknowns",
+    left, steps, [run.mean() for run in runs], [run.std(ddof=1) / 2 for run in runs], 0, "200 unknowns"
 )
-finish(
-    left, "steps $k$", "distance to the solution of least norm", "least squares", yscale="log"
-)
+finish(left, "steps $k$", "distance to the solution of least norm", "least squares", yscale="log")
 
 # %%
 # Classification of a data set of your own: 40 random points in 20 dimensions. The angle to the largest margin falls
@@ -46,9 +39,7 @@ descent = ll.laws.LogisticDescent.from_data(inputs, targets)
 log_time = np.geomspace(10, 1e5, 30)
 gaps = descent.direction_gap(log_time)
 theory_line(right, log_time, gaps, 1, "direction of $w(t)$")
-theory_line(
-    right, log_time, gaps[-1] * log_time[-1] / log_time, 6, r"$\propto 1/\log t$", linestyle=":"
-)
+theory_line(right, log_time, gaps[-1] * log_time[-1] / log_time, 6, r"$\propto 1/\log t$", linestyle=":")
 finish(
     right,
     r"$\log t$",

@@ -23,13 +23,9 @@ theory, runs = fine.theory().modes, law.simulate_batch(200, range(5)).modes
 figure, (left, right) = new_figure(columns=2)
 mode = next(name for name in theory.dims if name != "time")
 for index, value in enumerate(values):
-    theory_line(
-        left, fine.times, theory.isel({mode: index}), index, f"singular value {value:g}"
-    )
+    theory_line(left, fine.times, theory.isel({mode: index}), index, f"singular value {value:g}")
     drawn = runs.isel({mode: index})
-    simulation_points(
-        left, times, drawn.mean("seed"), drawn.std("seed", ddof=1) / 5**0.5, index
-    )
+    simulation_points(left, times, drawn.mean("seed"), drawn.std("seed", ddof=1) / 5**0.5, index)
 finish(left, "time", "strength of the mode in the network")
 
 # %%
@@ -40,9 +36,4 @@ starts = np.geomspace(1e-8, 0.1, 20)
 half = np.array([law.replace(start=float(start)).theory().half_time.values for start in starts])
 for index, value in enumerate(values):
     theory_line(right, starts, half[:, index], index, f"singular value {value:g}")
-finish(
-    right,
-    "strength of every mode at the start",
-    "time at which half of it is learned",
-    xscale="log",
-)
+finish(right, "strength of every mode at the start", "time at which half of it is learned", xscale="log")

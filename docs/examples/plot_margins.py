@@ -25,22 +25,10 @@ for index, slope in enumerate(slopes):
     theory = ll.sweep(law, over={"ratio": grid})
     runs = ll.sweep(law, over={"ratio": few}, sizes=[100], seeds=24).squeeze("size")
     for axes, name in ((left, "margin"), (right, "classification_error")):
-        theory_line(
-            axes, grid, theory[name], index, f"slope {slope:g}, threshold {threshold:.2f}"
-        )
+        theory_line(axes, grid, theory[name], index, f"slope {slope:g}, threshold {threshold:.2f}")
         drawn = runs[name]
         simulation_points(
-            axes,
-            few,
-            drawn.mean("seed"),
-            drawn.std("seed", ddof=1) / drawn.sizes["seed"] ** 0.5,
-            index,
+            axes, few, drawn.mean("seed"), drawn.std("seed", ddof=1) / drawn.sizes["seed"] ** 0.5, index
         )
 finish(left, "features per sample $p/n$", r"margin $\kappa$", "largest margin")
-finish(
-    right,
-    "features per sample $p/n$",
-    "share of wrong labels",
-    "errors on new points",
-    legend=False,
-)
+finish(right, "features per sample $p/n$", "share of wrong labels", "errors on new points", legend=False)

@@ -7,13 +7,7 @@ How large a share?
 """
 
 import limitlab as ll
-from limitlab.show.figures.style import (
-    finish,
-    new_figure,
-    readable_ticks,
-    simulation_points,
-    theory_line,
-)
+from limitlab.show.figures.style import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 # %%
 # Excess risk over ten generations, for several shares of real labels; points are chains of regressions with 100
@@ -27,9 +21,7 @@ for index, share in enumerate((0.0, 0.2, 0.5)):
     )
     theory_line(left, generations, law.theory().excess_risk, index, f"{share:.0%} real labels")
     runs = law.simulate_batch(100, range(6)).excess_risk
-    simulation_points(
-        left, generations, runs.mean("seed"), runs.std("seed", ddof=1) / 6**0.5, index
-    )
+    simulation_points(left, generations, runs.mean("seed"), runs.std("seed", ddof=1) / 6**0.5, index)
 finish(left, "generation", "excess risk", yscale="log")
 readable_ticks(left)
 
@@ -37,19 +29,9 @@ readable_ticks(left)
 # Or keep all data that were ever made, here without a penalty: then the error stays bounded.
 
 for index, data in enumerate(("replace", "accumulate")):
-    law = ll.laws.ModelCollapse(
-        ratio=0.5, noise=0.5, ridge=0.0, data=data, generations=generations
-    )
+    law = ll.laws.ModelCollapse(ratio=0.5, noise=0.5, ridge=0.0, data=data, generations=generations)
     theory_line(right, generations, law.theory().excess_risk, 3 + index, data)
     runs = law.simulate_batch(100, range(3)).excess_risk
-    simulation_points(
-        right, generations, runs.mean("seed"), runs.std("seed", ddof=1) / 3**0.5, 3 + index
-    )
-finish(
-    right,
-    "generation",
-    "excess risk",
-    "least squares, no real labels after the first",
-    yscale="log",
-)
+    simulation_points(right, generations, runs.mean("seed"), runs.std("seed", ddof=1) / 3**0.5, 3 + index)
+finish(right, "generation", "excess risk", "least squares, no real labels after the first", yscale="log")
 readable_ticks(right)

@@ -36,19 +36,12 @@ for index, (neuron, step) in enumerate(pairs.items()):
     runs = law.simulate_batch(800, range(16)).overlap
     simulation_points(right, times, runs.mean("seed"), runs.std("seed", ddof=1) / 4, index)
 finish(left, "overlap with the teacher", "loss, relative to the start", "the landscape")
-finish(
-    right,
-    r"time, step $\times$ samples $/N$",
-    "overlap with the teacher",
-    "the descent ($N = 800$)",
-)
+finish(right, r"time, step $\times$ samples $/N$", "overlap with the teacher", "the descent ($N = 800$)")
 
 # %%
 # How many samples until the overlap is one half, from a random start? The answer is a law of its own.
 
 for neuron, step in (("relu", 0.3), ("square", 0.02)):
     search = ll.laws.OnlineSingleIndex(teacher=neuron, student=neuron, step=step).recovery(0.5)
-    counts = ", ".join(
-        f"{search.mean(n) * n / step:,.0f} (N = {n})" for n in (100, 1000, 10_000)
-    )
+    counts = ", ".join(f"{search.mean(n) * n / step:,.0f} (N = {n})" for n in (100, 1000, 10_000))
     print(f"{neuron}: {counts} samples")

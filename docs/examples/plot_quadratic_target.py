@@ -28,11 +28,4 @@ for index, (model, name) in enumerate(names.items()):
     if model != "nn":  # training takes longer; `limitlab figure quadratic-targets` does it
         runs = [law.replace(width=n).simulate(80, seed=0).relative_risk for n in few]
         simulation_points(axes, few, runs, index=index)
-finish(
-    axes,
-    "neurons $N$",
-    "relative risk",
-    "ten inputs",
-    ylim=(-0.02, 1.02),
-    xticks=(1, 5, 10, 15, 20),
-)
+finish(axes, "neurons $N$", "relative risk", "ten inputs", ylim=(-0.02, 1.02), xticks=(1, 5, 10, 15, 20))

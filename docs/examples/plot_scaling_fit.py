@@ -12,9 +12,7 @@ from limitlab.applied import scaling_fit
 from limitlab.show.figures.scaling import scaling_fit_figure
 
 rng = np.random.default_rng(0)
-N, D = (
-    grid.ravel() for grid in np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geomspace(1e9, 3e11, 6))
-)
+N, D = (grid.ravel() for grid in np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geomspace(1e9, 3e11, 6)))
 loss = (1.82 + 482 * N**-0.348 + 2085 * D**-0.366) * np.exp(0.01 * rng.standard_normal(N.size))
 
 # %%
@@ -28,9 +26,7 @@ print(fit)
 # The best size for a budget beyond the runs, how far beyond, and how well it is known.
 
 best, (low, high) = fit.optimum(1e24), fit.interval("N", compute=1e24)
-print(
-    f"{best.N:.3g} parameters ({low:.3g} to {high:.3g}) on {best.D:.3g} tokens: {fit.trust(1e24)}"
-)
+print(f"{best.N:.3g} parameters ({low:.3g} to {high:.3g}) on {best.D:.3g} tokens: {fit.trust(1e24)}")
 
 # %%
 # The picture: runs with the fit, and the best size with its band.
@@ -42,6 +38,4 @@ figure = scaling_fit_figure(fit, "48 runs")
 
 ray = np.geomspace(5e7, 1e10, 48)
 noise = np.exp(0.01 * rng.standard_normal(48))
-print(
-    scaling_fit(ray, 20 * ray, (1.82 + 482 * ray**-0.348 + 2085 * (20 * ray) ** -0.366) * noise)
-)
+print(scaling_fit(ray, 20 * ray, (1.82 + 482 * ray**-0.348 + 2085 * (20 * ray) ** -0.366) * noise))

@@ -9,13 +9,7 @@ eigenvalue, a spike, shows up outside of this bulk only when it is large enough:
 import numpy as np
 
 import limitlab as ll
-from limitlab.show.figures.style import (
-    COLOURS,
-    finish,
-    new_figure,
-    simulation_points,
-    theory_line,
-)
+from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 # %%
 # The law of the bulk: half as many dimensions as samples, all true eigenvalues 1.
@@ -62,26 +56,16 @@ finish(axes, r"eigenvalue $x$", r"density $\rho(x)$")
 # :math:`1 + \sqrt{\gamma}`, then grows.
 
 spikes = np.linspace(1.05, 5, 80)
-overlaps = [
-    outlier[1] if (outlier := law.outlier(spike)) is not None else 0.0 for spike in spikes
-]
+overlaps = [outlier[1] if (outlier := law.outlier(spike)) is not None else 0.0 for spike in spikes]
 tried = np.array([1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0])
 measured = np.array(
-    [
-        [sample_eigenvalues(spike, dimension=200, seed=seed)[1] for seed in range(10)]
-        for spike in tried
-    ]
+    [[sample_eigenvalues(spike, dimension=200, seed=seed)[1] for seed in range(10)] for spike in tried]
 )
 
 transition, (axes,) = new_figure()
 theory_line(axes, spikes, overlaps, 0, "limit")
 simulation_points(
-    axes,
-    tried,
-    measured.mean(1),
-    measured.std(1, ddof=1) / np.sqrt(10),
-    1,
-    "experiment, $p = 200$",
+    axes, tried, measured.mean(1), measured.std(1, ddof=1) / np.sqrt(10), 1, "experiment, $p = 200$"
 )
 axes.axvline(1 + np.sqrt(law.ratio), color="0.6", linestyle=":", label="threshold")
 finish(axes, "true eigenvalue of the spike", "squared overlap")

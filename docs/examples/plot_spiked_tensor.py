@@ -25,9 +25,7 @@ for axes, order, snr in zip(panels, (2, 3), (2.0, 4.0), strict=True):
         fine = law.replace(times=tuple(np.linspace(0, 0.8, 100)))
         theory_line(axes, fine.times, fine.theory().overlap, index, f"start at {start}")
         runs = law.simulate_batch(3000, range(5)).overlap
-        simulation_points(
-            axes, times, runs.mean("seed"), runs.std("seed", ddof=1) / 5**0.5, index
-        )
+        simulation_points(axes, times, runs.mean("seed"), runs.std("seed", ddof=1) / 5**0.5, index)
     critical = float(law.critical_snr())
     name = "matrix" if order == 2 else "tensor of order 3"
     finish(

@@ -38,12 +38,7 @@ for index, degree in enumerate((1, 2, 3)):
     simulation_points(axes, few, drawn[:, index], index=index)
 for index, degree in enumerate((1, 2, 3)):
     theory_line(
-        axes,
-        width,
-        tangent[:, index],
-        index,
-        f"degree {degree}, tangent features",
-        linestyle="--",
+        axes, width, tangent[:, index], index, f"degree {degree}, tangent features", linestyle="--"
     )
 finish(
     axes,
@@ -61,7 +56,5 @@ _ = axes.legend(loc="upper right", ncols=2, fontsize=10, frameon=False)
 # How many neurons explain nine tenths of a quadratic target?
 
 for model in ("rf", "nt"):
-    answer = ll.plan(
-        law.replace(model=model, degrees=2), {"unexplained": 0.1}, solve_for="width"
-    )
+    answer = ll.plan(law.replace(model=model, degrees=2), {"unexplained": 0.1}, solve_for="width")
     print(f"{model}: {int(answer.width)} neurons")

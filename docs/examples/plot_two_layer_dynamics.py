@@ -41,22 +41,14 @@ for index, name in enumerate(("train_error", "test_error")):
     error = runs[name].std("seed", ddof=1) / np.sqrt(runs.sizes["seed"])
     simulation_points(left, few, runs[name].mean("seed"), error, index)
 theory_line(right, times, theory.overlap, 2, "overlap with the target $v$")
-simulation_points(
-    right, few, runs.overlap.mean("seed"), runs.overlap.std("seed", ddof=1) / np.sqrt(6), 2
-)
+simulation_points(right, few, runs.overlap.mean("seed"), runs.overlap.std("seed", ddof=1) / np.sqrt(6), 2)
 plan = plan_stopping(network, end=80.0)
-left.axvspan(
-    plan.learned, plan.overfit, alpha=0.1, color="grey", label="within 5 % of the best"
-)
+left.axvspan(plan.learned, plan.overfit, alpha=0.1, color="grey", label="within 5 % of the best")
 finish(left, "time $t$", "error", xscale="log")
 finish(right, "time $t$", "overlap", "learned, then unlearned", xscale="log")
 
 # %%
 # When should one have stopped? In the grey window.
 
-print(
-    f"stop between t = {plan.learned:.2g} and {plan.overfit:.2g}: test error {plan.test_error:.3f}"
-)
-print(
-    f"training on to t = 80 costs {100 * (plan.final_test_error / plan.test_error - 1):.0f} %"
-)
+print(f"stop between t = {plan.learned:.2g} and {plan.overfit:.2g}: test error {plan.test_error:.3f}")
+print(f"training on to t = 80 costs {100 * (plan.final_test_error / plan.test_error - 1):.0f} %")

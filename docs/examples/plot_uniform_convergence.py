@@ -29,16 +29,8 @@ simulation_points(
 )
 gaps = []
 for n in samples[::2]:
-    best = ll.optimal(
-        ll.laws.Ridge(ratio=float(1 / n), noise=0.5), over="ridge", minimise="test_error"
-    )
+    best = ll.optimal(ll.laws.Ridge(ratio=float(1 / n), noise=0.5), over="ridge", minimise="test_error")
     fitted = ll.laws.Ridge(ratio=float(1 / n), noise=0.5, ridge=float(best.ridge)).theory()
     gaps.append(float(fitted.test_error - fitted.train_error))
 theory_line(axes, samples[::2], gaps, 1, "gap of ridge regression, tuned", linestyle="--")
-finish(
-    axes,
-    "samples per dimension $n/p$",
-    "test error minus train error",
-    xscale="log",
-    yscale="log",
-)
+finish(axes, "samples per dimension $n/p$", "test error minus train error", xscale="log", yscale="log")

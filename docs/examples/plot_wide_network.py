@@ -23,12 +23,7 @@ theory_line(axes, law.times, law.theory().train_error, 6, r"$m\to\infty$")
 for index, width in enumerate((8, 128)):
     runs = few.simulate_batch(width, range(8)).train_error
     simulation_points(
-        axes,
-        few.times,
-        runs.mean("seed"),
-        runs.std("seed", ddof=1) / np.sqrt(8),
-        index,
-        f"width {width}",
+        axes, few.times, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(8), index, f"width {width}"
     )
 finish(axes, "time $t$", "train error", yscale="log")
 

@@ -21,12 +21,7 @@ runs = [law.replace(width=k).simulate_batch(50, range(16)).success_probability f
 figure, (left, right) = new_figure(columns=2)
 theory_line(left, widths, theory, 0, "limit")
 simulation_points(
-    left,
-    few,
-    [run.mean() for run in runs],
-    [run.std(ddof=1) / 4 for run in runs],
-    0,
-    "SGD, $N = 50$",
+    left, few, [run.mean() for run in runs], [run.std(ddof=1) / 4 for run in runs], 0, "SGD, $N = 50$"
 )
 finish(
     left,

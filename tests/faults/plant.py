@@ -235,7 +235,7 @@ def table(fates: Sequence[Fate]) -> str:
     for fate in fates:
         fault = fate.fault
         rows.append(
-            f"| {fault.name} ({', '.join(fault.laws)}) | {fault.place}, {fault.kind} | {fault.file}: {code(fault.old)} | {code(fault.new)} "
+            f"| {fault.name}{f' ({', '.join(fault.laws)})' if fault.laws else ''} | {fault.place}, {fault.kind} | {fault.file}: {code(fault.old)} | {code(fault.new)} "
             f"| {fate.compare} | {fate.tests} | {fate.claims} |"
         )
     return "\n".join(rows)

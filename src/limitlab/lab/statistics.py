@@ -68,8 +68,8 @@ def lack_of_fit(
     >>> straight, bent = (3 / sizes)[:, None], np.array([[0.0], [0.2], [0.0]])
     >>> errors = np.full((3, 1), 0.01)
     >>> for gaps in (straight, bent):
-    ...     p_values, _ = lack_of_fit(sizes, gaps, errors, 20, 1.0, extrapolate(sizes, gaps, errors, 20, 1.0))
-    ...     print(bool(p_values[0] < 1e-3))
+    ...     fit = extrapolate(sizes, gaps, errors, 20, 1.0)
+    ...     print(bool(lack_of_fit(sizes, gaps, errors, 20, 1.0, fit)[0][0] < 1e-3))
     False
     True
     """
