@@ -59,9 +59,8 @@ forecast = Forecast("rbf", ridge=0.001, task="classification").fit(
 measured = forecast.measure([200, 400, 700], splits=3)
 predicted = forecast.learning_curve([200, 400, 700], metric="error")
 for i, n in enumerate(measured.n.values):
-    print(
-        f"n = {n}: forecast {predicted.value.values[i]:.1%} wrong, measured {measured.classification_error.values[i, 0]:.1%}"
-    )
+    wrong, real = predicted.value.values[i], measured.classification_error.values[i, 0]
+    print(f"n = {n}: forecast {wrong:.1%} wrong, measured {real:.1%}")
 
 # %%
 # The same decomposition gives the whole plane of points and ridges.
