@@ -37,11 +37,11 @@ def protect(line: str) -> str:
     initial = _INITIAL.match(line)
     start = initial[0] + "\\" if initial else ""
     pieces = _CODE.split(line[initial.end() :] if initial else line)  # code is at the odd places
-    pieces[::2] = ["".join(map(shown, parts(_spelt(piece)))) for piece in pieces[::2]]
+    pieces[::2] = ["".join(map(shown, parts(spelt(piece)))) for piece in pieces[::2]]
     return start + _PAGE.sub(r":doc:`\1 </theory/\1>`", "".join(pieces))
 
 
-def _spelt(prose: str) -> str:
+def spelt(prose: str) -> str:
     """Prose in which integrals, stars and bracketed indices are written as `parts` reads them."""
     braced = re.sub(r"(?<=\w)_\(([^()\s]+)\)", r"_{\1}", prose)
     return _STAR.sub(r"$\1_*$", _INTEGRAL.sub(r"$\\int_{\1}^{\2}$", braced))
