@@ -30,6 +30,9 @@ extensions = [
     "short_entries",  # what entries share is said once, types are short
     "figure_words",  # figures say what they show
     "tagged_formulas",  # numbered formulas of several lines
+    "set_tables",  # formulas in the tables that commands wrote
+    "figure_scraper",  # pictures of the gallery
+    "author_year_labels",  # sources are listed by the names and years with which pages cite them
 ]
 exclude_patterns = ["_build", "examples", "**/README.*", "**/*.ipynb"]
 suppress_warnings = [
@@ -57,6 +60,7 @@ default_role = "code"
 # -- sources ------------------------------------------------------------------------------------------------------------
 bibtex_bibfiles = ["../src/limitlab/references.bib"]
 bibtex_reference_style = "author_year"
+bibtex_default_style = "named"
 
 # -- gallery ------------------------------------------------------------------------------------------------------------
 sphinx_gallery_conf = {
@@ -69,6 +73,8 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "write_computation_times": False,
+    "show_signature": False,
+    "within_subsection_order": "figure_scraper.by_subject",
     "abort_on_example_error": True,
 }
 

@@ -1,7 +1,11 @@
-"""Figures of the gallery: the house style makes them without pyplot, so they are taken from the example's variables."""
+"""Figures of the gallery: the house style makes them without pyplot, so they are taken from the example's variables.
+
+The index shows the left panel of a picture that is wider than twice its height: the whole would be too small to see anything.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +16,41 @@ if TYPE_CHECKING:
 
 
 _waiting: list[Figure] = []
+
+SUBJECTS = [
+    "double_descent",
+    "early_stopping",
+    "random_features",
+    "local_averages",
+    "model_collapse",
+    "spiked_spectrum",
+    "best_possible",
+    "margins",
+    "logistic_calibration",
+    "implicit_bias",
+    "uniform_convergence",
+    "wide_network",
+    "staircase",
+    "quadratic_target",
+    "landscapes",
+    "two_layer_dynamics",
+    "mean_field",
+    "online_sgd",
+    "streaming_sgd",
+    "spiked_tensor",
+    "xor",
+    "alignment",
+    "attention",
+    "forecast",
+    "scaling_fit",
+]
+"""The examples from least squares to networks and attention, then those on data of one's own."""
+
+
+def by_subject(name: str) -> int:
+    """The place of an example in the gallery; one that is not listed comes last."""
+    short = name.removeprefix("plot_").removesuffix(".py")
+    return SUBJECTS.index(short) if short in SUBJECTS else len(SUBJECTS)
 
 
 def shows_data(axes: Axes) -> bool:
@@ -51,3 +90,22 @@ def check_shown(gallery_conf: dict[str, Any], example: str) -> None:
     _waiting.clear()
     if left:
         raise ValueError(f"{example}: an axes of a figure has no data (axes {without_data(left[0])})")
+
+
+def crop_thumbnails(app: Any) -> None:
+    """After the gallery is made: thumbnails of wide pictures show their left panel."""
+    from PIL import Image
+
+    for path in Path(app.srcdir, "gallery", "images").glob("sphx_glr_plot_*_001.png"):
+        thumbnail = path.parent / "thumb" / path.name.replace("_001.png", "_thumb.png")
+        with Image.open(path) as picture:
+            if picture.width > 2 * picture.height and thumbnail.exists():
+                panel = picture.convert("RGB").crop((0, 0, picture.width // 2, picture.height))
+                panel.thumbnail((400, 280))
+                panel.save(thumbnail)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Run after the gallery (whose priority is the default)."""
+    app.connect("builder-inited", crop_thumbnails, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -18,6 +18,7 @@ from limitlab.lab.registry import all_laws, find_law, laws_by_subject
 from limitlab.laws.base import Law
 from limitlab.laws.observables import VOCABULARY
 from limitlab.ledger import all_claims, claims_of
+from limitlab.show.typeset import Formula, parts
 
 DOCS = Path(__file__).resolve().parents[1]
 HEADER = ("law", "the question it answers", "status", "claims")
@@ -40,7 +41,7 @@ def laws_table(prefix: str = "") -> str:
         for law in laws:
             page = prefix + theory_page(law).relative_to(DOCS).as_posix()
             claims = ", ".join(claims_of(law.__name__))
-            lines.append(f"| [`{law.__name__}`]({page}) | {law.title()} | {law.status} | {claims} |")
+            lines.append(f"| [`{law.__name__}`]({page}) | {said(law.title())} | {law.status} | {claims} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -49,7 +50,8 @@ def about_laws(names: list[str]) -> str:
     """The head of a theory page: its laws with their questions, claims, figures and sources."""
     laws = [find_law(name) for name in names]
     lines = [
-        f"- {{py:obj}}`{law.__name__} <{law.__module__}.{law.__qualname__}>` ({law.status}): {law.title()}" for law in laws
+        f"- {{py:obj}}`{law.__name__} <{law.__module__}.{law.__qualname__}>` ({law.status}): {said(law.title())}"
+        for law in laws
     ]
     ids = sorted({claim for law in laws for claim in claims_of(law.__name__)}, key=lambda claim: (claim[0], int(claim[1:])))
     figures = list(dict.fromkeys(all_claims()[claim].figure for claim in ids if all_claims()[claim].figure))
@@ -74,7 +76,7 @@ def theory_index() -> str:
             of_page.setdefault(theory_page(law), []).append(law)
         lines += [f"**{subject}**", ""]
         for page, its in of_page.items():
-            questions = "".join(f"\n  - `{law.__name__}`: {law.title()}" for law in its)
+            questions = "".join(f"\n  - `{law.__name__}`: {said(law.title())}" for law in its)
             lines.append(f"- [](../theory/{page.name}){questions}")
             listed += [page] if page not in listed else []
         lines.append("")
@@ -104,7 +106,7 @@ def all_names(kind: str) -> str:
     return "\n".join(
         ["| name | symbol | means | laws |", "|---|---|---|---|"]
         + [
-            f"| `{own}` | {maths(symbol)} | {plain(words)} | {few(laws)} |"
+            f"| `{own}` | {maths(symbol)} | {said(words)} | {few(laws)} |"
             for own, meanings in sorted(rows.items())
             for (symbol, words), laws in meanings.items()
         ]
@@ -122,7 +124,7 @@ def parameter_uses(pattern: str) -> str:
     return "\n".join(
         lines
         + [
-            f"| `{own}` | {maths(symbol)} | {plain(words)} | {few(laws, 20)} |"
+            f"| `{own}` | {maths(symbol)} | {said(words)} | {few(laws, 20)} |"
             for (own, symbol, words), laws in sorted(rows.items())
         ]
     )
@@ -134,12 +136,17 @@ def sizes_table() -> str:
     for name, law in all_laws().items():
         rows.setdefault(law.size_meaning, []).append(name)
     lines = ["| size | laws |", "|---|---|"]
-    return "\n".join(lines + [f"| {plain(size)} | {few(laws, 20)} |" for size, laws in sorted(rows.items())])
+    return "\n".join(lines + [f"| {said(size)} | {few(laws, 20)} |" for size, laws in sorted(rows.items())])
 
 
 def maths(symbol: str) -> str:
     """A symbol as a formula in a cell of a table."""
     return "$" + symbol.replace(r"\|", r"\Vert ").replace("|", r"\vert ") + "$" if symbol else ""
+
+
+def said(words: str) -> str:
+    """A sentence of a declaration in a cell of a table, its formulas set."""
+    return "".join(maths(part.tex) if isinstance(part, Formula) else plain(part) for part in parts(words))
 
 
 def plain(words: str) -> str:
@@ -166,7 +173,7 @@ def public_names() -> str:
                 seen.add(value)
                 home = f"{value.__module__}.{value.__qualname__}"
                 summary = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
-                lines.append(f"| {{py:obj}}`{module.__name__}.{name} <{home}>` | {plain(summary)} |")
+                lines.append(f"| {{py:obj}}`{module.__name__}.{name} <{home}>` | {said(summary)} |")
     return "\n".join(lines)
 
 
@@ -177,7 +184,7 @@ def public_laws() -> str:
         lines += [f"**{subject}**", "", "| law | the question it answers | theory |", "|---|---|---|"]
         for law in laws:
             home, page = f"{law.__module__}.{law.__qualname__}", theory_page(law).relative_to(DOCS).as_posix()
-            lines.append(f"| {{py:obj}}`{law.__name__} <{home}>` | {law.title()} | [](../{page}) |")
+            lines.append(f"| {{py:obj}}`{law.__name__} <{home}>` | {said(law.title())} | [](../{page}) |")
         lines.append("")
     return "\n".join(lines)
 
@@ -192,13 +199,13 @@ def names_table() -> str:
             meaning[parameter], kinds[parameter] = meta.description, meta.kind
     lines = ["| parameter | means | kind | laws |", "|---|---|---|---:|"]
     lines += [
-        f"| `{name}` | {plain(meaning[name])} | {kinds[name]} | {len(laws)} |"
+        f"| `{name}` | {said(meaning[name])} | {kinds[name]} | {len(laws)} |"
         for name, laws in sorted(users.items())
         if len(laws) > 1
     ]
     lines += ["", "| observable | means | symbol |", "|---|---|---|"]
     lines += [
-        f"| `{name}` | {plain(meta.long_name)} | {maths(meta.symbol)} |"
+        f"| `{name}` | {said(meta.long_name)} | {maths(meta.symbol)} |"
         for name, meta in sorted(VOCABULARY.items())
         if meta.symbol
     ]

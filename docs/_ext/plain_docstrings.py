@@ -1,8 +1,8 @@
 """Docstrings are written for people who read the source; this makes Sphinx show them as written.
 
 The docstring of a module is laid out by hand like a section of a paper: headed paragraphs (setting, limit, result), lists, prose, and
-equations in ASCII. The first three become text, the rest is shown verbatim. Elsewhere a vertical bar is a norm or an absolute value and
-a star a product: reStructuredText must not take them for markup.
+equations in ASCII. The first three become text, the rest is shown verbatim. Formulas within text are set (`limitlab.show.typeset` finds
+them); what is left of vertical bars, norms or absolute values, and of stars, products, reStructuredText must not take for markup.
 """
 
 from __future__ import annotations
@@ -15,10 +15,15 @@ from typing import Any
 from sphinx.ext import autosummary
 from sphinx.util.inspect import TypeAliasForwardRef
 
+from limitlab.show.typeset import Formula, parts
+
 _CODE = re.compile(
-    r"(``.*?``|`[^`]*`|\*\*\w[^*]*\*\*|(?<![^ (])\*[A-Za-z][A-Za-z -]*\*(?=[ ,.;:)]|$))"
-)  # code and stressed words
-_MARKUP = re.compile(r"[|*]|(?<=\w)_(?=\W|$)")
+    r"(``.*?``|`[^`]*`|\*\*\w[^*]*\*\*|(?<![^ (])\*[A-Za-z][A-Za-z -]*\*(?=[ ,.;:)]|$)|docs/theory/\w+\.md|<[\w ]+>/\S*)"
+)  # code, stressed words, pages and files
+_MARKUP = re.compile(r"[|*]|_(?=\W|$)")
+_INTEGRAL = re.compile(r"\bint_(\w)\^(\w)\b")
+_STAR = re.compile(r"(?<!\w)([a-zA-Z])\*(?=[ (){},.;:]|$)")  # the index of a special value
+_SET = re.compile(r"[\\^_]")
 _INITIAL = re.compile(r"^(\s*)(?=[A-Z]\.(?:\s|$)|\(\w+\)\s)")  # "N." and "(4)" begin no list
 _HEADED = re.compile(r"(?:([A-Z][a-z]+)\.  +|(Numerics)\. )")  # two blanks or more: what follows is aligned
 _PAGE = re.compile(r"docs/theory/(\w+)\.md")
@@ -28,10 +33,32 @@ WIDEST = 80  # characters of a line that fit onto a page at the usual size
 
 
 def protect(line: str) -> str:
-    """A line of prose with `|`, `*` and trailing underscores taken literally outside of code and of stressed words."""
-    parts = _CODE.split(_INITIAL.sub(r"\1\\", line))  # code is at the odd places
-    parts[::2] = [_MARKUP.sub(r"\\\g<0>", part) for part in parts[::2]]
-    return _PAGE.sub(r":doc:`\1 </theory/\1>`", "".join(parts))
+    """A line of prose with its formulas set, and `|`, `*` and trailing underscores taken literally outside of code and stressed words."""
+    initial = _INITIAL.match(line)
+    start = initial[0] + "\\" if initial else ""
+    pieces = _CODE.split(line[initial.end() :] if initial else line)  # code is at the odd places
+    pieces[::2] = ["".join(map(shown, parts(spelt(piece)))) for piece in pieces[::2]]
+    return start + _PAGE.sub(r":doc:`\1 </theory/\1>`", "".join(pieces))
+
+
+def spelt(prose: str) -> str:
+    """Prose in which integrals, stars and bracketed indices are written as `parts` reads them."""
+    braced = re.sub(r"(?<=\w)_\(([^()\s]+)\)", r"_{\1}", prose)
+    return _STAR.sub(r"$\1_*$", _INTEGRAL.sub(r"$\\int_{\1}^{\2}$", braced))
+
+
+def shown(part: str | Formula) -> str:
+    r"""A piece of prose, or a formula: one with Greek letters, powers, indices or signs is set, a single letter or `p/n` stays text.
+
+    >>> shown(Formula("p/n")), shown(Formula("n^{-1/2}"))
+    ('p/n', '\\ :math:`n^{-1/2}`\\ ')
+    """
+    if isinstance(part, Formula):
+        plain = part.tex.replace(r",\ ", ", ")
+        if _SET.search(plain):
+            return rf"\ :math:`{'{}' * plain.startswith(('^', '_'))}{part.tex}`\ "
+        part = plain
+    return _MARKUP.sub(r"\\\g<0>", part)
 
 
 # -- modules ----------------------------------------------------------------------------------------------------------
@@ -112,6 +139,16 @@ def one_name_each(lines: list[str]) -> list[str]:
     return result
 
 
+def _names(lines: list[str], index: int) -> bool:
+    """Whether a line has the names or the type that the indented text below it explains."""
+    below = lines[index + 1] if index + 1 < len(lines) else ""
+    return bool(lines[index].strip()) and below.strip() != "" and _indent(below) > _indent(lines[index])
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
 def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Rewrite a docstring in place before it is parsed."""
     if what == "module":
@@ -122,7 +159,7 @@ def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
     in_code = False
     for index, line in enumerate(lines):
         in_code = line.lstrip().startswith(">>>") or (in_code and bool(line.strip()))
-        if not in_code and not line.lstrip().startswith((":", "..")):
+        if not in_code and not line.lstrip().startswith((":", "..")) and not _names(lines, index):
             lines[index] = protect(line)
     lines[:] = one_name_each(lines)
 

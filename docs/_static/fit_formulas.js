@@ -1,5 +1,6 @@
-/* A displayed formula that is wider than its column is set smaller, down to 60 %; only what is still too wide scrolls. */
+/* A displayed formula or code that is wider than its column is set smaller, down to 60 or 82 %; only what is still too wide scrolls. */
 const SMALLEST = 0.6;
+const SMALLEST_CODE = 0.82;
 
 function fit() {
   for (const box of document.querySelectorAll("div.math")) {
@@ -12,6 +13,12 @@ function fit() {
     if (wanted <= around.clientWidth + 1) continue;
     const share = Math.max(SMALLEST, (0.99 * around.clientWidth) / wanted);
     formula.style.fontSize = `${parseFloat(formula.dataset.usual) * share}%`;
+  }
+  for (const code of document.querySelectorAll(".highlight pre")) {
+    code.style.fontSize = "";
+    if (code.scrollWidth <= code.clientWidth + 1) continue;
+    const share = Math.max(SMALLEST_CODE, (0.99 * code.clientWidth) / code.scrollWidth);
+    code.style.fontSize = `${parseFloat(getComputedStyle(code).fontSize) * share}px`;
   }
 }
 

@@ -18,24 +18,34 @@ from limitlab.show.figures.style import finish, new_figure, simulation_points, t
 times = (1.0, 2.0, 4.0, 7.0, 10.0, 15.0)
 law = ll.laws.MixtureAlignment(classes=4, snr=20.0, regularizer=0.05, times=times, test_ratio=10.0)
 theory = law.theory()
-print(theory.hessian_outliers.values, theory.gradient_outliers.values)
+print("outliers of the Hessian at these times:", theory.hessian_outliers.values)
+print("outliers of the gradients' matrix:     ", theory.gradient_outliers.values)
 
 # %%
 # Some runs in dimension 150.
 
 runs = law.simulate_batch(150, range(5))
 figure, (axes,) = new_figure()
-for index, (name, label) in enumerate((("hessian_alignment", "Hessian"), ("gradient_alignment", "gradients"))):
+for index, (name, label) in enumerate(
+    (("hessian_alignment", "Hessian"), ("gradient_alignment", "gradients"))
+):
     theory_line(axes, times, theory[name], index, f"{label}, limit")
     found = runs[name].values
-    simulation_points(axes, times, found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(5), index, f"{label}, $d = 150$")
+    simulation_points(
+        axes,
+        times,
+        found.mean(axis=0),
+        found.std(axis=0, ddof=1) / np.sqrt(5),
+        index,
+        f"{label}, $d = 150$",
+    )
 finish(axes, "time $t$", "alignment with the top four")
 
 # %%
 # How many test samples per dimension show all four outliers of each matrix?
 
 for matrix in ("hessian", "gradient"):
-    print(matrix, round(law.required_test_ratio(10.0, matrix), 2))
+    print(f"{matrix}: {law.required_test_ratio(10.0, matrix):.2f} test samples per dimension")
 
 # %%
 # The same instrument for a network of one's own: `limitlab.applied.spectrum`.

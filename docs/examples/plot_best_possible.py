@@ -18,8 +18,12 @@ from limitlab.show.figures.style import finish, new_figure, readable_ticks, simu
 samples, few = np.geomspace(0.3, 10, 40), np.array([0.5, 1.0, 2.0, 5.0])
 figure, (left, right) = new_figure(columns=2)
 best = ll.laws.BayesOptimal(channel="sign")
-theory_line(left, samples, ll.sweep(best, over={"ratio": 1 / samples}).classification_error, 0, "best possible")
-runs = ll.sweep(best, over={"ratio": 1 / few}, sizes=[150], seeds=8).classification_error_gamp.squeeze("size")
+theory_line(
+    left, samples, ll.sweep(best, over={"ratio": 1 / samples}).classification_error, 0, "best possible"
+)
+runs = ll.sweep(best, over={"ratio": 1 / few}, sizes=[150], seeds=8).classification_error_gamp.squeeze(
+    "size"
+)
 error = runs.std("seed", ddof=1) / runs.sizes["seed"] ** 0.5
 simulation_points(left, few, runs.mean("seed"), error, 0, "message passing, $p = 150$")
 margin = ll.sweep(ll.laws.MaxMargin(link="sign"), over={"ratio": 1 / samples}).classification_error
@@ -35,4 +39,6 @@ for index, density in enumerate((1.0, 0.5, 0.1)):
     law = ll.laws.BayesOptimal(channel="gaussian", noise=0.3, **prior)
     curve = [float(law.replace(ratio=float(1 / n)).theory().excess_risk) for n in samples[::3]]
     theory_line(right, samples[::3], curve, index, f"{density:.0%} not zero")
-finish(right, "samples per feature $n/p$", "least excess risk", "known sparsity", xscale="log", yscale="log")
+finish(
+    right, "samples per feature $n/p$", "least excess risk", "known sparsity", xscale="log", yscale="log"
+)

@@ -17,14 +17,17 @@ from limitlab.show.figures.style import finish, new_figure, simulation_points, t
 law = ll.laws.Ridge(noise=0.5)
 ridges = [0.0, 0.01, 0.1]
 theory = ll.sweep(law, over={"ratio": np.geomspace(0.1, 10, 401), "ridge": ridges})
-print(theory)
+print(dict(theory.sizes), *theory.data_vars, sep="\n")
 
 # %%
 # The experiment, at a few ratios: 100 features, as many samples as the ratio says, 20 draws each.
 
 ratios = np.array([0.15, 0.3, 0.6, 0.8, 1.25, 1.7, 3.0, 6.0])
 runs = {
-    ridge: [law.replace(ratio=ratio, ridge=ridge).simulate_batch(100, range(20)).test_error for ratio in ratios]
+    ridge: [
+        law.replace(ratio=ratio, ridge=ridge).simulate_batch(100, range(20)).test_error
+        for ratio in ratios
+    ]
     for ridge in ridges
 }
 
@@ -43,6 +46,9 @@ finish(axes, r"features per sample $p/n$", "test error", xscale="log", ylim=(0, 
 # %%
 # With the best penalty at every ratio there is no peak: fewer features per sample, that is more data, never hurt.
 
-tuned = [float(ll.optimal(law.replace(ratio=ratio), over="ridge", minimise="test_error").test_error) for ratio in ratios]
+tuned = [
+    float(ll.optimal(law.replace(ratio=ratio), over="ridge", minimise="test_error").test_error)
+    for ratio in ratios
+]
 for ratio, error in zip(ratios, tuned, strict=True):
     print(f"p/n = {ratio:4g}   test error at the best penalty {error:.4f}")

@@ -33,7 +33,12 @@ figure, (axes,) = new_figure()
 theory_line(axes, times, stopped, 0, "gradient flow stopped at $t$")
 theory_line(axes, times, penalised, 1, r"ridge with $\lambda = 1/t$", linestyle="--")
 simulation_points(
-    axes, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]), 0, "experiment, $p = 100$"
+    axes,
+    few,
+    runs.mean("seed"),
+    runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]),
+    0,
+    "experiment, $p = 100$",
 )
 finish(axes, r"time $t$, or $1/\lambda$", "excess risk $R$", xscale="log")
 
@@ -42,4 +47,6 @@ finish(axes, r"time $t$, or $1/\lambda$", "excess risk $R$", xscale="log")
 
 best_ridge = float(ll.optimal(ridge, over="ridge", minimise="excess_risk").excess_risk)
 print(f"best stopping time {float(stopped.idxmin('time')):.3g}: excess risk {float(stopped.min()):.4f}")
-print(f"best penalty: excess risk {best_ridge:.4f}, {100 * (float(stopped.min()) / best_ridge - 1):.2f} % below it")
+print(
+    f"best penalty: excess risk {best_ridge:.4f}, {100 * (float(stopped.min()) / best_ridge - 1):.2f} % below it"
+)

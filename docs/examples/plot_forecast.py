@@ -53,13 +53,14 @@ finish(axes, "number of points $n$", "test error", "digits, even or odd", xscale
 
 images, labels = mnist("train")
 images, labels = images[:1000] - images.mean(axis=0), labels[:1000]
-forecast = Forecast("rbf", ridge=0.001, task="classification").fit(images / np.sqrt((images**2).sum(axis=1).mean()), labels)
+forecast = Forecast("rbf", ridge=0.001, task="classification").fit(
+    images / np.sqrt((images**2).sum(axis=1).mean()), labels
+)
 measured = forecast.measure([200, 400, 700], splits=3)
 predicted = forecast.learning_curve([200, 400, 700], metric="error")
 for i, n in enumerate(measured.n.values):
-    print(
-        f"n = {n}: forecast {predicted.value.values[i]:.1%} wrong, measured {measured.classification_error.values[i, 0]:.1%}"
-    )
+    wrong, real = predicted.value.values[i], measured.classification_error.values[i, 0]
+    print(f"n = {n}: forecast {wrong:.1%} wrong, measured {real:.1%}")
 
 # %%
 # The same decomposition gives the whole plane of points and ridges.

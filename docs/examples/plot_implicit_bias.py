@@ -13,7 +13,7 @@ import limitlab as ll
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Least squares with four unknowns per sample: relative distance to the least-norm solution after k steps of the best
+# Least squares with four unknowns per sample: relative distance to the least-norm solution after :math:`k` steps of the best
 # size.
 
 steps = np.arange(0, 21, 2)
@@ -23,12 +23,14 @@ runs = [law.replace(steps=int(k)).simulate_batch(200, range(4)).distance for k i
 
 figure, (left, right) = new_figure(columns=2)
 theory_line(left, steps, theory, 0, "limit")
-simulation_points(left, steps, [run.mean() for run in runs], [run.std(ddof=1) / 2 for run in runs], 0, "200 unknowns")
+simulation_points(
+    left, steps, [run.mean() for run in runs], [run.std(ddof=1) / 2 for run in runs], 0, "200 unknowns"
+)
 finish(left, "steps $k$", "distance to the solution of least norm", "least squares", yscale="log")
 
 # %%
 # Classification of a data set of your own: 40 random points in 20 dimensions. The angle to the largest margin falls
-# like 1/log t.
+# like :math:`1/\log t`.
 
 rng = np.random.default_rng(1)
 inputs = rng.standard_normal((40, 20))
@@ -38,4 +40,11 @@ log_time = np.geomspace(10, 1e5, 30)
 gaps = descent.direction_gap(log_time)
 theory_line(right, log_time, gaps, 1, "direction of $w(t)$")
 theory_line(right, log_time, gaps[-1] * log_time[-1] / log_time, 6, r"$\propto 1/\log t$", linestyle=":")
-finish(right, r"$\log t$", "distance to the largest margin", "logistic regression", xscale="log", yscale="log")
+finish(
+    right,
+    r"$\log t$",
+    "distance to the largest margin",
+    "logistic regression",
+    xscale="log",
+    yscale="log",
+)

@@ -36,4 +36,4 @@ starts = np.geomspace(1e-8, 0.1, 20)
 half = np.array([law.replace(start=float(start)).theory().half_time.values for start in starts])
 for index, value in enumerate(values):
     theory_line(right, starts, half[:, index], index, f"singular value {value:g}")
-finish(right, "strength of every mode at the start", "time at which half of it is learned", xscale="log", legend=False)
+finish(right, "strength of every mode at the start", "time at which half of it is learned", xscale="log")

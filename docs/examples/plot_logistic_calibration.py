@@ -23,7 +23,9 @@ theory = ll.sweep(law, over={"ratio": ratios})
 runs = ll.sweep(law, over={"ratio": few}, sizes=[20], seeds=20).squeeze("size")
 
 figure, (left, right) = new_figure(columns=2)
-for index, (name, label) in enumerate({"bias_factor": "inflation of coefficients", "calibration_slope": "slope"}.items()):
+for index, (name, label) in enumerate(
+    {"bias_factor": "inflation of coefficients", "calibration_slope": "slope"}.items()
+):
     theory_line(left, ratios, theory[name], index, label)
     drawn = runs[name]
     simulation_points(left, few, drawn.mean("seed"), drawn.std("seed", ddof=1) / 20**0.5, index)
@@ -35,10 +37,16 @@ finish(left, "predictors per patient $p/n$", "factor")
 # The number of patients for a slope of 0.9 with 20 candidate predictors, and what other numbers buy.
 
 found = sample_size(20, auc=0.8, prevalence=0.2)
-patients = np.unique(np.round(np.geomspace(300, 3000, 12))).astype(int)
+patients = np.unique(np.round(np.geomspace(300, 3000, 40))).astype(int)
 curve = found.curve(patients)
 theory_line(right, patients, curve.calibration_slope, 2)
 right.axvline(found.samples, color="grey", linestyle=":")
 right.axhline(0.9, color="grey", linestyle=":")
-finish(right, "patients $n$", "expected calibration slope", f"{found.samples} patients for a slope of 0.9", xscale="log")
+finish(
+    right,
+    "patients $n$",
+    "expected calibration slope",
+    f"{found.samples} patients for a slope of 0.9",
+    xscale="log",
+)
 readable_ticks(right)

@@ -22,5 +22,7 @@ for index, start in enumerate(("generic", "paired")):
     theory = [float(law.replace(scale=float(scale)).theory().kernel_change) for scale in scales]
     theory_line(axes, scales, theory, index, f"{start}: slope {law.lazy_limit().slope}")
     runs = [law.replace(scale=scale).simulate_batch(400, range(4)).kernel_change for scale in few]
-    simulation_points(axes, few, [run.mean() for run in runs], [run.std(ddof=1) / 2 for run in runs], index)
+    simulation_points(
+        axes, few, [run.mean() for run in runs], [run.std(ddof=1) / 2 for run in runs], index
+    )
 finish(axes, r"output scale $\alpha$", "relative change of the kernel", xscale="log", yscale="log")

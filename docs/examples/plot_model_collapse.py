@@ -16,7 +16,9 @@ from limitlab.show.figures.style import finish, new_figure, readable_ticks, simu
 generations = tuple(range(1, 11))
 figure, (left, right) = new_figure(columns=2)
 for index, share in enumerate((0.0, 0.2, 0.5)):
-    law = ll.laws.ModelCollapse(ratio=0.5, noise=0.5, ridge=0.02, real_share=share, generations=generations)
+    law = ll.laws.ModelCollapse(
+        ratio=0.5, noise=0.5, ridge=0.02, real_share=share, generations=generations
+    )
     theory_line(left, generations, law.theory().excess_risk, index, f"{share:.0%} real labels")
     runs = law.simulate_batch(100, range(6)).excess_risk
     simulation_points(left, generations, runs.mean("seed"), runs.std("seed", ddof=1) / 6**0.5, index)

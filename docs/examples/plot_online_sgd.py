@@ -20,9 +20,17 @@ figure, (left, right) = new_figure(columns=2)
 overlap = np.linspace(-1, 1, 201)
 for index, (neuron, step) in enumerate(pairs.items()):
     times = np.linspace(0, 2, 9)
-    law = ll.laws.OnlineSingleIndex(teacher=neuron, student=neuron, step=step, start_overlap=0.3, times=tuple(times))
+    law = ll.laws.OnlineSingleIndex(
+        teacher=neuron, student=neuron, step=step, start_overlap=0.3, times=tuple(times)
+    )
     order = law.information_exponent().order
-    theory_line(left, overlap, law.population_loss(overlap) / law.population_loss(0.0), index, f"{neuron}: exponent {order}")
+    theory_line(
+        left,
+        overlap,
+        law.population_loss(overlap) / law.population_loss(0.0),
+        index,
+        f"{neuron}: exponent {order}",
+    )
     fine = law.replace(times=tuple(np.linspace(0, 2, 100)))
     theory_line(right, fine.times, fine.theory().overlap, index)
     runs = law.simulate_batch(800, range(16)).overlap

@@ -2,8 +2,8 @@
 Features, tangent features, and a network that learns
 =====================================================
 
-A quadratic function of d inputs. Random features learn only the part of it that is a multiple of the squared length
-until their number reaches the square of d; tangent features need d neurons; a trained network picks the largest
+A quadratic function of :math:`d` inputs. Random features learn only the part of it that is a multiple of the squared length
+until their number reaches :math:`d^2`; tangent features need :math:`d` neurons; a trained network picks the largest
 eigenvalues first.
 """
 
@@ -28,4 +28,4 @@ for index, (model, name) in enumerate(names.items()):
     if model != "nn":  # training takes longer; `limitlab figure quadratic-targets` does it
         runs = [law.replace(width=n).simulate(80, seed=0).relative_risk for n in few]
         simulation_points(axes, few, runs, index=index)
-finish(axes, "neurons $N$", "relative risk", "ten inputs", ylim=(-0.02, 1.02))
+finish(axes, "neurons $N$", "relative risk", "ten inputs", ylim=(-0.02, 1.02), xticks=(1, 5, 10, 15, 20))

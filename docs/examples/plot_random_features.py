@@ -17,19 +17,27 @@ from limitlab.show.figures.style import finish, new_figure, simulation_points, t
 # run it again.
 
 law = ll.laws.RandomFeaturesRidge(sample_ratio=3.0, activation="relu", noise=0.5)
-ridges, widths, few = [1e-6, 1e-2, 0.1], np.geomspace(0.1, 100, 300), np.array([0.3, 1.0, 2.0, 4.5, 10.0, 30.0])
+ridges, widths, few = (
+    [1e-6, 1e-2, 0.1],
+    np.geomspace(0.1, 100, 300),
+    np.array([0.3, 1.0, 2.0, 4.5, 10.0, 30.0]),
+)
 theory = ll.sweep(law, over={"ridge": ridges, "width_ratio": widths})
 
 # %%
 # The experiment: 60 input dimensions, 180 samples, as many neurons as the width says.
 
-runs = ll.sweep(law, over={"ridge": ridges, "width_ratio": few}, sizes=[60], seeds=6).excess_risk.squeeze("size")
+runs = ll.sweep(law, over={"ridge": ridges, "width_ratio": few}, sizes=[60], seeds=6).excess_risk.squeeze(
+    "size"
+)
 
 figure, (axes,) = new_figure()
-for index, ridge in enumerate(ridges):
-    theory_line(axes, widths, theory.excess_risk.sel(ridge=ridge), index, rf"$\lambda = {ridge:g}$")
+for index, (ridge, name) in enumerate(zip(ridges, ("10^{-6}", "0.01", "0.1"), strict=True)):
+    theory_line(axes, widths, theory.excess_risk.sel(ridge=ridge), index, rf"$\lambda = {name}$")
     drawn = runs.sel(ridge=ridge)
-    simulation_points(axes, few, drawn.mean("seed"), drawn.std("seed", ddof=1) / drawn.sizes["seed"] ** 0.5, index)
+    simulation_points(
+        axes, few, drawn.mean("seed"), drawn.std("seed", ddof=1) / drawn.sizes["seed"] ** 0.5, index
+    )
 axes.axvline(law.sample_ratio, color="grey", linestyle=":")
 finish(axes, "neurons per dimension $N/d$", "excess risk", xscale="log", yscale="log", ylim=(0.05, 20))
 

@@ -16,7 +16,8 @@ N, D = (grid.ravel() for grid in np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geom
 loss = (1.82 + 482 * N**-0.348 + 2085 * D**-0.366) * np.exp(0.01 * rng.standard_normal(N.size))
 
 # %%
-# Every number comes with its interval.
+# Every number comes with its interval. An interval of 95 % misses now and then, and those of E, B and b do so
+# together, as in this draw: the runs were made with E = 1.82, A = 482, B = 2085, a = 0.348 and b = 0.366.
 
 fit = scaling_fit(N, D, loss)
 print(fit)
@@ -24,7 +25,8 @@ print(fit)
 # %%
 # The best size for a budget beyond the runs, how far beyond, and how well it is known.
 
-print(fit.optimum(1e24), fit.interval("N", compute=1e24), fit.trust(1e24))
+best, (low, high) = fit.optimum(1e24), fit.interval("N", compute=1e24)
+print(f"{best.N:.3g} parameters ({low:.3g} to {high:.3g}) on {best.D:.3g} tokens: {fit.trust(1e24)}")
 
 # %%
 # The picture: runs with the fit, and the best size with its band.
@@ -35,8 +37,5 @@ figure = scaling_fit_figure(fit, "48 runs")
 # Twenty tokens for every parameter: the same number of runs, and nothing is known about the exponents.
 
 ray = np.geomspace(5e7, 1e10, 48)
-print(
-    scaling_fit(
-        ray, 20 * ray, (1.82 + 482 * ray**-0.348 + 2085 * (20 * ray) ** -0.366) * np.exp(0.01 * rng.standard_normal(48))
-    )
-)
+noise = np.exp(0.01 * rng.standard_normal(48))
+print(scaling_fit(ray, 20 * ray, (1.82 + 482 * ray**-0.348 + 2085 * (20 * ray) ** -0.366) * noise))

@@ -41,7 +41,9 @@ def sample_eigenvalues(spike, dimension=400, ratio=0.5, seed=0):
 
 
 eigenvalues, _ = sample_eigenvalues(3.0)
-x = low + (high - low) * np.sin(np.linspace(0, np.pi / 2, 400)) ** 2  # dense near the edges, where the density is steep
+x = (
+    low + (high - low) * np.sin(np.linspace(0, np.pi / 2, 400)) ** 2
+)  # dense near the edges, where the density is steep
 
 figure, (axes,) = new_figure()
 axes.hist(eigenvalues, bins=60, density=True, color="0.8", label="one draw, $p = 400$")
@@ -56,10 +58,14 @@ finish(axes, r"eigenvalue $x$", r"density $\rho(x)$")
 spikes = np.linspace(1.05, 5, 80)
 overlaps = [outlier[1] if (outlier := law.outlier(spike)) is not None else 0.0 for spike in spikes]
 tried = np.array([1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0])
-measured = np.array([[sample_eigenvalues(spike, dimension=200, seed=seed)[1] for seed in range(10)] for spike in tried])
+measured = np.array(
+    [[sample_eigenvalues(spike, dimension=200, seed=seed)[1] for seed in range(10)] for spike in tried]
+)
 
 transition, (axes,) = new_figure()
 theory_line(axes, spikes, overlaps, 0, "limit")
-simulation_points(axes, tried, measured.mean(1), measured.std(1, ddof=1) / np.sqrt(10), 1, "experiment, $p = 200$")
+simulation_points(
+    axes, tried, measured.mean(1), measured.std(1, ddof=1) / np.sqrt(10), 1, "experiment, $p = 200$"
+)
 axes.axvline(1 + np.sqrt(law.ratio), color="0.6", linestyle=":", label="threshold")
 finish(axes, "true eigenvalue of the spike", "squared overlap")

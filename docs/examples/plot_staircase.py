@@ -26,7 +26,8 @@ random = law.evaluate(width=width)["unexplained"]
 tangent = law.replace(model="nt").evaluate(width=width)["unexplained"]
 
 # %%
-# Neurons can be drawn, and their best error is exact: no input has to be sampled.
+# Neurons can be drawn, and their best error is exact: no input has to be sampled. Solid lines are random features, dashed
+# lines tangent features, points one draw of random neurons.
 
 few = [2, 10, 40, 150, 500]
 drawn = np.array([law.replace(width=n).simulate(20, seed=0).unexplained for n in few])
@@ -34,10 +35,22 @@ drawn = np.array([law.replace(width=n).simulate(20, seed=0).unexplained for n in
 figure, (axes,) = new_figure()
 for index, degree in enumerate((1, 2, 3)):
     theory_line(axes, width, random[:, index], index, f"degree {degree}, random features")
-    theory_line(axes, width, tangent[:, index], index, "tangent features", linestyle="--")
     simulation_points(axes, few, drawn[:, index], index=index)
-finish(axes, "neurons $N$", "unexplained share $r_k$", "$d = 20$", xscale="log", ylim=(-0.05, 1.75), legend=False)
-axes.legend(loc="upper right", ncols=2, fontsize=10, frameon=False)
+for index, degree in enumerate((1, 2, 3)):
+    theory_line(
+        axes, width, tangent[:, index], index, f"degree {degree}, tangent features", linestyle="--"
+    )
+finish(
+    axes,
+    "neurons $N$",
+    "unexplained share $r_k$",
+    "$d = 20$",
+    xscale="log",
+    ylim=(-0.05, 1.5),
+    legend=False,
+)
+axes.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])
+_ = axes.legend(loc="upper right", ncols=2, fontsize=10, frameon=False)
 
 # %%
 # How many neurons explain nine tenths of a quadratic target?

@@ -18,7 +18,13 @@ from limitlab.show.figures.style import finish, new_figure, simulation_points, t
 
 times = np.geomspace(0.1, 80, 60)
 network = ll.laws.TwoLayerDynamics(
-    width=8, sample_ratio=4.0, noise=0.8, activation="tanh", target_function="tanh", start_overlap=0.2, times=tuple(times)
+    width=8,
+    sample_ratio=4.0,
+    noise=0.8,
+    activation="tanh",
+    target_function="tanh",
+    start_overlap=0.2,
+    times=tuple(times),
 )
 theory = network.theory()
 

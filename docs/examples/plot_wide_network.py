@@ -23,13 +23,17 @@ figure, (axes,) = new_figure()
 theory_line(axes, law.times, law.theory().train_error, 6, r"$m\to\infty$")
 for index, width in enumerate((8, 128)):
     runs = few.simulate_batch(width, range(8)).train_error
-    simulation_points(axes, few.times, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(8), index, f"width {width}")
+    simulation_points(
+        axes, few.times, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(8), index, f"width {width}"
+    )
 finish(axes, "time $t$", "train error", yscale="log")
 
 # %%
 # How wide is wide enough? A comparison extrapolates to infinite width and checks the law.
 
-print(ll.compare(law.replace(times=(1.0, 5.0)), sizes=[16, 32, 64], seeds=80))
+comparison = ll.compare(law.replace(times=(1.0, 5.0)), sizes=[16, 32, 64], seeds=80)
+print(comparison.verdict)
+print(comparison.table()[["theory", "simulation", "gap", "half_width"]].round(4))
 
 # %%
 # The tangent kernel of a network with two hidden layers, in scikit-learn's kernel ridge regression, on 500 images of digits:
@@ -39,6 +43,8 @@ from sklearn.kernel_ridge import KernelRidge
 inputs, labels = digits()
 order = np.random.default_rng(0).permutation(len(inputs))
 train, test = order[:500], order[500:]
-model = KernelRidge(alpha=1e-3, kernel=NetworkKernel(layers=3)).fit(inputs[train] / 16, np.eye(10)[labels[train]])
+model = KernelRidge(alpha=1e-3, kernel=NetworkKernel(layers=3)).fit(
+    inputs[train] / 16, np.eye(10)[labels[train]]
+)
 found = model.predict(inputs[test] / 16).argmax(axis=1)
 print(f"{100 * np.mean(found == labels[test]):.1f} % of {len(test)} digits are right")

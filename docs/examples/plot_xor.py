@@ -11,7 +11,7 @@ import limitlab as ll
 from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 # %%
-# The probability that K neurons suffice, and networks trained by SGD in dimension 50.
+# The probability that :math:`K` neurons suffice, and networks trained by SGD in dimension 50.
 
 law = ll.laws.XorMixture(regularizer=0.05)
 widths, few = range(4, 25), [4, 6, 8, 12, 20]
@@ -20,11 +20,19 @@ runs = [law.replace(width=k).simulate_batch(50, range(16)).success_probability f
 
 figure, (left, right) = new_figure(columns=2)
 theory_line(left, widths, theory, 0, "limit")
-simulation_points(left, few, [run.mean() for run in runs], [run.std(ddof=1) / 4 for run in runs], 0, "SGD, $N = 50$")
-finish(left, "neurons $K$", "probability of finding all four clusters", ylim=(0, 1.02))
+simulation_points(
+    left, few, [run.mean() for run in runs], [run.std(ddof=1) / 4 for run in runs], 0, "SGD, $N = 50$"
+)
+finish(
+    left,
+    "neurons $K$",
+    "probability of finding all four clusters",
+    ylim=(0, 1.02),
+    xticks=(4, 8, 12, 16, 20, 24),
+)
 
 # %%
-# How many clusters does a network find?
+# How many clusters does a network find? The dots are the limit; lines join them.
 
 for index, width in enumerate((4, 8, 16)):
     shares = law.replace(width=width).captured_distribution()

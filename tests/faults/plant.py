@@ -234,8 +234,9 @@ def table(fates: Sequence[Fate]) -> str:
     rows = ["| fault | place, kind | in | becomes | compare | tests | claims |", "|---|---|---|---|---|---|---|"]
     for fate in fates:
         fault = fate.fault
+        named = f"{fault.name} ({', '.join(fault.laws)})" if fault.laws else fault.name
         rows.append(
-            f"| {fault.name} ({', '.join(fault.laws)}) | {fault.place}, {fault.kind} | {fault.file}: {code(fault.old)} | {code(fault.new)} "
+            f"| {named} | {fault.place}, {fault.kind} | {fault.file}: {code(fault.old)} | {code(fault.new)} "
             f"| {fate.compare} | {fate.tests} | {fate.claims} |"
         )
     return "\n".join(rows)

@@ -52,7 +52,8 @@ def in_batches(data: Any, batch: int) -> Iterator[tuple[Any, ...]]:
 def averaged(step: Callable[[Array, tuple[Any, ...]], Any], parts: list[tuple[Any, ...]]) -> Product:
     """The mean of step(v, batch) over all samples, as a function of v.
 
-    >>> averaged(lambda v, part: v * part[0].mean(), [(np.arange(3.0),), (np.array([9.0]),)])(np.ones(1)).tolist()
+    >>> parts = [(np.arange(3.0),), (np.array([9.0]),)]
+    >>> averaged(lambda v, part: v * part[0].mean(), parts)(np.ones(1)).tolist()
     [3.0]
     """
     samples = sum(len(part[0]) for part in parts)

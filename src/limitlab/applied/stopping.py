@@ -231,7 +231,8 @@ def stopping_table(law: Law, over: Mapping[str, Sequence[Any]], **options: Any) 
 
     Examples
     --------
-    >>> table = stopping_table(TwoLayerDynamics(width=4, sample_ratio=2), {"start_second_layer": [0.5, 2.0]}, end=10.0)
+    >>> network = TwoLayerDynamics(width=4, sample_ratio=2)
+    >>> table = stopping_table(network, {"start_second_layer": [0.5, 2.0]}, end=10.0)
     >>> bool(table.test_error[0] < table.test_error[1])  # a small start generalises better
     True
     """

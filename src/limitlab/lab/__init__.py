@@ -1,1 +1,1 @@
-"""Running laws: registry, compare, sweep, engines, store, plan, and the ledger of claims."""
+"""Running laws: registry, compare, sweep, engines, store and plan."""

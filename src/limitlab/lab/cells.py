@@ -130,7 +130,7 @@ def caching(folder: str | os.PathLike[str] | None) -> Iterator[None]:
     >>> from limitlab.lab.sweep import sweep
     >>> from limitlab.laws import Ridge
     >>> with caching(tempfile.mkdtemp()):
-    ...     limit = sweep(Ridge(), over={"ratio": [0.5, 2.0]})  # the next such call in a block with this folder reads it
+    ...     limit = sweep(Ridge(), over={"ratio": [0.5, 2.0]})  # kept for the next such call
     """
     token = _cache.set(None if folder is None else Cells(folder, lasting=False))
     try:

@@ -40,7 +40,8 @@ class Regions:
     >>> array = regions.array("risk", (2, 3), np.dtype(float), axes=(1, 0), share=1)
     >>> for place in range(2):
     ...     array[place,] = np.arange(3.0) + 10 * place
-    >>> regions.finish(xr.Dataset({"risk": (("time", "ratio"), array.close().transpose())}, {"ratio": [0.5, 2.0]}))
+    >>> described = {"risk": (("time", "ratio"), array.close().transpose())}
+    >>> regions.finish(xr.Dataset(described, {"ratio": [0.5, 2.0]}))
     >>> xr.open_zarr(folder, chunks=None).risk.sel(ratio=2.0).values
     array([10., 11., 12.])
     """

@@ -61,14 +61,17 @@ def lack_of_fit(
 ) -> tuple[Array, Array]:
     """Does (1) describe the gaps? For every column a p-value, and the largest residual.
 
-    The next term of the expansion, c size^-2r, is not held against the law as long as it is at most half of the leading one at the
+    The next term of the expansion, c size^(-2r), is not held against the law as long as it is at most half of the leading one at the
     largest size, which is what the finite-size allowance grants. With as many coefficients as sizes there is nothing to test (p = 1).
 
     >>> sizes = np.array([50.0, 100.0, 200.0])
     >>> straight, bent = (3 / sizes)[:, None], np.array([[0.0], [0.2], [0.0]])
     >>> errors = np.full((3, 1), 0.01)
-    >>> [bool(lack_of_fit(sizes, g, errors, 20, 1.0, extrapolate(sizes, g, errors, 20, 1.0))[0][0] < 1e-3) for g in (straight, bent)]
-    [False, True]
+    >>> for gaps in (straight, bent):
+    ...     fit = extrapolate(sizes, gaps, errors, 20, 1.0)
+    ...     print(bool(lack_of_fit(sizes, gaps, errors, 20, 1.0, fit)[0][0] < 1e-3))
+    False
+    True
     """
     from scipy.special import fdtrc
 

@@ -88,7 +88,8 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
     def from_spectrum(cls, eigenvalues: Any, energies: Any, population: int, ridge: float = 1e-2) -> Forecast:
         """A forecast from eigenvalues of K/N and mode energies (u_k . y)^2 / N instead of data.
 
-        >>> values, energies = [1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005], [0.3, 0.1, 0.2, 0.1, 0.05, 0.05, 0.02, 0.01]
+        >>> values = [1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005]
+        >>> energies = [0.3, 0.1, 0.2, 0.1, 0.05, 0.05, 0.02, 0.01]
         >>> made = Forecast.from_spectrum(values, energies, population=8)
         >>> made.predict_error(4, [0.01, 0.1]).test_error.values.round(6).tolist()
         [[0.658296, 0.61017]]
@@ -216,7 +217,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
 
         >>> X = np.random.default_rng(0).standard_normal((400, 20))
         >>> y = X @ np.ones(20) + np.random.default_rng(1).standard_normal(400)
-        >>> bool(0.8 < Forecast("linear").fit(X, y).exponent() < 1.2)          # few parameters: the error above the noise falls like 1/n
+        >>> bool(0.8 < Forecast("linear").fit(X, y).exponent() < 1.2)  # few parameters: like 1/n
         True
         """
         spectrum = self._fitted()

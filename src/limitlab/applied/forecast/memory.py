@@ -38,10 +38,10 @@ def factor_bytes(points: int, columns: int, itemsize: int = 8) -> float:
 def require_memory(needed: float, limit: float | None, what: str, remedy: str) -> None:
     """Refuse a computation that will not fit, in one line that says what would.
 
-    >>> require_memory(1e10, 8e9, "an exact decomposition of 20000 points", "use dtype='float32'")
+    >>> require_memory(1e10, 8e9, "decomposing 20000 points", "use dtype='float32'")
     Traceback (most recent call last):
     ...
-    ValueError: an exact decomposition of 20000 points needs about 10.0 GB of memory and 8.0 GB may be used: use dtype='float32'
+    ValueError: decomposing 20000 points needs about 10.0 GB of memory and 8.0 GB may be used: use dtype='float32'
     """
     bound = available_memory() if limit is None else limit
     if needed > bound:

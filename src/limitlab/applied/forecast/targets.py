@@ -76,8 +76,8 @@ def class_targets(y: Any) -> tuple[Array, Array]:
 def is_classification(task: Any, y: Any) -> bool:
     """Whether y is to be classified: as told, or (task "auto") where it holds text, True and False, or few whole numbers.
 
-    >>> is_classification("auto", ["a", "b"]), is_classification("auto", np.arange(30) % 3), is_classification("auto", np.arange(30))
-    (True, True, False)
+    >>> [is_classification("auto", y) for y in (["a", "b"], np.arange(30) % 3, np.arange(30))]
+    [True, True, False]
     """
     if task not in TASKS:
         raise ValueError(f"task = {task!r} is not allowed: must be {', '.join(map(repr, TASKS))}")
