@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 
 MEET = 1e-8  # largest accepted distance of the two bounds, relative to the margin
 ZERO = 1e-11  # upper bounds below this share of the largest vector are zero
+RANK = 1e-13  # pivots below this share of the largest are zero
 SWEEPS = 30  # steps of the active-set method per vector
 
 
@@ -140,11 +141,17 @@ def _bounds(V: Array, weights: Array, towards: Array | None = None) -> HardMargi
 def _on_support(V: Array, found: HardMargin) -> HardMargin:
     """The same solution from the linear equations <v_i, w> = 1 on its support, which lose no digits to a small margin; the combination of
     the vectors does, and its direction too, where they nearly cancel."""
+    from scipy.linalg import solve_triangular
+
     support = found.support
-    w, _, rank, _ = np.linalg.lstsq(V[support], np.ones(support.size), rcond=None)
-    alpha = np.linalg.lstsq(V[support].T, w, rcond=None)[0]
-    if rank < support.size or not (alpha > 0).all():
+    basis, triangle = np.linalg.qr(V[support].T)
+    pivots = np.abs(np.diagonal(triangle))
+    if support.size > V.shape[1] or pivots.min() <= RANK * pivots.max():
+        return found
+    along = solve_triangular(triangle, np.ones(support.size), trans="T")
+    alpha = solve_triangular(triangle, along)  # w = sum_i alpha_i v_i
+    if not (alpha > 0).all():
         return found
     weights = np.zeros(len(V))
     weights[support] = alpha / alpha.sum()
-    return _bounds(V, weights, np.asarray(w, dtype=float))
+    return _bounds(V, weights, basis @ along)
