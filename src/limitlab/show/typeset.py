@@ -29,9 +29,18 @@ FUNCTIONS = ("sqrt", "exp", "min", "max", "sup", "sin", "cos", "tanh", "sign", "
 """Names of functions: mathematics where a bracket follows at once."""
 APPLIED = ("log", "tr", "Im", "Re", "argmax", "sum", "grad")
 """Names of functions that also stand before a bare argument, as in `log t`."""
-SIGNS = {"<=": r"\le ", ">=": r"\ge ", "->": r"\to ", "<<": r"\ll ", ">>": r"\gg ", "-+": r"\mp ", "+-": r"\pm "}
+SIGNS = {
+    "<=": r"\le ",
+    ">=": r"\ge ",
+    "->": r"\to ",
+    "<-": r"\leftarrow ",
+    "<<": r"\ll ",
+    ">>": r"\gg ",
+    "-+": r"\mp ",
+    "+-": r"\pm ",
+}
 SIGNS |= {"*": r"\cdot ", "~": r"\sim ", "⟨": r"\langle ", "⟩": r"\rangle ", "|": "|", "%": r"\%"}
-RELATIONS = {"=", "<", ">", "<=", ">=", "<<", ">>", "->", "~"}
+RELATIONS = {"=", "<", ">", "<=", ">=", "<<", ">>", "->", "<-", "~"}
 JOINTS = {*RELATIONS, "+", "-", "*", "/", "^", "-+", "+-"}
 OPENING, CLOSING = {"(": ")", "[": "]", "{": "}", "⟨": "⟩"}, {")": "(", "]": "[", "}": "{", "⟩": "⟨"}
 
@@ -42,7 +51,7 @@ _TOKEN = re.compile(
     (?P<code>`[^`]*`)
   | (?P<name>[A-Za-z]+'s\b | [A-Za-z]+\d*(?:_(?:\{[^}]*\}|\*|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*))?)
   | (?P<number>\d+(?:\.\d+)?(?:e[-+]?\d+)?)
-  | (?P<sign><=|>=|->|<<|>>|-\+|\+-|[-+*/^=<>|~%'(){}\[\]⟨⟩,])
+  | (?P<sign><=|>=|->|<-(?=\s)|<<|>>|-\+|\+-|[-+*/^=<>|~%'(){}\[\]⟨⟩,])
   | (?P<space>\s+)
   | (?P<other>.)
     """,

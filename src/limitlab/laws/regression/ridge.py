@@ -2,7 +2,7 @@
 
 Setting.  n samples y = <x, beta> + noise with p features, x = Sigma^{1/2} z, noise of standard deviation tau. The estimator
           minimises (1/n)|y - Xb|^2 + lambda |b|^2 (scikit-learn's alpha is n lambda; lambda = 0 is the least-norm solution). With a
-          start at distance D from beta the penalty is lambda |b - start|^2, and D^2 takes the place of |beta|^2.
+          start b_0 at distance D from beta the penalty is lambda |b - b_0|^2, and D^2 takes the place of |beta|^2.
           Sigma has eigenvalue s_k in a share w_k of the directions, where beta has squared norm b_k.
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`).
 Result.   With m_k = gamma w_k, one unknown kappa >= 0 decides everything (docs/theory/ridge.md):

@@ -24,6 +24,7 @@ from limitlab.show.explorer.snippet import snippet
 from limitlab.show.explorer.state import MOST_DRAWS, MOST_GRID, MOST_SIZE, Axis, State
 from limitlab.show.explorer.view import STYLE, View
 from limitlab.show.explorer.views import VIEWS
+from limitlab.show.typeset import typeset
 
 MODES = {"Curve": "curve", "Phase diagram": "phase", "Compare": "compare", "Plan": "plan", "Your data": "forecast"}
 
@@ -242,7 +243,9 @@ class Page:
 
     def _show_law(self) -> None:
         law = self.laws[self.state.law]
-        self.title.object = f"<h1>{law.__name__}</h1><p>{law.title()} <i>({law.status}; {law.regime})</i></p>"
+        self.title.object = (
+            f"<h1>{law.__name__}</h1><p>{typeset(law.title())} <i>({law.status}; {typeset(law.regime)})</i></p>"
+        )
         self.typeset.text = equations.equations_html(law)
         if self.state.law not in self.chooser.options.values():
             self.search.value = ""

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from limitlab.laws.base import Law
+from limitlab.show.typeset import typeset
 
 MOST = 12
 """Equations of a page that are shown; the page has the rest."""
@@ -64,7 +65,7 @@ def setting(law: type[Law]) -> dict[str, str]:
 
 def equations_html(law: type[Law]) -> str:
     """Setting and equations as HTML, with the equations in dollar signs for the page's typesetting."""
-    words = [f"<p><b>{title}.</b> {html.escape(text)}</p>" for title, text in setting(law).items()]
+    words = [f"<p><b>{title}.</b> {typeset(text)}</p>" for title, text in setting(law).items()]
     shown = equations(law)
     lines = [
         f'<div class="equation"><div class="lines">{_in_lines(body)}</div><span class="number">({number})</span></div>'
