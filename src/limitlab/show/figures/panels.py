@@ -55,14 +55,15 @@ def give_title(figure: Figure, words: str) -> None:
     figure.suptitle(words, fontsize=15, y=1 - 0.08 / figure.get_figheight())
 
 
-def legend_above(axes: Axes, size: float = 8) -> None:
-    """A legend over a panel, which makes room for it."""
+def legend_above(axes: Axes) -> None:
+    """A legend over a panel, which makes room for it; smaller letters where it has many lines."""
     labels = axes.get_legend_handles_labels()[1]
     if not labels:
         return
+    size = 11.0 if len(labels) <= 4 else 9.0
     figure = axes.get_figure(root=True)
     assert figure is not None
-    letter, line = 0.0075 * size, 0.0215 * size  # inches
+    letter, line = 0.0083 * size, 0.0215 * size  # inches
     columns = max(
         1, min(3, int(4.2 / (0.45 + letter * max(len(re.sub(r"[$^{}]|\\mathrm", "", label)) for label in labels))))
     )
