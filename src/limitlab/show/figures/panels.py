@@ -60,12 +60,12 @@ def legend_above(axes: Axes) -> None:
     labels = axes.get_legend_handles_labels()[1]
     if not labels:
         return
-    size = 11.0 if len(labels) <= 4 else 9.0
+    size = 10.0 if len(labels) <= 4 else 9.0
     figure = axes.get_figure(root=True)
     assert figure is not None
     letter, line = 0.0083 * size, 0.0215 * size  # inches
     columns = max(
-        1, min(3, int(4.2 / (0.45 + letter * max(len(re.sub(r"[$^{}]|\\mathrm", "", label)) for label in labels))))
+        1, min(3, int(4.4 / (0.45 + letter * max(len(re.sub(r"[$^{}]|\\mathrm", "", label)) for label in labels))))
     )
     place = axes.get_position()
     room = line * -(-len(labels) // columns) / figure.get_figheight()
