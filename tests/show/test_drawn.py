@@ -17,7 +17,7 @@ from limitlab.show.figures import all_figures, make_figure
 from limitlab.show.figures.drawn import COLUMNS, drawn_rows, panels_without_data
 from limitlab.show.figures.extrapolated import extrapolated, extrapolated_runs
 from limitlab.show.figures.save import rendered
-from limitlab.show.figures.style import new_figure, simulation_points, theory_line
+from limitlab.show.figures.style import new_figure, reading_key, simulation_points, theory_line
 
 
 def of_kind(figure: Figure, kind: str) -> list[dict[str, object]]:
@@ -42,6 +42,14 @@ def test_lines_and_points_come_back_with_their_error_bars() -> None:
         [[row[name] for name in ("x", "y", "low", "high")] for row in points], [[1, 0.15, 0.1, 0.2], [3, 0.25, 0.24, 0.26]]
     )
     assert {row["colour"] for row in drawn_rows(figure)} == {"#0072b2"}
+
+
+def test_entries_that_only_the_legend_shows_are_no_data() -> None:
+    figure, (axes,) = new_figure()
+    reading_key(axes)
+    assert panels_without_data(figure) == ["panel 1 ('')"]
+    simulation_points(axes, [1.0], [2.0], [0.5])
+    assert [(row["x"], row["low"]) for row in drawn_rows(figure)] == [(1, 1.5)]
 
 
 def test_bars_of_two_lengths_and_bars_across() -> None:

@@ -119,7 +119,7 @@ def _line(axes: Axes, line: Line2D) -> Iterator[Row]:
 
 def _error_bars(container: ErrorbarContainer) -> Iterator[Row]:
     line, _, columns = container.lines
-    if line is None:
+    if line is None or not np.size(line.get_xdata()):  # the second is an entry of the legend and nothing else
         return
     x, y = (_numbers(part) for part in line.get_data(orig=False))
     about = _about(line, "points") | {
