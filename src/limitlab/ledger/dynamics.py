@@ -335,8 +335,8 @@ def growth_bounds(quick: bool) -> Outcome:
     drawn_growth, drawn_gap = drawn_bounds(6 if quick else 20)
     return Outcome(
         (
-            at_most("largest a over a0 + (tau + a0) that, from t = 0 on", largest(growth), 1 + 1e-12),
-            at_most(f"gap over (a0 + a1 that)^2 sqrt(d/n), m = {widths[-1]} against m = {widths[0]}", gaps[-1] / gaps[0], 1),
+            at_most("largest a over a0 + (tau + a0) s at population time s, from 0 on", largest(growth), 1 + 1e-12),
+            at_most(f"gap over (a0 + a1 s)^2 sqrt(d/n), m = {widths[-1]} against m = {widths[0]}", gaps[-1] / gaps[0], 1),
             at_most("tanh networks: largest a over its bound", drawn_growth, 1 + 1e-12),
             below("tanh networks: largest gap over its bound, plus 5 standard errors", drawn_gap, 1),
         ),
