@@ -24,12 +24,14 @@ print("outliers of the gradients' matrix:     ", theory.gradient_outliers.values
 # %%
 # Some runs in dimension 150.
 
+fine = tuple(np.linspace(1.0, 15.0, 29))
+curve = law.replace(times=fine).theory()
 runs = law.simulate_batch(150, range(5))
 figure, (axes,) = new_figure()
 for index, (name, label) in enumerate(
     (("hessian_alignment", "Hessian"), ("gradient_alignment", "gradients"))
 ):
-    theory_line(axes, times, theory[name], index, f"{label}, limit")
+    theory_line(axes, fine, curve[name], index, f"{label}, limit")
     found = runs[name].values
     simulation_points(
         axes,
