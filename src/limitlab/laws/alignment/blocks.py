@@ -206,9 +206,9 @@ def block_law(
     classes: int, snr: float, test_ratio: float, state: Array, matrix: Matrix, both: tuple[Part, Part]
 ) -> BlockLaw:
     """Bulk (6), outliers (7) and alignment (8) of a block at the state (D, q, r)."""
-    bulk, *special = bulk_and_special(snr, test_ratio, matrix, both)
-    alone = outliers(bulk, special[0])
-    mixed = outliers(bulk, special[1]) if classes > 2 else []
+    bulk, left_alone, mixed_up = bulk_and_special(snr, test_ratio, matrix, both)
+    alone = outliers(bulk, left_alone)
+    mixed = outliers(bulk, mixed_up) if classes > 2 else []
     copies: list[tuple[float, Outlier | None]] = [(one.value, one) for one in alone]
     copies += [(one.value, None) for one in mixed for _ in range(classes - 2)]  # orthogonal to x^c
     copies.sort(key=lambda pair: -pair[0])

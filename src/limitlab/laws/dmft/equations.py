@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 @numba.njit(cache=True)
-def series(coefficients, x):  # type: ignore[no-untyped-def]
+def series(coefficients: Any, x: Any) -> Any:
     """A power series and its first two derivatives at x, in one pass."""
     f, f1, f2 = coefficients[-1], 0.0, 0.0
     for k in range(coefficients.size - 2, -1, -1):
@@ -34,7 +34,7 @@ def series(coefficients, x):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def power_series(coefficients, x):  # type: ignore[no-untyped-def]
+def power_series(coefficients: Any, x: Any) -> Any:
     """`series` at every entry of x."""
     value, slope, curve = np.empty(x.size), np.empty(x.size), np.empty(x.size)
     for i in range(x.size):
@@ -58,7 +58,19 @@ class RightSides(NamedTuple):
 
 
 @numba.njit(cache=True, error_model="numpy")
-def right_sides(memory, a, v, integrals, instants, kernel, target, label_norm, width, ratio, speed):  # type: ignore[no-untyped-def]
+def right_sides(
+    memory: Any,
+    a: Any,
+    v: Any,
+    integrals: Any,
+    instants: Any,
+    kernel: Any,
+    target: Any,
+    label_norm: Any,
+    width: Any,
+    ratio: Any,
+    speed: Any,
+) -> Any:
     """Right sides of (7) to (9), from the residual (2) to (4) and the memory kernels (5), (6).
 
     `integrals` and `instants` are I_A and the weight of delta in R_A at all earlier times, `label_norm` is tau^2 + ||phi||^2, `speed`
@@ -127,7 +139,7 @@ def right_sides(memory, a, v, integrals, instants, kernel, target, label_norm, w
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _residual(memory, number, label, response, integrals, instants):  # type: ignore[no-untyped-def]
+def _residual(memory: Any, number: Any, label: Any, response: Any, integrals: Any, instants: Any) -> Any:
     """r and I_A from their Volterra equations (3), implicit in the last point only, C_A from (4), and the weight of delta in R_A.
 
     R_A = instant * delta - r, where instant is 1 up to the error of the quadrature: it makes the integral of R_A equal to I_A, which

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
+from typing import Any
 
 import numba
 import numpy as np
@@ -79,7 +80,7 @@ class Monomials:
 
 
 @numba.njit(cache=True)
-def _multiply(parents, factors, columns, products):  # type: ignore[no-untyped-def]
+def _multiply(parents: Any, factors: Any, columns: Any, products: Any) -> None:
     """Down the tree: every monomial is its factor times its parent."""
     for j in range(columns.shape[1]):
         products[0, j] = 1.0
@@ -89,7 +90,7 @@ def _multiply(parents, factors, columns, products):  # type: ignore[no-untyped-d
 
 
 @numba.njit(cache=True)
-def _differentiate(parents, factors, columns, products, cotangent, gradient):  # type: ignore[no-untyped-def]
+def _differentiate(parents: Any, factors: Any, columns: Any, products: Any, cotangent: Any, gradient: Any) -> None:
     """Up the tree: the derivative with respect to a monomial goes on to its factor and to its parent."""
     for e in range(parents.size - 1, 0, -1):
         for j in range(columns.shape[1]):

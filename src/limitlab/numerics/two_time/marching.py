@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numba
 import numpy as np
@@ -256,7 +256,7 @@ def _crank_nicolson(system: TwoTimeSystem, history: History, old: Flow, new: Flo
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _move_row(before, newest, f0, f1, l0, l1, step, symmetric):  # type: ignore[no-untyped-def]
+def _move_row(before: Any, newest: Any, f0: Any, f1: Any, l0: Any, l1: Any, step: Any, symmetric: Any) -> None:
     """X(t, s) of (1) for all s < t, and X(t, t): along both arguments for a correlation, 1 for a response."""
     half, last = 0.5 * step, before.size - 1
     for s in range(before.size):

@@ -165,7 +165,7 @@ def row(packed: Floats, i: int) -> Floats:
 
 
 @numba.njit(cache=True, fastmath=True)
-def _dense_pass(packed, forward, backward, step, after, before):  # type: ignore[no-untyped-def]
+def _dense_pass(packed: Any, forward: Any, backward: Any, step: Any, after: Any, before: Any) -> None:
     """Both integrals at once: `forward` is the row of `after`, `backward` that of `before`."""
     last = forward.size - 1
     for u in range(last + 1):
@@ -182,7 +182,7 @@ def _dense_pass(packed, forward, backward, step, after, before):  # type: ignore
 
 
 @numba.njit(cache=True, fastmath=True)
-def _dense_after(packed, forward, step, after):  # type: ignore[no-untyped-def]
+def _dense_after(packed: Any, forward: Any, step: Any, after: Any) -> None:
     last = forward.size - 1
     for u in range(last + 1):
         first = u * (u + 1) // 2
@@ -193,7 +193,7 @@ def _dense_after(packed, forward, step, after):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, fastmath=True)
-def _dense_before(packed, backward, step, before):  # type: ignore[no-untyped-def]
+def _dense_before(packed: Any, backward: Any, step: Any, before: Any) -> None:
     for u in range(backward.size):
         first = u * (u + 1) // 2
         total = 0.0

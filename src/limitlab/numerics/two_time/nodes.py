@@ -17,6 +17,8 @@ moving end, which is also accurate, the weight of an old event oscillates, and t
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +62,7 @@ def capacity(longest: int, per_octave: int) -> int:
 
 
 @numba.njit(cache=True)
-def trapezoid_weights(points, weights):  # type: ignore[no-untyped-def]
+def trapezoid_weights(points: Any, weights: Any) -> None:
     """The weights (1) of increasing integers, written into `weights`."""
     size = points.size
     for k in range(size):
@@ -88,7 +90,7 @@ def trapezoid_weights(points, weights):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, fastmath=True)
-def interpolate_gaps(points, values):  # type: ignore[no-untyped-def]
+def interpolate_gaps(points: Any, values: Any) -> None:
     """Fill `values` (known at `points`) in place between them by local cubics, written as powers of the distance from the gap."""
     size = points.size
     for k in range(size - 1):

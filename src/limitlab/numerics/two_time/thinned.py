@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 
 
 @numba.njit(cache=True)
-def _fill(columns, values, last):  # type: ignore[no-untyped-def]
+def _fill(columns: Any, values: Any, last: Any) -> Any:
     """All points from the kept ones."""
     full = np.empty(last + 1)
     for k in range(columns.size):
@@ -36,7 +36,7 @@ def _fill(columns, values, last):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _thin(columns, slots, last, spacing, sizes, points, weights, stored):  # type: ignore[no-untyped-def]
+def _thin(columns: Any, slots: Any, last: Any, spacing: Any, sizes: Any, points: Any, weights: Any, stored: Any) -> None:
     """Drop from every column the points that it does not keep at the newest time, add that time, and weigh what is left."""
     for c in range(columns.size):
         s, slot, size = columns[c], slots[c], 0
@@ -54,7 +54,7 @@ def _thin(columns, slots, last, spacing, sizes, points, weights, stored):  # typ
 
 
 @numba.njit(cache=True, fastmath=True)
-def _after(memory, f, number):  # type: ignore[no-untyped-def]
+def _after(memory: Any, f: Any, number: Any) -> Any:
     """int_s^t f(u) X(u,s) du = X(t,s) int_s^t f - int_s^t f(u) [X(t,s) - X(u,s)] du, the first integral over all points."""
     newest, stored, (sizes, points, weights) = memory.rows_now[number], memory.columns_kept[number], memory.column_rule
     last = f.size - 1
@@ -72,7 +72,7 @@ def _after(memory, f, number):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, fastmath=True)
-def _after_start(memory, f, number):  # type: ignore[no-untyped-def]
+def _after_start(memory: Any, f: Any, number: Any) -> Any:
     """int_s^t f(u) X(u,s) du = f(s) int_s^t X(u,s) du + int_s^t [f(u) - f(s)] X(u,s) du, where X(t,s) counts as 0."""
     stored, sums, (sizes, points, weights) = memory.columns_kept[number], memory.sums[number], memory.column_rule
     result = np.empty(memory.columns.size)
@@ -85,7 +85,7 @@ def _after_start(memory, f, number):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, fastmath=True)
-def _before(memory, f, number):  # type: ignore[no-untyped-def]
+def _before(memory: Any, f: Any, number: Any) -> Any:
     """int_0^s f(u) X(s,u) du over the columns that row s had; the newest row is not stored yet."""
     stored, (sizes, points, weights) = memory.rows_kept[number], memory.row_rule
     result = np.empty(memory.slots.size)
