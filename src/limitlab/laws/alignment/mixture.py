@@ -35,9 +35,7 @@ __all__ = ["MixtureAlignment"]
 Array = NDArray[np.float64]
 
 MATRICES: tuple[Matrix, Matrix] = ("hessian", "gradient")
-FOR_A_THRESHOLD = (
-    4096  # quasi-random points at least: an outlier next to the edge hangs on the largest weights, which are rare
-)
+FOR_A_THRESHOLD = 4096  # quasi-random points: an outlier next to the edge hangs on the largest weights, which are rare
 SCRAMBLES = (0, 1, 2)  # independent sets of quasi-random points, whose spread is the error of their mean
 NUMBERS = ("overlap_own", "overlap_other", "spread", "common_spread", "span_alignment")
 
