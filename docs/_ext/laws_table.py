@@ -25,12 +25,10 @@ HEADER = ("law", "the question it answers", "status", "claims")
 
 
 def theory_page(law: type[Law]) -> Path:
-    """The page of docs/theory that the docstring of a law's module names."""
-    module = inspect.getmodule(law)
-    named = re.search(r"docs/(theory/\w+\.md)", (module.__doc__ or "") if module else "")
-    if named is None:
-        raise ValueError(f"the docstring of {law.__module__} must name the law's page, docs/theory/<page>.md")
-    return DOCS / named[1]
+    """The theory page that a law names."""
+    if not law.page:
+        raise ValueError(f"{law.__name__} must name its theory page: page = ... for docs/theory/<page>.md")
+    return DOCS / "theory" / f"{law.page}.md"
 
 
 def laws_table(prefix: str = "") -> str:

@@ -21,6 +21,7 @@ import xarray as xr
 from limitlab.lab.compare import compare
 from limitlab.lab.sweep import sweep
 from limitlab.laws.base import Law
+from limitlab.laws.draws import is_builtin
 from limitlab.laws.parameters import KINDS, Parameter
 from limitlab.laws.references import bibliography
 
@@ -92,7 +93,7 @@ def _description(law: Law) -> None:
     assert law.regime, "regime must say where the law holds"
     assert law.assumptions, "assumptions must not be empty"
     assert law.references, "references must not be empty"
-    if kind.__module__.startswith("limitlab."):
+    if is_builtin(kind):
         missing = [key for key in law.references if key not in bibliography()]
         assert not missing, f"references {missing} are not in references.bib"
     assert kind.outputs(), "observables must be listed"

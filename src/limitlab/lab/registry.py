@@ -7,6 +7,7 @@ import importlib
 import limitlab.laws
 from limitlab.errors import did_you_mean
 from limitlab.laws.base import Law
+from limitlab.laws.draws import is_builtin
 
 
 def all_laws() -> dict[str, type[Law]]:
@@ -37,9 +38,9 @@ def subject_of(law: type[Law]) -> str:
     >>> subject_of(find_law("ridge"))
     'Regression'
     """
-    package = law.__module__.rpartition(".")[0]
-    if not package.startswith("limitlab.laws."):
+    if not is_builtin(law):
         return "Laws of your own"
+    package = law.__module__.rpartition(".")[0]
     return (importlib.import_module(package).__doc__ or package).split("\n")[0].rstrip(".")
 
 

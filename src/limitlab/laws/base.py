@@ -56,6 +56,8 @@ class Law(BaseModel, metaclass=LawType):
         "theorem", "derived" (a physicist's derivation, checked) or "conjecture".
     regime, assumptions, references
         Where the law holds, what it assumes, keys of its sources in `references.bib`.
+    page
+        Name of its theory page, `docs/theory/<page>.md`.
     observables
         What theory and simulation share: names of the vocabulary, or a mapping from names to `observable(...)`.
     extras
@@ -83,6 +85,7 @@ class Law(BaseModel, metaclass=LawType):
     regime: ClassVar[str] = ""
     assumptions: ClassVar[tuple[str, ...]] = ()
     references: ClassVar[tuple[str, ...]] = ()
+    page: ClassVar[str] = ""
     observables: ClassVar[Collection[str]] = ()
     extras: ClassVar[Mapping[str, Observable]] = {}
     size_meaning: ClassVar[str] = "dimension d"

@@ -79,7 +79,17 @@ def computation(law: Law, given: Mapping[str, Any], *draw: int) -> str:
 
 def identity(law: type[Law]) -> str:
     """The name of a law's class; with its module unless it is one of limitlab's own, which may move between files."""
-    return law.__qualname__ if law.__module__.startswith("limitlab.") else f"{law.__module__}:{law.__qualname__}"
+    return law.__qualname__ if is_builtin(law) else f"{law.__module__}:{law.__qualname__}"
+
+
+def is_builtin(law: type[Law]) -> bool:
+    """Whether a class of laws is part of limitlab, rather than of a user's file or of another package.
+
+    >>> from limitlab.laws import Ridge
+    >>> is_builtin(Ridge), is_builtin(type("MyRidge", (Ridge,), {"__module__": "my_laws"}))
+    (True, False)
+    """
+    return law.__module__.startswith("limitlab.")
 
 
 def plain_parameters(law: Law, names: set[str] | None = None) -> dict[str, Any]:

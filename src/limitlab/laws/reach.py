@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 import math
 from collections.abc import Mapping
-from pathlib import Path
+from importlib.resources import files
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ RIDDLES = (ArithmeticError, ValueError, RuntimeError, MemoryError)
 EXTREME = 1e4
 """A parameter this many times larger or smaller than its default is named first."""
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = str(files("limitlab"))
 _LIBRARIES = tuple(
     f"{folder}{name}{folder}" for folder in ("/", "\\") for name in ("numpy", "scipy", "numba", "sklearn", "jax")
 )

@@ -6,11 +6,11 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterable
-from pathlib import Path
+from importlib.resources import files
 
 from limitlab.errors import did_you_mean
 
-BIBLIOGRAPHY = Path(__file__).parents[1] / "references.bib"
+BIBLIOGRAPHY = files("limitlab") / "references.bib"
 
 _ENTRY = re.compile(r"^@(\w+)\{([^,\s]+),\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*)\},?$", re.MULTILINE)

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,7 @@ def _number(value: Any) -> Any:
 @functools.cache
 def source_digest(*without: str) -> str:
     """SHA-256 of the source of the package, without the files and folders that cannot matter."""
-    root, total = Path(__file__).parents[1], hashlib.sha256()
+    root, total = Path(str(files("limitlab"))), hashlib.sha256()
     left_out = tuple(root / name for name in without)
     for path in sorted(root.rglob("*.py")):
         if not any(path == one or one in path.parents for one in left_out):

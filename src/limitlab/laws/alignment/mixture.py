@@ -75,6 +75,7 @@ class MixtureAlignment(Law):
         "start N(0, I / d), or orthonormal and orthogonal to the means",
     )
     references = ("benarous2024high", "benarous2022high")
+    page = "alignment"
     observables = {
         "overlap_own": observable("overlap of a weight vector with the mean of its class", r"\langle x^c,\mu_c\rangle"),
         "overlap_other": observable(

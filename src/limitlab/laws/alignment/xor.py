@@ -103,6 +103,7 @@ class XorAlignment(Law):
         "a start whose signs announce the captured clusters, second-layer weights of order 1",
     )
     references = ("benarous2024high", "benarous2022high")
+    page = "alignment"
     observables = {
         "first_layer_hessian": observable(
             "mean of the two outliers of a neuron's Hessian block over its squared weight", "H_{WW}"

@@ -133,6 +133,7 @@ class QuadraticTarget(Law):
     regime = "d -> infinity with N/d and the spectrum of B fixed; (24) and (25) hold at every d"
     assumptions = ("standard Gaussian inputs", "free intercept, unlimited data", "neurons independent of B")
     references = ("ghorbani2019limitations",)
+    page = "approximation"
     observables = {
         "relative_risk": observable("risk over the variance of the target", r"R/\mathrm{Var}f_*"),
         "relative_risk_exact": observable(

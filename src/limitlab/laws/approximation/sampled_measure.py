@@ -50,6 +50,7 @@ class SampledMeasure(Law):
     regime = "every N"
     assumptions = ("neurons drawn independently from the measure",)
     references = ("barron1993universal",)
+    page = "finite_width"
     observables = {
         "squared_error": observable("N times the mean squared error of N sampled neurons", r"N\,\mathbb{E}|f_N-f|^2")
     }

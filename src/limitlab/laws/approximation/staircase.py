@@ -66,6 +66,7 @@ class Staircase(Law):
         "degrees above `highest_degree` act as white noise",
     )
     references = ("ghorbani2021linearized", "mei2022generalization", "canatar2021spectral")
+    page = "approximation"
     observables = {
         "unexplained": observable("unexplained share of a target of this degree", r"r_k"),
         **shared("effective_ridge", "excess_risk", scalar=True),

@@ -77,6 +77,7 @@ class TangentInterpolation(Law):
     regime = "d -> infinity with n/(N d) and N fixed, or N infinite"
     assumptions = ("standard Gaussian inputs, pure noise as labels", "independent features: N small against d for s = x^2")
     references = ("montanari2022interpolation",)
+    page = "finite_width"
     observables = ("train_error",)
     size_meaning = "dimension d"
     default_sizes = (10, 20, 40)

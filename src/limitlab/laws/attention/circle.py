@@ -116,6 +116,7 @@ class CircleMeanField(Law):
         "densities are solved for on the circle (dimension 2); growth rates hold on every sphere",
     )
     references = ("geshkovski2025mathematical", "sander2022sinkformers")
+    page = "attention"
     observables = {
         "cos1": observable("first cosine moment", r"\mathbb{E}\cos\theta"),
         "sin1": observable("first sine moment", r"\mathbb{E}\sin\theta"),

@@ -88,6 +88,7 @@ class TokenClustering(Law):
         "times away from the jump at the collapse time, which is smooth at finite d",
     )
     references = ("geshkovski2025mathematical",)
+    page = "attention"
     observables = {
         "pair_probability": observable("share of pairs of tokens that have met", r"P_{\mathrm{pair}}"),
         **shared("mean_overlap"),

@@ -180,6 +180,7 @@ class EquiangularTokens(Law):
         "all pairs of tokens start with the same overlap (random tokens: overlap 0 up to d^-1/2)",
     )
     references = ("geshkovski2025mathematical",)
+    page = "attention"
     observables = ("overlap",)
     size_meaning = "dimension d of the tokens"
     default_sizes = (64, 128, 256)

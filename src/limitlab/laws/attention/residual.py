@@ -86,6 +86,7 @@ class ResidualFlow(Law):
         "weights follow a smooth path in depth, up to independent noise of bounded variance",
     )
     references = ("chen2018neural", "haber2017stable")
+    page = "attention"
     observables = {
         "output_norm": observable("mean square of the output", r"|x_L|^2/d"),
         "displacement": observable("mean squared distance from the input", r"|x_L - x_0|^2/d"),

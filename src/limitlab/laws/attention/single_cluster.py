@@ -66,6 +66,7 @@ class SingleCluster(Law):
         "the start is not one of the exceptional ones, which have probability 0",
     )
     references = ("geshkovski2025mathematical",)
+    page = "attention"
     observables = {
         "smallest_overlap": observable("smallest overlap of two tokens", r"\min_{ij}\langle x_i, x_j\rangle"),
         **shared("mean_overlap"),

@@ -67,6 +67,7 @@ class BayesOptimal(Law):
         "that no fast method beats message passing is a conjecture, false for |z| without noise",
     )
     references = ("barbier2019optimal", "rangan2011generalized", "javanmard2013state")
+    page = "bayes_optimal"
     observables = {
         "overlap_gamp": _told("q", "squared overlap with the truth"),
         "precision_gamp": _told(r"\hat q", "precision with which a coefficient is seen"),

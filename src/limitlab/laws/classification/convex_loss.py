@@ -193,6 +193,7 @@ class ConvexLoss(FeatureClassifier):
     )
     matrices_held = 30.0
     references = ("gerace2020generalisation", "dhifallah2020precise", "hu2023universality")
+    page = "margins"
     observables = ("classification_error", "train_loss", "coefficient_norm")
     default_sizes = (30, 60, 120)
     default_seeds = 30

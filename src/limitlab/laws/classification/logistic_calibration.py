@@ -64,6 +64,7 @@ class LogisticCalibration(BesideBest):
         "with groups and a penalty, the signal is spread over many directions of each group",
     )
     references = ("sur2019modern", "candes2020phase", "zhao2022asymptotic", "salehi2019impact")
+    page = "logistic_calibration"
     observables = {
         "exists": observable("whether the fit exists", ""),
         "bias_factor": observable("factor by which coefficients are inflated", r"\alpha_*"),

@@ -48,6 +48,7 @@ class MarginEquivalence(LabelledLaw):
     assumptions = RandomFeaturesMargin.assumptions
     matrices_held = 35.0
     references = ("montanari2019generalization",)
+    page = "random_features"
     observables = {
         **shared(*COMPARED),
         **{f"linear_{name}": observable(f"{meta.long_name}, linear features") for name, meta in shared(*COMPARED).items()},

@@ -88,6 +88,7 @@ class MaxMargin(LabelledLaw, BesideBest):
         "no intercept",
     )
     references = ("montanari2019generalization", "gardner1988space", "candes2020phase")
+    page = "margins"
     observables = ("separable", "margin", "classification_error", "support_fraction")
     size_meaning = "number of features p"
     default_sizes = (40, 80, 160)

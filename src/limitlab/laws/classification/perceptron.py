@@ -86,6 +86,7 @@ class Perceptron(Law):
         "random inputs: standard Gaussian, labels by tossing coins",
     )
     references = ("rosenblatt1958perceptron", "novikoff1962convergence", "gardner1988space")
+    page = "margins"
     observables = ("margin", "support_fraction")
     extras = {
         # predicted and measured, but not compared: R^2/p - 1 falls like sqrt(log(n)/p), and no size that fits here decides

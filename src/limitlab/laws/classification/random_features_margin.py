@@ -152,6 +152,7 @@ class RandomFeaturesMargin(FeatureClassifier):
     )
     matrices_held = 30.0
     references = ("montanari2019generalization", "candes2020phase")
+    page = "margins"
     observables = {
         **shared("separable", "margin", "classification_error", "support_fraction"),
         "latent_correlation": observable("correlation of the features with the latent label", r"\rho"),

@@ -107,6 +107,7 @@ class LeastSquaresDescent(Law):
         "random inputs: standard Gaussian, labels linear plus noise",
     )
     references = ("hastie2022surprises",)
+    page = "implicit_bias"
     observables = {
         "largest_step": observable("steps below this converge", r"\eta_{\max}", rate=2 / 3),
         "best_rate": observable("factor per step at the best step", r"\rho", rate=2 / 3),

@@ -58,6 +58,7 @@ class LogisticDescent(LabelledLaw):
         "gradient flow, or descent with a small step",
     )
     references = ("soudry2018implicit", "montanari2019generalization")
+    page = "implicit_bias"
     observables = {
         **shared("margin"),
         "norm_growth": observable("norm of the weights over log t", r"|w|/\log t"),

@@ -74,6 +74,7 @@ class FirstOrderDynamics(Law):
     )
     matrices_held = 3.0
     references = ("celentano2021high",)
+    page = "first_order"
     observables = {
         **shared("train_error"),
         "test_error": observable(),

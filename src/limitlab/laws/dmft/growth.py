@@ -48,6 +48,7 @@ class AdiabaticGrowth(PureNoise):
     """
 
     regime = "n, d, then m -> infinity at fixed n / (m d), in the time s = t / m"
+    page = "interpolation"
     assumptions = (
         "pure noise, centred activation, a_j(0) = O(1)",
         "time scales separate; ansatz of the aging equations",

@@ -41,6 +41,7 @@ class InterpolationTransition(PureNoise):
     """
 
     regime = "n, d -> infinity, then m -> infinity, at fixed n / (m d); then t -> infinity for the threshold"
+    page = "interpolation"
     assumptions = (
         "pure noise, frozen second layer gamma sqrt(m), centred activation",
         "threshold and residual: one effective temperature for the slow part of the dynamics (unproved). Against trajectories the "

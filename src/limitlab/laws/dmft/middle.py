@@ -114,6 +114,7 @@ class MiddleRegime(PureNoise):
     """
 
     status = "derived"
+    page = "interpolation"
     regime = "n, d, then m -> infinity at fixed n / (m d), in times of order sqrt(m): x = tau sqrt(alpha / m) t"
     assumptions = ("pure noise, centred activation, a_j(0) = a_0", "neurons that are orthogonal at the start")
     observables = {

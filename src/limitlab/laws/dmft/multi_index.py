@@ -53,6 +53,7 @@ class MultiIndexFlow(Law):
         "neurons that are random outside the directions of the target",
     )
     references = ("mei2018mean", "montanari2025dynamical")
+    page = "two_layer_dynamics"
     observables = {
         "test_error": observable(dims=("time",)),
         "second_layer": observable(dims=("time", "particle")),

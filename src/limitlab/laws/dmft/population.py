@@ -175,6 +175,7 @@ class PopulationFlow(_Population):
     """
 
     regime = "n/d -> infinity at fixed width, in population time (n / m d) t"
+    page = "two_layer_dynamics"
     assumptions = ("Gaussian inputs, unit first-layer weights, exchangeable start", "unlimited samples")
     observables = ("test_error", "second_layer", "overlap", "correlation")
 
@@ -251,6 +252,7 @@ class MeanFieldSingleIndex(_Population):
     """
 
     regime = "m -> infinity and n/d -> infinity, in population time (n / m d) t"
+    page = "two_layer_dynamics"
     assumptions = (
         "Gaussian inputs, unit first-layer weights",
         "all neurons start with the same overlap, otherwise at random",

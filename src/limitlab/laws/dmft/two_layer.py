@@ -74,6 +74,7 @@ class TwoLayerDynamics(TwoLayerStart):
         "activation smooth enough for h''(1) to be finite",
     )
     references = ("montanari2025dynamical",)
+    page = "two_layer_dynamics"
     observables = ("train_error", "test_error", "second_layer", "overlap", "correlation")
     default_sizes = (10, 20, 40)
     default_seeds = 100

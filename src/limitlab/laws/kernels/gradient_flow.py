@@ -232,6 +232,7 @@ class KernelGradientFlow(Law):
     regime = "width -> infinity at fixed data, layers and times"
     assumptions = ("squared loss, full-batch gradient descent on all parameters", "the parametrisation of `WideNetwork`")
     references = ("jacot2018neural", "lee2019wide")
+    page = "tangent_kernels"
     observables = {
         **shared("train_error"),
         "test_output": observable("mean output at the first test input", r"\mathbb{E} f_t(x)"),

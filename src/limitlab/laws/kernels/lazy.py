@@ -219,6 +219,7 @@ class LazyTraining(Law):
         "second-layer weights +1 and -1 in equal numbers, not trained; gradient flow",
     )
     references = ("chizat2019lazy", "bartlett2021deep")
+    page = "lazy_training"
     observables = {
         "smallest_singular_value": observable(
             "smallest singular value of the Jacobian at the start", r"s_{\min}", scalar=True

@@ -46,6 +46,7 @@ class WideNetwork(Law):
         "an activation that grows at most polynomially, with a derivative almost everywhere",
     )
     references = ("neal1996bayesian", "jacot2018neural", "lee2018deep")
+    page = "tangent_kernels"
     observables = {
         "output_variance": observable("variance of the output at the first input", r"\Sigma^{L}(x,x)"),
         "output_covariance": observable("covariance of the outputs at two inputs", r"\Sigma^{L}(x,x')"),

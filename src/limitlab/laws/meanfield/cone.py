@@ -81,6 +81,7 @@ class ConeFlow(Law):
         "positive start: every second-layer weight is twice the length of the first",
     )
     references = ("chizat2018global",)
+    page = "landscapes"
     observables = {
         **shared("risk"),
         "zero_risk": observable("risk of the network 0", r"\mathbb{E}\,y^2"),

@@ -72,6 +72,7 @@ class NoisyMeanField(Law):
         "labels made by one neuron of the same kind, Gaussian inputs",
     )
     references = ("mei2018mean", "hu2021mean")
+    page = "mean_field"
     observables = {
         **shared("risk"),
         "free_energy": observable("free energy", "F"),

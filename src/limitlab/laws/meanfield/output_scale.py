@@ -83,6 +83,7 @@ class OutputScale(Law):
         "an output that is centred at the start, independent neurons (or independent pairs)",
     )
     references = ("chizat2019lazy", "mei2019mean")
+    page = "mean_field"
     observables = {
         **shared("risk"),
         "kernel_change": observable("relative change of the tangent kernel", r"|H_t - H_0|/|H_0|"),

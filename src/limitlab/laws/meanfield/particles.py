@@ -45,6 +45,7 @@ class MeanFieldParticles(Law):
     regime = "N -> infinity on bounded times"
     assumptions = ("the gradient of the population risk", "Gaussian inputs", "independent Gaussian weights at the start")
     references = ("mei2018mean", "sirignano2020mean")
+    page = "mean_field"
     observables = {
         **shared("risk"),
         "risk_fluctuation": observable("variance of the risk times the number of neurons", r"N\,\mathrm{Var}\,R_N"),

@@ -53,6 +53,7 @@ class TwoGaussians(Law):
         "isotropic Gaussian weights at the start, a second layer that is not trained",
     )
     references = ("mei2018mean", "mei2019mean")
+    page = "mean_field"
     observables = {
         **shared("risk"),
         "mean_radius": observable("mean length of the weights", r"\mathbb{E}\,r"),

@@ -67,6 +67,7 @@ class FiniteClass(Law):
     regime = "n -> infinity at a fixed number of models"
     assumptions = ("models fixed before the data", "losses 0 or 1, independent between models")
     references = ("vapnik1971uniform",)
+    page = "uniform_convergence"
     observables = ("largest_deviation", "largest_deviation_std")
     size_meaning = "number of samples n"
     finite_size_rate = 1.0  # the skewness of the losses moves both tails, in opposite directions: its first order drops out

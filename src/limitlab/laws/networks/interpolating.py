@@ -137,6 +137,8 @@ class WidthDoubleDescent(Interpolating):
     (0.5409, 0.1688)
     """
 
+    page = "interpolating_networks"
+
     flips: float = parameter(0.1, "share of training labels that are flipped", symbol=r"\phi", least=0, most=1)
 
     @classmethod
@@ -179,6 +181,7 @@ class RandomLabels(Interpolating):
     """
 
     observables = {**shared("train_error", "excess_risk"), **shared("classification_error", rate=math.inf)}
+    page = "interpolating_networks"
     default_seeds = 300
 
     @classmethod

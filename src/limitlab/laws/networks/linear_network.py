@@ -112,6 +112,7 @@ class LinearNetwork(Law):
         "balanced and aligned start; a random small one comes close to it",
     )
     references = ("saxe2014exact", "baldi1989neural")
+    page = "landscapes"
     observables = {
         "modes": observable("strength of a singular mode of the network", "a_k"),
         "half_time": observable("time at which a mode has half its strength", "t_k", dims=("mode",)),

@@ -45,6 +45,7 @@ class ThresholdClass(Law):
     regime = "n -> infinity; deviations in units of 1/sqrt(n)"
     assumptions = ("inputs with a continuous distribution on the line", "loss 0 or 1", "independent samples")
     references = ("vapnik1971uniform", "cover1965geometrical")
+    page = "uniform_convergence"
     observables = ("largest_deviation", "largest_deviation_std")
     size_meaning = "number of samples n"
     finite_size_rate = 0.5  # the empirical process moves in steps of 1/n

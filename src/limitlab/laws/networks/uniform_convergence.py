@@ -108,6 +108,7 @@ class UniformConvergence(Law):
     regime = "n, d -> infinity with d/n fixed"
     assumptions = ("standard Gaussian inputs", "a linear target with independent Gaussian noise", "squared loss")
     references = ("bartlett2002rademacher", "gordon1988milman")
+    page = "uniform_convergence"
     observables = {
         "sup_empirical_minus_population": observable("largest excess of the empirical risk", r"\sup(\hat R-R)"),
         "sup_population_minus_empirical": observable("largest excess of the population risk", r"\sup(R-\hat R)"),

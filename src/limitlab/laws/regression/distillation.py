@@ -79,6 +79,7 @@ class Distillation(LinearModel):
     status = "derived"
     regime = "n, p -> infinity with fixed features per sample of teacher and student"
     references = ("ildiz2025high", "mobahi2020self", "pareek2024understanding", "hastie2022surprises")
+    page = "learning_from_models"
     observables = {
         "teacher_excess_risk": observable("the teacher's mean squared error on a new noiseless label", r"R_{\mathrm{t}}"),
         **shared("excess_risk", "bias", "variance"),

@@ -293,6 +293,7 @@ class EarlyStopping(LinearModel):
         "rubio2011spectral",
         "dobriban2018high",
     )
+    page = "early_stopping"
     observables = ("bias", "variance", "excess_risk", "test_error", "train_error", "overlap")
     former_names = {**LinearModel.former_names, "time": "times"}
 

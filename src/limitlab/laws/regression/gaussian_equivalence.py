@@ -56,6 +56,7 @@ class GaussianEquivalence(RandomFeaturesModel):
     regime = "n, N, d -> infinity with N/d and n/d fixed; it fails when n or N is of order d^2"
     matrices_held = 16.0
     references = ("mei2022generalization", "hu2023universality")
+    page = "random_features"
     observables = {
         **shared(*COMPARED),
         **{f"linear_{name}": observable(f"{meta.long_name}, linear features") for name, meta in shared(*COMPARED).items()},

@@ -77,6 +77,7 @@ class ModelCollapse(LinearModel):
     regime = "n, p -> infinity with p/n fixed, a fixed number of generations, every generation with fresh inputs"
     matrices_held = 12.0
     references = ("dohmatob2024model", "dohmatob2025strong", "gerstgrasser2024model", "hastie2022surprises")
+    page = "learning_from_models"
     observables = ("bias", "excess_risk", "test_error", "coefficient_norm")
     default_sizes = (60, 120, 240)
     default_seeds = 12

@@ -120,6 +120,7 @@ class NearestNeighbours(Law):
         "independent label noise of mean 0 and standard deviation `noise`",
     )
     references = ("biau2015lectures", "gyorfi2002distribution")
+    page = "local_averages"
     observables = ("mean_bias", "squared_bias", "variance", "excess_risk", "test_error")
     size_meaning = "number of independent training sets"
     finite_size_rate = math.inf

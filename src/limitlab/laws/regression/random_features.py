@@ -111,6 +111,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
     status = "theorem"
     matrices_held = 10.0
     references = ("mei2022generalization",)
+    page = "random_features"
     regime = "n, N, d -> infinity with N/d and n/d fixed; far beyond (n or N of order d^2) more is learned"
     observables = (
         "bias",

@@ -242,6 +242,7 @@ class Ridge(LinearModel):
 
     status = "theorem"
     references = ("hastie2022surprises", "rubio2011spectral", "dobriban2018high")
+    page = "ridge"
     regime = "n, p -> infinity with p/n fixed; the penalty is of the order of the eigenvalues of Sigma"
     observables = {
         **shared("bias", "variance", "excess_risk", "test_error", "train_error"),

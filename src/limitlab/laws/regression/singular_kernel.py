@@ -197,6 +197,7 @@ class SingularKernelSmoother(Law):
         "an empty window is answered by 0",
     )
     references = ("belkin2019does", "devroye1998hilbert")
+    page = "local_averages"
     observables = {
         **shared("mean_bias", "squared_bias", "variance", "excess_risk"),
         "empty_probability": observable("probability that no sample is within the bandwidth", r"P_0"),

@@ -125,6 +125,7 @@ class RidgeScaling(Law):
         "Gaussian random features, or all of the inputs",
     )
     references = ("defilippis2024dimension", "cui2021generalization", "mallinar2022benign")
+    page = "ridge_scaling"
     observables = NAMES
     size_meaning = "number of samples n (the width keeps its ratio to them)"
     default_sizes = (40, 80, 160)

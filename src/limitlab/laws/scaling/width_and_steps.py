@@ -74,6 +74,7 @@ class PowerLawScaling(Law):
         "Gaussian random features, one pass over fresh data",
     )
     references = ("paquette2024phases", "bordelon2024dynamical", "weideman2007parabolic")
+    page = "power_law_scaling"
     observables = {
         **shared("excess_risk", "test_error"),
         "forcing": observable("mean loss of gradient descent with the noise of batches left out", r"F_k"),

@@ -113,6 +113,7 @@ class SgdLargeDeviation(Law):
     regime = "step -> 0 at a fixed time and in fixed dimension"
     assumptions = ("quadratic loss in one dimension", "independent symmetric noise of variance 1")
     references = ("freidlin2012random",)
+    page = "sgd_steps"
     observables = {"rate": observable("minus step times log probability of straying", "I")}
     size_meaning = "1/step, steps per unit of time"
     finite_size_rate = (0.3, 1.0)  # A delta + B delta log(1/delta) with A < 0 < B: local exponents 0.4 to 0.6 at these steps

@@ -43,6 +43,8 @@ class OnlineMixture(SphericalSGD):
     2
     """
 
+    page = "online_sgd"
+
     field: float = parameter(0.5, "half the logarithm of the odds of the first cluster", symbol="h")
     times: float | tuple[float, ...] = parameter(
         (1.0, 3.0, 6.0), "times", note="step times samples over the dimension", symbol="s", kind="coordinate", least=0

@@ -52,6 +52,7 @@ class MultiPassLeastSquares(LinearModel):
     status = "derived"
     regime = "n, p large with p/n fixed; step times dimension over batch of order one"
     references = ("paquette2024homogenization", "ali2019continuous")
+    page = "multi_pass_least_squares"
     observables = {
         **shared("train_error", "excess_risk", "test_error"),
         "descent_train_error": observable("train error of gradient descent with the same step", r"E_{\mathrm{train}}^{GD}"),

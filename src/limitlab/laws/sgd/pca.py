@@ -33,6 +33,8 @@ class OnlinePCA(SphericalSGD):
     (2.0, 0.5)
     """
 
+    page = "online_sgd"
+
     snr: float = parameter(
         2.0,
         "signal-to-noise ratio",

@@ -41,6 +41,8 @@ class OnlineSingleIndex(SphericalSGD):
     2
     """
 
+    page = "online_sgd"
+
     teacher: Activation = parameter("relu", "function that makes the labels", symbol="f")
     student: Activation = parameter("relu", "function of the student neuron", symbol="g")
     noise: float = parameter(0.0, "standard deviation of the label noise", symbol=r"\tau", least=0)

@@ -152,6 +152,7 @@ class SpikedTensor(_Spiked):
     """
 
     regime = "N -> infinity with step c/N at fixed c, time (c/N) * steps, overlap of order 1 at the start"
+    page = "spiked_tensor"
     observables = ("overlap", "residual")
     default_sizes = (400, 800, 1600)
     default_seeds = 40
@@ -260,6 +261,7 @@ class SpikedTensorDiffusion(_Spiked):
     """
 
     regime = "N -> infinity with step c/N at fixed c, overlap of order N^(-1/2)"
+    page = "spiked_tensor"
     observables = {
         "overlap_variance": observable("variance of the overlap times the dimension", r"N\,\mathbb{E}\,m^2"),
         **shared("residual"),

@@ -61,6 +61,7 @@ class StreamingLeastSquares(GroupedSignal):
         "labels are linear in x plus independent noise of constant variance",
     )
     references = ("paquette2021sgd", "collinswoodfin2023high", "lee2022trajectory")
+    page = "streaming_least_squares"
     observables = {
         **shared("excess_risk", "test_error"),
         "average_excess_risk": observable("mean squared error on a new noiseless label of the average iterate", r"\bar R"),

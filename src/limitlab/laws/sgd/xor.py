@@ -170,6 +170,7 @@ class XorMixture(Law):
         "independent start v ~ N(0, I), W ~ N(0, I / N)",
     )
     references = ("benarous2022high",)
+    page = "xor"
     observables = {
         "success_probability": observable("probability that all four clusters are found", "p_K"),
         "captured_classes": observable("number of clusters found", ""),

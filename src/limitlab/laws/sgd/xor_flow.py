@@ -102,6 +102,7 @@ class XorDynamics(Law):
         "neurons orthogonal outside mu and nu at the start",
     )
     references = ("benarous2022high",)
+    page = "xor"
     observables = {
         **shared("second_layer"),
         "overlap_mu": observable("overlap with mu", "a"),

@@ -72,6 +72,7 @@ class MarchenkoPastur(SpectralLaw):
         "finite fourth moment (only for the edges; the bulk needs two moments)",
     )
     references = ("marchenko1967distribution", "bai1993limit")
+    page = "spectra"
 
     ratio: float = parameter(
         0.25, "features per sample", symbol=r"\gamma = p/n", above=0, scale="log", broadcasts=True, count="size / value"

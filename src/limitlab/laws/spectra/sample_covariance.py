@@ -64,6 +64,7 @@ class SampleCovariance(SpectralLaw):
         "a bounded population spectrum; for outliers a single eigenvalue apart from the rest",
     )
     references = ("silverstein1995strong", "silverstein1995analysis", "bai2012sample")
+    page = "spectra"
 
     ratio: float = parameter(0.25, "features per sample", symbol=r"\gamma = p/n", above=0, scale="log", count="size / value")
     eigenvalues: tuple[float, ...] = parameter((1.0, 3.0), "population eigenvalue of each group", symbol="s_k", least=0)

@@ -71,6 +71,7 @@ class SquareMatrixEdge(Law):
     regime = "n = d -> infinity"
     assumptions = ("independent standard Gaussian entries (others with the same variance give the same limit)",)
     references = ("edelman1988eigenvalues",)
+    page = "spectra"
     observables = {
         "smallest": observable("mean of n times the smallest eigenvalue", r"\mathbb{E}\,n\lambda_{\min}"),
         "condition_number": observable(

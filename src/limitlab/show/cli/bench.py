@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -44,9 +45,7 @@ def bench(
 
 def benchmark_folder() -> Path:
     """Where the benchmarks are: inside an installed package, or beside the sources of a checkout."""
-    import limitlab
-
-    package = Path(limitlab.__file__).parent
+    package = Path(str(files("limitlab")))
     for folder in (package / "_benchmarks", package.parents[1] / "benchmarks"):
         if (folder / "run.py").exists():
             return folder

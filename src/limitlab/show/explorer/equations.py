@@ -7,6 +7,7 @@ import html
 import inspect
 import re
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 from limitlab.laws.base import Law
@@ -15,7 +16,6 @@ from limitlab.show.typeset import typeset
 MOST = 12
 """Equations of a page that are shown; the page has the rest."""
 
-_PAGE = re.compile(r"docs/theory/([a-z0-9_]+\.md)")
 _DISPLAY = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 _TAG = re.compile(r"\\tag\{([^}]*)\}")
 _GAP = re.compile(r"\\qquad")
@@ -40,13 +40,12 @@ def equations(law: type[Law]) -> list[tuple[str, str]]:
 
 def page(law: type[Law]) -> str:
     """The text of a law's page in docs/theory: shipped with the package, or beside the source."""
-    named = _PAGE.search(_docstring(law))
-    return _read(named[1]) if named else ""
+    return _read(f"{law.page}.md") if law.page else ""
 
 
 @functools.cache
 def _read(name: str) -> str:
-    package = Path(__file__).parents[2]
+    package = Path(str(files("limitlab")))
     for folder in (package / "theory_pages", package.parents[1] / "docs" / "theory"):
         if (folder / name).is_file():
             return (folder / name).read_text(encoding="utf-8")

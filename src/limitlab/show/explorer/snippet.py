@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from limitlab.laws.base import Law
-from limitlab.laws.draws import plain_parameters
+from limitlab.laws.draws import is_builtin, plain_parameters
 from limitlab.show.explorer.declared import FEW_POINTS, POINTS, controls_of, dimension, live
 from limitlab.show.explorer.state import Axis, State
 
@@ -34,7 +34,7 @@ def snippet(state: State, law: Law, measured: bool = False) -> str:
     if state.mode != "forecast":
         lines = [made(law), *lines]
     text = "\n".join(lines)
-    own = type(law).__module__.startswith("limitlab.")
+    own = is_builtin(type(law))
     imports = ["import limitlab as ll"]
     imports += ["import matplotlib.pyplot as plt"] if "plt." in text else []
     imports += ["import numpy as np"] if "np." in text else []
@@ -51,7 +51,7 @@ def made(law: Law) -> str:
     """
     now, default = plain_parameters(law), plain_parameters(type(law)())
     given = ", ".join(f"{name}={_literal(value)}" for name, value in now.items() if value != default[name])
-    home = "ll.laws." if type(law).__module__.startswith("limitlab.") else ""
+    home = "ll.laws." if is_builtin(type(law)) else ""
     return f"law = {home}{type(law).__name__}({given})"
 
 

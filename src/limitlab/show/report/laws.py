@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
@@ -162,7 +160,5 @@ def _typed(value: object) -> str:
 
 
 def theory_page(law: type[Law]) -> str:
-    """The page of the documentation that derives a law, as its module names it."""
-    module = sys.modules.get(law.__module__)
-    named = re.search(r"docs/(theory/\w+\.md)", (module.__doc__ or "") if module else "")
-    return f"<code>docs/{named[1]}</code>" if named else ""
+    """The page of the documentation that derives a law, as HTML; an empty text if the law names none."""
+    return f"<code>docs/theory/{escape(law.page)}.md</code>" if law.page else ""

@@ -10,6 +10,7 @@ import subprocess
 from datetime import UTC, datetime
 from html import escape
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
+from importlib.resources import files
 from pathlib import Path
 
 from limitlab.lab.engines import available_cores
@@ -51,7 +52,7 @@ def commit() -> str:
     """The commit of the source, with a mark if it was changed since; empty where there is no history."""
     origin = distribution("limitlab").read_text("direct_url.json")
     installed = json.loads(origin).get("vcs_info", {}).get("commit_id", "") if origin else ""
-    root = Path(__file__).parents[4]
+    root = Path(str(files("limitlab"))).parents[1]
     if installed or not (root / ".git").exists():
         return installed
     asked = dict(cwd=root, capture_output=True, text=True, check=True, timeout=10)
