@@ -31,12 +31,12 @@ class Stubs(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def _load(source: Path) -> Any:
-    """`limitlab.exports` without importing the rest of the package, which need not be installed yet."""
-    for name in ("limitlab.errors", "limitlab.exports"):
+    """`limitlab._core.exports` without importing the rest of the package, which need not be installed yet."""
+    for name in ("limitlab.errors", "limitlab._core.exports"):
         spec = importlib.util.spec_from_file_location(name, source / f"{name.rpartition('.')[2]}.py")
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
-    return sys.modules["limitlab.exports"]
+    return sys.modules["limitlab._core.exports"]

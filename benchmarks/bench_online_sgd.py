@@ -10,9 +10,9 @@ import time
 
 import numpy as np
 
+from limitlab._core.blas import single_threaded
 from limitlab.models.activations import Activation
 from limitlab.models.online import TeacherStudent, full_overlap_paths, overlap_path
-from limitlab.numerics.blas import single_threaded
 from timing import print_ratios
 
 SIZE, SEEDS, STEPS, STEP = 1000, 100, 200, 0.02

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from limitlab._core.blas import single_threaded
 from limitlab.lab.sweep import sweep
 from limitlab.laws import OnlineSingleIndex, RandomFeaturesRidge, Ridge, TwoLayerDynamics, ntk
 from limitlab.models.online import full_overlap_paths
-from limitlab.numerics.blas import single_threaded
 from timing import progress
 
 ENOUGH, MOST = 1.0, 5

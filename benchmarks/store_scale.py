@@ -33,7 +33,7 @@ def plan_of(cells: int, path: int = 1):
 
 def fill(folder: Path, cells: int, path: int) -> None:
     """Every cell but the last, without forcing them to disk one by one."""
-    import limitlab.lab.files as files
+    import limitlab._core.files as files
     from limitlab.lab.store import Store
     from limitlab.lab.sweep import _open
     from limitlab.lab.tasks import key_of, run

@@ -71,7 +71,7 @@ def test_the_claim_and_the_figure_are_found(package: Path) -> None:
 def test_the_page_has_its_head(package: Path) -> None:
     code = "import sys; sys.path.insert(0, 'docs/_ext'); import laws_table as t; print(t.about_laws(['JamesStein'])); "
     text = python(
-        package, code + "from limitlab.lab.registry import find_law; print(t.theory_page(find_law('james-stein')))"
+        package, code + "from limitlab._core.registry import find_law; print(t.theory_page(find_law('james-stein')))"
     )
     for words in ("How well can many means", "Claims: X1", "`shrinkage`", "{cite:t}`james1961estimation`", "shrinkage.md"):
         assert words in text

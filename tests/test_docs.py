@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from limitlab.lab.registry import all_laws, laws_by_subject
+from limitlab._core.registry import all_laws, laws_by_subject
 from limitlab.ledger import all_claims
 from markdown_blocks import ROOT, blocks, pages
 

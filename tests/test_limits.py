@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import limitlab as ll
+from limitlab._core.law import Law
+from limitlab._core.limits import Cost, Pace, TooCostly, limits, memory_limit, read_memory, refuse_beyond
+from limitlab._core.registry import all_laws
 from limitlab.errors import ConvergenceError, NotComputable
 from limitlab.lab.budget import refuse_comparison, sweep_cost
-from limitlab.lab.registry import all_laws
 from limitlab.laws import (
     AdiabaticGrowth,
     FirstOrderDynamics,
@@ -27,8 +29,6 @@ from limitlab.laws import (
     XorDynamics,
     XorMixture,
 )  # fmt: skip
-from limitlab.laws.base import Law
-from limitlab.limits import Cost, Pace, TooCostly, limits, memory_limit, read_memory, refuse_beyond
 from limitlab.numerics.ode import integrate, solved
 
 # -- before work starts ---------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import inspect
 import re
 from typing import Any
 
-from limitlab.laws.about import allowed, written
-from limitlab.laws.base import Law
+from limitlab._core.about import allowed, written
+from limitlab._core.law import Law
 from plain_docstrings import protect
 
 LONGEST = 200

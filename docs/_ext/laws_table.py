@@ -14,11 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from limitlab.lab.registry import all_laws, find_law, laws_by_subject
-from limitlab.laws.base import Law
-from limitlab.laws.observables import VOCABULARY
+from limitlab._core.law import Law
+from limitlab._core.observables import VOCABULARY
+from limitlab._core.registry import all_laws, find_law, laws_by_subject
+from limitlab._core.typeset import Formula, parts
 from limitlab.ledger import all_claims, claims_of
-from limitlab.show.typeset import Formula, parts
 
 DOCS = Path(__file__).resolve().parents[1]
 HEADER = ("law", "the question it answers", "status", "claims")

@@ -1,7 +1,7 @@
 """Docstrings are written for people who read the source; this makes Sphinx show them as written.
 
 The docstring of a module is laid out by hand like a section of a paper: headed paragraphs (setting, limit, result), lists, prose, and
-equations in ASCII. The first three become text, the rest is shown verbatim. Formulas within text are set (`limitlab.show.typeset` finds
+equations in ASCII. The first three become text, the rest is shown verbatim. Formulas within text are set (`limitlab._core.typeset` finds
 them); what is left of vertical bars, norms or absolute values, and of stars, products, reStructuredText must not take for markup.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 from sphinx.ext import autosummary
 from sphinx.util.inspect import TypeAliasForwardRef
 
-from limitlab.show.typeset import Formula, parts
+from limitlab._core.typeset import Formula, parts
 
 _CODE = re.compile(
     r"(``.*?``|`[^`]*`|\*\*\w[^*]*\*\*|(?<![^ (])\*[A-Za-z][A-Za-z -]*\*(?=[ ,.;:)]|$)|docs/theory/\w+\.md|<[\w ]+>/\S*)"

@@ -31,9 +31,9 @@ matplotlib.use("Agg")
 from matplotlib.figure import Figure
 from PIL import Image, ImageColor
 
+from limitlab.plotting.save import rendered
+from limitlab.plotting.style import COLOURS
 from limitlab.show.figures import all_figures, find_figure, make_figure
-from limitlab.show.figures.save import rendered
-from limitlab.show.figures.style import COLOURS
 
 PICTURES = Path(__file__).resolve().parents[1] / "figures"
 LARGEST = 110_000  # bytes

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from laws_table import maths
-from limitlab.show.typeset import Formula, parts
+from limitlab._core.typeset import Formula, parts
 from plain_docstrings import spelt
 
 PAGES = ("howto/benchmarks", "trust_ledger")

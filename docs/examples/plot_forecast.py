@@ -10,8 +10,8 @@ import numpy as np
 
 from limitlab import Forecast
 from limitlab.models.datasets import mnist, prepared
+from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
 from limitlab.show.figures.forecast import draw_curve
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Diabetes: 442 patients, ten measurements. All kernels do equally well, and the curves are flat: more patients would not help.

@@ -11,7 +11,7 @@ import numpy as np
 
 import limitlab as ll
 from limitlab.applied.stopping import plan_stopping
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Eight tanh neurons, four samples per dimension, labels with noise. The whole trajectory to :math:`t = 10m`:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from limitlab import applied, lab, laws, ledger, models, numerics, show, testing
+    from limitlab._core.results import package_version
     from limitlab.applied.forecast import Forecast, ForecastClassifier
     from limitlab.applied.stopping import stop
     from limitlab.lab.compare import compare
     from limitlab.lab.plan import optimal, plan
     from limitlab.lab.reproduce import reproduce
     from limitlab.lab.sweep import sweep
-    from limitlab.laws.results import package_version
     from limitlab.show.explorer import explore
     from limitlab.show.figures import make_figure as figure
 

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from limitlab._core.draws import is_builtin
+from limitlab._core.law import Law
+from limitlab._core.parameters import KINDS, Parameter
+from limitlab._core.references import bibliography
 from limitlab.lab.compare import compare
 from limitlab.lab.sweep import sweep
-from limitlab.laws.base import Law
-from limitlab.laws.draws import is_builtin
-from limitlab.laws.parameters import KINDS, Parameter
-from limitlab.laws.references import bibliography
 
 __all__ = ["LawContractError", "check_law", "true_errors"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from limitlab.lab.criteria import Criterion, below
 from limitlab.ledger import Claim, Outcome, Record
-from limitlab.ledger.criteria import Criterion, below
 from limitlab.show.report.claims import claim_card, ledger_table
 from limitlab.show.report.page import Picture, page, section
 from limitlab.show.report.write import header, summary_bar

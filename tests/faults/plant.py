@@ -41,7 +41,7 @@ COMPARE = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
 from limitlab.lab.compare import compare
-from limitlab.lab.registry import find_law
+from limitlab._core.registry import find_law
 found = {}
 for name in sys.argv[2:]:
     for number, point in enumerate(find_law(name).check_points(), 1):

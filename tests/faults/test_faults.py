@@ -3,7 +3,7 @@
 import pytest
 from plant import HERE, KINDS, PACKAGE, PLACES, ROOT, faults, run, summary
 
-from limitlab.lab.registry import all_laws
+from limitlab._core.registry import all_laws
 
 FAULTS = list(faults())
 EXPLAINED: dict[str, str] = {}

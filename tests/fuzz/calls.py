@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from limitlab.lab.registry import all_laws
-from limitlab.laws.base import Law
+from limitlab._core.law import Law
+from limitlab._core.registry import all_laws
 from limitlab.models.activations import NAMES
 
 HUGE = (1e12, 1e160, 1e300, 1e308, 1.7976931348623157e308)

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
+from limitlab._core.registry import find_law
 from limitlab.lab.compare import compare
-from limitlab.lab.registry import find_law
 from limitlab.laws import Law
 
 LEVEL = 0.05

@@ -12,10 +12,10 @@ import xarray as xr
 from sweep_toys import Fragile, ShrunkMean
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from limitlab._core.blas import single_threaded
 from limitlab.lab.engines import EngineError, available_cores, completed
 from limitlab.lab.sweep import SweepError, sweep
 from limitlab.laws import Ridge
-from limitlab.numerics.blas import single_threaded
 
 OVER = {"shrink": [0.0, 0.5], "signal": [1.0, 2.0], "rule": ["mean", "median"]}
 

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweep_toys import Decay, Fragile, ShrunkMean, tree
 
+from limitlab._core.files import clean_leftovers, replacing, write_whole
 from limitlab.lab.cells import Cell, Cells, DamagedCell, pack, unpack
-from limitlab.lab.files import clean_leftovers, replacing, write_whole
 from limitlab.lab.store import Store, open_result, read_dataset
 from limitlab.lab.sweep import SweepError, SweepInterrupted, sweep
 from limitlab.laws import Ridge
@@ -226,7 +226,7 @@ def test_leftovers_of_dead_processes_are_removed_and_others_stay(tmp_path):
         [
             sys.executable,
             "-c",
-            "import os, sys; from pathlib import Path; from limitlab.lab.files import replacing\n"
+            "import os, sys; from pathlib import Path; from limitlab._core.files import replacing\n"
             "block = replacing(Path(sys.argv[1])); block.__enter__().write_text('half'); os._exit(9)",
             str(tmp_path / "x.nc"),
         ],
@@ -447,7 +447,7 @@ def test_an_unwritable_path_is_one_clear_line(tmp_path, store):
 
 def test_cells_of_a_store_are_forced_to_disk_and_those_of_a_cache_are_not(tmp_path, monkeypatch):
     forced = []
-    monkeypatch.setattr("limitlab.lab.files.force_to_disk", forced.append)
+    monkeypatch.setattr("limitlab._core.files.force_to_disk", forced.append)
     for lasting in (True, False):
         cells = Cells(tmp_path / str(lasting), lasting=lasting)
         cells.write("ab" * 32, Cell({"risk": np.array(1.0)}), {})

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from sweep_toys import Decay, Fragile, ShrunkMean, Snapshots
 
 import limitlab as ll
-from limitlab.lab.registry import all_laws
+from limitlab._core.draws import stream_words
+from limitlab._core.registry import all_laws
 from limitlab.lab.sweep import SweepError, sweep
 from limitlab.laws import Ridge
-from limitlab.laws.draws import stream_words
 
 PINNED_WORD, PINNED_NUMBER = 757094237, 0.061031936677411136
 

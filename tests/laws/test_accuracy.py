@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from limitlab.lab.registry import all_laws
+from limitlab._core.registry import all_laws
 from limitlab.testing import true_errors
 
 POINTS = 3

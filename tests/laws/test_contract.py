@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limitlab.lab.registry import all_laws
+from limitlab._core.registry import all_laws
 from limitlab.laws import Ridge, parameter
 from limitlab.testing import LawContractError, check_law
 

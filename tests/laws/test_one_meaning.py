@@ -2,10 +2,10 @@
 
 import pytest
 
-from limitlab.lab.registry import all_laws
+from limitlab._core.observables import VOCABULARY
+from limitlab._core.parameters import KINDS
+from limitlab._core.registry import all_laws
 from limitlab.laws import MaxMargin
-from limitlab.laws.observables import VOCABULARY
-from limitlab.laws.parameters import KINDS
 
 
 def declarations():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from limitlab._core.law import Law
+from limitlab._core.results import package
 from limitlab.laws import MaxMargin, Ridge
-from limitlab.laws.base import Law
-from limitlab.laws.results import package
 
 
 @pytest.mark.parametrize("law", [Ridge(ratio=2.0, noise=0.3), MaxMargin()], ids=lambda law: type(law).__name__)

@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from limitlab.lab.registry import all_laws
+from limitlab._core.registry import all_laws
+from limitlab.lab.claims import laws_of_claims
+from limitlab.lab.criteria import above, below, near, true
+from limitlab.lab.verification import from_json, to_json
 from limitlab.ledger import Claim, Outcome, all_claims, find_claims, verify
-from limitlab.ledger.claims import laws_of_claims
-from limitlab.ledger.criteria import above, below, near, true
-from limitlab.ledger.run import from_json, to_json
 
 IDS = (
     [f"L{i}" for i in range(1, 12)]
@@ -67,7 +67,7 @@ def test_a_broken_check_fails_and_does_not_stop_the_others(monkeypatch):
     broken = Claim("X1", "test", "a broken check", check=breaks)
     false = dataclasses.replace(broken, id="X2", check=lambda quick: Outcome((below("one", 1.0, 0.0),)))
     pending = Claim("X3", "test", "no check yet")
-    monkeypatch.setattr("limitlab.ledger.claims.all_claims", lambda: {one.id: one for one in (broken, false, pending)})
+    monkeypatch.setattr("limitlab.lab.claims.all_claims", lambda: {one.id: one for one in (broken, false, pending)})
     records = verify([broken, false, pending])
     assert [record.status for record in records] == ["fail", "fail", "not implemented"]
     assert "no luck" in records[0].error
@@ -82,5 +82,5 @@ def test_find_claims_forgives_case_and_suggests():
 def test_a_second_run_reads_what_was_kept(tmp_path, monkeypatch):
     (claim,) = find_claims(["J3"])
     first = verify([claim], store=str(tmp_path))
-    monkeypatch.setattr("limitlab.ledger.claims.Claim.run", lambda *_: 1 / 0)
+    monkeypatch.setattr("limitlab.lab.claims.Claim.run", lambda *_: 1 / 0)
     assert verify([claim], store=str(tmp_path)) == first

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from limitlab._core import checkpoints
+from limitlab._core.checkpoints import Checkpoint, checkpoint_of, checkpointing
 from limitlab.laws import CircleMeanField, NoisyMeanField, OnlineSingleIndex, PopulationFlow, TwoGaussians, TwoLayerDynamics
 from limitlab.laws.attention.circle_density import volume_density
-from limitlab.numerics import checkpoints
-from limitlab.numerics.checkpoints import Checkpoint, checkpoint_of, checkpointing
 
 
 class Stop(Exception):

@@ -20,10 +20,10 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import limitlab.laws
-from limitlab.lab.registry import all_laws
+from limitlab._core.registry import all_laws
+from limitlab.lab.criteria import below
 from limitlab.laws import Draw, Law, NearestNeighbours, Ridge, parameter
 from limitlab.ledger import Claim, Outcome, claims_of
-from limitlab.ledger.criteria import below
 from limitlab.show.cli import app
 from markdown_blocks import ROOT, blocks
 
@@ -386,7 +386,7 @@ def make_claim(passed: bool | None) -> Claim:
 
 def with_claims(monkeypatch: pytest.MonkeyPatch, *claims: Claim) -> None:
     """A ledger of these claims alone."""
-    monkeypatch.setattr("limitlab.ledger.claims.all_claims", lambda: {claim.id: claim for claim in claims})
+    monkeypatch.setattr("limitlab.lab.claims.all_claims", lambda: {claim.id: claim for claim in claims})
 
 
 @pytest.mark.parametrize(("passed", "status", "code"), [(True, "pass", 0), (False, "fail", 1), (None, "not implemented", 1)])

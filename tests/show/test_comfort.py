@@ -13,7 +13,7 @@ import sys
 import pytest
 from typer.testing import CliRunner, Result
 
-from limitlab.lab.registry import all_laws, find_law
+from limitlab._core.registry import all_laws, find_law
 from limitlab.show.cli import app
 from limitlab.show.cli.completion import claim_ids, figure_ids, law_names, parameter_options
 from limitlab.show.cli.guide import HAVE, MODEL, WANT, answer

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import limitlab
-from limitlab.lab.registry import all_laws
+from limitlab._core.draws import plain_parameters
+from limitlab._core.registry import all_laws
 from limitlab.laws import FirstOrderDynamics, LinearNetwork, MaxMargin, NearestNeighbours, Ridge, SpikedTensor
-from limitlab.laws.draws import plain_parameters
 from limitlab.show.explorer import state, uploads, work
 from limitlab.show.explorer.catalogue import explorable, matching
 from limitlab.show.explorer.controls import Knob, knobs_of

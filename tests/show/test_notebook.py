@@ -14,9 +14,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import limitlab as ll
-from limitlab.laws.about import described, written
+from limitlab._core.about import described, written
+from limitlab.lab.criteria import below
 from limitlab.ledger import Outcome, Record, find_claims
-from limitlab.ledger.criteria import below
 
 
 def balanced(html: str) -> str:
@@ -49,7 +49,7 @@ def test_a_law_shows_question_values_and_regime() -> None:
 
 
 def test_every_law_has_a_page_of_its_own() -> None:
-    from limitlab.lab.registry import all_laws
+    from limitlab._core.registry import all_laws
 
     for law in all_laws().values():
         html = law.check_points()[0]._repr_html_()
@@ -159,6 +159,6 @@ def test_a_figure_by_its_id() -> None:
 
 
 def test_showing_oneself_costs_nothing_before_it_is_asked_for() -> None:
-    program = "import sys, limitlab as ll; ll.laws.Ridge(); print('limitlab.show.notebook' in sys.modules, 'latex2mathml' in sys.modules)"
+    program = "import sys, limitlab as ll; ll.laws.Ridge(); print('limitlab._core.notebook' in sys.modules, 'latex2mathml' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.split() == ["False", "False"]

@@ -16,14 +16,14 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from limitlab.lab.criteria import Criterion, below
 from limitlab.lab.runner import run_tasks
 from limitlab.laws import Law, NearestNeighbours, parameter
 from limitlab.ledger import Claim, Outcome, Record, all_claims
-from limitlab.ledger.criteria import Criterion, below
+from limitlab.plotting.style import COLOURS, new_figure, simulation_points
 from limitlab.show.cli import app
 from limitlab.show.cli.progress import working
 from limitlab.show.figures import describe_figures
-from limitlab.show.figures.style import COLOURS, new_figure, simulation_points
 from limitlab.show.report import page, write_report
 from limitlab.show.report.claims import claim_card, ledger_table, verdict_of
 from limitlab.show.report.jobs import PartTask, unpacked
@@ -275,7 +275,7 @@ def test_a_second_report_computes_only_what_changed(tmp_path: Path, monkeypatch:
 
 
 def test_the_digest_of_a_check_leaves_out_what_it_cannot_use() -> None:
-    from limitlab.ledger.run import source_digest
+    from limitlab.lab.verification import source_digest
 
     assert len({source_digest(), source_digest("show"), source_digest("show", "applied")}) == 3
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from limitlab.lab.registry import all_laws
+from limitlab._core.registry import all_laws
+from limitlab._core.typeset import Formula, mathml, parts, typeset
 from limitlab.ledger import all_claims
-from limitlab.show.typeset import Formula, mathml, parts, typeset
 
 
 def marked(text: str) -> str:

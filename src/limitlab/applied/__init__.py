@@ -1,6 +1,6 @@
 """The laws at work on a user's own data or network: forecasts of learning curves, when to stop training, spectra of Hessians."""
 
-from limitlab.exports import found, lazily
+from limitlab._core.exports import found, lazily
 
 _HOMES = found(__name__, __path__)
 __all__ = sorted(_HOMES)

@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from limitlab.laws.base import Law
+from limitlab._core.law import Law
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 
 __all__ = ["stop"]

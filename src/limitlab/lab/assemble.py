@@ -9,13 +9,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab._core.limits import Heartbeat
+from limitlab._core.results import package, relative_error
 from limitlab.lab.cells import Cell
 from limitlab.lab.grid import Grid
 from limitlab.lab.regions import Region, Regions
 from limitlab.lab.slots import Slots, missing_in
 from limitlab.lab.tasks import LawTask
-from limitlab.laws.results import package, relative_error
-from limitlab.limits import Heartbeat
 
 BESIDE = "theory_"
 """What the names of the limit begin with where it stands beside draws."""

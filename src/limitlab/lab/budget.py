@@ -1,6 +1,6 @@
 """What a sweep or a comparison would take, before a single point is listed.
 
-The explorer and the command line can ask the same: `refuse_sweep` and `refuse_comparison` raise `limitlab.limits.TooCostly` with what to
+The explorer and the command line can ask the same: `refuse_sweep` and `refuse_comparison` raise `limitlab._core.limits.TooCostly` with what to
 do about it, or return the estimate.
 """
 
@@ -10,12 +10,12 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from limitlab._core.costs import estimate, points
+from limitlab._core.draws import is_whole
+from limitlab._core.law import Law
+from limitlab._core.limits import NUMBER, Cost, refuse_beyond
 from limitlab.lab.ranges import parse_range
 from limitlab.lab.regions import BLOCK
-from limitlab.laws.base import Law
-from limitlab.laws.costs import estimate, points
-from limitlab.laws.draws import is_whole
-from limitlab.limits import NUMBER, Cost, refuse_beyond
 
 PER_CELL = 300.0
 """Numbers that a task takes by itself: its law, its labels, its place, its cell."""

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.files import clean_leftovers, write_whole
-from limitlab.laws.results import package_version
+from limitlab._core.files import clean_leftovers, write_whole
+from limitlab._core.results import package_version
 
 _DIGEST_LENGTH = 64
 

@@ -23,6 +23,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from limitlab._core.draws import identity, plain_parameters
+from limitlab._core.law import Law
+from limitlab._core.results import package, package_version
 from limitlab.lab.budget import refuse_comparison
 from limitlab.lab.cells import Cell, versions_of
 from limitlab.lab.engines import Engine
@@ -32,9 +35,6 @@ from limitlab.lab.runner import run_tasks
 from limitlab.lab.store import Store
 from limitlab.lab.sweep import checked_seeds, checked_sizes
 from limitlab.lab.tasks import FORMAT, LawTask
-from limitlab.laws.base import Law
-from limitlab.laws.draws import identity, plain_parameters
-from limitlab.laws.results import package, package_version
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,13 +98,13 @@ class Comparison:
 
     def plot(self) -> Figure:
         """Gap against size with error bars, one panel per observable."""
-        from limitlab.show.figures.comparison import comparison_figure
+        from limitlab.lab.comparison_figure import comparison_figure
 
         return comparison_figure(self)
 
     def _repr_html_(self) -> str:
         """The comparison as a notebook shows it."""
-        from limitlab.show.notebook import comparison_html
+        from limitlab._core.notebook import comparison_html
 
         return comparison_html(self)
 

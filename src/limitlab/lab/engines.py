@@ -22,9 +22,9 @@ from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
+from limitlab._core.blas import single_threaded
 from limitlab.errors import did_you_mean
 from limitlab.lab.cluster import LOCAL, EngineError, check_cluster, executor_of, names_a_cluster, opened, watch
-from limitlab.numerics.blas import single_threaded
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from limitlab._core.law import Law
 from limitlab.lab.cells import Cell, Cells
 from limitlab.lab.engines import completed
 from limitlab.lab.store import Store
 from limitlab.lab.sweep import plan_sweep
 from limitlab.lab.tasks import LawTask, key_of, run
-from limitlab.laws.base import Law
 
 PER_KIND = 3
 """Cells that are timed of every size (and of the limit)."""

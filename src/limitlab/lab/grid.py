@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import ValidationError
 
+from limitlab._core.law import Law
+from limitlab._core.parameters import plain
 from limitlab.lab.ranges import parse_range
-from limitlab.laws.base import Law
-from limitlab.laws.parameters import plain
 
 Point = dict[str, Any]
 

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 
+from limitlab._core.law import Law
 from limitlab.lab import statistics
-from limitlab.laws.base import Law
 
 Verdict = Literal["agree", "disagree", "underpowered"]
 Reason = Literal["", "gap", "noise", "size", "rate", "misfit", "one size"]

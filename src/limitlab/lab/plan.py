@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab._core.law import Law
 from limitlab.errors import UnreachableTarget, did_you_mean
 from limitlab.lab.scan import Line
 from limitlab.lab.scan import minimise as minimise_on
-from limitlab.laws.base import Law
 
 Array = NDArray[np.float64]
 Preference = Literal["smallest", "largest", "nearest"]

@@ -19,13 +19,13 @@ import numpy as np
 import xarray as xr
 from pydantic_core import ValidationError
 
+from limitlab._core.law import Law
+from limitlab._core.registry import all_laws
+from limitlab._core.results import package_version
 from limitlab.lab.engines import Engine
 from limitlab.lab.grid import one_line
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.registry import all_laws
 from limitlab.lab.store import Store, read_dataset
-from limitlab.laws.base import Law
-from limitlab.laws.results import package_version
 
 Verdict = Literal["bitwise", "rounding", "accuracy", "differs"]
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+from limitlab._core.blas import single_threaded
 from limitlab.lab.cells import Cell, Cells, current_cache
 from limitlab.lab.engines import Engine, check_engine, completed
 from limitlab.lab.progress import Progress, ProgressOption
 from limitlab.lab.slots import OnDisk, Slots, missing_in
 from limitlab.lab.tasks import Task, Trouble, attempt, key_of, run
-from limitlab.numerics.blas import single_threaded
 
 
 class TasksFailed(RuntimeError):

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.law import Law
+from limitlab._core.limits import Heartbeat
+from limitlab._core.parameters import Parameter
 from limitlab.errors import did_you_mean
-from limitlab.laws.base import Law
-from limitlab.laws.parameters import Parameter
-from limitlab.limits import Heartbeat
 
 Array = NDArray[np.float64]
 

@@ -31,8 +31,8 @@ from typing import Any
 
 import xarray as xr
 
+from limitlab._core.files import clean_leftovers, replacing, write_whole
 from limitlab.lab.cells import Cell, Cells, DamagedCell
-from limitlab.lab.files import clean_leftovers, replacing, write_whole
 from limitlab.lab.regions import Regions
 from limitlab.lab.tasks import FORMAT
 

@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from limitlab._core.draws import checked_seed, checked_size, identity, is_whole, plain_parameters
+from limitlab._core.law import Law
+from limitlab._core.limits import memory_limit, refuse_listing
+from limitlab._core.results import package_version
 from limitlab.lab.assemble import BESIDE, assemble_simulation, assemble_theory, beside_theory
 from limitlab.lab.budget import refuse_sweep
 from limitlab.lab.engines import Engine, check_engine
@@ -21,10 +25,6 @@ from limitlab.lab.runner import run_tasks, summary
 from limitlab.lab.slots import Slots
 from limitlab.lab.store import Store
 from limitlab.lab.tasks import FORMAT, LawTask, Trouble, plain_numbers, simulation_tasks, theory_tasks
-from limitlab.laws.base import Law
-from limitlab.laws.draws import checked_seed, checked_size, identity, is_whole, plain_parameters
-from limitlab.laws.results import package_version
-from limitlab.limits import memory_limit, refuse_listing
 
 
 class SweepError(RuntimeError):

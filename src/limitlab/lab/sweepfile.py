@@ -30,13 +30,13 @@ import xarray as xr
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator
 from pydantic_core import ValidationError
 
+from limitlab._core.law import Law
+from limitlab._core.registry import find_law
 from limitlab.errors import did_you_mean
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import one_line, read_grid
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.registry import find_law
 from limitlab.lab.sweep import sweep
-from limitlab.laws.base import Law
 
 _UNSET: Any = object()
 

@@ -14,13 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.blas import single_threaded
+from limitlab._core.costs import refuse_draw
+from limitlab._core.draws import digest, identity, plain_parameters
+from limitlab._core.law import Law
+from limitlab._core.results import ROUNDING, absolute_errors
 from limitlab.lab.cells import Cell
 from limitlab.lab.grid import Axis, Grid, own_coordinates
-from limitlab.laws.base import Law
-from limitlab.laws.costs import refuse_draw
-from limitlab.laws.draws import digest, identity, plain_parameters
-from limitlab.laws.results import ROUNDING, absolute_errors
-from limitlab.numerics.blas import single_threaded
 
 FORMAT = 2
 """Version of what a cell means. Raising it makes every stored cell be computed anew."""

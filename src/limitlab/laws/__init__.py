@@ -4,13 +4,13 @@ A law is exported by the `__all__` of its own file and imported when it is first
 libraries of all the others.
 """
 
-from limitlab.exports import found, lazily
-from limitlab.laws.base import Law as Law
-from limitlab.laws.base import Values as Values
-from limitlab.laws.draws import Draw as Draw
-from limitlab.laws.observables import observable as observable
-from limitlab.laws.observables import shared as shared
-from limitlab.laws.parameters import parameter as parameter
+from limitlab._core.draws import Draw as Draw
+from limitlab._core.exports import found, lazily
+from limitlab._core.law import Law as Law
+from limitlab._core.law import Values as Values
+from limitlab._core.observables import observable as observable
+from limitlab._core.observables import shared as shared
+from limitlab._core.parameters import parameter as parameter
 
 _HOMES = found(__name__, __path__)
 __all__ = sorted(_HOMES)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limitlab.laws.base import Law
+from limitlab._core.law import Law
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -89,7 +89,7 @@ class BesideBest(Law):
         """
         import xarray as xr
 
-        from limitlab.laws.results import describe_coordinates, package_version
+        from limitlab._core.results import describe_coordinates, package_version
 
         values = {name: np.atleast_1d(np.asarray(given)) for name, given in grid.items()}
         laws = [

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Number, above, agrees, below, equal, true
+from limitlab.lab.measures import effort, largest, smallest
 from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
 from limitlab.laws.alignment.xor import OUTSIDE, XorAlignment, announce
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, above, agrees, below, equal, true
-from limitlab.ledger.measures import effort, largest, smallest
 
 Array = NDArray[np.float64]
 

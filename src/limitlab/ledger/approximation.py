@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Criterion, Number, above, agrees, below, near
+from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, standard_error
 from limitlab.laws.approximation.exact import Features, spanned, unexplained_exact
 from limitlab.laws.approximation.quadratic import QuadraticTarget
 from limitlab.laws.approximation.quadratic_flow import population_risk
 from limitlab.laws.approximation.relu import relu_tangent_risk
 from limitlab.laws.approximation.staircase import Staircase
 from limitlab.laws.approximation.step import degree_two_step, step_strength
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, above, agrees, below, near
-from limitlab.ledger.measures import SIGMAS, effort, largest, log_slope, sigmas, standard_error
 from limitlab.models.data import sphere
 from limitlab.models.quadratic_network import one_pass
 from limitlab.models.relu_network import trained_relu_risk

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
+from limitlab.lab.criteria import Number, above, below, between, equal, near, true
+from limitlab.lab.measures import largest, slope, smallest
 from limitlab.laws.attention.clustering import critical_beta, merging_time, plateau_time
 from limitlab.laws.attention.equiangular import collapse_time
 from limitlab.laws.attention.single_cluster import SingleCluster
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, above, below, between, equal, near, true
-from limitlab.ledger.measures import largest, slope, smallest
 from limitlab.models.attention.clusters import energy_rate, pair_fraction, token_energy
 from limitlab.models.attention.engines import gram_flow, random_tokens, token_paths
 from limitlab.models.attention.ensembles import Ensemble, ensemble_paths, phase_diagram

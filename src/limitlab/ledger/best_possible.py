@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import above, agrees, below, equal, near
+from limitlab.lab.measures import effort, largest, smallest
 from limitlab.laws.classification.bayes_optimal import BayesOptimal
 from limitlab.laws.classification.logistic_calibration import LogisticCalibration
 from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.laws.regression.ridge import Ridge
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import above, agrees, below, equal, near
-from limitlab.ledger.measures import effort, largest, smallest
 
 
 @claim(

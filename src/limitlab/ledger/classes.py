@@ -8,13 +8,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Criterion, Number, agrees, at_most, below, between, equal, near, true
+from limitlab.lab.measures import effort, largest, log_slope, standard_error
 from limitlab.laws.classification.perceptron import Perceptron, perceptron_mistakes
 from limitlab.laws.networks.finite_class import FiniteClass
 from limitlab.laws.networks.thresholds import ThresholdClass, dichotomies
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, agrees, at_most, below, between, equal, near, true
-from limitlab.ledger.measures import effort, largest, log_slope, standard_error
 from limitlab.numerics.halfplanes import largest_imbalance
 from limitlab.numerics.margin import hard_margin
 

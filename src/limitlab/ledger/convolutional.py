@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
+from limitlab.lab.criteria import Number, above, below
+from limitlab.lab.measures import largest, smallest
 from limitlab.laws.kernels.convolutional import convolutional
 from limitlab.laws.kernels.layers.network import Network
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, above, below
-from limitlab.ledger.measures import largest, smallest
 from limitlab.models.adam import trained_by_adam
 from limitlab.models.image_tasks import Task, pooled_digits, row_task
 

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, below, between, near
+from limitlab.lab.measures import effort, largest, log_slope, smallest, words
 from limitlab.laws.dmft.bounds import bound_diagnostics
 from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, steep_tanh, tanh_network
 from limitlab.laws.dmft.growth import AdiabaticGrowth, width_extrapolation
 from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, above, agrees, at_most, below, between, near
-from limitlab.ledger.measures import effort, largest, log_slope, smallest, words
 from limitlab.models.activations import Activation
 
 Array = NDArray[np.float64]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Criterion, Number, above, agrees, below, near
+from limitlab.lab.measures import common_rate, effort, words
 from limitlab.laws.classification.margin_equivalence import MarginEquivalence
 from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEquivalence
 from limitlab.laws.regression.random_features import RandomFeaturesRidge
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, above, agrees, below, near
-from limitlab.ledger.measures import common_rate, effort, words
 from limitlab.ledger.random_features import AREA, RATE_BAND, RATE_ERROR
 from limitlab.models.random_features import FeatureRidge, linear_features, nonlinear_features
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, below, equal, near, true
+from limitlab.lab.measures import effort, largest, log_slope, sigmas, smallest
 from limitlab.laws.approximation.exact import unexplained_exact
 from limitlab.laws.approximation.fixed_dimension import explicit_weights_error, fixed_dimension_constant
 from limitlab.laws.approximation.sampled_measure import SampledMeasure
 from limitlab.laws.approximation.tangent_interpolation import TangentInterpolation, tangent_features, tangent_rank
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, above, agrees, at_most, below, equal, near, true
-from limitlab.ledger.measures import effort, largest, log_slope, sigmas, smallest
 from limitlab.models.activations import Activation
 from limitlab.models.data import sphere
 from limitlab.models.frank_wolfe import correlated_neuron, frank_wolfe, largest_norm

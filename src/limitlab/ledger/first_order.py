@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Criterion, Number, above, agrees, below
+from limitlab.lab.measures import effort, standard_error, words
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, above, agrees, below
 from limitlab.ledger.dynamics import AREA
-from limitlab.ledger.measures import effort, standard_error, words
 
 SIZES = (100, 200, 400)
 

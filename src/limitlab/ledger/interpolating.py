@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Number, above, agrees, below, between
+from limitlab.lab.measures import effort, largest
 from limitlab.laws.networks.double_descent import width_double_descent
 from limitlab.laws.networks.interpolating import RandomLabels, WidthDoubleDescent
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, above, agrees, below, between
-from limitlab.ledger.measures import effort, largest
 
 _AREA = "Uniform convergence and real networks"
 

@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from limitlab.lab.claims import Outcome, claim
+from limitlab.lab.criteria import Criterion, Number, above, below, between, near_relative
+from limitlab.lab.measures import largest, smallest
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.transition import locate_threshold, relaxation_rate
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, above, below, between, near_relative
 from limitlab.ledger.dynamics import AREA
-from limitlab.ledger.measures import largest, smallest
 
 KERNELS: dict[str, tuple[float, ...]] = {"square": (0, 0, 1.0), "cube": (0, 0, 0, 1.0), "mixed": (0, 0, 0.5, 0.5)}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
+from limitlab.lab.criteria import Criterion, Number, above, at_most, below, equal, near
+from limitlab.lab.measures import SIGMAS, largest, sigmas, standard_error
 from limitlab.laws.regression import singular_kernel
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours
 from limitlab.laws.regression.rough_torus import measured_risk, octave_samples
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, above, at_most, below, equal, near
-from limitlab.ledger.measures import SIGMAS, largest, sigmas, standard_error
 
 Array = NDArray[np.float64]
 

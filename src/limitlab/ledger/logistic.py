@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Number, above, agrees, below, near
+from limitlab.lab.measures import SIGMAS, effort, largest
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_calibration import LogisticCalibration
 from limitlab.laws.classification.logistic_existence import existence
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, above, agrees, below, near
-from limitlab.ledger.measures import SIGMAS, effort, largest
 from limitlab.models.logistic import fit_logistic
 
 _AREA = "Logistic regression and sample sizes"

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.blas import single_threaded
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Number, above, agrees, at_most, below
+from limitlab.lab.measures import effort, largest, log_slope, sigmas, smallest, words
 from limitlab.laws.classification.convex_loss import ConvexLoss
 from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
 from limitlab.laws.descent.least_squares import LeastSquaresDescent
 from limitlab.laws.descent.logistic import LogisticDescent
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, above, agrees, at_most, below
-from limitlab.ledger.measures import effort, largest, log_slope, sigmas, smallest, words
 from limitlab.models.activations import Activation, Moments
 from limitlab.models.descent import TAILS, LeastSquares, SeparableFlow, gradient_descent
-from limitlab.numerics.blas import single_threaded
 from limitlab.numerics.margin import hard_margin
 
 Array = NDArray[np.float64]

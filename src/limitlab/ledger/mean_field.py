@@ -8,16 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import above, agrees, below, equal, near, near_relative
+from limitlab.lab.measures import effort, largest, log_slope, smallest, words
 from limitlab.laws.meanfield.free_energy import ErfNeurons
 from limitlab.laws.meanfield.noisy import NoisyMeanField
 from limitlab.laws.meanfield.output_scale import OutputScale
 from limitlab.laws.meanfield.output_scale_flow import output_scale_flow
 from limitlab.laws.meanfield.particles import MeanFieldParticles
 from limitlab.laws.meanfield.two_gaussians import TwoGaussians
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import above, agrees, below, equal, near, near_relative
-from limitlab.ledger.measures import effort, largest, log_slope, smallest, words
 
 AREA = "Mean field"
 Array = NDArray[np.float64]

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Number, above, agrees, below, equal, near_relative
+from limitlab.lab.measures import SIGMAS, effort, largest, sigmas, smallest
 from limitlab.laws.meanfield.cone import ConeFlow, cone_risk
 from limitlab.laws.meanfield.noisy import NoisyMeanField
 from limitlab.laws.networks.linear_network import LinearNetwork, crossing, saddle_index
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, above, agrees, below, equal, near_relative
-from limitlab.ledger.measures import SIGMAS, effort, largest, sigmas, smallest
 from limitlab.models.autodiff import double_precision_jax
 from limitlab.models.linear_network import (
     critical_point,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import agrees, at_most, below, near
+from limitlab.lab.measures import Slope, effort, largest, log_slope, slope
 from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable, poisson_radius
 from limitlab.laws.attention.circle_density import spectral_density
 from limitlab.laws.attention.residual import ResidualFlow
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import agrees, at_most, below, near
-from limitlab.ledger.measures import Slope, effort, largest, log_slope, slope
 from limitlab.models.attention.circle import angle_moments, circle_flow, density_quantiles
 from limitlab.models.attention.clusters import circle_clusters
 from limitlab.models.attention.engines import token_paths

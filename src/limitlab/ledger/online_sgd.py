@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Number, above, agrees, below, equal, near, true
+from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, slope, smallest
 from limitlab.laws.sgd.effective import EffectiveDynamics
 from limitlab.laws.sgd.mixture import OnlineMixture
 from limitlab.laws.sgd.pca import OnlinePCA
@@ -18,9 +21,6 @@ from limitlab.laws.sgd.spherical import SphericalSGD
 from limitlab.laws.sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
 from limitlab.laws.sgd.xor import XorMixture, capture_level, fixed_components, success_probability
 from limitlab.laws.sgd.xor_flow import XorDynamics
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, above, agrees, below, equal, near, true
-from limitlab.ledger.measures import SIGMAS, effort, largest, log_slope, sigmas, slope, smallest
 from limitlab.models.online import hitting_times, uniform_overlap
 
 Array = NDArray[np.float64]

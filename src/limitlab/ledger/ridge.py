@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Number, above, below, equal, near, true
+from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, slope, smallest
 from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.ridge import Ridge, exact_ridgeless
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, above, below, equal, near, true
-from limitlab.ledger.measures import SIGMAS, effort, largest, log_slope, slope, smallest
 from limitlab.models.designs import draw_design
 from limitlab.numerics.equivalents import effective_ridge, resolvent_ridge
 

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import above, agrees, below, between, equal, near, near_relative
+from limitlab.lab.measures import effort, largest
 from limitlab.laws.scaling.ridge_scaling import RidgeScaling, slopes
 from limitlab.laws.scaling.width_and_steps import PowerLawScaling
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import above, agrees, below, between, equal, near, near_relative
-from limitlab.ledger.measures import effort, largest
 from limitlab.numerics.additive_powers import best_fit, centred, log_optimum, residuals
 
 _AREA = "Scaling laws"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import above, agrees, below, near
+from limitlab.lab.measures import effort, largest
 from limitlab.laws.sgd.multi_pass import MultiPassLeastSquares
 from limitlab.laws.sgd.streaming import StreamingLeastSquares
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import above, agrees, below, near
-from limitlab.ledger.measures import effort, largest
 
 _AREA = "Scaling laws"
 

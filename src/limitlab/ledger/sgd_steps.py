@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Number, above, agrees, below, near, near_relative, true
+from limitlab.lab.measures import effort, largest, log_slope, slope
 from limitlab.laws.sgd.growth import GrowthExponents, Point, fitted
 from limitlab.laws.sgd.large_deviation import SgdLargeDeviation
 from limitlab.laws.sgd.pca import OnlinePCA
 from limitlab.laws.sgd.spiked_tensor import SpikedTensor
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, above, agrees, below, near, near_relative, true
-from limitlab.ledger.measures import effort, largest, log_slope, slope
 
 Array = NDArray[np.float64]
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Criterion, Number, above, agrees, below, between, equal, near
+from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, smallest
 from limitlab.laws import MarchenkoPastur, SampleCovariance
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, above, agrees, below, between, equal, near
-from limitlab.ledger.measures import SIGMAS, effort, largest, log_slope, smallest
 from limitlab.models.wishart import extreme_eigenvalues, sample_eigenvalues
 
 Array = NDArray[np.float64]

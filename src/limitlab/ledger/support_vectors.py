@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
+from limitlab.lab.criteria import Criterion, Number, above, at_most, below
+from limitlab.lab.measures import largest, sigmas
 from limitlab.laws.classification.perceptron import Perceptron
 from limitlab.laws.descent.logistic import LogisticDescent
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Criterion, Number, above, at_most, below
-from limitlab.ledger.measures import largest, sigmas
 from limitlab.numerics.margin import hard_margin
 
 Array = NDArray[np.float64]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Number, above, agrees, below, near, near_relative, true
+from limitlab.lab.measures import SIGMAS, effort, largest, standard_error
 from limitlab.laws.regression.distillation import Distillation
 from limitlab.laws.regression.model_collapse import ModelCollapse, exact_accumulated
 from limitlab.laws.regression.ridge import Ridge
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, above, agrees, below, near, near_relative, true
-from limitlab.ledger.measures import SIGMAS, effort, largest, standard_error
 from limitlab.models.label_chains import shipped_images
 
 _AREA = "Learning from models"

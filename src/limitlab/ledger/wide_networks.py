@@ -7,14 +7,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Number, above, agrees, below, equal, near
+from limitlab.lab.measures import SIGMAS, effort, largest, log_slope
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.laws.kernels.gradient_flow import KernelGradientFlow, kernel_gradient_flow
 from limitlab.laws.kernels.lazy import LazyTraining
 from limitlab.laws.kernels.wide_network import WideNetwork
-from limitlab.ledger.claims import Outcome, claim
-from limitlab.ledger.criteria import Number, above, agrees, below, equal, near
-from limitlab.ledger.measures import SIGMAS, effort, largest, log_slope
 from limitlab.models.activations import Activation
 from limitlab.models.data import sphere
 from limitlab.models.lazy_networks import LazyNetworks, unit_rows

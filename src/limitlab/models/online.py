@@ -24,9 +24,9 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from limitlab._core.checkpoints import checkpoint_of, generator_state, restore_generator
 from limitlab.models.activations import Activation
 from limitlab.models.tabulated import Table, derivative_of, tabulate
-from limitlab.numerics.checkpoints import checkpoint_of, generator_state, restore_generator
 from limitlab.numerics.normal_rows import fill_row, key_of
 
 Array = NDArray[np.float64]
@@ -247,7 +247,7 @@ def overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, co
 
 
 def long_overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, counts: NDArray[np.int64]) -> Array:
-    """`overlap_path`, in pieces between which its state is kept where `limitlab.numerics.checkpoints` was asked to."""
+    """`overlap_path`, in pieces between which its state is kept where `limitlab._core.checkpoints` was asked to."""
     kept = checkpoint_of("overlap chain", generator_state(rng).tobytes(), model, m, dimension, step, counts.tobytes())
     if not kept.active:
         return np.asarray(overlap_path(rng, model, m, dimension, step, counts))

@@ -2,7 +2,7 @@
 
 The error is measured, not assumed: the equation is solved at two tolerances, and twice the difference is an upper
 estimate of the error of the finer one, which is returned; less than the tolerance of one step is never claimed. An integration
-that stops short raises `ConvergenceError`, and so does one that would take longer than `limitlab.limits.patience()`.
+that stops short raises `ConvergenceError`, and so does one that would take longer than `limitlab._core.limits.patience()`.
 
 An explicit method near a point of rest takes steps as short as the fastest rate asks for, though nothing moves any more. There an
 implicit one takes over, whose steps grow, so that long times cost little.
@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.limits import Pace
 from limitlab.errors import ConvergenceError
-from limitlab.limits import Pace
 
 Array = NDArray[np.float64]
 

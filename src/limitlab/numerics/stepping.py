@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.limits import Pace
-from limitlab.numerics.checkpoints import checkpoint_within, generator_state, restore_generator
+from limitlab._core.checkpoints import checkpoint_within, generator_state, restore_generator
+from limitlab._core.limits import Pace
 
 Advance = Callable[[float, Any, float], Any]
 """(time, state, step) -> state."""
@@ -67,7 +67,7 @@ def visit(
 ) -> Iterator[Any]:
     """The state after each of the increasing numbers of moves; `move(k, state)` makes the one after the first k.
 
-    Within an experiment or a prediction of a law the state is kept where `limitlab.numerics.checkpoints` was asked to. So is that of the
+    Within an experiment or a prediction of a law the state is kept where `limitlab._core.checkpoints` was asked to. So is that of the
     generator `rng` that the moves draw from: without it they may not draw.
 
     >>> list(visit(lambda k, x: x + k, 0, [0, 2, 4]))

@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab._core.observables import VOCABULARY, Observable
+from limitlab._core.results import package_version
 from limitlab.applied.forecast.curves import Errors
-from limitlab.laws.observables import VOCABULARY, Observable
-from limitlab.laws.results import package_version
 
 Array = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter
-from limitlab.limits import Cost
 
 __all__ = ["SampledMeasure"]
 

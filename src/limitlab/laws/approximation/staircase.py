@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.approximation.equivalents import (
     Levels,
@@ -31,7 +32,6 @@ from limitlab.laws.approximation.equivalents import (
 from limitlab.laws.approximation.exact import LARGEST, spanned
 from limitlab.laws.approximation.harmonics import Harmonics, gegenbauer_coefficients
 from limitlab.laws.approximation.step import decoupled_step, degree_two_step, step_strength
-from limitlab.limits import Cost
 from limitlab.models.activations import Activation
 from limitlab.models.data import sphere
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 from scipy.special import ndtri
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, parameter
-from limitlab.limits import Cost
 from limitlab.models.activations import Activation
 from limitlab.models.data import sphere
 

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import field_validator, model_validator
 
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter
 from limitlab.laws.attention import circle_density
-from limitlab.laws.costs import latest
-from limitlab.limits import Cost
 from limitlab.models.attention import circle
 
 __all__ = ["CircleMeanField", "growth_rates", "poisson_radius"]

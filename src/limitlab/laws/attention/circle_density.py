@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checkpoints import checkpoint_of
+from limitlab._core.limits import Pace
 from limitlab.errors import ConvergenceError
-from limitlab.limits import Pace
 from limitlab.models.attention.circle import Coefficients, density_masses, density_values
-from limitlab.numerics.checkpoints import checkpoint_of
 from limitlab.numerics.special import von_mises_coefficients
 from limitlab.numerics.sphere_flow import checked_times
 

@@ -16,14 +16,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.attention.equiangular import (
     collapse_time,
     largest_beta,
     overlap,
 )
-from limitlab.laws.costs import latest
-from limitlab.limits import Cost
 
 __all__ = ["TokenClustering"]
 

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.limits import Cost
 from limitlab.errors import UnreachableTarget
 from limitlab.laws import Draw, Law, Values, parameter
-from limitlab.limits import Cost
 from limitlab.numerics.exponential_integrals import entire_part, scaled_exp1
 from limitlab.numerics.roots import bracketed_root
 

@@ -15,8 +15,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.limits import Cost
 
 __all__ = ["SingleCluster"]
 

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from limitlab._core.apportion import apportion
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.beside_best import BesideBest, Best, best_classifier, require_even
 from limitlab.laws.classification.gaussian_score import TrueScore
@@ -34,7 +35,6 @@ from limitlab.laws.classification.populations import Groups
 from limitlab.models.data import gaussian_lattice
 from limitlab.models.links import Labels, Link
 from limitlab.models.logistic import LogisticFit, fit_logistic
-from limitlab.numerics.apportion import apportion
 
 __all__ = ["LogisticCalibration"]
 

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.results import ROUNDING
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.laws.descent.data import checked_table
-from limitlab.laws.results import ROUNDING
 from limitlab.models.descent import SeparableFlow, Tail
 
 __all__ = ["LogisticDescent"]

@@ -17,11 +17,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.dmft.aging import Reduced, plateau, threshold
 from limitlab.laws.dmft.pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
-from limitlab.limits import Cost
 from limitlab.models.two_layer.kernels import Kernels
 from limitlab.numerics.ode import states_at
 

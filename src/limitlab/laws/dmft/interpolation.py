@@ -15,12 +15,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Values, observable, parameter
-from limitlab.laws.costs import latest
 from limitlab.laws.dmft.aging import Plateau, plateau, threshold
 from limitlab.laws.dmft.pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import STEPS, TwoLayerDynamics
-from limitlab.limits import Cost
 from limitlab.models.two_layer.gaussian_model import monomials
 
 __all__ = ["InterpolationTransition"]

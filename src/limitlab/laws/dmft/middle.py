@@ -25,11 +25,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.dmft.equations import power_series
 from limitlab.laws.dmft.pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
-from limitlab.limits import Cost
 from limitlab.numerics.two_time import Flow, History, extrapolate, march
 
 __all__ = ["MiddleRegime"]

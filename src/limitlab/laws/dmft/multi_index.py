@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter
-from limitlab.laws.costs import latest
 from limitlab.laws.dmft.population import particle_states
-from limitlab.limits import Cost
 from limitlab.models.two_layer.kernels import Kernels
 
 __all__ = ["MultiIndexFlow"]

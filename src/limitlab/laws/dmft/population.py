@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Values, parameter
-from limitlab.laws.costs import latest
 from limitlab.laws.dmft.parameters import TwoLayerStart, check_correlation
-from limitlab.limits import Cost
 from limitlab.models.two_layer.kernels import Kernels
 from limitlab.numerics.ode import Trajectory, integrate
 

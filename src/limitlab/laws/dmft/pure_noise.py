@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 
 from pydantic import model_validator
 
+from limitlab._core.law import Status
 from limitlab.laws import Law, parameter
-from limitlab.laws.base import Status
 from limitlab.laws.dmft.aging import Reduced
 from limitlab.models.activations import Activation
 from limitlab.models.two_layer.kernels import kernels_of

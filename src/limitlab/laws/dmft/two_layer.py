@@ -22,11 +22,11 @@ import xarray as xr
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Values, parameter
-from limitlab.laws.costs import latest
 from limitlab.laws.dmft.parameters import TwoLayerStart, check_correlation
-from limitlab.limits import Cost
 from limitlab.models.two_layer.gaussian_model import monomials
 
 if TYPE_CHECKING:

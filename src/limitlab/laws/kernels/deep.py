@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from limitlab._core.blas import single_threaded
 from limitlab.laws.kernels.duals import dual_matrix, own_duals
 from limitlab.models.activations import Activation
-from limitlab.numerics.blas import single_threaded
 
 __all__ = ["nngp", "ntk"]
 

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.costs import latest, refuse_limit
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.costs import latest, refuse_limit
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.laws.kernels.duals import relative_error
-from limitlab.limits import Cost
 from limitlab.models.activations import Activation
 from limitlab.models.wide_networks import DeepNetworks, waves
 

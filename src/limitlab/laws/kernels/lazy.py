@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.limits import Cost
 from limitlab.models.activations import NAMES, Activation
 from limitlab.models.lazy_networks import LazyNetworks, half_signs, unit_rows
 from limitlab.models.wide_networks import waves

@@ -15,9 +15,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter
 from limitlab.laws.kernels.deep import nngp, ntk
-from limitlab.limits import Cost
 from limitlab.models.activations import Activation
 from limitlab.models.wide_networks import DeepNetworks
 

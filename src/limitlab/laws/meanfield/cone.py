@@ -22,8 +22,8 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.limits import Cost
 
 __all__ = ["ConeFlow"]
 

@@ -18,10 +18,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checkpoints import checkpoint_of
+from limitlab._core.limits import Pace
 from limitlab.errors import ConvergenceError
 from limitlab.laws.meanfield.potentials import neuron_interaction
-from limitlab.limits import Pace
-from limitlab.numerics.checkpoints import checkpoint_of
 from limitlab.numerics.fokker_planck import diffusion_step
 from limitlab.numerics.low_rank import pivoted_cholesky
 

@@ -19,10 +19,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.costs import latest
 from limitlab.laws.meanfield.potentials import neuron_interaction
-from limitlab.limits import Cost
 from limitlab.models.activations import Activation
 
 __all__ = ["MeanFieldParticles"]

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.costs import latest
-from limitlab.limits import Cost
 from limitlab.numerics.ode import solved
 
 __all__ = ["TwoGaussians"]

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfc
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, parameter
-from limitlab.limits import Cost
 
 __all__ = ["FiniteClass"]
 

@@ -19,11 +19,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.limits import Cost
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels.deep import nngp, ntk, own_variances
 from limitlab.laws.kernels.duals import relative_error
-from limitlab.limits import Cost
 from limitlab.models.activations import Activation
 from limitlab.models.image_tasks import Images, Task, image_task
 from limitlab.models.levenberg import TanhNetwork, levenberg_marquardt

@@ -28,6 +28,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.apportion import apportion
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel
@@ -35,7 +36,6 @@ from limitlab.laws.regression.relabelled import State, shares_of, step
 from limitlab.laws.regression.same_inputs import mixed_filter, same_inputs
 from limitlab.models.designs import draw_design, ridge_resolvent
 from limitlab.models.label_chains import TablePopulation, taught
-from limitlab.numerics.apportion import apportion
 
 __all__ = ["Distillation"]
 

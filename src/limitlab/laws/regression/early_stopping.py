@@ -28,12 +28,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.results import ROUNDING
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.regression import ridge
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
 from limitlab.laws.regression.penalised_flow import penalised_risk
-from limitlab.laws.results import ROUNDING
 from limitlab.models.designs import descent_filter, flow_filter, penalised_filter
 from limitlab.models.schedules import Schedule
 from limitlab.numerics.contours import CIRCLE_NODES, PARABOLA_NODES, Contour, circle, descent_parabola, parabola

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.apportion import apportion
 from limitlab.laws import Draw, Law, parameter
 from limitlab.laws.beside_best import BesideBest, Best, best_linear
 from limitlab.models.designs import Design, Entries, draw_design
-from limitlab.numerics.apportion import apportion
 from limitlab.numerics.equivalents import gaps
 
 __all__ = ["gaps"]

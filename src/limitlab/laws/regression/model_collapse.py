@@ -24,14 +24,14 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.apportion import apportion
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.relabelled import Shares, State, shares_of, step
-from limitlab.limits import Cost
 from limitlab.models.designs import draw_design, ridge_resolvent
 from limitlab.models.label_chains import TablePopulation, collapse_chain
-from limitlab.numerics.apportion import apportion
 
 __all__ = ["ModelCollapse", "exact_accumulated"]
 

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, parameter
 from limitlab.laws.regression.cusp import Labels, drawn_errors, summary_of_errors
-from limitlab.limits import Cost
 from limitlab.numerics.special import gamma_ratio
 
 __all__ = ["NearestNeighbours"]

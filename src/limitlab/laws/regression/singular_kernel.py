@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.limits import Cost
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.regression.cusp import Labels, drawn_errors, summary_of_errors
-from limitlab.limits import Cost
 from limitlab.numerics.laplace import weighted_average
 
 __all__ = ["SingularKernelSmoother"]

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.limits import Cost
 from limitlab.errors import UnreachableTarget
 from limitlab.laws import Draw, Law, Values, parameter
 from limitlab.laws.scaling.generating import ridge_of_width
 from limitlab.laws.scaling.spectrum import Spectrum, power_law
-from limitlab.limits import Cost
 
 __all__ = ["RidgeScaling"]
 

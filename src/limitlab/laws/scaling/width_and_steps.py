@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.costs import latest
 from limitlab.laws.scaling import generating
 from limitlab.laws.scaling.spectrum import Spectrum, power_law
 from limitlab.laws.sgd.second_moments import largest_step
-from limitlab.limits import Cost
 from limitlab.models.streams import least_squares_runs
 
 __all__ = ["PowerLawScaling"]

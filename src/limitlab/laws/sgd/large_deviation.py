@@ -18,8 +18,8 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter
-from limitlab.limits import Cost
 
 __all__ = ["SgdLargeDeviation"]
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limitlab.laws.parameters import parameter
+from limitlab._core.parameters import parameter
 from limitlab.laws.sgd.information import InformationExponent
 from limitlab.laws.sgd.spherical import Array, SphericalSGD
 from limitlab.numerics.gaussian import panel_rule

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import model_validator
 
+from limitlab._core.parameters import parameter
 from limitlab.errors import ConvergenceError
-from limitlab.laws.parameters import parameter
 from limitlab.laws.sgd.information import InformationExponent, PairAverages, pair_averages, teacher_student_exponent
 from limitlab.laws.sgd.spherical import Array, SphericalSGD
 from limitlab.models.activations import Activation

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
+from limitlab._core.results import ROUNDING
 from limitlab.laws import Draw, Law, Values, parameter
-from limitlab.laws.costs import latest
-from limitlab.laws.results import ROUNDING
 from limitlab.laws.sgd.information import InformationExponent
 from limitlab.laws.sgd.recovery import (
     BallisticRecovery,
@@ -30,7 +31,6 @@ from limitlab.laws.sgd.recovery import (
     logarithmic_constant,
     passage_time,
 )
-from limitlab.limits import Cost
 from limitlab.numerics.ode import integrate
 
 Array = NDArray[np.float64]

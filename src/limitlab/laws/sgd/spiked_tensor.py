@@ -17,10 +17,10 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.costs import latest
 from limitlab.laws.sgd.growth import SIZES, GrowthExponents, Point, fitted
-from limitlab.limits import Cost
 from limitlab.numerics.ode import Trajectory, integrate
 
 __all__ = ["SpikedTensor", "SpikedTensorDiffusion"]

@@ -22,17 +22,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.apportion import apportion
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
 from limitlab.errors import UnreachableTarget
 from limitlab.laws import Draw, Values, observable, parameter, shared
-from limitlab.laws.costs import latest
 from limitlab.laws.regression.linear_model import GroupedSignal
 from limitlab.laws.sgd import second_moments
 from limitlab.laws.sgd.second_moments import Modes
-from limitlab.limits import Cost
 from limitlab.models.designs import Entries
 from limitlab.models.step_schedules import StepSchedule
 from limitlab.models.streams import least_squares_runs
-from limitlab.numerics.apportion import apportion
 
 __all__ = ["StreamingLeastSquares"]
 

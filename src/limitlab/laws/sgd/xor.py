@@ -18,8 +18,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter
-from limitlab.limits import Cost
 from limitlab.numerics.ode import states_at
 
 __all__ = ["XorMixture", "class_flow"]

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from limitlab._core.costs import latest
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.costs import latest
-from limitlab.limits import Cost
 from limitlab.numerics.ode import Trajectory, integrate
 from limitlab.numerics.panel_rules import between_kinks
 from limitlab.numerics.stepping import follow, runge_kutta

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter
-from limitlab.limits import Cost
 
 __all__ = ["SquareMatrixEdge", "mean_inverse_trace"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.numerics.checkpoints import write_arrays
+from limitlab._core.checkpoints import write_arrays
 
 if TYPE_CHECKING:
     from limitlab.numerics.two_time.marching import Flow

@@ -24,9 +24,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.checkpoints import checkpoint_of
+from limitlab._core.limits import FIRST_LOOK, duration
 from limitlab.errors import ConvergenceError
-from limitlab.limits import FIRST_LOOK, duration
-from limitlab.numerics.checkpoints import checkpoint_of
 from limitlab.numerics.two_time.checkpoint import load_checkpoint, save_checkpoint
 from limitlab.numerics.two_time.memory import History, WholeHistory, triangle_size
 from limitlab.numerics.two_time.nodes import capacity
@@ -145,7 +145,7 @@ def march(
     checkpoint, checkpoint_every
         File (npz) that is rewritten after this many seconds, and read at the start if it exists: an interrupted march
         continues where it was, with the same result to the last bit. It is removed at the end. Without a file, that of a
-        surrounding `limitlab.numerics.checkpoints.checkpointing` block is used.
+        surrounding `limitlab._core.checkpoints.checkpointing` block is used.
     progress
         Called about ten times a second.
 

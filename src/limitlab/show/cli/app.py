@@ -132,7 +132,7 @@ def version_option(
 ) -> None:
     """A laboratory for the limit laws of learning: predict, simulate, compare."""
     if memory is not None or time is not None:
-        from limitlab.limits import limits
+        from limitlab._core.limits import limits
 
         ctx.with_resource(limits(memory=memory, time=time))
     if version:

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Table
 
+from limitlab._core.describe import describe_law, example, kebab
+from limitlab._core.tables import number, plain_symbol
 from limitlab.show.cli.app import app
 from limitlab.show.cli.lawcommand import LawArgument
 from limitlab.show.cli.output import JsonOption, print_facts, print_json, stdout
-from limitlab.show.describe import describe_law, example, kebab
-from limitlab.show.tables import number, plain_symbol
 
 if TYPE_CHECKING:
-    from limitlab.laws.base import Law
+    from limitlab._core.law import Law
 
 
 @app.command(epilog="Example: limitlab laws")
 def laws(as_json: JsonOption = False) -> None:
     """List every law: the question it answers, its status and the claims it stands for."""
-    from limitlab.lab.registry import all_laws, laws_by_subject
-    from limitlab.ledger.claims import claims_of
+    from limitlab._core.registry import all_laws, laws_by_subject
+    from limitlab.lab.claims import claims_of
 
     if as_json:
         print_json([describe_law(law) for law in all_laws().values()])
@@ -36,8 +36,8 @@ def laws(as_json: JsonOption = False) -> None:
 @app.command(epilog="Example: limitlab show ridge")
 def show(law_name: LawArgument, as_json: JsonOption = False) -> None:
     """What a law says: its regime, assumptions, parameters and observables."""
-    from limitlab.lab.registry import find_law
-    from limitlab.ledger.claims import claims_of
+    from limitlab._core.registry import find_law
+    from limitlab.lab.claims import claims_of
 
     law = find_law(law_name)
     if as_json:
@@ -69,8 +69,8 @@ STATUS_WORDS = {
 @app.command(epilog="Example: limitlab cite ridge >> references.bib")
 def cite(law_name: LawArgument, as_json: JsonOption = False) -> None:
     """BibTeX of the sources of a law."""
-    from limitlab.lab.registry import find_law
-    from limitlab.laws.references import bibtex
+    from limitlab._core.references import bibtex
+    from limitlab._core.registry import find_law
 
     law = find_law(law_name)
     references = bibtex(law.references)
@@ -84,7 +84,7 @@ def cite(law_name: LawArgument, as_json: JsonOption = False) -> None:
 
 def parameter_table(law: type[Law]) -> None:
     """Print a law's parameters as the options they are: those that decide the limit, then the advanced ones by kind."""
-    from limitlab.laws.about import allowed
+    from limitlab._core.about import allowed
 
     for kinds, title in (
         (("physics", "coordinate"), ""),

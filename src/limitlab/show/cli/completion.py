@@ -9,7 +9,7 @@ import functools
 import re
 from pathlib import Path
 
-from limitlab.show.describe import kebab
+from limitlab._core.describe import kebab
 
 _SHOW = Path(__file__).parents[1]
 _CLASS = re.compile(r"^class (\w+)\((\w+)", re.MULTILINE)
@@ -35,7 +35,7 @@ def claim_ids(incomplete: str = "") -> list[str]:
     >>> "J5" in claim_ids("j")
     True
     """
-    from limitlab.ledger.claims import laws_of_claims
+    from limitlab.lab.claims import laws_of_claims
 
     return [one for one in laws_of_claims() if one.lower().startswith(incomplete.lower())]
 
@@ -59,7 +59,7 @@ def parameter_options(law: str, incomplete: str = "--") -> list[tuple[str, str]]
     >>> parameter_options("ridge", "--no")
     [('--noise', 'standard deviation of the label noise')]
     """
-    from limitlab.lab.registry import find_law
+    from limitlab._core.registry import find_law
 
     try:
         metas = find_law(law).parameters()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limitlab._core.tables import number
 from limitlab.errors import UnreachableTarget
-from limitlab.show.tables import number
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined]
 
+from limitlab._core.describe import kebab
 from limitlab.show.cli.app import app
 from limitlab.show.cli.completion import law_names, parameter_options
 from limitlab.show.cli.options import Asked, read_law
-from limitlab.show.describe import kebab
 
 LawArgument = Annotated[
     str, typer.Argument(metavar="LAW", help="Name of a law, as `limitlab laws` lists them.", autocompletion=law_names)
@@ -40,7 +40,7 @@ class LawCommand(TyperCommand):
         super().format_help(ctx, formatter)
         name = ctx.meta.get("limitlab.law")
         if name is not None:
-            from limitlab.lab.registry import find_law
+            from limitlab._core.registry import find_law
             from limitlab.show.cli.catalogue import parameter_table
 
             typer.echo(f"\nOptions for the parameters of {find_law(name).__name__}:")
@@ -55,7 +55,7 @@ def law_command(example: str) -> Callable[[Callable[..., None]], Callable[..., N
 
 def asked_law(ctx: typer.Context, name: str) -> Asked:
     """The law that a command names, with the parameters that the rest of the command line gives it."""
-    from limitlab.lab.registry import find_law
+    from limitlab._core.registry import find_law
 
     if name.startswith("-"):
         raise ValueError(f"name the law before its parameters: limitlab {ctx.info_name} LAW {name} ...")

@@ -11,11 +11,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from limitlab.lab.files import write_whole
+from limitlab._core.files import write_whole
+from limitlab._core.tables import number
 from limitlab.show.cli.app import FAILED, app
 from limitlab.show.cli.completion import claim_ids
 from limitlab.show.cli.output import EngineOption, JsonOption, jsonable, print_json, read_engine, stdout
-from limitlab.show.tables import number
 
 if TYPE_CHECKING:
     from limitlab.ledger import Record

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limitlab._core.describe import kebab
 from limitlab.errors import did_you_mean
 from limitlab.lab.ranges import parse_range
-from limitlab.show.describe import kebab
 
 if TYPE_CHECKING:
-    from limitlab.laws.about import Kind
-    from limitlab.laws.base import Law
+    from limitlab._core.about import Kind
+    from limitlab._core.law import Law
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def read_values(law: type[Law], name: str, text: str) -> list[Any]:
     >>> read_values(Ridge, "eigenvalues", "1,4;1,9")
     [(1.0, 4.0), (1.0, 9.0)]
     """
-    from limitlab.laws.about import kind_of
+    from limitlab._core.about import kind_of
 
     if not text.strip():
         raise ValueError(f"--{kebab(name)} needs a value, such as --{kebab(name)} 2")

@@ -14,9 +14,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from limitlab.lab.files import replacing, write_whole
-from limitlab.show.paths import require_writable
-from limitlab.show.tables import number, rows_of, table_names
+from limitlab._core.files import replacing, write_whole
+from limitlab._core.paths import require_writable
+from limitlab._core.tables import number, rows_of, table_names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -230,7 +230,7 @@ def storable(result: xr.Dataset) -> xr.Dataset:
 
 def save_figure(make: Callable[[], Figure], path: Path) -> None:
     """Draw and write a figure, whole or not at all; the same figure gives the same file."""
-    from limitlab.show.figures.save import rendered
+    from limitlab.plotting.save import rendered
 
     write_whole(path, rendered(make(), path.suffix.lower().removeprefix(".")))
     say(f"wrote {path}")
@@ -238,7 +238,7 @@ def save_figure(make: Callable[[], Figure], path: Path) -> None:
 
 def save_drawn(figure: Figure, path: Path) -> None:
     """Write the numbers that a figure shows as CSV."""
-    from limitlab.show.figures.drawn import as_csv, drawn_rows
+    from limitlab.plotting.drawn import as_csv, drawn_rows
 
     write_whole(path, as_csv(drawn_rows(figure)).encode())
     say(f"wrote {path}")

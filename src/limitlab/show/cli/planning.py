@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from limitlab._core.tables import number
 from limitlab.show.cli.lawcommand import LawArgument, asked_law, law_command, single
 from limitlab.show.cli.options import read_numbers
 from limitlab.show.cli.output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
 from limitlab.show.cli.progress import working
 from limitlab.show.cli.running import title_of
-from limitlab.show.tables import number
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from limitlab.laws.base import Law
+    from limitlab._core.law import Law
 
 BoundsOption = Annotated[
     str | None, typer.Option("--bounds", metavar="LOW:HIGH", help="Interval to look in (default: the parameter's range).")
@@ -108,7 +108,7 @@ def finish(
     """Save, draw and print an answer."""
 
     def draw() -> Figure:
-        from limitlab.show.figures.generic import answer_figure
+        from limitlab.plotting.generic import answer_figure
 
         return answer_figure(law, result, parameter, observable, level)
 

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from limitlab._core.limits import duration
 from limitlab.lab.progress import PATIENCE
-from limitlab.limits import duration
 
 FIRST_LINE, NEXT_LINES = 2.0, 30.0
 """Seconds before the first line where there is no terminal, and between the next ones."""

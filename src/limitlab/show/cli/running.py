@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limitlab._core.tables import long_rows, number, rows_of, table_names
 from limitlab.errors import did_you_mean
 from limitlab.show.cli.app import FAILED, INTERRUPTED
 from limitlab.show.cli.lawcommand import LawArgument, asked_law, law_command, single
@@ -24,14 +25,13 @@ from limitlab.show.cli.output import (
     say,
 )
 from limitlab.show.cli.progress import working
-from limitlab.show.tables import long_rows, number, rows_of, table_names
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+    from limitlab._core.law import Law
     from limitlab.lab.compare import Comparison
-    from limitlab.laws.base import Law
 
 ObservablesOption = Annotated[
     str | None, typer.Option("--observables", metavar="NAMES", help="Comma list of observables to show (default: all).")
@@ -60,7 +60,7 @@ def predict(
         result = beside_best(asked) if best else select(predicted(asked), names)
 
     def draw() -> Figure:
-        from limitlab.show.figures.generic import sweep_figure
+        from limitlab.plotting.generic import sweep_figure
 
         return sweep_figure(result)
 
@@ -130,7 +130,7 @@ def simulate(
         result = select(simulated(asked, experiment_size, seed, seeds), names)
 
     def draw() -> Figure:
-        from limitlab.show.figures.generic import simulation_figure
+        from limitlab.plotting.generic import simulation_figure
 
         return simulation_figure(select(predicted(asked), names), result)
 
@@ -155,10 +155,10 @@ def simulated(asked: Asked, size: int, seed: int, draws: int) -> xr.Dataset:
 
 def drawn(law: Law, size: int, seeds: Sequence[int]) -> xr.Dataset:
     """Draws one after the other; Ctrl-C ends them and keeps those that are finished."""
-    from limitlab.laws.base import Law as Base
-    from limitlab.laws.costs import refuse_draw
-    from limitlab.laws.draws import checked_size
-    from limitlab.laws.results import stacked
+    from limitlab._core.costs import refuse_draw
+    from limitlab._core.draws import checked_size
+    from limitlab._core.law import Law as Base
+    from limitlab._core.results import stacked
 
     if type(law).simulate_batch is not Base.simulate_batch:  # all draws at once
         return law.simulate_batch(size, seeds)

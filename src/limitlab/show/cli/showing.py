@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from limitlab._core.paths import require_writable
 from limitlab.show.cli.app import FAILED, app
 from limitlab.show.cli.completion import figure_ids
 from limitlab.show.cli.output import (
@@ -20,7 +21,6 @@ from limitlab.show.cli.output import (
     say,
 )
 from limitlab.show.cli.progress import working
-from limitlab.show.paths import require_writable
 
 
 @app.command(epilog="Example: limitlab figure ridge-double-descent --out double_descent.svg --format svg,png")
@@ -100,8 +100,8 @@ def report(
 
     Finished parts are kept in FILE.cells: a second run computes only what changed.
     """
+    from limitlab._core.registry import all_laws, find_law
     from limitlab.lab.engines import available_cores
-    from limitlab.lab.registry import all_laws, find_law
     from limitlab.show.report import write_report
 
     laws = [find_law(name.strip()) for name in law_names.split(",")] if law_names else list(all_laws().values())

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from limitlab._core.tables import rows_of
 from limitlab.show.cli.lawcommand import LawArgument, asked_law, law_command
 from limitlab.show.cli.output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
 from limitlab.show.cli.progress import working
 from limitlab.show.cli.running import require_axis, title_of
-from limitlab.show.tables import rows_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,7 +57,7 @@ def stop(
         table = stopping_table(asked.law, over, end=end, slack=slack)
 
     def draw() -> Figure:
-        from limitlab.show.figures.generic import sweep_figure
+        from limitlab.plotting.generic import sweep_figure
         from limitlab.show.figures.stopping import stopping_figure
 
         return stopping_figure(table) if len(over) == 1 else sweep_figure(table, ("time", "test_error", "final_test_error"))
@@ -72,7 +72,7 @@ def stop(
 
 def stoppable() -> list[str]:
     """The laws that `stop` takes."""
+    from limitlab._core.registry import all_laws
     from limitlab.applied.stopping import can_stop
-    from limitlab.lab.registry import all_laws
 
     return [name for name, law in all_laws().items() if can_stop(law)]

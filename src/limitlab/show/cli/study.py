@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limitlab._core.tables import rows_of
 from limitlab.show.cli.app import app
 from limitlab.show.cli.output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_facts, print_table, say
 from limitlab.show.cli.progress import working
-from limitlab.show.tables import rows_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limitlab._core.tables import rows_of, table_names
 from limitlab.show.cli.app import app
 from limitlab.show.cli.output import (
     EngineOption,
@@ -23,7 +24,6 @@ from limitlab.show.cli.output import (
     say,
 )
 from limitlab.show.cli.progress import working
-from limitlab.show.tables import rows_of, table_names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -158,7 +158,7 @@ def size_words(result: xr.Dataset) -> str:
 def figure_of(spec: SweepSpec, result: xr.Dataset) -> Figure:
     """The limit over the grid, and the experiments of the largest size as points where there are any."""
     from limitlab.lab.sweep import sweep as run
-    from limitlab.show.figures.generic import simulation_figure, sweep_figure
+    from limitlab.plotting.generic import simulation_figure, sweep_figure
 
     if "seed" not in result.dims:
         return sweep_figure(result)

@@ -12,8 +12,9 @@ import panel as pn
 from bokeh.models import Div
 from pydantic_core import ValidationError
 
-from limitlab.laws.base import Law
-from limitlab.laws.draws import plain_parameters
+from limitlab._core.draws import plain_parameters
+from limitlab._core.law import Law
+from limitlab._core.typeset import typeset
 from limitlab.show.explorer import equations, state
 from limitlab.show.explorer.catalogue import listed, matching
 from limitlab.show.explorer.controls import Knob, knobs_of, laid_out
@@ -24,7 +25,6 @@ from limitlab.show.explorer.snippet import snippet
 from limitlab.show.explorer.state import MOST_DRAWS, MOST_GRID, MOST_SIZE, Axis, State
 from limitlab.show.explorer.view import STYLE, View
 from limitlab.show.explorer.views import VIEWS
-from limitlab.show.typeset import typeset
 
 MODES = {"Curve": "curve", "Phase diagram": "phase", "Compare": "compare", "Plan": "plan", "Your data": "forecast"}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from limitlab.lab.registry import all_laws, subject_of
-from limitlab.laws.base import Law
+from limitlab._core.law import Law
+from limitlab._core.registry import all_laws, subject_of
 from limitlab.show.explorer.declared import axes_of, curves_of
 
 

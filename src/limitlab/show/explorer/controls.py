@@ -8,8 +8,8 @@ from typing import Any
 
 import panel as pn
 
-from limitlab.laws.base import Law
-from limitlab.laws.parameters import plain
+from limitlab._core.law import Law
+from limitlab._core.parameters import plain
 from limitlab.show.explorer.declared import Control, Group, controls_of
 from limitlab.show.explorer.state import from_text, to_text
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import panel as pn
 
+from limitlab.plotting.panels import wide
 from limitlab.show.explorer import plots, tables
 from limitlab.show.explorer.jobs import Message
 from limitlab.show.explorer.snippet import EXPERIMENT_POINTS
 from limitlab.show.explorer.state import values_of
 from limitlab.show.explorer.view import STYLE, View, label_of, push, values_label, with_trouble
-from limitlab.show.figures.panels import wide
 
 if TYPE_CHECKING:
     from limitlab.show.explorer.app import Page

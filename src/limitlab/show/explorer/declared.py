@@ -10,10 +10,10 @@ import typing
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from limitlab.laws.about import allowed, kind_of
-from limitlab.laws.base import Law
-from limitlab.laws.parameters import Parameter, numbers_in
-from limitlab.show.tables import plain_symbol
+from limitlab._core.about import allowed, kind_of
+from limitlab._core.law import Law
+from limitlab._core.parameters import Parameter, numbers_in
+from limitlab._core.tables import plain_symbol
 
 Form = Literal["slider", "choice", "switch", "text"]
 Group = Literal["physics", "experiment", "advanced"]

@@ -10,8 +10,8 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from limitlab.laws.base import Law
-from limitlab.show.typeset import typeset
+from limitlab._core.law import Law
+from limitlab._core.typeset import typeset
 
 MOST = 12
 """Equations of a page that are shown; the page has the rest."""

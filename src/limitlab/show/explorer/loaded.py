@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limitlab.lab.registry import all_laws
+from limitlab._core.registry import all_laws
 from limitlab.show.explorer import work
 
 LAWS = all_laws()

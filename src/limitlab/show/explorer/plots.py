@@ -13,8 +13,8 @@ from bokeh.models.mappers import LinearColorMapper, LogColorMapper
 from bokeh.plotting import figure as bokeh_figure
 from numpy.typing import NDArray
 
-from limitlab.show.figures.panels import wide
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.plotting.panels import wide
+from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 Array = NDArray[np.float64]
 MARKS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "x")

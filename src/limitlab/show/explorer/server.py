@@ -11,8 +11,8 @@ from typing import Any
 
 import panel as pn
 
-from limitlab.lab.registry import find_law
-from limitlab.laws.base import Law
+from limitlab._core.law import Law
+from limitlab._core.registry import find_law
 from limitlab.show.explorer import state
 from limitlab.show.explorer.app import Page
 from limitlab.show.explorer.catalogue import explorable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from limitlab.laws.base import Law
-from limitlab.laws.draws import is_builtin, plain_parameters
+from limitlab._core.draws import is_builtin, plain_parameters
+from limitlab._core.law import Law
 from limitlab.show.explorer.declared import FEW_POINTS, POINTS, controls_of, dimension, live
 from limitlab.show.explorer.state import Axis, State
 

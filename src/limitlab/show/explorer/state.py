@@ -14,10 +14,10 @@ from urllib.parse import parse_qsl, urlencode
 
 from pydantic_core import ValidationError
 
+from limitlab._core.draws import plain_parameters
+from limitlab._core.law import Law
+from limitlab._core.parameters import plain
 from limitlab.lab.grid import one_line
-from limitlab.laws.base import Law
-from limitlab.laws.draws import plain_parameters
-from limitlab.laws.parameters import plain
 from limitlab.show.explorer.declared import Control, axes_of, controls_of, curves_of, spaced
 
 Mode = Literal["curve", "phase", "compare", "plan", "forecast"]

@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from limitlab.show.tables import number
+from limitlab._core.tables import number
 
 BUDGET = {
     "observable": "observable",

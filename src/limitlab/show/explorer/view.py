@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import panel as pn
 
-from limitlab.laws.base import Law
+from limitlab._core.law import Law
+from limitlab._core.tables import plain_symbol
 from limitlab.show.explorer.jobs import Message
 from limitlab.show.explorer.state import Axis
-from limitlab.show.tables import plain_symbol
 
 if TYPE_CHECKING:
     from limitlab.show.explorer.app import Page

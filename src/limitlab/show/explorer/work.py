@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.blas import single_threaded
+from limitlab._core.law import Law
 from limitlab.lab.cells import Cell
 from limitlab.lab.grid import Grid, read_grid
 from limitlab.lab.tasks import LawTask, Trouble, attempt, simulation_tasks, theory_tasks
-from limitlab.laws.base import Law
-from limitlab.numerics.blas import single_threaded
 from limitlab.show.explorer.declared import dimension
 
 Array = NDArray[np.float64]

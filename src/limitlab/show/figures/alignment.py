@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from limitlab.lab.compare import compare
+from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
 from limitlab.laws.alignment.xor import XorAlignment, announce, second_layer_path
-from limitlab.show.figures.extrapolated import extrapolated
-from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 MATRIX_NAMES = {"hessian": "Hessian", "gradient": "gradient"}
 

@@ -15,7 +15,7 @@ from limitlab.laws.approximation.staircase import Staircase
 from limitlab.laws.approximation.step import decoupled_step, degree_two_step, step_strength
 from limitlab.ledger.approximation import aligned_risk, exponential_spectrum, relu_risks, sgd_path, shifted_tanh, spectra_of
 from limitlab.models.data import sphere
-from limitlab.show.figures.style import (
+from limitlab.plotting.style import (
     COLOURS,
     finish,
     mean_and_error,

@@ -21,7 +21,7 @@ from limitlab.models.attention.clusters import circle_clusters, pair_fraction
 from limitlab.models.attention.engines import random_tokens, token_paths
 from limitlab.models.attention.ensembles import ensemble_paths, phase_diagram
 from limitlab.models.attention.overlaps import overlap_profile, random_transformer
-from limitlab.show.figures.style import (
+from limitlab.plotting.style import (
     COLOURS,
     finish,
     mean_and_error,

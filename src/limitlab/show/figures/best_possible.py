@@ -15,7 +15,7 @@ from limitlab.laws.classification.bayes_optimal import BayesOptimal
 from limitlab.laws.classification.channel_information import information, precision_of
 from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.models.channels import Channel, Prior
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
 
 
 def best_line(axes: Axes, law: BesideBest, label: str = "best possible", less: float = 0.0, **grid: ArrayLike) -> None:

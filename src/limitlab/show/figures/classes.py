@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from limitlab.laws.classification.perceptron import Perceptron
 from limitlab.laws.networks.finite_class import FiniteClass
 from limitlab.laws.networks.thresholds import ThresholdClass
-from limitlab.show.figures.style import finish, mean_and_error, new_figure, simulation_points, theory_line
+from limitlab.plotting.style import finish, mean_and_error, new_figure, simulation_points, theory_line
 
 
 def classes(quick: bool = True) -> Figure:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from limitlab.laws.kernels.residual import resnet_ntk
 from limitlab.laws.spectra.square_matrix import SquareMatrixEdge, mean_inverse_trace
 from limitlab.ledger.conditioning import PAIR, inverse_trace, tangent_kernels
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
 
 
 def square_matrix(quick: bool = True) -> Figure:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from limitlab.ledger.convolutional import kernel_and_networks, plain_task
 from limitlab.models.image_tasks import Task, row_task
-from limitlab.show.figures.style import COLOURS, MARKERS, finish, new_figure
+from limitlab.plotting.style import COLOURS, MARKERS, finish, new_figure
 
 SCALES = (0.3, 1.0)
 

@@ -10,14 +10,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.lab.compare import compare
+from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, tanh_network
 from limitlab.laws.dmft.growth import AdiabaticGrowth
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.population import MeanFieldSingleIndex
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
-from limitlab.show.figures.extrapolated import extrapolated
-from limitlab.show.figures.style import finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import finish, new_figure, reading_key, simulation_points, theory_line
 
 
 def adiabatic_growth(quick: bool = True) -> Figure:

@@ -14,7 +14,7 @@ from limitlab.laws.approximation.tangent_interpolation import TangentInterpolati
 from limitlab.ledger.finite_width import GREEDY_SCALE, closing, greedy_problem, least_squares_errors
 from limitlab.models.data import sphere
 from limitlab.models.frank_wolfe import frank_wolfe, largest_norm
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
 
 ACTIVATIONS = {"relu": "ReLU", "square": "square"}
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
-from limitlab.show.figures.style import finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import finish, new_figure, reading_key, simulation_points, theory_line
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from limitlab.show.figures.style import COLOURS, RC, finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, RC, finish, new_figure, readable_ticks, simulation_points, theory_line
 
 
 def draw_curve(

@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.lab.compare import compare
+from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.middle import MiddleRegime
 from limitlab.laws.dmft.multi_index import MultiIndexFlow
 from limitlab.laws.regression.early_stopping import EarlyStopping
-from limitlab.show.figures.extrapolated import extrapolated
-from limitlab.show.figures.style import COLOURS, finish, mean_and_error, new_figure, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, mean_and_error, new_figure, simulation_points, theory_line
 
 
 def annealed_penalty(quick: bool = True) -> Figure:

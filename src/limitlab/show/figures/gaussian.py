@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.models.activations import Activation, hermite, moments
-from limitlab.show.figures.style import COLOURS, MARKERS, finish, new_figure, theory_line
+from limitlab.plotting.style import COLOURS, MARKERS, finish, new_figure, theory_line
 
 ACTIVATIONS = ("relu", "abs", "gelu", "tanh", "erf")
 

@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.lab.compare import compare
+from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.transition import Located, follow_decay, late_residual, locate_threshold, relaxation_rate
-from limitlab.show.figures.extrapolated import extrapolated
-from limitlab.show.figures.style import finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import finish, new_figure, reading_key, simulation_points, theory_line
 
 KERNELS: dict[str, tuple[float, ...]] = {
     "$q^2$": (0, 0, 1.0),

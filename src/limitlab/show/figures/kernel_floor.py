@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.lab.compare import compare
+from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.regression.kernel_floor import kernel_floor
 from limitlab.ledger.kernel_floor import LINEAR, NOISE, REST, feature_learning
-from limitlab.show.figures.extrapolated import extrapolated
-from limitlab.show.figures.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
 
 
 def floor(quick: bool = True) -> Figure:

@@ -14,7 +14,7 @@ from limitlab.laws.kernels.wide_network import WideNetwork
 from limitlab.ledger.lazy import trained, used_up
 from limitlab.ledger.wide_networks import deep_drift, kernel_errors, lazy_data, lazy_drift
 from limitlab.models.lazy_networks import unit_rows
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line, value_map
+from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line, value_map
 
 
 def kernel_convergence(quick: bool = True) -> Figure:

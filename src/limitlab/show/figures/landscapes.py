@@ -16,7 +16,7 @@ from limitlab.laws.networks.linear_network import LinearNetwork, crossing
 from limitlab.models.attention.engines import token_paths
 from limitlab.models.linear_network import linear_flow
 from limitlab.models.noisy_sgd import regularised_risk
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 
 def token_saddles(quick: bool = True) -> Figure:

@@ -15,7 +15,7 @@ from limitlab.laws.regression.rough_torus import measured_risk, octave_samples
 from limitlab.laws.regression.singular_kernel import SingularKernelSmoother
 from limitlab.models.holder import cusp
 from limitlab.models.smoothers import SingularKernelRegressor
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_calibration import LogisticCalibration
 from limitlab.laws.classification.logistic_existence import existence
 from limitlab.ledger.logistic import share_without_fit
-from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 
 def logistic_calibration(quick: bool = True) -> Figure:

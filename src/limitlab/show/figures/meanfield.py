@@ -12,13 +12,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from limitlab.lab.compare import compare
+from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.meanfield.noisy import NoisyMeanField
 from limitlab.laws.meanfield.output_scale import OutputScale
 from limitlab.laws.meanfield.particles import MeanFieldParticles
 from limitlab.laws.meanfield.two_gaussians import TwoGaussians
 from limitlab.models.mean_field import ScalarNetwork, flow_risks, langevin, ramp_sgd
-from limitlab.show.figures.extrapolated import extrapolated
-from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 Array = NDArray[Any]
 

@@ -12,7 +12,7 @@ from limitlab.laws.descent.least_squares import LeastSquaresDescent
 from limitlab.laws.networks.double_descent import width_double_descent
 from limitlab.laws.networks.minima import digits_minima
 from limitlab.ledger.minima import STARTS
-from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 
 def global_minima(quick: bool = True) -> Figure:

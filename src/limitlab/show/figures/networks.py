@@ -14,7 +14,7 @@ from limitlab.laws.networks.rademacher import rademacher_linear, rademacher_two_
 from limitlab.laws.networks.uniform_convergence import UniformConvergence
 from limitlab.laws.regression.ridge import Ridge
 from limitlab.models.image_tasks import Images
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 
 def uniform_deviation(quick: bool = True) -> Figure:

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.lab.extrapolated import extrapolated_runs
 from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEquivalence
 from limitlab.laws.regression.random_features import RandomFeaturesRidge, risk
 from limitlab.laws.regression.random_features_tuning import best_ridge
-from limitlab.show.figures.extrapolated import extrapolated_runs
-from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 Array = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.ridge import Ridge
+from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 from limitlab.show.figures.best_possible import best_line
-from limitlab.show.figures.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 Array = NDArray[np.float64]
 

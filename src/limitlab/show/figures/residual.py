@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from limitlab.laws.descent.logistic import LogisticDescent
 from limitlab.ledger.support_vectors import separable_data_sets
-from limitlab.show.figures.style import COLOURS, MARKERS, finish, new_figure, theory_line
+from limitlab.plotting.style import COLOURS, MARKERS, finish, new_figure, theory_line
 
 
 def residual(quick: bool = True) -> Figure:

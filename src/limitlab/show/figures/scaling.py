@@ -13,7 +13,7 @@ from limitlab.laws.scaling.ridge_scaling import RidgeScaling
 from limitlab.laws.scaling.width_and_steps import PowerLawScaling
 from limitlab.laws.sgd.multi_pass import MultiPassLeastSquares
 from limitlab.laws.sgd.streaming import StreamingLeastSquares
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 
 def streaming(quick: bool = True) -> Figure:

@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.lab.compare import compare
+from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.sgd.growth import ALLOWED
 from limitlab.laws.sgd.large_deviation import SgdLargeDeviation
 from limitlab.laws.sgd.spiked_tensor import SpikedTensor
-from limitlab.show.figures.extrapolated import extrapolated
-from limitlab.show.figures.style import finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import finish, new_figure, reading_key, simulation_points, theory_line
 
 
 def subcritical_steps(quick: bool = True) -> Figure:

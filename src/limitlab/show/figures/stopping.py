@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from limitlab.applied.stopping import stopping_table
 from limitlab.laws.dmft.examples import single_index
-from limitlab.show.figures.style import COLOURS, finish, new_figure, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, theory_line
 
 
 def stopping_figure(table: xr.Dataset, label: str | None = None, **scales: Any) -> Figure:

@@ -12,7 +12,7 @@ from limitlab.laws.regression.distillation import Distillation
 from limitlab.laws.regression.model_collapse import ModelCollapse
 from limitlab.laws.regression.ridge import Ridge
 from limitlab.models.label_chains import shipped_images
-from limitlab.show.figures.style import finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import finish, new_figure, reading_key, simulation_points, theory_line
 
 GROUPS: dict[str, tuple[float, ...]] = dict(
     eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from limitlab._core.tables import number
+from limitlab._core.typeset import typeset
 from limitlab.show.report.page import Card, Picture, badge, definitions, folded, slug, table
-from limitlab.show.tables import number
-from limitlab.show.typeset import typeset
 
 if TYPE_CHECKING:
     from limitlab.ledger import Claim, Outcome, Record

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from limitlab._core.draws import identity
 from limitlab.lab.cells import Cell, caching
 from limitlab.lab.tasks import FORMAT
-from limitlab.laws.draws import identity
-from limitlab.ledger.run import source_digest
+from limitlab.lab.verification import source_digest
 from limitlab.show.report.laws import law_card
 from limitlab.show.report.page import Card, Picture, drawn
 
 if TYPE_CHECKING:
+    from limitlab._core.law import Law
     from limitlab.lab.compare import Comparison
-    from limitlab.laws.base import Law
 
 
 @dataclass(frozen=True)

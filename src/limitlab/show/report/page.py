@@ -11,8 +11,8 @@ from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from limitlab.show.tables import number
-from limitlab.show.typeset import typeset
+from limitlab._core.tables import number
+from limitlab._core.typeset import typeset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -207,7 +207,7 @@ def drawn(name: str, figure: Figure, caption: str) -> Picture:
     from matplotlib.collections import QuadMesh
     from PIL import Image
 
-    from limitlab.show.figures.save import pixels
+    from limitlab.plotting.save import pixels
 
     shown = pixels(figure, dpi=min(SHARPEST, WIDEST / figure.get_figwidth()))
     shaded = any(axes.images or any(isinstance(part, QuadMesh) for part in axes.collections) for axes in figure.axes)

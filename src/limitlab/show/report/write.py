@@ -10,23 +10,23 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from limitlab._core.files import write_whole
+from limitlab._core.law import Law
+from limitlab._core.paths import require_writable
+from limitlab._core.registry import all_laws, subject_of
+from limitlab._core.typeset import typeset
 from limitlab.lab.cells import Cells
-from limitlab.lab.files import write_whole
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.registry import all_laws, subject_of
 from limitlab.lab.runner import Finished, run_tasks
 from limitlab.lab.tasks import Task
-from limitlab.laws.base import Law
+from limitlab.lab.verification import ClaimTask, records_of
 from limitlab.ledger import Claim, Record, all_claims
-from limitlab.ledger.run import ClaimTask, records_of
 from limitlab.show.figures import all_figures, describe_figures
-from limitlab.show.paths import require_writable
 from limitlab.show.report.claims import CLAIMS, claim_card, ledger_table, verdict_of
 from limitlab.show.report.jobs import PartTask, unpacked
 from limitlab.show.report.laws import LAWS, about, claim_links
 from limitlab.show.report.page import Card, Picture, folded, legend, page, problem, section, slug, table
 from limitlab.show.report.provenance import provenance
-from limitlab.show.typeset import typeset
 
 FIGURES = "Further figures"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from limitlab.errors import did_you_mean
-from limitlab.ledger.criteria import Criterion, Number
+from limitlab.lab.criteria import Criterion, Number
 
 ClaimStatus = Literal["pass", "consistent", "fail", "not implemented"]
 """`consistent`: the quick check found nothing against the claim, but only the full one decides."""
@@ -57,7 +57,7 @@ class Outcome:
 
     def _repr_html_(self) -> str:
         """The outcome as a notebook shows it."""
-        from limitlab.show.notebook import outcome_html
+        from limitlab._core.notebook import outcome_html
 
         return outcome_html(self)
 
@@ -106,7 +106,7 @@ class Claim:
 
     def _repr_html_(self) -> str:
         """The claim as a notebook shows it."""
-        from limitlab.show.notebook import claim_html
+        from limitlab._core.notebook import claim_html
 
         return claim_html(self)
 
@@ -126,7 +126,7 @@ def claim(
 
     >>> @claim("X1", "Arithmetic", "Two and two make four.")
     ... def sums(quick):
-    ...     from limitlab.ledger.criteria import equal
+    ...     from limitlab.lab.criteria import equal
     ...     return Outcome((equal("2 + 2", 2 + 2, 4),))
     >>> sums.id, sums.run().criterion
     ('X1', '2 + 2 equal to 4')

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limitlab.laws.parameters import numbers_in
-from limitlab.limits import Cost, refuse_beyond
+from limitlab._core.limits import Cost, refuse_beyond
+from limitlab._core.parameters import numbers_in
 
 if TYPE_CHECKING:
-    from limitlab.laws.base import Law
+    from limitlab._core.law import Law
 
 LEAST = Cost(numbers=1e5, operations=1e7)
 """What anything takes: results, labels, Python itself."""

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limitlab.laws.results import package_version
+from limitlab._core.results import package_version
 
 if TYPE_CHECKING:
-    from limitlab.laws.base import Law
+    from limitlab._core.law import Law
 
 __all__ = ["Draw"]
 

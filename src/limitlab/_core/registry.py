@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 
 import limitlab.laws
+from limitlab._core.draws import is_builtin
+from limitlab._core.law import Law
 from limitlab.errors import did_you_mean
-from limitlab.laws.base import Law
-from limitlab.laws.draws import is_builtin
 
 
 def all_laws() -> dict[str, type[Law]]:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic_core import ValidationError
 
+from limitlab._core.limits import TooCostly
+from limitlab._core.parameters import numbers_in
 from limitlab.errors import NotComputable
-from limitlab.laws.parameters import numbers_in
-from limitlab.limits import TooCostly
 
 if TYPE_CHECKING:
-    from limitlab.laws.base import Law
+    from limitlab._core.law import Law
 
 RIDDLES = (ArithmeticError, ValueError, RuntimeError, MemoryError)
 """What may come from below a law at an extreme point. Other errors are mistakes in a program and stay what they are."""

@@ -10,8 +10,8 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from limitlab.show.figures.drawn import panels_without_data
-from limitlab.show.figures.style import RC
+from limitlab.plotting.drawn import panels_without_data
+from limitlab.plotting.style import RC
 
 Array = NDArray[np.uint8]
 UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}

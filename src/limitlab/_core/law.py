@@ -23,18 +23,18 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError, ValidationError
 
-import limitlab.laws.costs as costs
+import limitlab._core.costs as costs
+from limitlab._core.about import written
+from limitlab._core.apportion import apportion
+from limitlab._core.checkpoints import computing
+from limitlab._core.draws import Draw, checked_seed, checked_size, computation
+from limitlab._core.limits import Cost
+from limitlab._core.meta import LawType, worth_knowing
+from limitlab._core.observables import Observable, declared
+from limitlab._core.parameters import Parameter, not_a_number, numbers_in, plain, read_metadata, refusal
+from limitlab._core.reach import RIDDLES, explained, refuse_divergence
+from limitlab._core.results import package, stacked
 from limitlab.errors import did_you_mean
-from limitlab.laws.about import written
-from limitlab.laws.draws import Draw, checked_seed, checked_size, computation
-from limitlab.laws.meta import LawType, worth_knowing
-from limitlab.laws.observables import Observable, declared
-from limitlab.laws.parameters import Parameter, not_a_number, numbers_in, plain, read_metadata, refusal
-from limitlab.laws.reach import RIDDLES, explained, refuse_divergence
-from limitlab.laws.results import package, stacked
-from limitlab.limits import Cost
-from limitlab.numerics.apportion import apportion
-from limitlab.numerics.checkpoints import computing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -293,7 +293,7 @@ class Law(BaseModel, metaclass=LawType):
 
     def _repr_html_(self) -> str:
         """The law as a notebook shows it."""
-        from limitlab.show.notebook import law_html
+        from limitlab._core.notebook import law_html
 
         return law_html(self)
 

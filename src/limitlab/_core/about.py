@@ -14,10 +14,10 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from limitlab.laws.references import reference_line
+from limitlab._core.references import reference_line
 
 if TYPE_CHECKING:
-    from limitlab.laws.base import Law
+    from limitlab._core.law import Law
 
 Kind = Literal["number", "whole", "truth", "series", "sequence", "name"]
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from limitlab.lab.cells import Cell, Cells, caching
+from limitlab.lab.claims import Claim, ClaimStatus, Outcome, find_claims
+from limitlab.lab.criteria import Criterion
 from limitlab.lab.engines import Engine
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.runner import Finished, run_tasks
 from limitlab.lab.tasks import FORMAT
-from limitlab.ledger.claims import Claim, ClaimStatus, Outcome, find_claims
-from limitlab.ledger.criteria import Criterion
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Record:
 
     def _repr_html_(self) -> str:
         """The record as a notebook shows it."""
-        from limitlab.show.notebook import claim_html
+        from limitlab._core.notebook import claim_html
 
         return claim_html(self.claim, self)
 
@@ -122,7 +122,7 @@ def to_json(outcome: Outcome) -> str:
 def from_json(text: str) -> Outcome:
     """The outcome that `to_json` wrote.
 
-    >>> from limitlab.ledger.criteria import below
+    >>> from limitlab.lab.criteria import below
     >>> from_json(to_json(Outcome((below("z", 1.0, 5),)))).criterion
     'z below 5'
     """

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from limitlab.show.figures.style import new_figure
-from limitlab.show.tables import number
+from limitlab._core.tables import number
+from limitlab.plotting.style import new_figure
 
 Array = NDArray[np.float64]
 PANELS_PER_ROW = 3

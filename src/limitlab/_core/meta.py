@@ -29,7 +29,7 @@ class _Help:
     """The docstring of a class of laws, made when it is asked for."""
 
     def __get__(self, law: Any, kind: type) -> str:
-        from limitlab.laws.about import described
+        from limitlab._core.about import described
 
         return "What every class of laws can do before one of its laws is made." if law is None else described(law)
 

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from limitlab.show.figures.extrapolated import extrapolated
-from limitlab.show.figures.panels import (
+from limitlab.lab.extrapolated import extrapolated
+from limitlab.plotting.panels import (
     axis_values,
     curves_of,
     finite_or_gap,
@@ -26,11 +26,11 @@ from limitlab.show.figures.panels import (
     panel_grid,
     wide,
 )
-from limitlab.show.figures.style import RC, finish, simulation_points, theory_line
+from limitlab.plotting.style import RC, finish, simulation_points, theory_line
 
 if TYPE_CHECKING:
+    from limitlab._core.law import Law
     from limitlab.lab.compare import Comparison
-    from limitlab.laws.base import Law
 
 Array = NDArray[np.float64]
 MOST_GAPS = 6

@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from limitlab.show.figures.panels import (
+from limitlab._core.tables import number, table_names
+from limitlab.plotting.panels import (
     axis_values,
     curves_of,
     finite_or_gap,
@@ -24,11 +25,10 @@ from limitlab.show.figures.panels import (
     short_name,
     wide,
 )
-from limitlab.show.figures.style import COLOURS, finish, new_figure, simulation_points, theory_line
-from limitlab.show.tables import number, table_names
+from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 if TYPE_CHECKING:
-    from limitlab.laws.base import Law
+    from limitlab._core.law import Law
 
 Array = NDArray[np.float64]
 MOST_CURVES = len(COLOURS)

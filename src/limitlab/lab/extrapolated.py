@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.show.figures.style import mean_and_error
+from limitlab.plotting.style import mean_and_error
 
 if TYPE_CHECKING:
     from limitlab.lab.compare import Comparison

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from limitlab.laws.base import Law
+    from limitlab._core.law import Law
 
 
 def kebab(name: str) -> str:
@@ -25,7 +25,7 @@ def example(law: type[Law]) -> str:
     >>> example(Ridge)
     'limitlab predict Ridge --ratio 0.1:10:50log'
     """
-    from limitlab.laws.about import kind_of
+    from limitlab._core.about import kind_of
 
     metas = law.parameters()
     numbers = [
@@ -43,7 +43,7 @@ def example(law: type[Law]) -> str:
 
 def span(default: Any, scale: str) -> tuple[float, float, str]:
     """An interval around a default value worth looking at, and how to space it."""
-    from limitlab.laws.parameters import numbers_in
+    from limitlab._core.parameters import numbers_in
 
     value = next((abs(item) for item in numbers_in(default) if item), 1.0)
     if scale == "log":
@@ -54,8 +54,8 @@ def span(default: Any, scale: str) -> tuple[float, float, str]:
 
 def describe_law(law: type[Law]) -> dict[str, Any]:
     """A law as a plain structure, for JSON."""
-    from limitlab.laws.about import allowed
-    from limitlab.ledger.claims import claims_of
+    from limitlab._core.about import allowed
+    from limitlab.lab.claims import claims_of
 
     return {
         "name": law.__name__,

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from limitlab.show.tables import number
-from limitlab.show.typeset import mathml, typeset
+from limitlab._core.tables import number
+from limitlab._core.typeset import mathml, typeset
 
 if TYPE_CHECKING:
+    from limitlab._core.law import Law
     from limitlab.applied.forecast import Forecast
     from limitlab.lab.compare import Comparison
-    from limitlab.laws.base import Law
     from limitlab.ledger import Claim, Outcome, Record
 
 COLOURS = {
