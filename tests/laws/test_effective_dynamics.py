@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from limitlab.laws.sgd.effective import EffectiveDynamics
-from limitlab.laws.sgd.spiked_tensor import SpikedTensor, velocity
+from limitlab.laws.online_sgd.effective import EffectiveDynamics
+from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor, velocity
 
 SNR, STEP = 1.7, 0.8
 

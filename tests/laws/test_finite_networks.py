@@ -19,10 +19,10 @@ from limitlab.laws import (
 )
 from limitlab.laws.kernels import empirical
 from limitlab.laws.kernels.layerwise import LayerProducts, Signals, gram_products
+from limitlab.laws.kernels.wide_networks import DeepNetworks, waves
 from limitlab.models.activations import Activation
 from limitlab.models.autodiff import double_precision_jax
 from limitlab.models.datasets import digits
-from limitlab.models.wide_networks import DeepNetworks, waves
 
 X = waves(4, 3)
 

@@ -14,10 +14,10 @@ from limitlab.laws import (
     tangent_rank,
     unexplained_exact,
 )
+from limitlab.laws.approximation.frank_wolfe import correlated_neuron, frank_wolfe, largest_norm
 from limitlab.laws.approximation.sampled_measure import ring_neurons
 from limitlab.ledger.finite_width import GREEDY_SCALE, closing, greedy_problem
 from limitlab.models.data import sphere
-from limitlab.models.frank_wolfe import correlated_neuron, frank_wolfe, largest_norm
 from references import label, reference
 
 entries = partial(reference, "static_statements")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from limitlab.laws import hessian_inertia
-from limitlab.laws.networks.hessian import hessian_parts
+from limitlab.laws.landscapes.hessian import hessian_parts
+from limitlab.laws.landscapes.plain_tanh import PlainTanh
 from limitlab.models.autodiff import double_precision_jax
-from limitlab.models.plain_tanh import PlainTanh
 from references import label, reference
 
 

@@ -6,8 +6,8 @@ import pytest
 from limitlab.errors import ConvergenceError
 from limitlab.laws import RandomLabels, WidthDoubleDescent, width_double_descent
 from limitlab.laws.kernels.deep import ntk
+from limitlab.laws.landscapes.levenberg import TanhNetwork, first_order, levenberg_marquardt
 from limitlab.models.image_tasks import image_task
-from limitlab.models.levenberg import TanhNetwork, first_order, levenberg_marquardt
 
 
 @pytest.mark.parametrize("widths", [(3, 5, 1), (3, 4, 5, 2)])
@@ -156,7 +156,7 @@ def test_bad_input(call, words):
 
 def test_the_accuracy_follows_the_condition_of_the_kernel(monkeypatch):
     """With few components the kernel is nearly singular: an error of its entries is seen in the limit, and stated."""
-    from limitlab.laws.networks import interpolating
+    from limitlab.laws.landscapes import interpolating
 
     law = RandomLabels(components=3, samples=40)
     found, rng = law.theory(), np.random.default_rng(5)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from limitlab.laws import KernelGradientFlow, LazyTraining, ensemble_flow, kernel_gradient_flow, lazy_certificate, ntk
 from limitlab.laws.kernels.lazy import largest_curvature, with_derivatives
+from limitlab.laws.kernels.lazy_networks import LazyNetworks, half_signs, unit_rows
+from limitlab.laws.kernels.wide_networks import waves
 from limitlab.models.activations import Activation
-from limitlab.models.lazy_networks import LazyNetworks, half_signs, unit_rows
-from limitlab.models.wide_networks import waves
 from references import reference
 
 entries = partial(reference, "kernels")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from limitlab.laws.dmft.finite.kernels import kernels_of
 from limitlab.models.activations import Activation
-from limitlab.models.two_layer.kernels import kernels_of
 from references import reference
 
 ENTRIES = [entry for entry in reference("dmft") if entry["law"] == "activation_covariance"]

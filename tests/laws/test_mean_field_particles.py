@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limitlab.laws import MeanFieldParticles
-from limitlab.laws.meanfield.response import ScalarFlow
+from limitlab.laws.mean_field.response import ScalarFlow
+from limitlab.laws.mean_field.training import ScalarNetwork, flow_risks
 from limitlab.models.activations import Activation
-from limitlab.models.mean_field import ScalarNetwork, flow_risks
 from limitlab.numerics.flow_rules import gaussian_quantiles
 from limitlab.numerics.gaussian import hermite_rule, panel_rule
 

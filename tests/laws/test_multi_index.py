@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import MeanFieldSingleIndex, MultiIndexFlow
-from limitlab.models.two_layer.multi_index import labels, signal
+from limitlab.laws.dmft.finite.multi_index import labels, signal
 from references import label, reference
 
 

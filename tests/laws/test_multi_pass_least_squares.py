@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import EarlyStopping, MultiPassLeastSquares
-from limitlab.laws.sgd.multi_pass import safe_step, step_limits
+from limitlab.laws.online_sgd.multi_pass import safe_step, step_limits
 from references import reference
 
 ENTRIES = reference("scaling", "multi_pass_least_squares")

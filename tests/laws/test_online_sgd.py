@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import erf
 
-from limitlab.laws.sgd.information import pair_averages, teacher_student_exponent
-from limitlab.laws.sgd.mixture import OnlineMixture
-from limitlab.laws.sgd.pca import OnlinePCA
-from limitlab.laws.sgd.recovery import DiffusiveRecovery
-from limitlab.laws.sgd.single_index import OnlineSingleIndex
+from limitlab.laws.online_sgd.information import pair_averages, teacher_student_exponent
+from limitlab.laws.online_sgd.mixture import OnlineMixture
+from limitlab.laws.online_sgd.pca import OnlinePCA
+from limitlab.laws.online_sgd.recovery import DiffusiveRecovery
+from limitlab.laws.online_sgd.single_index import OnlineSingleIndex
 from limitlab.models.activations import Activation, hermite
 from limitlab.models.online import full_overlap_paths, hitting_times, overlap_path, uniform_overlap
 from references import label, reference

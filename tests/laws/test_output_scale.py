@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limitlab.laws import OutputScale, output_scale_flow
-from limitlab.laws.meanfield.output_scale import kernel
-from limitlab.laws.meanfield.output_scale_flow import tangent_kernel
+from limitlab.laws.mean_field.output_scale import kernel
+from limitlab.laws.mean_field.output_scale_flow import tangent_kernel
 from references import label, reference
 
 

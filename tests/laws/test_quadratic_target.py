@@ -19,10 +19,10 @@ from limitlab.laws.approximation.quadratic import (
     tangent_risk,
 )
 from limitlab.laws.approximation.quadratic_flow import population_risk
+from limitlab.laws.approximation.quadratic_network import one_pass
 from limitlab.laws.approximation.relu import relu_tangent_risk
+from limitlab.laws.approximation.relu_network import trained_relu_risk
 from limitlab.models.activations import Activation
-from limitlab.models.quadratic_network import one_pass
-from limitlab.models.relu_network import trained_relu_risk
 from references import label, reference
 
 entries = partial(reference, "approximation")

@@ -7,7 +7,7 @@ import pytest
 
 from limitlab.laws import empirical_ntk, resnet_ntk
 from limitlab.laws.kernels.residual import residual_network
-from limitlab.models.residual_networks import residual_tangent_kernel
+from limitlab.laws.kernels.residual_networks import residual_tangent_kernel
 from references import label, reference
 
 entries = partial(reference, "static_statements")

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
 from limitlab.laws import UniformConvergence, exact_deviations, rademacher_linear, rademacher_two_layer
-from limitlab.laws.networks.rademacher import ascended, switching_supremum
-from limitlab.laws.networks.uniform_convergence import deviations
+from limitlab.laws.kernels.wide_networks import waves
+from limitlab.laws.uniform_convergence.rademacher import ascended, switching_supremum
+from limitlab.laws.uniform_convergence.trust_region import largest_on_ball
+from limitlab.laws.uniform_convergence.uniform_convergence import deviations
 from limitlab.models.activations import Activation
-from limitlab.models.wide_networks import waves
-from limitlab.numerics.trust_region import largest_on_ball
 from references import label, reference
 
 entries = partial(reference, "kernels")
@@ -101,7 +101,7 @@ def test_reference_complexity():
 def test_sampled_patterns_agree_with_all_of_them():
     X = waves(14, 3)
     exact = rademacher_linear(X, 1.0)
-    from limitlab.laws.networks.rademacher import random_signs
+    from limitlab.laws.uniform_convergence.rademacher import random_signs
 
     lengths = np.linalg.norm(random_signs(14, 20_000, 1) @ X, axis=1) / 14
     assert abs(lengths.mean() - exact.value) < 5 * lengths.std() / np.sqrt(20_000)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from limitlab.laws.sgd.xor import (
+from limitlab.laws.online_sgd.xor import (
     XorMixture,
     capture_level,
     captured_distribution,
@@ -16,7 +16,7 @@ from limitlab.laws.sgd.xor import (
     class_strength,
     fixed_components,
 )
-from limitlab.laws.sgd.xor_flow import XorDynamics
+from limitlab.laws.online_sgd.xor_flow import XorDynamics
 from limitlab.models.xor_chain import full_xor_run, xor_path
 from references import reference
 

@@ -53,9 +53,9 @@ def test_sgd_without_its_noise_is_noticed(monkeypatch):
 
 
 def test_a_rate_that_sees_the_variance_only_is_noticed(monkeypatch):
-    monkeypatch.setattr("limitlab.laws.sgd.large_deviation.log_moment", lambda noise_law: lambda p: p * p / 2)
+    monkeypatch.setattr("limitlab.laws.online_sgd.large_deviation.log_moment", lambda noise_law: lambda p: p * p / 2)
     monkeypatch.setattr(
-        "limitlab.laws.sgd.large_deviation.tilt", lambda eps, time, noise_law: 2 * eps / (1 - np.exp(-2 * time))
+        "limitlab.laws.online_sgd.large_deviation.tilt", lambda eps, time, noise_law: 2 * eps / (1 - np.exp(-2 * time))
     )
     assert any("sign" in name for name in failed("J33"))
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from limitlab.laws import MultiPassLeastSquares, PowerLawScaling, StreamingLeastSquares
+from limitlab.laws.online_sgd import second_moments
 from limitlab.laws.scaling import ridge_scaling
-from limitlab.laws.sgd import second_moments
 from limitlab.ledger import all_claims, scaling
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from limitlab.laws import FiniteClass, SampledMeasure, ThresholdClass, resnet_ntk
 from limitlab.laws.classification import perceptron
+from limitlab.laws.descent.separable_flow import SeparableFlow
 from limitlab.ledger import classes, conditioning, find_claims, finite_width, kernel_floor, minima
-from limitlab.models.descent import SeparableFlow
 
 
 def leading_term(patch):

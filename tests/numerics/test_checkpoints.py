@@ -60,7 +60,7 @@ CASES = {
 def test_stopped_and_started_again_gives_the_same_bits(name, tmp_path, monkeypatch):
     compute, saves = CASES[name]
     monkeypatch.setattr("limitlab.models.online.PIECE", 300)
-    monkeypatch.setattr("limitlab.models.mean_field.BLOCK", 20)
+    monkeypatch.setattr("limitlab.laws.mean_field.training.BLOCK", 20)
     whole = compute()
     with checkpointing(tmp_path, every=0.0):
         with monkeypatch.context() as patched:

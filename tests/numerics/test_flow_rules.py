@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from limitlab.laws.mean_field.low_rank import pivoted_cholesky
 from limitlab.numerics.flow_rules import even_gaussian_rule, gaussian_quantiles, quantile_rule
 from limitlab.numerics.gaussian import expectation
-from limitlab.numerics.low_rank import pivoted_cholesky
 
 
 def test_weights_add_up_and_levels_mirror():

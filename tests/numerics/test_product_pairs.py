@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from limitlab.laws.kernels.duals import dual
+from limitlab.laws.kernels.product_pairs import product_averages
 from limitlab.numerics.gaussian import pair_expectation
-from limitlab.numerics.product_pairs import product_averages
 
 RHO = np.array([0.97, 0.999, 1.0, -0.99, 0.5, -1 + 1e-9])
 

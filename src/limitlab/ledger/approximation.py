@@ -14,12 +14,12 @@ from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, st
 from limitlab.laws.approximation.exact import Features, spanned, unexplained_exact
 from limitlab.laws.approximation.quadratic import QuadraticTarget
 from limitlab.laws.approximation.quadratic_flow import population_risk
+from limitlab.laws.approximation.quadratic_network import one_pass
 from limitlab.laws.approximation.relu import relu_tangent_risk
+from limitlab.laws.approximation.relu_network import trained_relu_risk
 from limitlab.laws.approximation.staircase import Staircase
 from limitlab.laws.approximation.step import degree_two_step, step_strength
 from limitlab.models.data import sphere
-from limitlab.models.quadratic_network import one_pass
-from limitlab.models.relu_network import trained_relu_risk
 from limitlab.numerics.sphere import coordinate_rule, orthonormal_values
 
 Array = NDArray[np.float64]

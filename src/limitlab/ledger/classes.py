@@ -13,9 +13,9 @@ from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Criterion, Number, agrees, at_most, below, between, equal, near, true
 from limitlab.lab.measures import effort, largest, log_slope, standard_error
 from limitlab.laws.classification.perceptron import Perceptron, perceptron_mistakes
-from limitlab.laws.networks.finite_class import FiniteClass
-from limitlab.laws.networks.thresholds import ThresholdClass, dichotomies
-from limitlab.numerics.halfplanes import largest_imbalance
+from limitlab.laws.uniform_convergence.finite_class import FiniteClass
+from limitlab.laws.uniform_convergence.halfplanes import largest_imbalance
+from limitlab.laws.uniform_convergence.thresholds import ThresholdClass, dichotomies
 from limitlab.numerics.margin import hard_margin
 
 _AREA = "Uniform convergence and real networks"

@@ -12,9 +12,9 @@ from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Criterion, Number, above, agrees, below, between
 from limitlab.lab.measures import effort, log_slope, sigmas
 from limitlab.laws.kernels.residual import resnet_ntk
+from limitlab.laws.kernels.residual_networks import residual_tangent_kernel
 from limitlab.laws.spectra.marchenko_pastur import MarchenkoPastur
 from limitlab.laws.spectra.square_matrix import SquareMatrixEdge, mean_inverse_trace
-from limitlab.models.residual_networks import residual_tangent_kernel
 
 _AREA = "Kernels and lazy training"
 

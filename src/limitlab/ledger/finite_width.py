@@ -11,11 +11,11 @@ from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, bel
 from limitlab.lab.measures import effort, largest, log_slope, sigmas, smallest
 from limitlab.laws.approximation.exact import unexplained_exact
 from limitlab.laws.approximation.fixed_dimension import explicit_weights_error, fixed_dimension_constant
+from limitlab.laws.approximation.frank_wolfe import correlated_neuron, frank_wolfe, largest_norm
 from limitlab.laws.approximation.sampled_measure import SampledMeasure
 from limitlab.laws.approximation.tangent_interpolation import TangentInterpolation, tangent_features, tangent_rank
 from limitlab.models.activations import Activation
 from limitlab.models.data import sphere
-from limitlab.models.frank_wolfe import correlated_neuron, frank_wolfe, largest_norm
 from limitlab.numerics.sphere import harmonic_dimension
 
 AREA = "Approximation"

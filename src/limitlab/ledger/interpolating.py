@@ -9,8 +9,8 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, agrees, below, between
 from limitlab.lab.measures import effort, largest
-from limitlab.laws.networks.double_descent import width_double_descent
-from limitlab.laws.networks.interpolating import RandomLabels, WidthDoubleDescent
+from limitlab.laws.landscapes.double_descent import width_double_descent
+from limitlab.laws.landscapes.interpolating import RandomLabels, WidthDoubleDescent
 
 _AREA = "Uniform convergence and real networks"
 

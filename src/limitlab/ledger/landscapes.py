@@ -9,7 +9,7 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import above, below, equal, near, true
 from limitlab.lab.measures import largest, smallest
 from limitlab.laws.attention.single_cluster import SingleCluster
-from limitlab.laws.networks.hessian import hessian_inertia, hessian_parts
+from limitlab.laws.landscapes.hessian import hessian_inertia, hessian_parts
 from limitlab.models.attention.engines import token_paths
 from limitlab.models.attention.fields import Attention
 from limitlab.numerics.sphere_flow import tangent

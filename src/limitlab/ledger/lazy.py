@@ -9,9 +9,9 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import above, at_least, at_most, below, near
 from limitlab.lab.measures import largest, log_slope
 from limitlab.laws.kernels.lazy import LazyCertificate, lazy_certificate
+from limitlab.laws.kernels.lazy_networks import Flow, LazyNetworks, unit_rows
 from limitlab.ledger.wide_networks import lazy_data
 from limitlab.models.activations import Activation
-from limitlab.models.lazy_networks import Flow, LazyNetworks, unit_rows
 
 Array = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
 from limitlab.laws.descent.least_squares import LeastSquaresDescent
 from limitlab.laws.descent.logistic import LogisticDescent
+from limitlab.laws.descent.separable_flow import TAILS, LeastSquares, SeparableFlow, gradient_descent
 from limitlab.models.activations import Activation, Moments
-from limitlab.models.descent import TAILS, LeastSquares, SeparableFlow, gradient_descent
 from limitlab.numerics.margin import hard_margin
 
 Array = NDArray[np.float64]

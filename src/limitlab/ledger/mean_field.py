@@ -12,12 +12,12 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
 from limitlab.lab.criteria import above, agrees, below, equal, near, near_relative
 from limitlab.lab.measures import effort, largest, log_slope, smallest, words
-from limitlab.laws.meanfield.free_energy import ErfNeurons
-from limitlab.laws.meanfield.noisy import NoisyMeanField
-from limitlab.laws.meanfield.output_scale import OutputScale
-from limitlab.laws.meanfield.output_scale_flow import output_scale_flow
-from limitlab.laws.meanfield.particles import MeanFieldParticles
-from limitlab.laws.meanfield.two_gaussians import TwoGaussians
+from limitlab.laws.mean_field.free_energy import ErfNeurons
+from limitlab.laws.mean_field.noisy import NoisyMeanField
+from limitlab.laws.mean_field.output_scale import OutputScale
+from limitlab.laws.mean_field.output_scale_flow import output_scale_flow
+from limitlab.laws.mean_field.particles import MeanFieldParticles
+from limitlab.laws.mean_field.two_gaussians import TwoGaussians
 
 AREA = "Mean field"
 Array = NDArray[np.float64]
@@ -58,7 +58,7 @@ def particles_follow_the_equation(quick: bool) -> Outcome:
 
 def risk_gaps(law: MeanFieldParticles, size: int, draws: int, time: float) -> Array:
     """R_N(t) - R(t) of independent networks."""
-    from limitlab.models.mean_field import flow_risks
+    from limitlab.laws.mean_field.training import flow_risks
 
     start = law.start_mean + law.start_std * np.random.default_rng([size, draws]).standard_normal((draws, size))
     risks = flow_risks(start, law.activation, law.target_function, law.teacher_weight, np.array([time]))[:, 0]
@@ -67,7 +67,7 @@ def risk_gaps(law: MeanFieldParticles, size: int, draws: int, time: float) -> Ar
 
 def half_time(law: MeanFieldParticles, size: int, draws: int) -> float:
     """When the mean risk of networks of one width has fallen to half of its start."""
-    from limitlab.models.mean_field import flow_risks
+    from limitlab.laws.mean_field.training import flow_risks
 
     start = law.start_mean + law.start_std * np.random.default_rng([size, draws, 1]).standard_normal((draws, size))
     times = np.linspace(0, 3, 31)
@@ -116,7 +116,7 @@ def sgd_gaps(law: TwoGaussians, width: int, seeds: int) -> SgdGaps:
     """The gaps of a mean over several runs of SGD."""
     from scipy.stats import wasserstein_distance
 
-    from limitlab.models.mean_field import ramp_risk, ramp_sgd
+    from limitlab.laws.mean_field.training import ramp_risk, ramp_sgd
 
     limit, times = law.theory(), np.asarray(law.times)
     paths, weights = law.radii(times)

@@ -13,11 +13,8 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, agrees, below, equal, near_relative
 from limitlab.lab.measures import SIGMAS, effort, largest, sigmas, smallest
-from limitlab.laws.meanfield.cone import ConeFlow, cone_risk
-from limitlab.laws.meanfield.noisy import NoisyMeanField
-from limitlab.laws.networks.linear_network import LinearNetwork, crossing, saddle_index
-from limitlab.models.autodiff import double_precision_jax
-from limitlab.models.linear_network import (
+from limitlab.laws.landscapes.linear_network import LinearNetwork, crossing, saddle_index
+from limitlab.laws.landscapes.linear_network_training import (
     critical_point,
     linear_descent,
     linear_flow,
@@ -25,7 +22,10 @@ from limitlab.models.linear_network import (
     quadratic_descent,
     quadratic_risk,
 )
-from limitlab.models.noisy_sgd import regularised_risk
+from limitlab.laws.mean_field.cone import ConeFlow, cone_risk
+from limitlab.laws.mean_field.noisy import NoisyMeanField
+from limitlab.laws.mean_field.noisy_sgd import regularised_risk
+from limitlab.models.autodiff import double_precision_jax
 
 AREA = "Mean field"
 Array = NDArray[np.float64]

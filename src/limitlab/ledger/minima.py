@@ -9,8 +9,8 @@ from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Criterion, Number, above, agrees, at_least, below, between, near, true
 from limitlab.lab.measures import effort, largest, sigmas, smallest, standard_error, words
 from limitlab.laws.descent.least_squares import LeastSquaresDescent
-from limitlab.laws.networks.double_descent import width_double_descent
-from limitlab.laws.networks.minima import digits_minima
+from limitlab.laws.landscapes.double_descent import width_double_descent
+from limitlab.laws.landscapes.minima import digits_minima
 from limitlab.laws.regression.ridge import exact_ridgeless
 
 _AREA = "Uniform convergence and real networks"

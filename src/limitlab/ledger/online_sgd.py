@@ -12,15 +12,15 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, agrees, below, equal, near, true
 from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, slope, smallest
-from limitlab.laws.sgd.effective import EffectiveDynamics
-from limitlab.laws.sgd.mixture import OnlineMixture
-from limitlab.laws.sgd.pca import OnlinePCA
-from limitlab.laws.sgd.recovery import DiffusiveRecovery, LogarithmicRecovery
-from limitlab.laws.sgd.single_index import OnlineSingleIndex
-from limitlab.laws.sgd.spherical import SphericalSGD
-from limitlab.laws.sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
-from limitlab.laws.sgd.xor import XorMixture, capture_level, fixed_components, success_probability
-from limitlab.laws.sgd.xor_flow import XorDynamics
+from limitlab.laws.online_sgd.effective import EffectiveDynamics
+from limitlab.laws.online_sgd.mixture import OnlineMixture
+from limitlab.laws.online_sgd.pca import OnlinePCA
+from limitlab.laws.online_sgd.recovery import DiffusiveRecovery, LogarithmicRecovery
+from limitlab.laws.online_sgd.single_index import OnlineSingleIndex
+from limitlab.laws.online_sgd.spherical import SphericalSGD
+from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
+from limitlab.laws.online_sgd.xor import XorMixture, capture_level, fixed_components, success_probability
+from limitlab.laws.online_sgd.xor_flow import XorDynamics
 from limitlab.models.online import hitting_times, uniform_overlap
 
 Array = NDArray[np.float64]

@@ -8,8 +8,8 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
 from limitlab.lab.criteria import above, agrees, below, near
 from limitlab.lab.measures import effort, largest
-from limitlab.laws.sgd.multi_pass import MultiPassLeastSquares
-from limitlab.laws.sgd.streaming import StreamingLeastSquares
+from limitlab.laws.online_sgd.multi_pass import MultiPassLeastSquares
+from limitlab.laws.online_sgd.streaming import StreamingLeastSquares
 
 _AREA = "Scaling laws"
 

@@ -11,10 +11,10 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, agrees, below, near, near_relative, true
 from limitlab.lab.measures import effort, largest, log_slope, slope
-from limitlab.laws.sgd.growth import GrowthExponents, Point, fitted
-from limitlab.laws.sgd.large_deviation import SgdLargeDeviation
-from limitlab.laws.sgd.pca import OnlinePCA
-from limitlab.laws.sgd.spiked_tensor import SpikedTensor
+from limitlab.laws.online_sgd.growth import GrowthExponents, Point, fitted
+from limitlab.laws.online_sgd.large_deviation import SgdLargeDeviation
+from limitlab.laws.online_sgd.pca import OnlinePCA
+from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Criterion, Number, above, agrees, below, between, equal, near
 from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, smallest
 from limitlab.laws import MarchenkoPastur, SampleCovariance
-from limitlab.models.wishart import extreme_eigenvalues, sample_eigenvalues
+from limitlab.laws.spectra.wishart import extreme_eigenvalues, sample_eigenvalues
 
 Array = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, agrees, below, near, near_relative, true
 from limitlab.lab.measures import SIGMAS, effort, largest, standard_error
 from limitlab.laws.regression.distillation import Distillation
+from limitlab.laws.regression.label_chains import shipped_images
 from limitlab.laws.regression.model_collapse import ModelCollapse, exact_accumulated
 from limitlab.laws.regression.ridge import Ridge
-from limitlab.models.label_chains import shipped_images
 
 _AREA = "Learning from models"
 _GROUPS: dict[str, tuple[float, ...]] = dict(

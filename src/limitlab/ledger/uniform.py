@@ -10,8 +10,13 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, agrees, below, near
 from limitlab.lab.measures import effort, largest, log_slope, smallest
-from limitlab.laws.networks.rademacher import ascended, rademacher_linear, rademacher_two_layer, switching_supremum
-from limitlab.laws.networks.uniform_convergence import UniformConvergence
+from limitlab.laws.uniform_convergence.rademacher import (
+    ascended,
+    rademacher_linear,
+    rademacher_two_layer,
+    switching_supremum,
+)
+from limitlab.laws.uniform_convergence.uniform_convergence import UniformConvergence
 from limitlab.models.activations import Activation
 
 _AREA = "Uniform convergence and real networks"

@@ -14,11 +14,11 @@ from limitlab.lab.measures import SIGMAS, effort, largest, log_slope
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.laws.kernels.gradient_flow import KernelGradientFlow, kernel_gradient_flow
 from limitlab.laws.kernels.lazy import LazyTraining
+from limitlab.laws.kernels.lazy_networks import LazyNetworks, unit_rows
 from limitlab.laws.kernels.wide_network import WideNetwork
+from limitlab.laws.kernels.wide_networks import DeepNetworks, waves
 from limitlab.models.activations import Activation
 from limitlab.models.data import sphere
-from limitlab.models.lazy_networks import LazyNetworks, unit_rows
-from limitlab.models.wide_networks import DeepNetworks, waves
 
 Array = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.applied.forecast.kernels import Kernel
 from limitlab.applied.forecast.surrogates import Metric
-from limitlab.models.kernels import Kernel
 
 Array = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.applied.forecast.grouped import left_out_groups
+from limitlab.applied.forecast.kernels import Kernel, default_gamma, make_kernel
 from limitlab.applied.forecast.spectrum import Spectrum, from_features, from_gram
-from limitlab.models.kernels import Kernel, default_gamma, make_kernel
 
 Array = NDArray[np.float64]
 

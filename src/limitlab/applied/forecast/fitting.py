@@ -15,6 +15,7 @@ from limitlab.applied.forecast.choice import Choice, choose
 from limitlab.applied.forecast.curves import Population
 from limitlab.applied.forecast.ensemble import SUBSET_SIZE, SUBSETS, Ensemble, subset_rows
 from limitlab.applied.forecast.grouped import checked_groups, group_ratio
+from limitlab.applied.forecast.kernels import Kernel, make_kernel
 from limitlab.applied.forecast.memory import exact_bytes, require_memory
 from limitlab.applied.forecast.metrics import Classes
 from limitlab.applied.forecast.spectrum import Spectrum, checked_gram, decompose, from_gram
@@ -27,7 +28,6 @@ from limitlab.applied.forecast.targets import (
     require_variation,
     warn_of_duplicates,
 )
-from limitlab.models.kernels import Kernel, make_kernel
 
 Array = NDArray[Any]
 

@@ -11,9 +11,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab.applied.forecast.kernels import Kernel
+from limitlab.applied.forecast.least_squares import RidgePath
 from limitlab.applied.forecast.surrogates import error_rate
-from limitlab.models.kernels import Kernel
-from limitlab.models.least_squares import RidgePath
 
 Array = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def measured(
     Examples
     --------
     >>> X = np.random.default_rng(0).standard_normal((60, 3))
-    >>> from limitlab.models.kernels import make_kernel
+    >>> from limitlab.applied.forecast.kernels import make_kernel
     >>> found = measured(make_kernel("linear", X), X, X[:, :1], [20, 40], [1e-9], splits=2)
     >>> bool((found.test_error < 1e-10).all())
     True
@@ -200,7 +200,7 @@ def compare_with_sklearn(
     from sklearn.kernel_ridge import KernelRidge
     from sklearn.model_selection import ShuffleSplit, learning_curve
 
-    from limitlab.models.kernels import default_gamma
+    from limitlab.applied.forecast.kernels import default_gamma
 
     n, lam = np.atleast_1d(np.asarray(samples, dtype=int)), np.atleast_1d(np.asarray(ridge, dtype=float))
     width = default_gamma(X) if gamma is None else gamma

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.applied.forecast.kernels import Kernel
 from limitlab.applied.forecast.memory import exact_bytes, factor_bytes, require_memory
-from limitlab.models.kernels import Kernel
 from limitlab.numerics.equivalents import learned
 
 Array = NDArray[Any]

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.laws.alignment.softmax import softmax_moments
 from limitlab.numerics.ode import Trajectory, integrate
-from limitlab.numerics.softmax import softmax_moments
 
 __all__ = ["mixture_flow", "noiseless_mixture"]
 

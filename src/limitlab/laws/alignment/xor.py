@@ -1,6 +1,6 @@
 """The outliers of a ReLU network's test Hessian count the clusters that it found (docs/theory/alignment.md, XOR mixture).
 
-Setting.  The XOR mixture and network of `limitlab.laws.sgd.xor`; blocks of each layer of Hessian and gradients' second moment on
+Setting.  The XOR mixture and network of `limitlab.laws.online_sgd.xor`; blocks of each layer of Hessian and gradients' second moment on
           test samples. The signs of the start send neurons to `captured` of the four clusters.
 Limit.    N -> infinity with noise variance 1/lambda = N^-2 (any lambda far above N), then long times: the fixed point of these classes.
 Result.   Equations (14) and (15): e = 4 alpha on captured clusters, 1/2 on the others; one second-layer outlier per captured cluster,
@@ -19,7 +19,7 @@ from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
-from limitlab.laws.sgd.xor import CRITICAL, class_flow, class_strength
+from limitlab.laws.online_sgd.xor import CRITICAL, class_flow, class_strength
 
 __all__ = ["XorAlignment"]
 
@@ -164,7 +164,13 @@ class XorAlignment(Law):
 
     def measured(self, draw: Draw) -> Values:
         """A network trained by the exact chain from a start that announces `captured` clusters, and its blocks on test samples."""
-        from limitlab.models.xor_blocks import alignment, draw_xor, first_layer_block, sample_weights, second_layer_block
+        from limitlab.laws.alignment.xor_blocks import (
+            alignment,
+            draw_xor,
+            first_layer_block,
+            sample_weights,
+            second_layer_block,
+        )
 
         size, rng = draw.size, draw.rng
         v, w, classes = self.train(size, rng)
@@ -187,7 +193,7 @@ class XorAlignment(Law):
 
     def train(self, size: int, rng: np.random.Generator) -> tuple[Array, Array, NDArray[np.int64]]:
         """Second layer (K,) and first layer (K, N) after a long time, and the cluster of every neuron."""
-        from limitlab.models.xor_blocks import weights_in_space
+        from limitlab.laws.alignment.xor_blocks import weights_in_space
         from limitlab.models.xor_chain import random_start, xor_path
 
         if size < self.width + 3:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.laws.approximation.slopes import numerical_slope
 from limitlab.models.activations import Activation
-from limitlab.numerics.slopes import numerical_slope
 from limitlab.numerics.sphere import (
     checked_degree,
     checked_dimension,

@@ -22,9 +22,9 @@ from pydantic import model_validator
 from limitlab.laws import Draw, Law, Values, observable, parameter
 from limitlab.laws.approximation.exact import overlaps, pseudo_inverse, relu_kernel
 from limitlab.laws.approximation.quadratic_flow import population_flow, population_risk
+from limitlab.laws.approximation.quadratic_network import one_pass
 from limitlab.models.activations import Activation, hermite, moments
 from limitlab.models.data import gaussian, sphere
-from limitlab.models.quadratic_network import one_pass
 from limitlab.numerics.spectra import marchenko_pastur
 
 __all__ = ["QuadraticTarget"]

@@ -24,9 +24,9 @@ from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
 from limitlab.laws.classification.channel_information import errors, information, precision_of, recovered
-from limitlab.models.channels import CLASSES, Channel, ChannelName, Prior, PriorName
+from limitlab.laws.classification.channels import CLASSES, Channel, ChannelName, Prior, PriorName
+from limitlab.laws.classification.message_passing import message_passing
 from limitlab.models.data import gaussian_lattice
-from limitlab.models.message_passing import message_passing
 
 __all__ = ["BayesOptimal"]
 

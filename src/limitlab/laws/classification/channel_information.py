@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.channels import CLASSES, Channel, Prior
+from limitlab.laws.classification.channels import CLASSES, Channel, Prior
 from limitlab.numerics.flow_rules import even_gaussian_rule
 from limitlab.numerics.panel_rules import graded_rule, panel_rule
 

@@ -27,7 +27,7 @@ from pydantic import model_validator
 
 from limitlab._core.apportion import apportion
 from limitlab.laws import Draw, Values, observable, parameter, shared
-from limitlab.laws.beside_best import BesideBest, Best, best_classifier, require_even
+from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier, require_even
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_existence import Existence, existence
 from limitlab.laws.classification.logistic_system import solve_logistic

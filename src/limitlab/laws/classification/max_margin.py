@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Values, parameter
-from limitlab.laws.beside_best import BesideBest, Best, best_classifier
+from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.margin_system import MarginPoint, separability_threshold, solve_margin
 from limitlab.laws.classification.populations import Isotropic

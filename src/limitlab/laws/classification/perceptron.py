@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 from scipy.special import ndtr
 
+from limitlab._core.checks import checked_table
 from limitlab.laws import Draw, Law, Values, observable, parameter
-from limitlab.laws.descent.data import checked_table
 from limitlab.numerics.margin import HardMargin, hard_margin
 from limitlab.numerics.roots import bracketed_root
 

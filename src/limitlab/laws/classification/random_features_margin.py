@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Values, observable, parameter, shared
-from limitlab.laws.beside_best import BesideBest, Best, best_classifier
+from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.margin_system import separability_threshold, solve_margin
 from limitlab.laws.classification.max_margin import NO_CLASSIFIER, limits, mistakes, of_data_set, test_rows

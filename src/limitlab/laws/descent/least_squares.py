@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.checks import checked_table
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.descent.data import checked_table
-from limitlab.models.descent import LeastSquares
+from limitlab.laws.descent.separable_flow import LeastSquares
 
 __all__ = ["LeastSquaresDescent"]
 

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.checks import checked_table
 from limitlab._core.results import ROUNDING
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.max_margin import MaxMargin
-from limitlab.laws.descent.data import checked_table
-from limitlab.models.descent import SeparableFlow, Tail
+from limitlab.laws.descent.separable_flow import SeparableFlow, Tail
 
 __all__ = ["LogisticDescent"]
 

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.two_layer.kernels import Kernels
+from limitlab.laws.dmft.finite.kernels import Kernels
 from limitlab.numerics.two_time import Flow, History
 from limitlab.numerics.two_time.compiled import after_start, before, both, newest, total, whole
 

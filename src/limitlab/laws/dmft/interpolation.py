@@ -19,9 +19,9 @@ from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Values, observable, parameter
 from limitlab.laws.dmft.aging import Plateau, plateau, threshold
+from limitlab.laws.dmft.finite.gaussian_model import monomials
 from limitlab.laws.dmft.pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import STEPS, TwoLayerDynamics
-from limitlab.models.two_layer.gaussian_model import monomials
 
 __all__ = ["InterpolationTransition"]
 
@@ -149,7 +149,7 @@ class InterpolationTransition(PureNoise):
 
     def measured(self, draw: Draw, times: Floats) -> Values:
         """Gradient flow on alpha d random Gaussian equations for one unit vector."""
-        from limitlab.models.two_layer import gaussian_model, samples, training
+        from limitlab.laws.dmft.finite import gaussian_model, samples, training
 
         rng, limit = draw.rng, self.dynamics()
         w, direction = samples.exchangeable_weights(rng, draw.size, 1, 0.0, 0.0)

@@ -198,7 +198,7 @@ class MiddleRegime(PureNoise):
 
     def measured(self, draw: Draw, x: Floats) -> Values:
         """One neuron that climbs a random polynomial in `size` dimensions, and the second layer that its energy drives."""
-        from limitlab.models.spin_ascent import ascent
+        from limitlab.laws.dmft.spin_ascent import ascent
 
         found = ascent(draw.rng, self.reduced_coefficients(), draw.size, self.start_second_layer, True, x)
         return {name: found[name] for name in type(self).observables}

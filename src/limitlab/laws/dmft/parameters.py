@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Law, parameter
+from limitlab.laws.dmft.finite.kernels import Kernels, checked_kernels, kernels_of
 from limitlab.models.activations import Activation
-from limitlab.models.two_layer.kernels import Kernels, checked_kernels, kernels_of
 
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from pydantic import model_validator
 from limitlab._core.law import Status
 from limitlab.laws import Law, parameter
 from limitlab.laws.dmft.aging import Reduced
+from limitlab.laws.dmft.finite.kernels import kernels_of
 from limitlab.models.activations import Activation
-from limitlab.models.two_layer.kernels import kernels_of
 
 
 class PureNoise(Law):

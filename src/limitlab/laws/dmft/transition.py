@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws.dmft.interpolation import InterpolationTransition
-from limitlab.numerics.sequences import Limit, aitken, settled
+from limitlab.laws.dmft.sequences import Limit, aitken, settled
 
 Floats = NDArray[np.float64]
 

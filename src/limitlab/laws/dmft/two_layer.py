@@ -26,8 +26,8 @@ from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Values, parameter
+from limitlab.laws.dmft.finite.gaussian_model import monomials
 from limitlab.laws.dmft.parameters import TwoLayerStart, check_correlation
-from limitlab.models.two_layer.gaussian_model import monomials
 
 if TYPE_CHECKING:
     from limitlab.laws.dmft.equations import ExchangeableNeurons
@@ -257,7 +257,7 @@ class TwoLayerDynamics(TwoLayerStart):
 
     def measured(self, draw: Draw, times: Floats) -> Values:
         """One draw of samples and start, trained by gradient flow (or stochastic descent)."""
-        from limitlab.models.two_layer import gaussian_model, samples, training
+        from limitlab.laws.dmft.finite import gaussian_model, samples, training
 
         rng, kernels, n = draw.rng, self.kernels(), draw.count("sample_ratio")
         w, direction = samples.exchangeable_weights(

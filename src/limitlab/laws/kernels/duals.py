@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
+from limitlab.laws.kernels.differences import difference
+from limitlab.laws.kernels.product_pairs import product_averages
 from limitlab.models.activations import Activation
-from limitlab.numerics.differences import difference
 from limitlab.numerics.gaussian import expectation, hermite_rule, hermite_values, pair_expectation
-from limitlab.numerics.product_pairs import product_averages
 
 __all__ = ["dual"]
 

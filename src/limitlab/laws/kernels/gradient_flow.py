@@ -26,8 +26,8 @@ from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.laws.kernels.duals import relative_error
+from limitlab.laws.kernels.wide_networks import DeepNetworks, waves
 from limitlab.models.activations import Activation
-from limitlab.models.wide_networks import DeepNetworks, waves
 
 __all__ = ["KernelGradientFlow", "ensemble_flow", "kernel_gradient_flow"]
 

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.holder import cusp, uniform_ball
+from limitlab.laws.regression.holder import cusp, uniform_ball
 
 Array = NDArray[np.float64]
 Labels = Literal["averaged", "drawn"]

@@ -17,7 +17,7 @@ from pydantic import model_validator
 
 from limitlab._core.apportion import apportion
 from limitlab.laws import Draw, Law, parameter
-from limitlab.laws.beside_best import BesideBest, Best, best_linear
+from limitlab.laws.classification.beside_best import BesideBest, Best, best_linear
 from limitlab.models.designs import Design, Entries, draw_design
 from limitlab.numerics.equivalents import gaps
 

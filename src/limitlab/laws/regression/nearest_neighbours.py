@@ -233,7 +233,7 @@ class NearestNeighbours(Law):
         self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
     ) -> dict[str, Array]:
         """The whole recipe, once per value of the path, from the same points and the same noise."""
-        from limitlab.models.smoothers import NearestNeighbourRegressor
+        from limitlab.laws.regression.smoothers import NearestNeighbourRegressor
 
         runs = []
         for k, beta, c, tau in zip(neighbours, smoothness, amplitude, noise, strict=True):

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Values
-from limitlab.laws.beside_best import BesideBest, Best, best_linear
+from limitlab.laws.classification.beside_best import BesideBest, Best, best_linear
 from limitlab.laws.regression.random_features_model import RandomFeaturesModel
 from limitlab.laws.regression.random_features_point import coefficients, fixed_point, weighted
 from limitlab.laws.regression.random_features_tuning import best_ridge, ridgeless_width, snr_threshold

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.numerics.concave import concave_root
+from limitlab.laws.regression.concave import concave_root
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

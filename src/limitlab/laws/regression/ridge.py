@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Values, observable, parameter, shared
-from limitlab.laws.beside_best import Best
+from limitlab.laws.classification.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
 from limitlab.models.designs import Filter, ridge_filter
 from limitlab.numerics.equivalents import (

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.holder import rough_wave
-from limitlab.models.smoothers import SingularKernelRegressor
+from limitlab.laws.regression.holder import rough_wave
+from limitlab.laws.regression.smoothers import SingularKernelRegressor
 
 Array = NDArray[np.float64]
 

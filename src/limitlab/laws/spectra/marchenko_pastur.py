@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.spectra.measurements import SpectralLaw, points
+from limitlab.laws.spectra.wishart import sample_eigenvalues
 from limitlab.models.designs import draw_design
-from limitlab.models.wishart import sample_eigenvalues
 from limitlab.numerics.spectra import marchenko_pastur as numerics
 
 __all__ = ["MarchenkoPastur"]

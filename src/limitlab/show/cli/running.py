@@ -79,7 +79,7 @@ def predicted(asked: Asked) -> xr.Dataset:
 
 def beside_best(asked: Asked) -> xr.Dataset:
     """A law's error, the best possible one and the gap, on the grid of its swept parameters where there are any."""
-    from limitlab.laws.beside_best import BesideBest
+    from limitlab.laws.classification.beside_best import BesideBest
 
     if not isinstance(asked.law, BesideBest):
         raise ValueError(

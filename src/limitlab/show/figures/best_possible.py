@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from limitlab.laws.beside_best import BesideBest
 from limitlab.laws.classification.bayes_optimal import BayesOptimal
+from limitlab.laws.classification.beside_best import BesideBest
 from limitlab.laws.classification.channel_information import information, precision_of
+from limitlab.laws.classification.channels import Channel, Prior
 from limitlab.laws.classification.max_margin import MaxMargin
-from limitlab.models.channels import Channel, Prior
 from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
 
 

@@ -10,8 +10,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from limitlab.laws.classification.perceptron import Perceptron
-from limitlab.laws.networks.finite_class import FiniteClass
-from limitlab.laws.networks.thresholds import ThresholdClass
+from limitlab.laws.uniform_convergence.finite_class import FiniteClass
+from limitlab.laws.uniform_convergence.thresholds import ThresholdClass
 from limitlab.plotting.style import finish, mean_and_error, new_figure, simulation_points, theory_line
 
 

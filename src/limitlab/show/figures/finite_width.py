@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.laws.approximation.fixed_dimension import explicit_weights_error, fixed_dimension_constant
+from limitlab.laws.approximation.frank_wolfe import frank_wolfe, largest_norm
 from limitlab.laws.approximation.sampled_measure import SampledMeasure
 from limitlab.laws.approximation.tangent_interpolation import TangentInterpolation, tangent_rank
 from limitlab.ledger.finite_width import GREEDY_SCALE, closing, greedy_problem, least_squares_errors
 from limitlab.models.data import sphere
-from limitlab.models.frank_wolfe import frank_wolfe, largest_norm
 from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
 
 ACTIVATIONS = {"relu": "ReLU", "square": "square"}

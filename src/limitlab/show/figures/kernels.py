@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from limitlab.laws.kernels.gradient_flow import KernelGradientFlow
 from limitlab.laws.kernels.lazy import lazy_certificate
+from limitlab.laws.kernels.lazy_networks import unit_rows
 from limitlab.laws.kernels.wide_network import WideNetwork
 from limitlab.ledger.lazy import trained, used_up
 from limitlab.ledger.wide_networks import deep_drift, kernel_errors, lazy_data, lazy_drift
-from limitlab.models.lazy_networks import unit_rows
 from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line, value_map
 
 

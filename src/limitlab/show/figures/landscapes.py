@@ -9,13 +9,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from limitlab.laws.attention.single_cluster import SingleCluster
-from limitlab.laws.meanfield.cone import ConeFlow, cone_risk
-from limitlab.laws.meanfield.noisy import NoisyMeanField
-from limitlab.laws.networks.hessian import hessian_inertia, hessian_parts
-from limitlab.laws.networks.linear_network import LinearNetwork, crossing
+from limitlab.laws.landscapes.hessian import hessian_inertia, hessian_parts
+from limitlab.laws.landscapes.linear_network import LinearNetwork, crossing
+from limitlab.laws.landscapes.linear_network_training import linear_flow
+from limitlab.laws.mean_field.cone import ConeFlow, cone_risk
+from limitlab.laws.mean_field.noisy import NoisyMeanField
+from limitlab.laws.mean_field.noisy_sgd import regularised_risk
 from limitlab.models.attention.engines import token_paths
-from limitlab.models.linear_network import linear_flow
-from limitlab.models.noisy_sgd import regularised_risk
 from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 

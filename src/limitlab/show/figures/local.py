@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from limitlab.laws.regression import singular_kernel
+from limitlab.laws.regression.holder import cusp
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours
 from limitlab.laws.regression.rough_torus import measured_risk, octave_samples
 from limitlab.laws.regression.singular_kernel import SingularKernelSmoother
-from limitlab.models.holder import cusp
-from limitlab.models.smoothers import SingularKernelRegressor
+from limitlab.laws.regression.smoothers import SingularKernelRegressor
 from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 Array = NDArray[np.float64]

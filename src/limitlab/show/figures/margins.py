@@ -12,7 +12,7 @@ from limitlab._core.blas import single_threaded
 from limitlab.laws.classification.convex_loss import ConvexLoss
 from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
 from limitlab.laws.descent.least_squares import LeastSquaresDescent
-from limitlab.models.descent import TAILS, LeastSquares, SeparableFlow
+from limitlab.laws.descent.separable_flow import TAILS, LeastSquares, SeparableFlow
 from limitlab.numerics.margin import hard_margin
 from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 from limitlab.show.figures.best_possible import best_line

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from limitlab.lab.compare import compare
 from limitlab.lab.extrapolated import extrapolated
-from limitlab.laws.meanfield.noisy import NoisyMeanField
-from limitlab.laws.meanfield.output_scale import OutputScale
-from limitlab.laws.meanfield.particles import MeanFieldParticles
-from limitlab.laws.meanfield.two_gaussians import TwoGaussians
-from limitlab.models.mean_field import ScalarNetwork, flow_risks, langevin, ramp_sgd
+from limitlab.laws.mean_field.noisy import NoisyMeanField
+from limitlab.laws.mean_field.output_scale import OutputScale
+from limitlab.laws.mean_field.particles import MeanFieldParticles
+from limitlab.laws.mean_field.training import ScalarNetwork, flow_risks, langevin, ramp_sgd
+from limitlab.laws.mean_field.two_gaussians import TwoGaussians
 from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 
 Array = NDArray[Any]

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.laws.descent.least_squares import LeastSquaresDescent
-from limitlab.laws.networks.double_descent import width_double_descent
-from limitlab.laws.networks.minima import digits_minima
+from limitlab.laws.landscapes.double_descent import width_double_descent
+from limitlab.laws.landscapes.minima import digits_minima
 from limitlab.ledger.minima import STARTS
 from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 

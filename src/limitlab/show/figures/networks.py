@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.figure import Figure
 
-from limitlab.laws.networks.double_descent import Training, width_double_descent
-from limitlab.laws.networks.interpolating import WidthDoubleDescent
-from limitlab.laws.networks.rademacher import rademacher_linear, rademacher_two_layer
-from limitlab.laws.networks.uniform_convergence import UniformConvergence
+from limitlab.laws.landscapes.double_descent import Training, width_double_descent
+from limitlab.laws.landscapes.interpolating import WidthDoubleDescent
 from limitlab.laws.regression.ridge import Ridge
+from limitlab.laws.uniform_convergence.rademacher import rademacher_linear, rademacher_two_layer
+from limitlab.laws.uniform_convergence.uniform_convergence import UniformConvergence
 from limitlab.models.image_tasks import Images
 from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 

@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 from limitlab.lab.compare import compare
 from limitlab.lab.extrapolated import extrapolated
-from limitlab.laws.sgd.recovery import DiffusiveRecovery
-from limitlab.laws.sgd.single_index import OnlineSingleIndex
-from limitlab.laws.sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
-from limitlab.laws.sgd.xor import XorMixture, success_probability
-from limitlab.laws.sgd.xor_flow import XorDynamics
+from limitlab.laws.online_sgd.recovery import DiffusiveRecovery
+from limitlab.laws.online_sgd.single_index import OnlineSingleIndex
+from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
+from limitlab.laws.online_sgd.xor import XorMixture, success_probability
+from limitlab.laws.online_sgd.xor_flow import XorDynamics
 from limitlab.models.online import hitting_times, uniform_overlap
 from limitlab.plotting.style import (
     COLOURS,

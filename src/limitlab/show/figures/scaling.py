@@ -9,10 +9,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.applied.scaling.fit import ScalingFit, scaling_fit
+from limitlab.laws.online_sgd.multi_pass import MultiPassLeastSquares
+from limitlab.laws.online_sgd.streaming import StreamingLeastSquares
 from limitlab.laws.scaling.ridge_scaling import RidgeScaling
 from limitlab.laws.scaling.width_and_steps import PowerLawScaling
-from limitlab.laws.sgd.multi_pass import MultiPassLeastSquares
-from limitlab.laws.sgd.streaming import StreamingLeastSquares
 from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
 

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from limitlab.lab.compare import compare
 from limitlab.lab.extrapolated import extrapolated
-from limitlab.laws.sgd.growth import ALLOWED
-from limitlab.laws.sgd.large_deviation import SgdLargeDeviation
-from limitlab.laws.sgd.spiked_tensor import SpikedTensor
+from limitlab.laws.online_sgd.growth import ALLOWED
+from limitlab.laws.online_sgd.large_deviation import SgdLargeDeviation
+from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor
 from limitlab.plotting.style import finish, new_figure, reading_key, simulation_points, theory_line
 
 

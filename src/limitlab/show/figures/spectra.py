@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from limitlab.lab.measures import log_slope
 from limitlab.laws import MarchenkoPastur, SampleCovariance
+from limitlab.laws.spectra.wishart import extreme_eigenvalues
 from limitlab.ledger.spectra import EXPECTED_DISTANCE, TRACY_WIDOM_AT_ZERO, sup_distance
-from limitlab.models.wishart import extreme_eigenvalues
 from limitlab.plotting.style import COLOURS, RC, finish, new_figure, simulation_points, theory_line
 
 Array = NDArray[np.float64]

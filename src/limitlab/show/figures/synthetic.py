@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.laws.regression.distillation import Distillation
+from limitlab.laws.regression.label_chains import shipped_images
 from limitlab.laws.regression.model_collapse import ModelCollapse
 from limitlab.laws.regression.ridge import Ridge
-from limitlab.models.label_chains import shipped_images
 from limitlab.plotting.style import finish, new_figure, reading_key, simulation_points, theory_line
 
 GROUPS: dict[str, tuple[float, ...]] = dict(

@@ -144,7 +144,7 @@ class OutputScale(Law):
 
     def measured(self, draw: Draw, times: Array) -> Values:
         """One network of `size` neurons, both layers trained."""
-        from limitlab.laws.meanfield.output_scale_flow import output_scale_flow
+        from limitlab.laws.mean_field.output_scale_flow import output_scale_flow
 
         x, y = self.data()
         weights, second_layer = self.start(draw.rng, draw.size)

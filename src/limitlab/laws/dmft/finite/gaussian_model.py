@@ -15,8 +15,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.two_layer.kernels import Kernels
-from limitlab.models.two_layer.samples import Samples
+from limitlab.laws.dmft.finite.kernels import Kernels
+from limitlab.laws.dmft.finite.samples import Samples
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

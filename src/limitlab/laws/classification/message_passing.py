@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.channels import LEAST_VARIANCE, Channel, Prior
+from limitlab.laws.classification.channels import LEAST_VARIANCE, Channel, Prior
 
 Array = NDArray[np.float64]
 

@@ -27,11 +27,11 @@ from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.errors import UnreachableTarget
 from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws.online_sgd import second_moments
+from limitlab.laws.online_sgd.second_moments import Modes
+from limitlab.laws.online_sgd.step_schedules import StepSchedule
 from limitlab.laws.regression.linear_model import GroupedSignal
-from limitlab.laws.sgd import second_moments
-from limitlab.laws.sgd.second_moments import Modes
 from limitlab.models.designs import Entries
-from limitlab.models.step_schedules import StepSchedule
 from limitlab.models.streams import least_squares_runs
 
 __all__ = ["StreamingLeastSquares"]

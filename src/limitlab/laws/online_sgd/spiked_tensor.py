@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.sgd.growth import SIZES, GrowthExponents, Point, fitted
+from limitlab.laws.online_sgd.growth import SIZES, GrowthExponents, Point, fitted
 from limitlab.numerics.ode import Trajectory, integrate
 
 __all__ = ["SpikedTensor", "SpikedTensorDiffusion"]
@@ -196,8 +196,8 @@ class SpikedTensor(_Spiked):
 
     def run(self, draw: Draw, times: Array) -> Array:
         """Rows (m, q) of one run at the times; inf from where it explodes, as long steps do for orders above 2 at small sizes."""
+        from limitlab.laws.online_sgd.spiked_chain import spiked_path
         from limitlab.models.online import checked_dimension
-        from limitlab.models.spiked_chain import spiked_path
 
         size, start = checked_dimension(draw.size), (self.start_overlap, self.start_residual)
         counts = self.samples(times, size)
@@ -308,8 +308,8 @@ class SpikedTensorDiffusion(_Spiked):
 
     def runs(self, draw: Draw, times: Array) -> Array:
         """Independent runs from a Gaussian start: array (replicas, times, 2) of m and q."""
+        from limitlab.laws.online_sgd.spiked_chain import spiked_path
         from limitlab.models.online import checked_dimension
-        from limitlab.models.spiked_chain import spiked_path
 
         size, rng = checked_dimension(draw.size), draw.rng
         starts, counts = (

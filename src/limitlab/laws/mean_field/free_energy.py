@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab._core.checkpoints import checkpoint_of
 from limitlab._core.limits import Pace
 from limitlab.errors import ConvergenceError
-from limitlab.laws.meanfield.potentials import neuron_interaction
-from limitlab.numerics.fokker_planck import diffusion_step
-from limitlab.numerics.low_rank import pivoted_cholesky
+from limitlab.laws.mean_field.fokker_planck import diffusion_step
+from limitlab.laws.mean_field.low_rank import pivoted_cholesky
+from limitlab.laws.mean_field.potentials import neuron_interaction
 
 Array = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.laws.dmft.finite.kernels import Kernels
 from limitlab.models.activations import Activation
-from limitlab.models.two_layer.kernels import Kernels
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], Floats]

@@ -23,8 +23,8 @@ from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab._core.results import ROUNDING
 from limitlab.laws import Draw, Law, Values, parameter
-from limitlab.laws.sgd.information import InformationExponent
-from limitlab.laws.sgd.recovery import (
+from limitlab.laws.online_sgd.information import InformationExponent
+from limitlab.laws.online_sgd.recovery import (
     BallisticRecovery,
     DiffusiveRecovery,
     LogarithmicRecovery,

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.laws.landscapes.levenberg import TanhNetwork, levenberg_marquardt
 from limitlab.models.image_tasks import image_task
-from limitlab.models.levenberg import TanhNetwork, levenberg_marquardt
 
 __all__ = ["Minima", "digits_minima"]
 

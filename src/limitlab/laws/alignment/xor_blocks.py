@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.softmax_sgd import block_eigenpairs
+from limitlab.laws.alignment.softmax_sgd import block_eigenpairs
 from limitlab.numerics.lanczos import Eigenpairs
 
 Array = NDArray[np.float64]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.two_layer.kernels import Kernels
-from limitlab.models.two_layer.samples import Functions, Samples
+from limitlab.laws.dmft.finite.kernels import Kernels
+from limitlab.laws.dmft.finite.samples import Functions, Samples
 from limitlab.numerics.stepping import euler, follow, runge_kutta
 
 Floats = NDArray[np.float64]

@@ -1,6 +1,6 @@
 """The XOR mixture at a finite noise level: the flow of all summary statistics (docs/theory/xor.md).
 
-Setting.  As in `limitlab.laws.sgd.xor`, at fixed lambda. Statistics: v_i, a_i = <W_i, mu>, b_i = <W_i, nu>, and the Gram matrix Q of
+Setting.  As in `limitlab.laws.online_sgd.xor`, at fixed lambda. Statistics: v_i, a_i = <W_i, mu>, b_i = <W_i, nu>, and the Gram matrix Q of
           what is left of the W_i.
 Limit.    N -> infinity with step c / N; time (c / N) * steps.
 Result.   The ODE (3): Gaussian averages over the K preactivations of each of the four clusters.

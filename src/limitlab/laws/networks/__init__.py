@@ -1,1 +1,0 @@
-"""Uniform convergence and real networks."""
