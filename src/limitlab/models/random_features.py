@@ -12,8 +12,9 @@ the draw of weights and inputs; what remains random then varies much less (docs/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +29,9 @@ PARTS: tuple[Part, ...] = ("linear", "noise", "quadratic", "constant")
 """What a label is made of, each of unit size."""
 
 EPSILON = float(np.finfo(np.float64).eps)
+
+QUADRATIC_SHARE = 0.2
+"""A rule of thumb: with N or n above this multiple of d^2 the quadratic part of the activation starts to be learned."""
 
 
 # -- features ---------------------------------------------------------------------------------------------------------
@@ -215,3 +219,41 @@ class FeatureRidge:
         along = U.T @ root
         cross = (along * (self.new.T @ root_new)).sum(axis=1) / rows
         return along @ along.T, cross, float((root_new**2).sum() / rows), float((root**2).sum())
+
+
+# -- nonlinear features beside their Gaussian equivalents ---------------------------------------------------------------
+
+
+def warn_beyond_proportional(size: int, width: int, samples: int) -> None:
+    """Warn when N or n is no longer small against d^2 (a rule of thumb).
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_beyond_proportional(100, 800, 300)
+    ...     warn_beyond_proportional(30, 240, 90)
+    >>> [str(warning.message).split(":")[0] for warning in caught]
+    ['size = 30 with N = 240 and n = 90 is outside the proportional regime']
+    """
+    most = QUADRATIC_SHARE * size**2
+    if max(width, samples) > most:
+        warnings.warn(
+            f"size = {size} with N = {width} and n = {samples} is outside the proportional regime: more than "
+            f"{QUADRATIC_SHARE:g} d^2 = {most:g} features or samples start to learn quadratic parts; use a larger size",
+            stacklevel=3,
+        )
+
+
+def side_by_side(nonlinear: Mapping[str, Any], linear: Mapping[str, Any], names: Sequence[str]) -> dict[str, Array]:
+    """The observables of both kinds of features, and nonlinear minus linear (0 where both are infinite).
+
+    >>> {name: float(value) for name, value in side_by_side({"margin": 0.5}, {"margin": 0.25}, ["margin"]).items()}
+    {'margin': 0.5, 'linear_margin': 0.25, 'margin_gap': 0.25}
+    """
+    pairs = {name: (np.asarray(nonlinear[name]), np.asarray(linear[name])) for name in names}
+    gaps = {name: np.where(a == b, 0.0, a - np.where(a == b, 0.0, b)) for name, (a, b) in pairs.items()}
+    return {
+        **{name: a for name, (a, _) in pairs.items()},
+        **{f"linear_{name}": b for name, (_, b) in pairs.items()},
+        **{f"{name}_gap": gap for name, gap in gaps.items()},
+    }

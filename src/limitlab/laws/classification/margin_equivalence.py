@@ -19,8 +19,8 @@ from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.max_margin import NO_CLASSIFIER
 from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
-from limitlab.laws.regression.gaussian_equivalence import side_by_side, warn_beyond_proportional
 from limitlab.models.activations import Activation
+from limitlab.models.random_features import side_by_side, warn_beyond_proportional
 from limitlab.numerics.margin import hard_margin
 
 __all__ = ["MarginEquivalence"]

@@ -13,8 +13,6 @@ Status.   Theorem for ridge regression (Mei and Montanari 2022), and for smooth 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -23,7 +21,13 @@ from numpy.typing import NDArray
 from limitlab.laws import Draw, Values, observable, shared
 from limitlab.laws.regression.random_features import limit_of
 from limitlab.laws.regression.random_features_model import RandomFeaturesModel
-from limitlab.models.random_features import FeatureRidge, linear_features, nonlinear_features
+from limitlab.models.random_features import (
+    FeatureRidge,
+    linear_features,
+    nonlinear_features,
+    side_by_side,
+    warn_beyond_proportional,
+)
 
 __all__ = ["GaussianEquivalence"]
 
@@ -31,8 +35,6 @@ Array = NDArray[np.float64]
 
 COMPARED = ("bias", "variance", "train_error", "coefficient_norm")
 """What is measured on both kinds of features."""
-QUADRATIC_SHARE = 0.2
-"""A rule of thumb: with N or n above this multiple of d^2 the quadratic part of the activation starts to be learned."""
 
 
 class GaussianEquivalence(RandomFeaturesModel):
@@ -97,38 +99,3 @@ class GaussianEquivalence(RandomFeaturesModel):
             for Z, Z_new in (nonlinear, linear)
         ]
         return side_by_side(runs[0], runs[1], COMPARED)
-
-
-def warn_beyond_proportional(size: int, width: int, samples: int) -> None:
-    """Warn when N or n is no longer small against d^2 (a rule of thumb).
-
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_beyond_proportional(100, 800, 300)
-    ...     warn_beyond_proportional(30, 240, 90)
-    >>> [str(warning.message).split(":")[0] for warning in caught]
-    ['size = 30 with N = 240 and n = 90 is outside the proportional regime']
-    """
-    most = QUADRATIC_SHARE * size**2
-    if max(width, samples) > most:
-        warnings.warn(
-            f"size = {size} with N = {width} and n = {samples} is outside the proportional regime: more than "
-            f"{QUADRATIC_SHARE:g} d^2 = {most:g} features or samples start to learn quadratic parts; use a larger size",
-            stacklevel=3,
-        )
-
-
-def side_by_side(nonlinear: Values, linear: Values, names: Sequence[str]) -> dict[str, Array]:
-    """The observables of both kinds of features, and nonlinear minus linear (0 where both are infinite).
-
-    >>> {name: float(value) for name, value in side_by_side({"margin": 0.5}, {"margin": 0.25}, ["margin"]).items()}
-    {'margin': 0.5, 'linear_margin': 0.25, 'margin_gap': 0.25}
-    """
-    pairs = {name: (np.asarray(nonlinear[name]), np.asarray(linear[name])) for name in names}
-    gaps = {name: np.where(a == b, 0.0, a - np.where(a == b, 0.0, b)) for name, (a, b) in pairs.items()}
-    return {
-        **{name: a for name, (a, _) in pairs.items()},
-        **{f"linear_{name}": b for name, (_, b) in pairs.items()},
-        **{f"{name}_gap": gap for name, gap in gaps.items()},
-    }
