@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 
 from limitlab._core.registry import all_laws, laws_by_subject
-from limitlab.ledger import all_claims
+from limitlab.lab.claims import all_claims
 from markdown_blocks import ROOT, blocks, pages
 
 README = ROOT / "README.md"

@@ -13,7 +13,7 @@ import matplotlib
 import pytest
 from matplotlib.figure import Figure
 
-from limitlab.show.figures import all_figures
+from limitlab.lab.figures import all_figures
 from markdown_blocks import ROOT, Block, blocks
 
 matplotlib.use("Agg")

@@ -18,7 +18,7 @@ from limitlab._core.law import Law
 from limitlab._core.observables import VOCABULARY
 from limitlab._core.registry import all_laws, find_law, laws_by_subject
 from limitlab._core.typeset import Formula, parts
-from limitlab.ledger import all_claims, claims_of
+from limitlab.lab.claims import all_claims, claims_of
 
 DOCS = Path(__file__).resolve().parents[1]
 HEADER = ("law", "the question it answers", "status", "claims")

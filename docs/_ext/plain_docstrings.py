@@ -110,7 +110,7 @@ def _literal(block: list[str]) -> list[str]:
 
 def claims_of(module: str) -> list[str]:
     """The claims that a file of the ledger checks: registered there, not names of it."""
-    from limitlab.ledger import all_claims
+    from limitlab.lab.claims import all_claims
 
     checked = [claim for claim in all_claims().values() if claim.check and claim.check.__module__ == module]
     return [line for claim in checked for line in (f"- **{claim.id}** {protect(claim.statement)}", "")]

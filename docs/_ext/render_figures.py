@@ -31,9 +31,9 @@ matplotlib.use("Agg")
 from matplotlib.figure import Figure
 from PIL import Image, ImageColor
 
+from limitlab.lab.figures import all_figures, find_figure, make_figure
 from limitlab.plotting.save import rendered
 from limitlab.plotting.style import COLOURS
-from limitlab.show.figures import all_figures, find_figure, make_figure
 
 PICTURES = Path(__file__).resolve().parents[1] / "figures"
 LARGEST = 110_000  # bytes

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from limitlab.applied.forecast import Forecast, ForecastClassifier
     from limitlab.applied.stopping import stop
     from limitlab.lab.compare import compare
+    from limitlab.lab.figures import make_figure as figure
     from limitlab.lab.plan import optimal, plan
     from limitlab.lab.reproduce import reproduce
     from limitlab.lab.sweep import sweep
     from limitlab.show.explorer import explore
-    from limitlab.show.figures import make_figure as figure
 
     __version__: str = package_version()
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from limitlab.lab.claims import Claim, Outcome
 from limitlab.lab.criteria import Criterion, below
-from limitlab.ledger import Claim, Outcome, Record
+from limitlab.lab.verification import Record
 from limitlab.show.report.claims import claim_card, ledger_table
 from limitlab.show.report.page import Picture, page, section
 from limitlab.show.report.write import header, summary_bar

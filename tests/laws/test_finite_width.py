@@ -14,9 +14,9 @@ from limitlab.laws import (
     tangent_rank,
     unexplained_exact,
 )
+from limitlab.laws.approximation._claims import GREEDY_SCALE, closing, greedy_problem
 from limitlab.laws.approximation.frank_wolfe import correlated_neuron, frank_wolfe, largest_norm
 from limitlab.laws.approximation.sampled_measure import ring_neurons
-from limitlab.ledger.finite_width import GREEDY_SCALE, closing, greedy_problem
 from limitlab.models.data import sphere
 from references import label, reference
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from limitlab.laws import SpikedTensor, growth_exponents
+from limitlab.laws.online_sgd._claims.sgd_steps import online_pca, phase_retrieval_fifth, student_inputs
 from limitlab.laws.online_sgd.growth import ALLOWED, GrowthExponents, Point, fitted
-from limitlab.ledger.sgd_steps import online_pca, phase_retrieval_fifth, student_inputs
 from references import reference
 
 TOLERANCE = 0.15  # of both entries

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limitlab.laws import LinearNetwork, saddle_index
+from limitlab.laws.landscapes._claims import numerical_index
 from limitlab.laws.landscapes.linear_network_training import aligned_start, linear_flow
-from limitlab.ledger.mean_field_ends import numerical_index
 from references import label, reference
 
 

@@ -6,8 +6,8 @@ import pytest
 from limitlab.lab.compare import compare
 from limitlab.lab.sweep import sweep
 from limitlab.laws import MarchenkoPastur
+from limitlab.laws.spectra._claims import sup_distance
 from limitlab.laws.spectra.marchenko_pastur import limit
-from limitlab.ledger.spectra import sup_distance
 from references import reference
 
 ENTRIES = reference("spectra", "marchenko_pastur")

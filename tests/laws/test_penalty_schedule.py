@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import EarlyStopping, FirstOrderDynamics, Ridge
-from limitlab.ledger.further_dynamics import recursion_gap
+from limitlab.laws.regression._claims.annealed_penalty import recursion_gap
 from limitlab.models.schedules import Schedule
 from references import label, reference
 

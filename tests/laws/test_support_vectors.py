@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import LogisticDescent
-from limitlab.ledger.support_vectors import on_margin, separable_data_sets, sign_vectors
+from limitlab.laws.descent._claims import on_margin, separable_data_sets, sign_vectors
 from references import reference
 
 entries = partial(reference, "static_statements")

@@ -195,7 +195,7 @@ def test_quantiles():
 @pytest.mark.slow
 @pytest.mark.parametrize("beta", [5.0, 9.0, 16.0, 25.0, 50.0])
 def test_number_of_early_clusters(beta):
-    from limitlab.ledger.mean_field_tokens import seen_clusters
+    from limitlab.laws.attention._claims import seen_clusters
 
     assert all(abs(seen_clusters(beta, 5000, seed) - most_unstable(beta)) <= 2 for seed in range(4))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import SingleCluster
-from limitlab.ledger.landscapes import balanced_tokens, rate_gap, two_poles
+from limitlab.laws.attention._claims import balanced_tokens, rate_gap, two_poles
 from references import label, reference
 
 

@@ -5,10 +5,9 @@ import dataclasses
 import pytest
 
 from limitlab._core.registry import all_laws
-from limitlab.lab.claims import laws_of_claims
+from limitlab.lab.claims import Claim, Outcome, all_claims, find_claims, laws_of_claims
 from limitlab.lab.criteria import above, below, near, true
-from limitlab.lab.verification import from_json, to_json
-from limitlab.ledger import Claim, Outcome, all_claims, find_claims, verify
+from limitlab.lab.verification import from_json, to_json, verify
 
 IDS = (
     [f"L{i}" for i in range(1, 12)]

@@ -1,9 +1,9 @@
 """The claims about approximation can fail: each notices a fault planted in what it tests."""
 
 import numpy as np
+from limitlab.ledger import approximation
 
 from limitlab.laws.approximation.quadratic import QuadraticTarget
-from limitlab.ledger import approximation
 
 
 def test_a_staircase_that_is_one_degree_off_is_noticed(monkeypatch):

@@ -2,9 +2,9 @@
 
 import pytest
 
+from limitlab.lab.claims import all_claims
 from limitlab.laws import BayesOptimal, Distillation, LogisticCalibration, ModelCollapse
 from limitlab.laws.classification.logistic_existence import Existence
-from limitlab.ledger import all_claims
 
 
 def failed(claim_id):

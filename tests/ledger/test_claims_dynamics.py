@@ -1,8 +1,9 @@
 """Checks of dynamics, steps and landscapes fail on their own negation."""
 
 import numpy as np
+from limitlab.ledger import further_dynamics, landscapes, mean_field_ends, sgd_steps
 
-from limitlab.ledger import find_claims, further_dynamics, landscapes, mean_field_ends, sgd_steps
+from limitlab.lab.claims import find_claims
 
 
 def failed(claim_id: str) -> list[str]:

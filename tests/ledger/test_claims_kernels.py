@@ -1,8 +1,9 @@
 """Claims on kernels fail when what they say is not so."""
 
 import pytest
+from limitlab.ledger import convolutional
 
-from limitlab.ledger import all_claims, convolutional
+from limitlab.lab.claims import all_claims
 
 
 @pytest.mark.slow

@@ -3,11 +3,12 @@
 from types import SimpleNamespace
 
 import pytest
+from limitlab.ledger import scaling
 
+from limitlab.lab.claims import all_claims
 from limitlab.laws import MultiPassLeastSquares, PowerLawScaling, StreamingLeastSquares
 from limitlab.laws.online_sgd import second_moments
 from limitlab.laws.scaling import ridge_scaling
-from limitlab.ledger import all_claims, scaling
 
 
 def failing(claim):

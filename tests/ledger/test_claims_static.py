@@ -4,11 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from limitlab.ledger import classes, conditioning, finite_width, kernel_floor, minima
 
+from limitlab.lab.claims import find_claims
 from limitlab.laws import FiniteClass, SampledMeasure, ThresholdClass, resnet_ntk
 from limitlab.laws.classification import perceptron
 from limitlab.laws.descent.separable_flow import SeparableFlow
-from limitlab.ledger import classes, conditioning, find_claims, finite_width, kernel_floor, minima
 
 
 def leading_term(patch):

@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from limitlab.show.figures.attention import sphere_animation, sphere_paths
+from limitlab.laws.attention._figures import sphere_animation, sphere_paths
 
 
 def test_gif(tmp_path):

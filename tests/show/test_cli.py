@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 
 import limitlab.laws
 from limitlab._core.registry import all_laws
+from limitlab.lab.claims import Claim, Outcome, claims_of
 from limitlab.lab.criteria import below
 from limitlab.laws import Draw, Law, NearestNeighbours, Ridge, parameter
-from limitlab.ledger import Claim, Outcome, claims_of
 from limitlab.show.cli import app
 from markdown_blocks import ROOT, blocks
 

@@ -28,8 +28,8 @@ def run(*args: str, **options: object) -> Result:
 
 
 def test_names_are_found_without_importing_them() -> None:
-    from limitlab.ledger import all_claims
-    from limitlab.show.figures import all_figures
+    from limitlab.lab.claims import all_claims
+    from limitlab.lab.figures import all_figures
 
     assert sorted(law_names("A") + [name for letter in "BCDEFGHIJKLMNOPQRSTUVWXYZ" for name in law_names(letter)]) == sorted(
         all_laws()

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from limitlab.lab.compare import compare
 from limitlab.lab.extrapolated import extrapolated, extrapolated_runs
+from limitlab.lab.figures import all_figures, make_figure
 from limitlab.laws import EarlyStopping, Ridge
 from limitlab.plotting.drawn import COLUMNS, drawn_rows, panels_without_data
 from limitlab.plotting.save import rendered
 from limitlab.plotting.style import new_figure, reading_key, simulation_points, theory_line
 from limitlab.show.cli import app
-from limitlab.show.figures import all_figures, make_figure
 
 
 def of_kind(figure: Figure, kind: str) -> list[dict[str, object]]:

@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 
 import limitlab as ll
 from limitlab._core.about import described, written
+from limitlab.lab.claims import Outcome, find_claims
 from limitlab.lab.criteria import below
-from limitlab.ledger import Outcome, Record, find_claims
+from limitlab.lab.verification import Record
 
 
 def balanced(html: str) -> str:

@@ -16,14 +16,15 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from limitlab.lab.claims import Claim, Outcome, all_claims
 from limitlab.lab.criteria import Criterion, below
+from limitlab.lab.figures import describe_figures
 from limitlab.lab.runner import run_tasks
+from limitlab.lab.verification import Record
 from limitlab.laws import Law, NearestNeighbours, parameter
-from limitlab.ledger import Claim, Outcome, Record, all_claims
 from limitlab.plotting.style import COLOURS, new_figure, simulation_points
 from limitlab.show.cli import app
 from limitlab.show.cli.progress import working
-from limitlab.show.figures import describe_figures
 from limitlab.show.report import page, write_report
 from limitlab.show.report.claims import claim_card, ledger_table, verdict_of
 from limitlab.show.report.jobs import PartTask, unpacked

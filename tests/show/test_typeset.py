@@ -8,7 +8,7 @@ import pytest
 
 from limitlab._core.registry import all_laws
 from limitlab._core.typeset import Formula, mathml, parts, typeset
-from limitlab.ledger import all_claims
+from limitlab.lab.claims import all_claims
 
 
 def marked(text: str) -> str:

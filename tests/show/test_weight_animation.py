@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from limitlab.show.figures.meanfield import weight_animation
+from limitlab.laws.mean_field._figures import weight_animation
 
 
 def test_gif(tmp_path):

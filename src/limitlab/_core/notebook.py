@@ -12,8 +12,9 @@ from limitlab._core.typeset import mathml, typeset
 if TYPE_CHECKING:
     from limitlab._core.law import Law
     from limitlab.applied.forecast import Forecast
+    from limitlab.lab.claims import Claim, Outcome
     from limitlab.lab.compare import Comparison
-    from limitlab.ledger import Claim, Outcome, Record
+    from limitlab.lab.verification import Record
 
 COLOURS = {
     **dict.fromkeys(("pass", "agree", "trusted"), "#0b7a4b"),

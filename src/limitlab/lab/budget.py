@@ -1,6 +1,6 @@
 """What a sweep or a comparison would take, before a single point is listed.
 
-The explorer and the command line can ask the same: `refuse_sweep` and `refuse_comparison` raise `limitlab._core.limits.TooCostly` with what to
+The explorer and the command line can ask the same: `refuse_sweep` and `refuse_comparison` raise `TooCostly` with what to
 do about it, or return the estimate.
 """
 

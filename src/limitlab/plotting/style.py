@@ -146,3 +146,17 @@ def readable_ticks(axes: Axes) -> None:
             axis.set_major_locator(MaxNLocator(5) if high / low < 3 else LogLocator(subs=steps))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.set_minor_locator(NullLocator())  # its labels would stand between ticks that a figure sets itself
+
+
+def best_line(axes: Axes, law: Any, label: str = "best possible", less: float = 0.0, **grid: ArrayLike) -> None:
+    """Draw the least error that any method can reach with the data of a law that has `gap_to_best`.
+
+    Without `grid` it is a horizontal line, otherwise a line over the values of one parameter.
+
+    `less` is subtracted: the noise's square turns test errors into excess risks.
+    """
+    found = law.gap_to_best(**grid).best_error - less
+    if grid:
+        axes.plot(next(iter(grid.values())), found, color="0.25", linewidth=1.6, linestyle="-.", label=label)
+    else:
+        axes.axhline(float(found), color="0.25", linewidth=1.6, linestyle="-.", label=label)

@@ -143,7 +143,7 @@ def forecast(
     advice = words.data_sentence(found, gain, lam, table, target)
 
     def draw() -> Figure:
-        from limitlab.show.figures.forecast import forecast_figure
+        from limitlab.applied.plots import forecast_figure
 
         return forecast_figure(curve, checks, f"{data.name}: {target}, {chosen}")
 

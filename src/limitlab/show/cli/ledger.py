@@ -18,7 +18,7 @@ from limitlab.show.cli.completion import claim_ids
 from limitlab.show.cli.output import EngineOption, JsonOption, jsonable, print_json, read_engine, stdout
 
 if TYPE_CHECKING:
-    from limitlab.ledger import Record
+    from limitlab.lab.verification import Record
 
 
 @app.command(epilog="Example: limitlab verify J5 J8 --full")
@@ -43,8 +43,8 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check the claims of the ledger and print what was measured; exit code 1 when one fails."""
-    from limitlab.ledger import find_claims
-    from limitlab.ledger import verify as run
+    from limitlab.lab.claims import find_claims
+    from limitlab.lab.verification import verify as run
 
     if out is not None and out.suffix not in (".md", ".json"):
         raise ValueError(f"--out {out} is not allowed: its name must end in .md or .json")

@@ -108,7 +108,7 @@ def finish(
     """Save, draw and print an answer."""
 
     def draw() -> Figure:
-        from limitlab.plotting.generic import answer_figure
+        from limitlab.lab.result_figures import answer_figure
 
         return answer_figure(law, result, parameter, observable, level)
 

@@ -60,7 +60,7 @@ def predict(
         result = beside_best(asked) if best else select(predicted(asked), names)
 
     def draw() -> Figure:
-        from limitlab.plotting.generic import sweep_figure
+        from limitlab.lab.result_figures import sweep_figure
 
         return sweep_figure(result)
 
@@ -130,7 +130,7 @@ def simulate(
         result = select(simulated(asked, experiment_size, seed, seeds), names)
 
     def draw() -> Figure:
-        from limitlab.plotting.generic import simulation_figure
+        from limitlab.lab.result_figures import simulation_figure
 
         return simulation_figure(select(predicted(asked), names), result)
 

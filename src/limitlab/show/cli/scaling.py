@@ -77,7 +77,7 @@ def scaling_fit_command(
     if plot is not None:
 
         def draw() -> Figure:
-            from limitlab.show.figures.scaling import scaling_fit_figure
+            from limitlab.applied.plots import scaling_fit_figure
 
             return scaling_fit_figure(fit, runs.name)
 

@@ -41,7 +41,7 @@ def figure(
     as_json: JsonOption = False,
 ) -> None:
     """Draw one of the figures behind the claims, and save the numbers that it shows beside it."""
-    from limitlab.show.figures import describe_figures, find_figure, make_figure
+    from limitlab.lab.figures import describe_figures, find_figure, make_figure
 
     if list_all:
         rows = [{"id": name, "shows": words} for name, words in describe_figures().items()]

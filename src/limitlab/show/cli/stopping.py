@@ -57,8 +57,8 @@ def stop(
         table = stopping_table(asked.law, over, end=end, slack=slack)
 
     def draw() -> Figure:
-        from limitlab.plotting.generic import sweep_figure
-        from limitlab.show.figures.stopping import stopping_figure
+        from limitlab.applied.plots import stopping_figure
+        from limitlab.lab.result_figures import sweep_figure
 
         return stopping_figure(table) if len(over) == 1 else sweep_figure(table, ("time", "test_error", "final_test_error"))
 

@@ -57,7 +57,7 @@ def sample_size_command(
         table = found.curve(np.unique(np.round([*np.geomspace(least, 3 * max(known), 8), *known])))
 
     def draw() -> Figure:
-        from limitlab.show.figures.logistic import sample_size_figure
+        from limitlab.applied.plots import sample_size_figure
 
         return sample_size_figure(found)
 

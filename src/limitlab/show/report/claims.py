@@ -11,7 +11,8 @@ from limitlab._core.typeset import typeset
 from limitlab.show.report.page import Card, Picture, badge, definitions, folded, slug, table
 
 if TYPE_CHECKING:
-    from limitlab.ledger import Claim, Outcome, Record
+    from limitlab.lab.claims import Claim, Outcome
+    from limitlab.lab.verification import Record
 
 CLAIMS = "The claims"
 NUMBERS_SHOWN = 60

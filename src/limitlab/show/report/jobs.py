@@ -53,7 +53,7 @@ class PartTask:
                 found = attempt(self.law, self.quick)
                 card, picture = law_card(self.law, found, time.perf_counter() - start)
             else:
-                from limitlab.show.figures import make_figure
+                from limitlab.lab.figures import make_figure
 
                 picture = drawn(self.name, make_figure(self.name, self.quick), self.caption)
         made = {"card": asdict(card) if card else None, "picture": asdict(picture) if picture else None}

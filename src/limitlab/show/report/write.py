@@ -16,12 +16,12 @@ from limitlab._core.paths import require_writable
 from limitlab._core.registry import all_laws, subject_of
 from limitlab._core.typeset import typeset
 from limitlab.lab.cells import Cells
+from limitlab.lab.claims import Claim, all_claims
+from limitlab.lab.figures import all_figures, describe_figures
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.runner import Finished, run_tasks
 from limitlab.lab.tasks import Task
-from limitlab.lab.verification import ClaimTask, records_of
-from limitlab.ledger import Claim, Record, all_claims
-from limitlab.show.figures import all_figures, describe_figures
+from limitlab.lab.verification import ClaimTask, Record, records_of
 from limitlab.show.report.claims import CLAIMS, claim_card, ledger_table, verdict_of
 from limitlab.show.report.jobs import PartTask, unpacked
 from limitlab.show.report.laws import LAWS, about, claim_links

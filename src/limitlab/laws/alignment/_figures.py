@@ -1,0 +1,211 @@
+"""Figures of spectral alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from limitlab.lab.compare import compare
+from limitlab.lab.extrapolated import extrapolated
+from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
+from limitlab.laws.alignment.xor import XorAlignment, announce, second_layer_path
+from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+
+MATRIX_NAMES = {"hessian": "Hessian", "gradient": "gradient"}
+
+
+def alignment_mixture(quick: bool = True) -> Figure:
+    """Alignment of SGD with the tops of Hessian and gradient blocks over time, for ten classes and several test ratios."""
+    figure, panels = new_figure(columns=3, width=4.3)
+    sizes, runs, points = ((80, 160), 4, 64) if quick else ((125, 250, 500), 8, 128)
+    times, few = (*np.linspace(1.0, 21.0, 14), *np.linspace(25.0, 60.0, 7)), (5.0, 10.0, 20.0, 35.0, 50.0)
+    law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, step=1.0)
+    for axes in panels[:2]:
+        theory_line(axes, times, law.replace(times=times, quasi_points=16).theory().span_alignment, 3, "span of the means")
+    for index, ratio in enumerate((10.0, 30.0, 100.0)):
+        theory = law.replace(times=times, test_ratio=ratio, quasi_points=points).theory()
+        names = [f"{matrix}_alignment" for matrix in MATRICES]
+        chosen = law.replace(times=few, test_ratio=ratio, quasi_points=points)
+        found = None if ratio > 50 and quick else compare(chosen, sizes, runs, observables=names)
+        for axes, name in zip(panels, names, strict=False):
+            theory_line(axes, times, theory[name], index, f"$M = {ratio:g}\\,d$")
+            if found is not None:
+                simulation_points(axes, few, *extrapolated(found, name), index)
+    ran = ", ".join(str(size) for size in sizes)
+    reading_key(panels[1], None, f"SGD, extrapolated\n($d = {ran}$)")
+    finish(panels[0], "time $t$", r"alignment $\rho(x^c,E_{10}(H_{cc}))$", "with Hessian blocks", ylim=(0, 1.02))
+    finish(panels[1], "time $t$", r"alignment $\rho(x^c,E_{10}(G_{cc}))$", "with gradient blocks", ylim=(0, 1.02))
+    needed = np.linspace(2.0, 60.0, 8 if quick else 30)
+    for index, matrix in enumerate(MATRICES):
+        theory_line(
+            panels[2],
+            needed,
+            [law.required_test_ratio(float(t), matrix) for t in needed],
+            index,
+            f"{MATRIX_NAMES[matrix]} blocks",
+        )
+    panels[2].axhline(10.0, color="grey", linestyle=":", label="$M = 10\\,d$")
+    finish(panels[2], "time $t$", "test samples per dimension $M/d$", "needed to see all ten outliers", yscale="log")
+    return figure
+
+
+def alignment_spectra(quick: bool = True) -> Figure:
+    """Eigenvalues of one Hessian and one gradient block of ten classes, with the predicted edge and outliers."""
+    from limitlab.laws.alignment.softmax_sgd import draw_mixture, weights_of
+
+    figure, panels = new_figure(columns=2, rows=2)
+    size, time = (700, 20.0) if quick else (1000, 20.0)
+    for row, ratio in enumerate((10.0, 30.0)):
+        law = MixtureAlignment(times=(time,), test_ratio=ratio)
+        draw = law.draw(size, 0)
+        x = law.train(draw, np.array([time]))[0]
+        samples, labels = draw_mixture(draw.rng, np.eye(10, size), np.full(10, 0.1), law.snr**-0.5, draw.count("test_ratio"))
+        for column, matrix in enumerate(MATRICES):
+            axes = panels[2 * row + column]
+            weights = weights_of(matrix, samples, labels, x, 0)
+            values = np.linalg.eigvalsh(samples.T @ (samples * weights[:, None]) / len(samples))
+            predicted = law.blocks(law.state(time), matrix)[0]
+            axes.hist(values, bins=80, color=COLOURS[5], alpha=0.6, label=f"one run, $d = {size}$")
+            axes.axvline(predicted.edge, color=COLOURS[6], linestyle="--", label="predicted edge")
+            for number, value in enumerate(sorted(set(np.round(predicted.outliers, 7)))):
+                axes.axvline(value, color=COLOURS[1], linewidth=1.2, label=None if number else "predicted outliers")
+            symbol = "H" if matrix == "hessian" else "G"
+            count = f"{len(predicted.outliers)} outlier{'s' if len(predicted.outliers) > 1 else ''}"
+            finish(
+                axes,
+                "eigenvalue $x$",
+                "number of eigenvalues",
+                f"${symbol}_{{cc}}$, $t = 20$, $M = {ratio:g}\\,d$: {count}",
+                ylim=(0.6, 3e2),
+                yscale="log",
+                legend=False,
+            )
+            if matrix == "gradient":
+                axes.legend(loc="upper center", bbox_to_anchor=(0.66, 1.0), fontsize=11, frameon=False)
+    return figure
+
+
+def alignment_xor(quick: bool = True) -> Figure:
+    """Second-layer outliers of XOR networks whose starts announce 1 to 4 clusters, over time; first-layer outliers against the penalty."""
+    figure, panels = new_figure(columns=3, rows=2, width=4.3, height=3.9)
+    size, width, snr = (200, 8, 1e3) if quick else (1000, 20, 1e4)
+    for captured, axes in zip((1, 2, 3, 4), panels, strict=False):
+        _second_layer_run(axes, captured, size, width, snr)
+        title = f"{captured} cluster{'s' if captured > 1 else ''} announced, $N = {size}$"
+        finish(axes, "time $t$", "eigenvalues of $H_{vv}$", title, legend=False, ylim=(-0.004, 0.1))
+    panels[3].legend(ncols=2, loc="upper left", fontsize=11, frameon=False)
+    _outliers_of_captured(panels[4], quick)
+    penalties, tried = np.linspace(0.005, 0.12, 60), (0.02, 0.05, 0.08, 0.11)
+    for index, captured in enumerate((4, 3, 2, 1)):
+        law = XorAlignment(captured=captured)
+        curve = [float(law.replace(regularizer=float(p)).theory().first_layer_gradient) for p in penalties]
+        theory_line(panels[5], penalties, curve, index, f"{captured} cluster{'s' if captured > 1 else ''}")
+        runs = (12 if captured == 2 else 4) if quick else 40  # two may share a class or not: two values, one per draw
+        batches = [law.replace(regularizer=p).simulate_batch(100, range(runs)) for p in tried]
+        means = [float(batch.first_layer_gradient.mean()) for batch in batches]
+        errors = [float(batch.first_layer_gradient.std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
+        simulation_points(panels[5], tried, means, errors, index)
+    finish(panels[5], r"penalty $\alpha$", r"mean outlier of $G_{W_iW_i}/v_i^2$", "first layer at the end, $N = 100$")
+    return figure
+
+
+def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: float) -> None:
+    """The five largest second-layer eigenvalues of one run, over eq. (16) of each cluster that its start announces."""
+    from limitlab.laws.alignment.xor_blocks import draw_xor, sample_weights, second_layer_block, weights_in_space
+    from limitlab.models.xor_chain import random_start, xor_path
+
+    penalty, times, fine = 0.05, np.linspace(0.0, 90.0, 10), np.linspace(0.0, 90.0, 181)
+    rng = np.random.default_rng(captured)
+    v, a, b, gram = random_start(rng, width, size)
+    v, a, b, classes = announce(rng, v, a, b, captured, size)
+    squares = np.bincount(classes, weights=v**2, minlength=4)
+    samples, labels = draw_xor(rng, width + 2, snr**-0.5, 100 * size)
+    rows = []
+    for wait in np.diff(times, prepend=0.0):
+        xor_path(rng, v, a, b, gram, snr**-0.5, penalty, 1 / size, size, np.array([round(wait * size)]))
+        h, hessian, _ = sample_weights(samples, labels, v, weights_in_space(a, b, gram, width + 2))
+        rows.append(second_layer_block(h, hessian).values[:5])
+    paths = [second_layer_path(penalty, float(square), fine) for square in squares[squares > 0]]
+    ordered = np.sort(paths, axis=0)[::-1]
+    for index, found in enumerate(np.array(rows).T):
+        if index < captured:
+            theory_line(axes, fine, ordered[index], index, "limit, eq. (16)" if index == 0 else None)
+        simulation_points(axes, times, found, None, index, f"eigenvalue {index + 1}")
+    axes.axhline(0.0, color="grey", linewidth=0.8)
+
+
+def _outliers_of_captured(axes: Axes, quick: bool) -> None:
+    """Mean second-layer outlier of both matrices against the number of captured clusters, and its prediction (14)."""
+    numbers = (1, 2, 3, 4)
+    limits = [XorAlignment(captured=n).theory() for n in numbers]
+    batches = [XorAlignment(captured=n).simulate_batch(100, range(6 if quick else 40)) for n in numbers]
+    for index, (name, symbol) in enumerate((("second_layer_hessian", "H_{vv}"), ("second_layer_gradient", "G_{vv}"))):
+        theory_line(axes, numbers, [float(limit[name]) for limit in limits], index, f"${symbol}$")
+        errors = [float(batch[name].std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
+        simulation_points(axes, numbers, [float(batch[name].mean()) for batch in batches], errors, index)
+    title = "second layer at the end, $N = 100$"
+    finish(axes, "clusters captured", "mean outlier", title, ylim=(0, 0.07), xticks=numbers)
+
+
+def alignment_layers(quick: bool = True) -> Figure:
+    """Both layers of an XOR network align with their outliers, and where the eigenvectors of a mixture's block point."""
+    from limitlab.laws.alignment.softmax_sgd import block_eigenpairs, draw_mixture, weights_of
+    from limitlab.laws.alignment.xor_blocks import (
+        alignment,
+        draw_xor,
+        first_layer_block,
+        sample_weights,
+        second_layer_block,
+        weights_in_space,
+    )
+    from limitlab.models.xor_chain import random_start, xor_path
+
+    figure, (left, right) = new_figure(columns=2)
+    size, width, times = (300, 8, np.linspace(5.0, 100.0, 24)) if quick else (1000, 20, np.linspace(5.0, 150.0, 30))
+    rng = np.random.default_rng(4)
+    v, a, b, gram = random_start(rng, width, size)
+    first_size = np.abs(v)
+    samples, labels = draw_xor(rng, size, 10**-0.5, 20 * size)
+    second, first = [], []
+    for wait in np.diff(times, prepend=0.0):
+        xor_path(rng, v, a, b, gram, 10**-0.5, 0.05, 1 / size, size, np.array([round(wait * size)]))
+        w = weights_in_space(a, b, gram, size)
+        h, hessian, _ = sample_weights(samples, labels, v, w)
+        second.append(alignment(v, second_layer_block(h, hessian), 4))
+        first.append([alignment(w[i], first_layer_block(samples, h, hessian, i), 2) for i in range(width)])
+    for i, track in enumerate(np.array(first).T):
+        small = first_size[i] < 0.3
+        left.plot(times, track, color=COLOURS[4 if small else 5], linewidth=1, label=None)
+    left.plot([], [], color=COLOURS[5], label=r"first layer $\rho(W_i,E_2)$")
+    left.plot([], [], color=COLOURS[4], label=r"the same, $|v_i(0)| < 0.3$")
+    left.plot(times, second, "o-", color=COLOURS[0], markersize=4, label=r"second layer $\rho(v,E_4)$")
+    title = f"one XOR network, $N = {size}$, $K = {width}$, $\\lambda = 10$"
+    finish(left, "time $t$", r"alignment $\rho$", title, ylim=(0, 1.03), legend=False)
+    left.legend(loc="center right", bbox_to_anchor=(1.0, 0.64), fontsize=11, frameon=False)
+    law = MixtureAlignment(times=(20.0,))
+    draw = law.draw(size, 1)
+    x = law.train(draw, np.array([20.0]))[0]
+    points, classes = draw_mixture(draw.rng, np.eye(10, size), np.full(10, 0.1), law.snr**-0.5, 50 * size, single=True)
+    vectors = block_eigenpairs(points, weights_of("hessian", points, classes, x, 0), 14).vectors
+    image = right.imshow(np.abs(vectors[:30].T), aspect="auto", cmap="viridis", vmin=0, vmax=1)
+    right.grid(False)
+    figure.colorbar(image, ax=right).set_label("size of the component", fontsize=12)
+    finish(
+        right,
+        "coordinate (the first ten: the means)",
+        "eigenvector, by eigenvalue",
+        "$H_{00}$ of ten classes, $t = 20$, $M = 50\\,d$",
+        legend=False,
+    )
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "alignment-mixture": alignment_mixture,
+    "alignment-spectra": alignment_spectra,
+    "alignment-xor": alignment_xor,
+    "alignment-layers": alignment_layers,
+}

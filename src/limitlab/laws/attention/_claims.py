@@ -1,0 +1,525 @@
+"""Claims about tokens of transformers as particles on the sphere (J24 to J29, J35)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.lab.claims import Outcome, claim
+from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Number, above, agrees, at_most, below, between, equal, near, true
+from limitlab.lab.measures import Slope, effort, largest, log_slope, slope, smallest
+from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable, poisson_radius
+from limitlab.laws.attention.circle_density import spectral_density
+from limitlab.laws.attention.clustering import critical_beta, merging_time, plateau_time
+from limitlab.laws.attention.equiangular import collapse_time
+from limitlab.laws.attention.residual import ResidualFlow
+from limitlab.laws.attention.single_cluster import SingleCluster
+from limitlab.models.attention.circle import angle_moments, circle_flow, density_quantiles
+from limitlab.models.attention.clusters import circle_clusters, energy_rate, pair_fraction, token_energy
+from limitlab.models.attention.engines import gram_flow, random_tokens, token_paths
+from limitlab.models.attention.ensembles import Ensemble, ensemble_paths, phase_diagram
+from limitlab.models.attention.fields import Attention, FeedForward, Head
+from limitlab.models.attention.token_flow import flow
+from limitlab.numerics.sphere_flow import flow_on_spheres, tangent
+
+# -- attention ----------------------------------------------------------------------------------------------------
+
+Array = NDArray[Any]
+
+AREA = "Transformers"
+
+
+@claim(
+    "J24",
+    AREA,
+    "Self-attention with any heads, matrices and feed-forward layer is an interacting particle system on the sphere; with "
+    "Q = K = V = I it climbs the energy sum exp(beta <x_i, x_j>) / (2 beta n^2), and layer normalisation is a "
+    "first-order integrator with a slow clock.",
+    laws=("EquiangularTokens",),
+    figure="token-collapse",
+)
+def particles(quick: bool) -> Outcome:
+    """Energy laws, symmetries and orders of the integrators, for the full model with heads and a feed-forward layer."""
+    systems = 3 if quick else 20
+    gaps = [energy_gap(seed, beta, kind) for seed in range(systems) for beta in (0.5, 3.0) for kind in (True, False)]
+    rising = all(energy_increases(seed, kind) for seed in range(systems) for kind in (True, False))
+    order = integrator_orders(160 if quick else 320)
+    return Outcome(
+        (
+            below("largest relative gap between dE/dt and its formula", largest(gaps), 1e-9),
+            true("the energy never decreases", rising),
+            below("gap between the flow of turned tokens and the turned flow", rotation_gap(), 1e-9),
+            below("gap between the flow of permuted tokens and the permuted flow", permutation_gap(), 1e-9),
+            below("gap between scaled matrices and scaled beta or time", rescaling_gap(), 1e-9),
+            below("gap between the Gram equation and the overlaps of the vectors", gram_gap(), 1e-7),
+            near("order of the Runge-Kutta method", order.pop("rk4"), 4, 0.3),
+            *(near(f"order of the method '{name}'", value, 1, 0.2) for name, value in order.items()),
+        ),
+        note="For softmax attention dE/dt carries the weights Z_i/n: it climbs the energy, but in another metric.",
+    )
+
+
+def energy_gap(seed: int, beta: float, normalised: bool) -> float:
+    """Relative gap between dE/dt along the flow (centred differences of order 6) and its formula."""
+    x = random_tokens(np.random.default_rng(seed), 1, 10, 4)[0]
+    field = Attention(beta, normalised=normalised)
+    velocity = tangent(x, field.drift(0.0, x))
+    h = 1e-2 if normalised else 1e-2 * math.exp(-beta)
+    times = h * np.arange(1, 4)
+    forward = flow(x, beta, times, normalised=normalised, tolerance=1e-14)
+    backward = flow_on_spheres(lambda t, y: -field.drift(t, y), x, times, method="adaptive", tolerance=1e-14)
+    rises = [
+        float(token_energy(a @ a.T, beta) - token_energy(b @ b.T, beta)) for a, b in zip(forward, backward, strict=True)
+    ]
+    rate = float(np.dot([45.0, -9.0, 1.0], rises)) / (60 * h)
+    return abs(rate / energy_rate(x, velocity, beta, normalised) - 1)
+
+
+def energy_increases(seed: int, normalised: bool, beta: float = 4.0) -> bool:
+    """Whether the energy is non-decreasing along a path, up to the error of the integration."""
+    x = random_tokens(np.random.default_rng(seed), 1, 12, 3)[0]
+    paths = token_paths(x, beta, np.linspace(0, 20 if normalised else 1, 80), normalised=normalised, tolerance=1e-10)
+    energy = token_energy(paths @ np.swapaxes(paths, -1, -2), beta)
+    return bool(np.all(np.diff(energy) > -1e-8 * energy.max()))
+
+
+def _full_model(seed: int, d: int) -> tuple[list[Head], FeedForward]:
+    rng = np.random.default_rng(seed)
+    q, k, v = rng.standard_normal((3, 2, d, d)) / np.sqrt(d)
+    w, a = rng.standard_normal((2, d, d)) / np.sqrt(d)
+    return [Head(q[h], k[h], v[h]) for h in range(2)], FeedForward(w, a, 0.1 * rng.standard_normal(d))
+
+
+def _rotated(matrix: Any, turn: Array) -> Array:
+    return np.asarray(turn @ matrix @ turn.T)
+
+
+def rotation_gap() -> float:
+    """Turning the tokens and all matrices turns the path; the activation acts on the hidden units, so a keeps its left side."""
+    heads, layer = _full_model(0, 4)
+    rng = np.random.default_rng(1)
+    x, turn = random_tokens(rng, 1, 6, 4)[0], np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    turned = [Head(_rotated(h.Q, turn), _rotated(h.K, turn), _rotated(h.V, turn)) for h in heads]
+    moved = FeedForward(turn @ np.asarray(layer.w), np.asarray(layer.a) @ turn.T, layer.b)
+    one = flow(x, 1.5, 2.0, heads=heads, feed_forward=layer) @ turn.T
+    return float(np.abs(one - flow(x @ turn.T, 1.5, 2.0, heads=turned, feed_forward=moved)).max())
+
+
+def permutation_gap() -> float:
+    """Permuting the tokens permutes the path."""
+    heads, layer = _full_model(0, 4)
+    x, order = random_tokens(np.random.default_rng(2), 1, 6, 4)[0], np.array([3, 1, 0, 5, 4, 2])
+    one = flow(x, 1.5, 2.0, heads=heads, feed_forward=layer)[order]
+    return float(np.abs(one - flow(x[order], 1.5, 2.0, heads=heads, feed_forward=layer)).max())
+
+
+def rescaling_gap(scale: float = 1.7) -> float:
+    """Q = K = scale I is beta times scale^2; V = scale I is time times scale."""
+    x, eye = random_tokens(np.random.default_rng(3), 1, 6, 4)[0], scale * np.eye(4)
+    hotter = flow(x, 1.2, 2.0, Q=eye, K=eye) - flow(x, 1.2 * scale**2, 2.0)
+    faster = flow(x, 1.2, 2.0, V=eye) - flow(x, 1.2, 2.0 * scale)
+    return float(max(np.abs(hotter).max(), np.abs(faster).max()))
+
+
+def gram_gap() -> float:
+    """Largest difference between the Gram engine and the overlaps of the vectors, d >= n."""
+    gaps = []
+    for d, beta in ((8, 1.0), (64, 5.0)):
+        x = random_tokens(np.random.default_rng(d), 1, 8, d)[0]
+        paths = flow(x, beta, [1.0, 4.0, 9.0])
+        gaps.append(
+            np.abs(gram_flow(x @ x.T, beta, [1.0, 4.0, 9.0], tolerance=1e-10) - paths @ np.swapaxes(paths, -1, -2)).max()
+        )
+    return float(max(gaps))
+
+
+def integrator_orders(finest: int, beta: float = 3.0, horizon: float = 4.0) -> dict[str, float]:
+    """Order of each method, from the errors with `finest` / 2 and `finest` steps."""
+    x = random_tokens(np.random.default_rng(4), 1, 12, 5)[0]
+    exact = flow(x, beta, horizon, tolerance=1e-13)
+
+    def error(method: Any, steps: int) -> float:
+        return float(np.abs(flow(x, beta, horizon, method=method, step=horizon / steps) - exact).max())
+
+    methods = ("rk4", "exponential", "projected", "layers")
+    return {name: math.log2(error(name, finest // 2) / error(name, finest)) for name in methods}
+
+
+@claim(
+    "J25",
+    AREA,
+    "At beta = 0 almost every start collapses to a single cluster, for all n and d of at least 2.",
+    laws=("SingleCluster",),
+)
+def single_cluster(quick: bool) -> Outcome:
+    """Every random start has collapsed by t = 60."""
+    cases = ((2, 2), (2, 8), (3, 16), (10, 32)) if quick else ((2, 2), (2, 8), (2, 64), (3, 64), (10, 32))
+    seeds, time = (20, 60.0) if quick else (200, 60.0)
+    what = f"share of {seeds} starts whose overlaps are all above 1 - 1e-6 at t = {time:g}"
+    return Outcome(
+        tuple(
+            equal(f"{what}, d = {d}, n = {n}", SingleCluster(tokens=n, dimension=d).collapsed(time, seeds), 1.0)
+            for d, n in cases
+        )
+    )
+
+
+@claim(
+    "J26",
+    AREA,
+    "Tokens cluster over the layers through metastable plateaus whose length grows like exp(beta); the final approach is "
+    "e^(-2t) at every beta.",
+    laws=("EquiangularTokens", "TokenClustering"),
+    figure="overlap-histograms",
+)
+def plateaus(quick: bool) -> Outcome:
+    """Final rate 2 at every beta, plateaus of length e^beta, and fewer clusters over the layers."""
+    betas = np.array([9.0, 12.0, 15.0])
+    exact = np.asarray(collapse_time(1e-3, 2000, betas))
+    walked = {beta: particle_collapse(beta, 32) for beta in (3.0, 5.0, 7.0)}
+    off = [abs(time / float(collapse_time(1e-3, 32, beta)) - 1) for beta, time in walked.items()]
+    plateau_growth = float(np.log(walked[7.0] / walked[5.0])) / 2
+    lives = float(np.diff(np.log(merging_time(-0.5, np.array([30.0, 40.0]))))[0]) / 10
+    found = phase_diagram(32, 2, [7.0], [0.0, 2.0, 10.0, 30.0], systems=10 if quick else 60, count=True)
+    clusters = [float(count) for count in found.clusters[0]]
+    return Outcome(
+        (
+            *(
+                near(f"rate at which 1 - <x_i, x_j> falls at beta = {beta:g}", final_rate(beta), 2, 1e-3)
+                for beta in (0.0, 1.0, 4.0)
+            ),
+            between("growth of log t* per unit of beta, n = 2000", slope(betas, np.log(exact)).value, 0.85, 1.05),
+            below(
+                "particles, n = 32: largest relative gap of the collapse time to its closed form, beta = 3, 5, 7",
+                largest(off),
+                1e-3,
+            ),
+            near(
+                "particles, n = 32: growth of log t* per unit of beta from 5 to 7 over that of the closed form",
+                plateau_growth / (float(np.diff(np.log(collapse_time(1e-3, 32, np.array([5.0, 7.0]))))[0]) / 2),
+                1,
+                0.01,
+            ),
+            above("particles, n = 32: collapse time at beta = 7 over that at beta = 3", walked[7.0] / walked[3.0], 3),
+            near("growth of the log life of two clusters at overlap -1/2 per unit of beta", lives, 1.5, 0.05),
+            true(
+                "clusters on the circle at beta = 7 become fewer from t = 0 to 2 and to 10, and not more to 30",
+                clusters[0] > clusters[1] > clusters[2] >= clusters[3],
+            ),
+            above("mean number of clusters at t = 30", clusters[3], 1.5),
+            below("share of close pairs at t = 30", float(found.pair_probability[0, -1]), 0.7),
+        ),
+        {
+            **{f"mean number of clusters at t = {t}": count for t, count in zip((0, 2, 10), clusters[:3], strict=True)},
+            **{f"particles, n = 32: collapse time at beta = {beta:g}": time for beta, time in walked.items()},
+            "plateau formula over the exact time at beta = 15, n = 2000": float(plateau_time(15.0, 2000) / exact[-1]),
+        },
+        note="The slowness at large beta is the plateau, of order e^beta; the final rate is 2, not of order e^-beta.",
+    )
+
+
+def particle_collapse(beta: float, tokens: int) -> float:
+    """Time at which orthogonal tokens, moved by their own attention, have an overlap of 1 - 1e-3."""
+    times = np.linspace(0.5, 1.5, 201) * float(collapse_time(1e-3, tokens, beta))
+    overlap = np.array([x[0] @ x[1] for x in flow(np.eye(tokens), beta, times, tolerance=1e-10)])
+    return float(np.interp(1 - 1e-3, overlap, times))
+
+
+def final_rate(beta: float) -> float:
+    """Exponential rate at which random tokens approach each other at the end, measured on particles."""
+    x = random_tokens(np.random.default_rng(5), 1, 8, 12)[0]
+    late = float(collapse_time(1e-3, 8, beta)) + np.array([1.0, 3.0])
+    gaps = []
+    for paths in flow(x, beta, late, tolerance=1e-13):
+        differences = paths[:, None] - paths[None, :]  # 1 - <x, y> = |x - y|^2 / 2 keeps its digits
+        gaps.append(float((differences**2).sum(axis=-1).max()) / 2)
+    return math.log(gaps[0] / gaps[1]) / float(late[1] - late[0])
+
+
+HALF_TIMES = {128: {1.0: 5.28, 3.0: 5.92, 5.0: 9.14}, 1024: {1.0: 5.26, 3.0: 5.91, 5.0: 9.50}}
+"""Times at which half of 32 tokens' pairs are close, from 64 systems of an independent program."""
+
+ENSEMBLE_CASES: tuple[tuple[Ensemble, float], ...] = (
+    ("A", 2.0), ("B", 2.0), ("C", 2.0), ("C", 5.0), ("D", 2.0), ("D", 5.0),
+)  # fmt: skip
+"""Ensembles and temperatures of the full check."""
+
+
+@claim(
+    "J27",
+    AREA,
+    "Phase diagrams of clustering: for Q = K = V = I in high dimension the boundary is the closed-form collapse time; of four random "
+    "ensembles two collapse and two, with V proportional to Q^T K, stay in several groups.",
+    laws=("EquiangularTokens", "TokenClustering"),
+    figure="attention-phase-diagram",
+)
+def phase_diagrams(quick: bool) -> Outcome:
+    """Q = K = V = I: the boundary is the closed form; random matrices: C and D stay metastable, A and B collapse."""
+    measured: dict[str, Number] = {}
+    from_table, from_limit = [], []
+    for d, table in HALF_TIMES.items():
+        times = np.arange(4.0, 12.0, 0.1)
+        halves = phase_diagram(32, d, list(table), times, systems=16 if quick else 64).half_time()
+        for (beta, expected), half in zip(table.items(), halves, strict=True):
+            measured[f"half-collapse time at d = {d}, beta = {beta:g}"] = float(half)
+            from_table.append(abs(half / expected - 1))
+            from_limit.append(abs(half / float(collapse_time(1e-3, 32, beta)) - 1))
+    measured["largest beta that has collapsed at t = 30"] = float(critical_beta(30.0, 32))
+    draws = 2 if quick else 50
+    cases = (("A", 2.0), ("B", 2.0), ("C", 5.0), ("D", 5.0)) if quick else ENSEMBLE_CASES
+    shares: dict[str, list[float]] = {"AB": [], "CD": []}
+    for name, beta in cases:
+        close, either = ensemble_share(name, beta, draws, 0.2 if quick else 0.1)
+        measured[f"share of close pairs, ensemble {name}, beta = {beta:g}"] = close
+        if name in "CD":
+            measured[f"share of close or antipodal pairs, ensemble {name}, beta = {beta:g}"] = either
+        shares["CD" if name in "CD" else "AB"].append(close)
+    return Outcome(
+        (
+            below(
+                "largest relative gap of half-collapse times from an independent table",
+                largest(from_table),
+                0.06 if quick else 0.03,
+            ),
+            below("largest relative gap of half-collapse times from the closed form", largest(from_limit), 0.07),
+            above(
+                f"least mean share of close pairs in ensembles A, B at t = 15, {draws} systems", smallest(shares["AB"]), 0.95
+            ),
+            below(
+                f"largest mean share of close pairs in ensembles C, D at t = 30, {draws} systems", largest(shares["CD"]), 0.6
+            ),
+        ),
+        measured,
+        note="Ensembles have d = 128. Ensemble B has V = G G^T / d: a symmetric Gaussian matrix is never positive semidefinite at this "
+        "size.",
+    )
+
+
+def ensemble_share(name: Ensemble, beta: float, draws: int, step: float) -> tuple[float, float]:
+    """Mean share of close pairs, and of close or antipodal ones, over systems with random matrices, d = 128 and n = 32.
+
+    At t = 30 for C and D, and already at t = 15 for A and B, which are to have collapsed.
+    """
+    grams = []
+    for draw in range(draws):
+        rng = np.random.default_rng([draw, ord(name)])
+        x = ensemble_paths(rng, name, 32, 128, beta, 30.0 if name in "CD" else 15.0, step=step)
+        grams.append(x @ x.T)
+    return float(np.mean(pair_fraction(grams))), float(np.mean(pair_fraction(grams, antipodal=True)))
+
+
+# -- mean field tokens --------------------------------------------------------------------------------------------
+
+
+@claim(
+    "J28",
+    AREA,
+    "With many tokens the density on the circle solves a continuity equation; the uniform law breaks into about "
+    "argmax sigma_k clusters.",
+    laws=("CircleMeanField",),
+    figure="instability-spectrum",
+)
+def mean_field(quick: bool) -> Outcome:
+    """Equation against particles and against itself (solvers, linear growth, a closed form); the number of clusters."""
+    law = CircleMeanField(beta=4.0, density=((0.5, 0.0), (0.0, 0.3)), times=(1.0, 2.0, 3.0), stratified=False)
+    rate, error = fluctuation_rate(law, (50, 200, 800) if quick else (100, 400, 1600), 100 if quick else 400)
+    grown = [abs(particle_growth(k) / float(growth_rates(k, 4.0)) - 1) for k in (1, 2, 3)]
+    growth = [abs(measured_growth(k) / float(growth_rates(k, 4.0)) - 1) for k in (1, 2, 3)]
+    betas = (5.0, 16.0) if quick else (5.0, 9.0, 16.0, 25.0, 50.0)
+    tokens, seeds = (2000, 1) if quick else (5000, 4)
+    missed = max(abs(seen_clusters(beta, tokens, seed) - most_unstable(beta)) for beta in betas for seed in range(seeds))
+    criteria = [
+        agrees(
+            "the density for stratified tokens, moved pair by pair:",
+            compare(CircleMeanField, seeds=40 if quick else 160, **effort(quick)),
+        ),
+        near("exponent in n of the fluctuations of independent tokens", rate, -0.5, 0.1),
+        below("standard error of the exponent of the fluctuations", error, 0.03),
+        below(
+            "largest relative gap of the growth of three small harmonics of 400 tokens, pair by pair", largest(grown), 0.02
+        ),
+        below("gap to the closed form of the wrapped Cauchy law at beta = 0", wrapped_cauchy_gap(), 1e-10),
+        below("largest relative gap of the growth rates of three small harmonics", largest(growth), 1e-5),
+        at_most("largest distance of the number of clusters at t = 10 from argmax sigma_k", missed, 2),
+    ]
+    if not quick:
+        criteria.append(below("largest gap between finite volumes and the Fourier solution", solver_gap(law), 1e-5))
+    return Outcome(tuple(criteria))
+
+
+def solver_gap(law: CircleMeanField) -> float:
+    """Largest difference between the moments of the Fourier solution and those of finite volumes."""
+    fourier, volumes = (law.replace(solver=solver).theory() for solver in ("fourier", "volumes"))
+    return largest(float(np.abs(fourier[name] - volumes[name]).max()) for name in law.observables)
+
+
+def fluctuation_rate(law: CircleMeanField, sizes: tuple[int, ...], draws: int) -> Slope:
+    """Exponent of the root-mean-square gap of the moments against the number of tokens, with its standard error."""
+    theory, times = law.theory(), np.atleast_1d(law.times)
+    limit = np.concatenate([theory[name].values for name in law.observables])
+    spreads, errors = [], []
+    for size in sizes:
+        squares = []
+        for seed in range(draws):
+            start = density_quantiles(law.density, np.random.default_rng([seed, size]).random(size))
+            moments = angle_moments(circle_flow(start, law.beta, times, step=0.1))
+            found = np.concatenate([moments[name] for name in law.observables])
+            squares.append(float(np.mean((found - limit) ** 2)))
+        spreads.append(0.5 * np.log(np.mean(squares)))
+        errors.append(0.5 * np.std(squares, ddof=1) / np.mean(squares) / np.sqrt(draws))
+    x = np.log(sizes) - np.mean(np.log(sizes))
+    # not weighted: with few draws an error and the spread that it belongs to are small together
+    return Slope(slope(x, spreads).value, float(np.sqrt((x**2) @ np.asarray(errors) ** 2) / (x @ x)))
+
+
+def particle_growth(k: int, beta: float = 4.0, size: float = 1e-3, tokens: int = 400) -> float:
+    """Growth rate of a small harmonic of evenly placed tokens that attend to each other, pair by pair."""
+    density = tuple((size if degree == k else 0.0, 0.0) for degree in range(1, k + 1))
+    theta = density_quantiles(density, (np.arange(tokens) + 0.5) / tokens)
+    paths = token_paths(np.stack([np.cos(theta), np.sin(theta)], axis=-1), beta, [0.0, 1.0], tolerance=1e-10)
+    angles = np.arctan2(paths[..., 1], paths[..., 0])
+    waves = np.abs(np.exp(1j * k * angles).mean(axis=-1))
+    return float(np.log(waves[1] / waves[0]))
+
+
+def wrapped_cauchy_gap(start: float = 0.3, time: float = 1.5) -> float:
+    """Gap between the density at beta = 0 from a wrapped Cauchy start and the closed form of its order parameter."""
+    harmonics = tuple((2 * start**k, 0.0) for k in range(1, 40))
+    law = CircleMeanField(beta=0.0, density=harmonics, times=time)
+    return abs(float(law.theory().cos1) - float(poisson_radius(start, time)))
+
+
+def measured_growth(k: int, beta: float = 4.0, size: float = 1e-6) -> float:
+    """Growth rate of a small harmonic under the full equation."""
+    density = tuple((size if degree == k else 0.0, 0.0) for degree in range(1, k + 1))
+    rho, _ = spectral_density(density, beta, [0.0, 1.0])
+    waves = np.abs(np.fft.rfft(rho, axis=-1)[:, k])
+    return float(np.log(waves[1] / waves[0]))
+
+
+def seen_clusters(beta: float, tokens: int, seed: int) -> int:
+    """Number of clusters of uniform tokens on the circle at t = 10."""
+    start = np.random.default_rng([seed, int(beta)]).uniform(0, 2 * np.pi, tokens)
+    return circle_clusters(circle_flow(start, beta, 10.0, step=0.2))
+
+
+@claim(
+    "J29",
+    AREA,
+    "A residual network with steps T/L is the Euler scheme of a neural ODE, with error of order 1/L.",
+    laws=("ResidualFlow",),
+    figure="residual-depth",
+)
+def residual_networks(quick: bool) -> Outcome:
+    """Order 1 in the number of layers without noise; agreement of the means with it."""
+    depths = np.array([20, 40, 80, 160] if quick else [20, 40, 80, 160, 320, 640])
+    errors = ResidualFlow().depth_errors(depths)
+    return Outcome(
+        (
+            near("exponent in 1/L of the error without noise", -log_slope(depths, errors).value, 1, 0.1),
+            agrees(
+                "the differential equation as the mean over noisy weights",
+                compare(ResidualFlow, seeds=200 if quick else 800, **effort(quick)),
+            ),
+        ),
+        {"error of 20 layers": float(errors[0]), "error of 160 layers": float(errors[3])},
+        note="The step has to be T/L: a network without it does not tend to the differential equation.",
+    )
+
+
+# -- landscapes ---------------------------------------------------------------------------------------------------
+
+Array_landscapes = NDArray[np.float64]
+
+
+@claim(
+    "J35",
+    "Transformers",
+    "At beta = 0 every critical point other than consensus is a strict saddle, with explicit rates.",
+    laws=("SingleCluster",),
+    figure="token-saddles",
+)
+def strict_saddles(quick: bool) -> Outcome:
+    """Closed spectra against the Jacobian of the flow, by differences; escape of tokens that were put beside a saddle."""
+    poles = [(5, 4, 3), (6, 4, 4), (7, 6, 2), (8, 7, 5), (6, 3, 3)]
+    gaps = [rate_gap(two_poles(*case), SingleCluster.saddle_rates(*case)) for case in poles]
+    balanced = [balanced_tokens(np.random.default_rng(i), n, d) for i, (n, d) in enumerate(((4, 2), (6, 3), (10, 4)))]
+    tops = []
+    for x in balanced:
+        rates = SingleCluster.saddle_rates(positions=x)
+        gaps.append(rate_gap(x, rates))
+        tops.append(rates[0] - (1 - 1 / x.shape[1]))
+    lowest = smallest(
+        SingleCluster.saddle_rates(n, k, d)[0] for n in range(2, 9) for k in range(n // 2, n) for d in (2, 3, 6)
+    )
+    consensus = largest(SingleCluster.saddle_rates(n, n, d)[0] for n in (2, 5, 9) for d in (2, 4))
+    runs = 20 if quick else 200
+    growth, ended = escape(two_poles(6, 4, 3), runs)
+    return Outcome(
+        (
+            below("largest gap between the closed rates and the Jacobian of the flow", largest(gaps), 1e-8),
+            above("least positive rate at poles other than consensus", lowest, 0.99),
+            above("largest rate at balanced tokens minus 1 - 1/d, least", smallest(tops), -1e-12),
+            equal("largest rate at consensus", consensus, 0.0),
+            near("rate of escape from 4 and 2 tokens at the poles", growth, 1.0, 0.01),
+            equal(f"runs of {runs} that end in one cluster", ended, runs),
+        ),
+    )
+
+
+def two_poles(tokens: int, at_pole: int, dimension: int) -> Array_landscapes:
+    """`at_pole` tokens at the first unit vector, the others opposite."""
+    x = np.zeros((tokens, dimension))
+    x[:, 0] = np.where(np.arange(tokens) < at_pole, 1.0, -1.0)
+    return x
+
+
+def balanced_tokens(rng: np.random.Generator, tokens: int, dimension: int) -> Array_landscapes:
+    """Random unit vectors with mean 0: Newton steps back to it from a random start."""
+    x = rng.standard_normal((tokens, dimension))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    for _ in range(200):
+        blocks = np.eye(dimension) - x[:, :, None] * x[:, None, :]
+        push = np.linalg.lstsq(blocks.mean(axis=0), -x.mean(axis=0), rcond=None)[0]
+        x += (blocks @ push) * 0.8
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+    return x
+
+
+def rate_gap(x: Array_landscapes, rates: Array_landscapes) -> float:
+    """Largest gap between given rates and the eigenvalues of the Jacobian of the flow in the tangent space, by central differences."""
+    n, d = x.shape
+    frames = [np.linalg.svd(row[None])[2][1:] for row in x]  # d - 1 directions across every token
+    basis = np.zeros((n * (d - 1), n, d))
+    for i, frame in enumerate(frames):
+        basis[i * (d - 1) : (i + 1) * (d - 1), i] = frame
+    attention, h = Attention(0.0), 1e-5
+
+    def velocity(y: Array_landscapes) -> Array_landscapes:
+        return tangent(y, attention.drift(0.0, y))
+
+    columns = [(velocity(_moved(x, h * e)) - velocity(_moved(x, -h * e))) / (2 * h) for e in basis]
+    jacobian = np.einsum("aid,bid->ab", basis, np.array(columns))
+    return float(np.max(np.abs(np.sort(np.linalg.eigvals(jacobian).real) - np.sort(rates))))
+
+
+def _moved(x: Array_landscapes, by: Array_landscapes) -> Array_landscapes:
+    moved = x + by
+    return np.asarray(moved / np.linalg.norm(moved, axis=1, keepdims=True))
+
+
+def escape(saddle: Array_landscapes, runs: int) -> tuple[float, int]:
+    """Rate at which the mean square distance from a saddle grows after a kick of 1e-6, and how many runs end in one cluster."""
+    rng = np.random.default_rng(0)
+    start = np.stack([_moved(saddle, 1e-6 * rng.standard_normal(saddle.shape)) for _ in range(runs)])
+    times = np.array([5.0, 8.0, 60.0])
+    paths = token_paths(start, 0.0, times, tolerance=1e-12)
+    square = [float(np.mean((paths[i] - saddle) ** 2)) for i in range(2)]
+    grams = paths[2] @ np.swapaxes(paths[2], -1, -2)
+    return float(np.log(square[1] / square[0]) / (2 * (times[1] - times[0]))), int(
+        np.sum(grams.min(axis=(-2, -1)) > 1 - 1e-6)
+    )

@@ -1,0 +1,260 @@
+"""Figures of margins, calibration and the best possible error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from limitlab._core.blas import single_threaded
+from limitlab.laws.classification._claims import share_without_fit
+from limitlab.laws.classification.bayes_optimal import BayesOptimal
+from limitlab.laws.classification.channel_information import information, precision_of
+from limitlab.laws.classification.channels import Channel, Prior
+from limitlab.laws.classification.convex_loss import ConvexLoss
+from limitlab.laws.classification.gaussian_score import TrueScore
+from limitlab.laws.classification.logistic_calibration import LogisticCalibration
+from limitlab.laws.classification.logistic_existence import existence
+from limitlab.laws.classification.max_margin import MaxMargin
+from limitlab.laws.classification.perceptron import Perceptron
+from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
+from limitlab.numerics.margin import hard_margin
+from limitlab.plotting.style import (
+    best_line,
+    finish,
+    mean_and_error,
+    new_figure,
+    reading_key,
+    simulation_points,
+    theory_line,
+)
+
+# -- best possible ------------------------------------------------------------------------------------------------
+
+
+def best_possible(quick: bool = True) -> Figure:
+    """Errors of sign labels beside the best possible, and all fixed points of phase retrieval and of +-1 coefficients."""
+    figure, (left, right) = new_figure(columns=2)
+    samples, few = np.geomspace(0.3, 10, 40), np.array([0.5, 1.0, 2.0, 4.0])
+    law, seeds, size = BayesOptimal(channel="sign"), 10 if quick else 60, 200
+    best = [float(law.replace(ratio=float(1 / x)).theory().classification_error) for x in samples]
+    theory_line(left, samples, best, 0, "best possible")
+    margin = [float(MaxMargin(ratio=float(1 / x)).theory().classification_error) for x in samples]
+    theory_line(left, samples, margin, 1, "maximum margin", linestyle="--")
+    runs = [law.replace(ratio=float(1 / x)).simulate_batch(size, range(seeds)).classification_error_gamp for x in few]
+    errors = [float(run.std(ddof=1)) / math.sqrt(seeds) for run in runs]
+    simulation_points(left, few, [float(run.mean()) for run in runs], errors, 0, rf"message passing, $p={size}$")
+    finish(left, "samples per coefficient $n/p$", "probability of a wrong label", "sign labels", xscale="log", yscale="log")
+    q = np.linspace(0.002, 0.998, 150)
+    cases = [
+        (r"$|z|$, Gaussian", Channel("abs"), Prior("gaussian")),
+        (r"sign, $\pm1$", Channel("sign"), Prior("rademacher")),
+        (r"$\max(z,0)$, Gaussian", Channel("relu"), Prior("gaussian")),
+    ]
+    for index, (name, channel, prior) in enumerate(cases):
+        alpha = [precision_of(prior, float(x)) / information(channel, float(x)) for x in q]
+        theory_line(right, alpha, q, index, name)
+    finish(
+        right,
+        "samples per coefficient $n/p$",
+        "squared overlap $q$",
+        "all fixed points; hard where a line turns back",
+        xlim=(0, 2.2),
+    )
+    return figure
+
+
+# -- logistic -----------------------------------------------------------------------------------------------------
+
+
+def logistic_calibration(quick: bool = True) -> Figure:
+    """Bias factor and calibration slope against p/n, and the chance that no fit exists."""
+    figure, (left, right) = new_figure(columns=2)
+    law = LogisticCalibration(intercept=-1.0, signal=1.5)
+    seeds = 24 if quick else 200
+    threshold = law.existence_threshold()
+    lines = np.concatenate([np.geomspace(0.01, 0.5 * threshold, 24), np.linspace(0.5, 0.8, 15)[1:] * threshold])
+    names = {"bias_factor": r"bias factor $\alpha_*$", "calibration_slope": "calibration slope"}
+    few = np.array([0.02, 0.05, 0.1, 0.16])
+    runs = [law.replace(ratio=float(ratio)).simulate_batch(30, range(seeds)) for ratio in few]
+    limits = [law.replace(ratio=float(ratio)).theory() for ratio in lines]
+    for index, (name, label) in enumerate(names.items()):
+        theory_line(left, lines, [float(limit[name]) for limit in limits], index, label)
+        means, spread = ([float(getattr(run[name], kind)()) for run in runs] for kind in ("mean", "std"))
+        simulation_points(left, few, means, np.array(spread) / math.sqrt(seeds), index)
+    tuned = [float(law.replace(ratio=float(ratio), ridge=0.5 * float(ratio)).theory().calibration_slope) for ratio in lines]
+    theory_line(left, lines, tuned, 2, r"calibration slope, ridge $\lambda=0.5\,p/n$", linestyle="--")
+    left.axhline(1.0, color="0.5", linewidth=1.0, linestyle=":")
+    finish(
+        left,
+        r"predictors per sample $p/n$",
+        "bias factor, slope",
+        r"$b_0=-1,\ \gamma=1.5$ (points: $p=30$)",
+        xscale="log",
+        ylim=(0, 2),
+    )
+    draws, p = 100 if quick else 1000, 15
+    for index, (b0, gamma) in enumerate([(0.0, 0.5), (-1.0, 1.5), (0.0, 3.0)]):
+        case = existence(TrueScore(b0, gamma))
+        samples = np.arange(20, 91)
+        theory_line(right, samples, case.no_fit_probability(p, samples), index, rf"$b_0={b0:g},\ \gamma={gamma:g}$")
+        counts = np.array([26, 34, 42, 52, 64])
+        shares = np.array([share_without_fit(p, int(n), b0, gamma, draws) for n in counts])
+        errors = np.sqrt(np.maximum(shares * (1 - shares), 0.25 / draws) / draws)
+        simulation_points(right, counts, shares, errors, index)
+    reading_key(right, "law", f"{draws} draws")
+    finish(right, "samples $n$", "probability that no fit exists", rf"$p={p}$ predictors and an intercept")
+    return figure
+
+
+# -- margins ------------------------------------------------------------------------------------------------------
+
+SAMPLE_RATIO = 2.0
+
+WIDTHS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+
+
+def max_margin(quick: bool = True) -> Figure:
+    """Margin and classification error of the max-margin classifier on ReLU features against width, with n = 2 d."""
+    sizes, seeds, widths = ((50, 100), 10, WIDTHS[::2]) if quick else ((200, 400), 40, WIDTHS)
+    base = RandomFeaturesMargin(sample_ratio=SAMPLE_RATIO)
+    threshold = base.separability_width()
+    grid = np.concatenate([[1.0001 * threshold], np.geomspace(1.01 * threshold, 9.0, 40)])
+    limits = [base.replace(width_ratio=float(width)).theory() for width in grid]
+    figure, panels = new_figure(columns=2)
+    names = (("classification_error", r"classification error $P_{\mathrm{err}}$"), ("margin", r"margin $\kappa^*$"))
+    for axes, (name, _) in zip(panels, names, strict=True):
+        theory_line(axes, grid, [float(limit[name]) for limit in limits], 6, "theory")
+    for index, size in enumerate(sizes):
+        with single_threaded():
+            runs = [base.replace(width_ratio=width).simulate_batch(size, range(seeds)) for width in widths]
+        for axes, (name, _) in zip(panels, names, strict=True):
+            # A draw that cannot be separated (rare here) has a margin, 0, but no classifier.
+            tables = [run[name].values[(run.separable.values > 0) | (name == "margin")] for run in runs]
+            means, errors = ([f(t) for t in tables] for f in (np.mean, lambda t: np.std(t, ddof=1) / np.sqrt(len(t))))
+            simulation_points(axes, widths, means, errors, index, f"simulation, $d = {size}$")
+    best_line(panels[0], base, "best possible, from the inputs")
+    for axes, (_, label) in zip(panels, names, strict=True):
+        axes.axvline(threshold, color="grey", linewidth=1, linestyle=":")
+        finish(axes, r"neurons per input $\psi_1 = N/d$", label, "ReLU, $n = 2d$, sign labels")
+    panels[1].annotate(
+        f"separable from {threshold:.3f}", (threshold, 0.5), rotation=90, color="grey", fontsize=10, ha="right"
+    )
+    return figure
+
+
+def separability(quick: bool = True) -> Figure:
+    """Share of draws that can be separated, against width: a step that sharpens with size; and the threshold against n/d."""
+    sizes, draws = ((20, 40, 80), (300, 150, 60)) if quick else ((50, 100, 200), (200, 200, 200))
+    base = RandomFeaturesMargin(sample_ratio=SAMPLE_RATIO)
+    threshold = base.separability_width()
+    figure, (left, right) = new_figure(columns=2)
+    widths = np.linspace(0.45, 1.15, 8 if quick else 15)
+    with single_threaded():
+        for index, (size, seeds) in enumerate(zip(sizes, draws, strict=True)):
+            shares = np.array([np.mean([_separable(base, w, size, seed) for seed in range(seeds)]) for w in widths])
+            errors = np.sqrt(np.maximum(shares * (1 - shares), 1 / seeds) / seeds)
+            simulation_points(
+                left, widths, shares, errors, index, f"$d = {size}$, {seeds} draws", linestyle="-", linewidth=0.8
+            )
+    left.axvline(threshold, color="black", linewidth=2, label=rf"$d\to\infty$: a step at {threshold:.3f}")
+    finish(
+        left,
+        r"neurons per input $\psi_1 = N/d$",
+        "share of separable draws",
+        "the step sharpens with $d$; ReLU, $n = 2d$, sign labels",
+    )
+    samples = np.geomspace(0.1, 20, 24 if quick else 40)
+    for index, (link, strength, label) in enumerate(
+        (("sign", 1.0, "sign"), ("logit", 3.0, "logit, $b = 3$"), ("flip", 0.2, "20% wrong labels"))
+    ):
+        law = RandomFeaturesMargin(link=link, link_strength=strength)
+        curve = [law.replace(sample_ratio=float(ratio)).separability_width() for ratio in samples]
+        theory_line(right, samples, curve, index, label)
+    theory_line(right, samples, samples / 2, 6, r"coin flips: $N = n/2$", linestyle=":")
+    finish(
+        right, r"samples per input $\psi_2 = n/d$", r"least separating $\psi_1$", "ReLU: separable above the line",
+        xscale="log", yscale="log",
+    )  # fmt: skip
+    return figure
+
+
+def _separable(base: RandomFeaturesMargin, width: float, size: int, seed: int) -> bool:
+    law = base.replace(width_ratio=float(width))
+    data = LabelledFeatures(law, law.draw(size, seed))
+    return hard_margin(data.y[:, None] * data.features).separable
+
+
+def convex_losses(quick: bool = True) -> Figure:
+    """Classification error against the ridge penalty for four losses, and the largest margin that two of them tend to."""
+    size, seeds = (100, 20) if quick else (200, 40)
+    figure, (axes,) = new_figure(width=7.4)
+    few = np.geomspace(1e-4, 1.0, 5)
+    grid = np.concatenate([[1e-6, 1e-5], np.geomspace(1e-4, 10, 43)])
+    case = dict(link="probit", link_strength=2.0, activation="tanh")  # centred: no intercept blurs the small sizes
+    for index, loss in enumerate(("square", "logistic", "hinge", "squared_hinge")):
+        law = ConvexLoss(loss=loss, **case)
+        curve = [float(law.replace(ridge=float(ridge)).theory()["classification_error"]) for ridge in grid]
+        theory_line(axes, grid, curve, index, loss.replace("_", " "))
+        draws = range(1000 * index, 1000 * index + seeds)  # one path of draws per loss, so that losses are independent
+        with single_threaded():
+            runs = [law.replace(ridge=float(r)).simulate_batch(size, draws)["classification_error"] for r in few]
+        means = [float(run.mean()) for run in runs]
+        errors = [float(run.std(ddof=1)) / np.sqrt(seeds) for run in runs]
+        simulation_points(axes, few * 1.06 ** (index - 1.5), means, errors, index)
+    limit = float(RandomFeaturesMargin(width_ratio=1.5, **case).theory()["classification_error"])
+    axes.axhline(limit, color="black", linewidth=1, linestyle="--", label="largest margin")
+    best_line(axes, law, "best possible, from the inputs")
+    title = rf"tanh, $\psi_1 = 1.5$, $\psi_2 = 2$, probit labels, $d = {size}$"
+    finish(
+        axes, r"ridge penalty $\lambda$", r"classification error $P_{\mathrm{err}}$", title, xscale="log", ylim=(0.25, 0.42)
+    )
+    return figure
+
+
+# -- classes ------------------------------------------------------------------------------------------------------
+
+
+def perceptron(quick: bool = True) -> Figure:
+    """Mistakes of the perceptron and their bound against the number of features per sample; the margin behind it."""
+    figure, (left, right) = new_figure(columns=2)
+    ratio, few = np.geomspace(0.6, 8, 80), (0.7, 1.0, 1.5, 2.5, 5.0)
+    size, seeds = (100, 6) if quick else (200, 40)
+    limit = Perceptron().evaluate(ratio=ratio)
+    runs = [Perceptron(ratio=one).simulate_batch(size, range(seeds)) for one in few]
+    theory_line(left, ratio, limit["mistake_bound"], 2, r"limit $1/\kappa^2$")
+    for index, (name, label) in enumerate((("mistake_bound", r"bound $(R/\kappa)^2/p$"), ("mistakes", "mistakes / $p$"))):
+        simulation_points(left, few, *_summary(runs, name), index, f"{label}, $p={size}$")
+    inverse = [
+        mean_and_error(run.margin.values**-2.0) for run in runs
+    ]  # without the longest input, which falls to 1 like log n / p
+    mean, error = np.array(inverse).T
+    simulation_points(left, few, mean, error, 2, rf"$1/\kappa^2$, $p={size}$")
+    finish(
+        left, "features per sample $p/n$", "number / dimension $p$", "labels by tossing coins", xscale="log", yscale="log"
+    )
+    for index, (name, label) in enumerate((("margin", r"margin $\kappa$"), ("support_fraction", r"support $n_{SV}/n$"))):
+        theory_line(right, ratio, limit[name], index, label)
+        simulation_points(right, few, *_summary(runs, name), index)
+    finish(right, "features per sample $p/n$", "margin, share of support vectors", f"points: $p={size}$", xscale="log")
+    return figure
+
+
+def _summary(runs: Sequence[xr.Dataset], name: str) -> tuple[list[float], list[float]]:
+    """Means and standard errors of one observable."""
+    return [float(run[name].mean()) for run in runs], [
+        float(run[name].std(ddof=1)) / math.sqrt(run.sizes["seed"]) for run in runs
+    ]
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "best-possible": best_possible,
+    "logistic-calibration": logistic_calibration,
+    "max-margin": max_margin,
+    "separability": separability,
+    "convex-losses": convex_losses,
+    "perceptron": perceptron,
+}

@@ -1,0 +1,542 @@
+"""Figures of the dynamics of two-layer networks."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from limitlab.lab.compare import compare
+from limitlab.lab.extrapolated import extrapolated
+from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, tanh_network
+from limitlab.laws.dmft.first_order import FirstOrderDynamics
+from limitlab.laws.dmft.growth import AdiabaticGrowth
+from limitlab.laws.dmft.interpolation import InterpolationTransition
+from limitlab.laws.dmft.middle import MiddleRegime
+from limitlab.laws.dmft.multi_index import MultiIndexFlow
+from limitlab.laws.dmft.population import MeanFieldSingleIndex
+from limitlab.laws.dmft.transition import Located, follow_decay, late_residual, locate_threshold, relaxation_rate
+from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+from limitlab.models.activations import Activation
+from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+
+# -- dynamics -----------------------------------------------------------------------------------------------------
+
+
+def adiabatic_growth(quick: bool = True) -> Figure:
+    """Growth of the second layer on pure noise, and the train error along it against the plateau."""
+    figure, (left, right) = new_figure(columns=2)
+    slow = np.concatenate([np.geomspace(0.02, 0.3, 16)[:-1], np.linspace(0.3, 4.0, 38)])
+    law = AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5), times=tuple(slow))
+    curve = law.theory()
+    frozen = InterpolationTransition(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5))
+    widths, steps = ((10, 20), 20) if quick else ((10, 20, 40, 80), 32)  # of the solver up to slow time 4, per width
+    for index, width in enumerate(widths):
+        for start, style in ((1.0, "-"), (0.5, ":")):
+            result = law.replace(start_second_layer=start).finite_width(width, solver_steps=steps * width).theory()
+            gamma = result.second_layer / np.sqrt(width)
+            theory_line(left, slow, gamma, index, f"$m = {width}$" if start == 1 else None, linestyle=style)
+            if start == 1:
+                theory_line(right, gamma, result.train_error, index, f"$m = {width}$")
+    few, sizes, seeds = (0.5, 1.0, 2.0), (12, 24) if quick else (15, 30, 60), 8 if quick else 20
+    net = law.finite_width(10, times=tuple(10 * s for s in few))
+    found = compare(net, sizes, seeds, observables=["second_layer", "train_error"])
+    mean, error = (part / np.sqrt(10) for part in extrapolated(found, "second_layer"))
+    words = f"$m = 10$, networks, extrapolated ($d = {', '.join(map(str, sizes))}$)"
+    simulation_points(left, few, mean, error, 0, words)
+    simulation_points(right, mean, *extrapolated(found, "train_error"), 0)
+    theory_line(left, slow, curve.second_layer, 6, r"limit $m\to\infty$, adiabatic", linestyle="--")
+    left.axhline(law.saturation(), color="grey", linewidth=1, linestyle="-.", label=r"end of growth $\gamma_{GF}$")
+    early = np.linspace(0, 0.6, 2)
+    left.plot(early, law.initial_slope() * early, color="grey", linewidth=1, label=r"slope $\gamma_*$")
+    finish(
+        left,
+        "slow time $s = t/m$",
+        r"second layer $\gamma = a/\sqrt{m}$",
+        "pure noise, from $a_0 = 1$ (lines) and $1/2$ (dotted)",
+        ylim=(0, 1.25),
+    )
+    grid = np.linspace(0.02, 0.999, 60) * law.saturation()
+    theory_line(right, grid, [frozen.residual(float(x)) for x in grid], 6, r"plateau at frozen $\gamma$", linestyle="--")
+    finish(right, r"second layer $\gamma$", "train error", "the train error approaches the plateau", ylim=(0, 1.1))
+    return figure
+
+
+def timeline(quick: bool = True) -> Figure:
+    """A single-index target for several widths: errors, overlap and second layer against time, mean field beside them."""
+    figure, axes = new_figure(columns=2, rows=2)
+    widths, sizes, seeds = ((10, 20), (12, 24), 8) if quick else ((10, 20, 40, 80), (15, 30, 60), 20)
+    names = (
+        ("train_error", "train error"),
+        ("test_error", "test error"),
+        ("overlap", "overlap $v$"),
+        ("second_layer", "second layer $a$"),
+    )
+    for index, width in enumerate(widths):
+        times = np.geomspace(0.2, 6.0 * width, 60)
+        law = single_index(width, times=tuple(times), solver_steps=(12 if quick else 36) * width + 200)
+        result = law.theory()
+        few = np.array([0.5, 2.0, 6.0, 20.0])
+        if index == 0:
+            found = compare(law.replace(times=tuple(few)), sizes, seeds, observables=[name for name, _ in names])
+        for panel, (name, _) in zip(axes, names, strict=True):
+            scale = width if name == "train_error" else 1
+            theory_line(panel, times / scale, result[name], index, f"$m = {width}$")
+            if index == 0:
+                simulation_points(panel, few / scale, *extrapolated(found, name), index)
+    reading_key(axes[0], None, f"$m = 10$, networks, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
+    times = np.geomspace(0.2, 6.0 * widths[-1], 60)
+    mean_field = MeanFieldSingleIndex(times=tuple(0.5 * times), **SINGLE_INDEX).theory()
+    for panel, (name, label) in zip(axes, names, strict=True):
+        if name in mean_field:
+            theory_line(panel, times, mean_field[name], 6, "mean field", linestyle="--")
+        finish(panel, "slow time $t/m$" if name == "train_error" else "time $t$", label, xscale="log")
+    axes[0].set_title("train error: late parts collapse in $t/m$")
+    axes[1].set_title("test error: least at $t = O(1)$")
+    axes[2].set_title("learning, then unlearning")
+    axes[3].set_title("growth at $t = O(m)$")
+    return figure
+
+
+def networks(quick: bool = True) -> Figure:
+    """The equations (lines) against networks (points): tanh neurons, which agree, and strongly non-Gaussian ones, which do not."""
+    figure, (left, middle, right, last) = new_figure(columns=2, rows=2)
+    law = tanh_network(times=(0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0), solver_steps=200)
+    size, seeds = (100, 6) if quick else (400, 10)
+    names = ("train_error", "test_error", "second_layer", "overlap")
+    labels = ("train error", "test error", "second layer $a$", "overlap $v$")
+    grid = np.linspace(0, 8, 60)
+    theory = law.replace(times=tuple(grid)).theory()
+    for index, (name, label) in enumerate(zip(names, labels, strict=True)):
+        theory_line(left if index < 2 else middle, grid, theory[name], index, label)
+    looks: tuple[tuple[Any, float, str, dict[str, Any]], ...] = (
+        ("network", 0.0, "gradient flow", {}),
+        ("sgd", 0.0, "SGD", {"markersize": 9, "linestyle": "none", "fmt": "x"}),
+    )
+    for model, shift, title, look in looks:
+        chosen = law.replace(experiment_model=model)
+        for index, name in enumerate(names):
+            panel = left if index < 2 else middle
+            _points(panel, chosen, name, size, seeds, index, None, shift=shift, **look)
+        for panel in (left, middle):
+            panel.plot([], [], look.get("fmt", "o"), color="0.4", markerfacecolor="white", label=f"{title}, $d = {size}$")
+    finish(left, "time $t$", "squared error", r"tanh network, $m = 8$, $n/d = 8$")
+    finish(middle, "time $t$", "weights", r"the same network; target $\tanh(2\langle w_*, x\rangle)$")
+
+    skewed = skewed_network(times=(0.5, 1.0, 2.0, 3.0, 4.0, 6.0))
+    grid = np.linspace(0, 6, 60)
+    theory = skewed.replace(times=tuple(grid)).theory()
+    for panel, name, label in zip((right, last), names, labels, strict=False):
+        theory_line(panel, grid, theory[name], 6, "equations", linestyle="--")
+        for number, d in enumerate((30, 60, 120) if quick else (150, 300, 600)):
+            _points(panel, skewed, name, d, 8, number, f"networks, $d = {d}$", shift=0.12 * (number - 1))
+        finish(panel, "time $t$", label, "skewed neurons, $m = 4$: a gap that $d$ does not close")
+    return figure
+
+
+def _points(
+    panel: Any, law: TwoLayerDynamics, name: str, size: int, seeds: int, index: int, label: Any, **style: Any
+) -> None:
+    """Mean and standard error of simulated networks, moved to the right by `shift`."""
+    runs = _simulated(law, size, seeds)
+    shift = style.pop("shift")
+    mean, error = runs[name].mean("seed"), runs[name].std("seed", ddof=1) / np.sqrt(seeds)
+    simulation_points(panel, np.asarray(law.times) + shift, mean, error, index, label, **style)
+
+
+@functools.lru_cache(maxsize=8)
+def _simulated(law: TwoLayerDynamics, size: int, seeds: int) -> Any:
+    return law.simulate_batch(size, range(seeds))
+
+
+def skewed_network(**changes: Any) -> TwoLayerDynamics:
+    """Four neurons with strong quadratic and cubic parts: far from the Gaussian model at any dimension."""
+    activation = Activation(
+        lambda x: 0.8 * x + 0.5 * (x**2 - 1) + 0.3 * x * (x**2 - 3), derivative=lambda x: 0.8 + x + 0.9 * (x**2 - 1)
+    )
+    given: dict[str, Any] = dict(
+        width=4,
+        sample_ratio=4,
+        activation=activation,
+        target_function=lambda x: x + 0.5 * (x**2 - 1),
+        experiment_model="network",
+        noise=0.3,
+        solver_steps=240,
+    )
+    return TwoLayerDynamics(**{**given, **changes})
+
+
+# -- first order --------------------------------------------------------------------------------------------------
+
+Floats = NDArray[np.float64]
+
+RATIO, NOISE = 2.0, 0.5
+
+MARKS = slice(0, None, 5)
+
+
+def _cubic(x: Floats) -> Floats:
+    return 0.8 * x + 0.5 / math.sqrt(2) * (x**2 - 1) + 0.3 / math.sqrt(6) * x * (x**2 - 3)
+
+
+def _cubic_slope(x: Floats) -> Floats:
+    return 0.8 + 1 / math.sqrt(2) * x + 0.9 / math.sqrt(6) * (x**2 - 1)
+
+
+def _cubic_curvature(x: Floats) -> Floats:
+    return 1 / math.sqrt(2) + 1.8 / math.sqrt(6) * x
+
+
+def _bent(u: Floats) -> Floats:
+    return u + 0.5 * (u**2 - 1)
+
+
+def _bent_slope(u: Floats) -> Floats:
+    return 1 + u
+
+
+CUBIC = Activation(_cubic, derivative=_cubic_slope, second_derivative=_cubic_curvature)
+
+BENT = Activation(_bent, derivative=_bent_slope)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """One network: times, the two theories, draws of gradient descent and their dimension."""
+
+    times: Floats
+    exact: xr.Dataset
+    gaussian: xr.Dataset
+    runs: xr.Dataset
+    size: int
+
+    def measured(self, name: str) -> tuple[Floats, Floats]:
+        """Mean and standard error of an observable over the draws."""
+        values = self.runs[name].values
+        return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
+
+
+def beyond_the_gaussian_model(quick: bool = True) -> Figure:
+    """Small networks: the exact equations (lines) follow gradient descent (points), the Gaussian model (dashed) does not."""
+    figure, (left, right) = new_figure(columns=2)
+    few, many, paths, steps = ((150, 12), (150, 60), 4000, 30) if quick else ((800, 40), (800, 80), 20000, 40)
+    cubic = _curves(dict(width=4, activation=CUBIC, target_function=BENT, start_overlap=0.2), 4.0, paths, few, steps)
+    tanh = _curves(dict(width=2, activation="tanh", target_function="tanh", start_overlap=0.1), 8.0, 2 * paths, many, steps)
+    _errors(left, cubic)
+    finish(left, "time $t$", "squared error", "cubic activation, $m = 4$", ylim=(0, 2.3))
+    _deviations(right, tanh)
+    finish(right, "time $t$", "train error above the exact one (%)", "tanh, $m = 2$", ylim=(-9, 9))
+    return figure
+
+
+def _curves(network: dict[str, Any], end: float, paths: int, draws: tuple[int, int], steps: int) -> Curves:
+    """A network with frozen second layer on the sphere, by the exact equations, the Gaussian model and gradient descent."""
+    law = FirstOrderDynamics(
+        loss="committee",
+        sample_ratio=RATIO,
+        noise=NOISE,
+        step=RATIO * end / steps,  # gradient flow of the two-layer laws runs n/d times faster
+        steps=steps,
+        signal_energy=1.0,
+        start_norm=1.0,
+        sphere=True,
+        paths=paths,
+        **network,
+    )
+    times = np.linspace(0, end, steps + 1)
+    gaussian = TwoLayerDynamics(
+        sample_ratio=RATIO, noise=NOISE, frozen=True, times=tuple(times), solver_steps=120, **network
+    )
+    return Curves(times, law.theory(), gaussian.theory(), law.simulate_batch(draws[0], range(draws[1])), draws[0])
+
+
+def _errors(axes: Axes, curves: Curves) -> None:
+    for index, (name, label) in enumerate((("test_error", "test error"), ("train_error", "train error"))):
+        theory_line(axes, curves.times, curves.exact[name], index, label)
+        theory_line(axes, curves.times, curves.gaussian[name], index, linestyle="--", linewidth=1.3)
+        mean, error = curves.measured(name)
+        simulation_points(axes, curves.times[MARKS], mean[MARKS], error[MARKS], index)
+    reading_key(axes, "exact equations", None)
+    axes.plot([], [], "--", color="0.4", linewidth=1.3, label="Gaussian model")
+    reading_key(axes, None, f"gradient descent, $d = {curves.size}$")
+
+
+def _deviations(axes: Axes, curves: Curves) -> None:
+    """Train error of the Gaussian model and of gradient descent, relative to the exact equations."""
+    exact = curves.exact.train_error.values
+    mean, error = curves.measured("train_error")
+    theory_line(axes, curves.times, 0 * exact, 1, "exact equations")
+    gaussian = 100 * (curves.gaussian.train_error.values / exact - 1)
+    theory_line(axes, curves.times, gaussian, 1, "Gaussian model", linestyle="--", linewidth=1.3)
+    above, bars = 100 * (mean / exact - 1), 100 * error / exact
+    simulation_points(axes, curves.times[MARKS], above[MARKS], bars[MARKS], 1, f"gradient descent, $d = {curves.size}$")
+
+
+# -- interpolation ------------------------------------------------------------------------------------------------
+
+KERNELS: dict[str, tuple[float, ...]] = {
+    "$q^2$": (0, 0, 1.0),
+    "$q^3$": (0, 0, 0, 1.0),
+    "$(q^2+q^3)/2$": (0, 0, 0.5, 0.5),
+}
+
+
+def frozen_layer(quick: bool = True) -> Figure:
+    """Train error on pure noise with a frozen second layer: growing widths approach the limit system like 1/m."""
+    figure, (left, middle, right) = new_figure(columns=3, width=4.3)
+    end, steps = 20.0, 160 if quick else 640
+    times = tuple(np.geomspace(0.2, end, 40))
+    limit = InterpolationTransition(
+        samples_per_weight=0.5, kernel=(0, 0.5, 0.3, 0.2), second_layer=0.5, times=times, solver_steps=steps
+    )
+    wide, widths, gaps = limit.theory().train_error, np.array([10, 20, 40, 80]), []
+    for index, width in enumerate(widths):
+        curve = limit.finite_width(int(width), solver_steps=2 * steps).theory().train_error
+        gaps.append(float(wide[-1] - curve[-1]))
+        theory_line(left, times, curve, index, f"$m = {width}$")
+    theory_line(left, times, wide, 6, r"limit $m\to\infty$", linestyle="--")
+    few, sizes, seeds = (0.5, 2.0, 6.0), (24, 48) if quick else (24, 48, 96), 5 if quick else 30
+    found = compare(limit.finite_width(10, times=few), sizes, seeds, observables=["train_error"])
+    ran = ", ".join(str(size) for size in sizes)
+    simulation_points(left, few, *extrapolated(found, "train_error"), 0, f"networks, $m = 10$,\nextrapolated ($d = {ran}$)")
+    title = r"pure noise, $\alpha = 0.5,\ \gamma = 0.5$"
+    finish(left, "time $t$", "train error", title, xscale="log", yscale="log", ylim=(0.03, 1.2))
+    theory_line(middle, widths, gaps, 0, f"gap to the limit at $t = {end:g}$", marker="o")
+    theory_line(middle, widths, gaps[-1] * widths[-1] / widths, 6, r"$\propto 1/m$", linestyle="--")
+    finish(middle, "width $m$", "gap of the train error", "how fast widths approach the limit", xscale="log", yscale="log")
+    middle.set_xticks(widths, [str(width) for width in widths])
+    middle.minorticks_off()
+    cubic = InterpolationTransition(
+        samples_per_weight=0.3, kernel=(0, 0, 0, 1.0), times=tuple(np.geomspace(0.5, 40.0, 40)), solver_steps=2 * steps
+    )
+    some = (1.0, 4.0, 12.0)
+    for index, share in enumerate((0.6, 0.85, 1.0, 1.2, 1.5)):
+        law = cubic.replace(second_layer=share * cubic.threshold())
+        theory_line(right, np.array(cubic.times), law.theory().train_error, index, rf"$\gamma = {share:g}\,\gamma_{{GF}}$")
+        if share in (0.6, 1.2):
+            found = compare(law.replace(times=some), (15, 30), 2 * seeds, observables=["train_error"])
+            simulation_points(right, some, *extrapolated(found, "train_error"), index)
+    reading_key(right, None, "one neuron,\nextrapolated ($d = 15, 30$)")
+    title = r"limit of large $m$, $h = q^3$, $\alpha = 0.3$"
+    finish(right, "time $t$", "train error", title, xscale="log", yscale="log", ylim=(1e-7, 2))
+    return figure
+
+
+def threshold_diagram(quick: bool = True) -> Figure:
+    """The threshold gamma_GF against alpha, closed form and located from trajectories; how the located value settles with time."""
+    figure, (left, right) = new_figure(columns=2)
+    ratios, measured = np.linspace(0.02, 0.95, 100), (0.3, 0.6) if quick else (0.15, 0.3, 0.5, 0.7)
+    for index, (label, kernel) in enumerate(KERNELS.items()):
+        line = [InterpolationTransition(samples_per_weight=float(ratio), kernel=kernel).threshold() for ratio in ratios]
+        theory_line(left, ratios, line, index, rf"$\tilde h =$ {label}, conjecture")
+        found = [_located(InterpolationTransition(samples_per_weight=ratio, kernel=kernel), quick) for ratio in measured]
+        simulation_points(
+            left,
+            measured,
+            [point.value for point in found],
+            [point.error for point in found],
+            index,
+            "located from trajectories" if index == 0 else None,
+        )
+        law, point = InterpolationTransition(samples_per_weight=0.3, kernel=kernel), found[measured.index(0.3)]
+        ends = 0.36 * _end(quick) * 2.0 ** -np.arange(len(point.by_octave) - 1, -1, -1)
+        settled = np.array(point.by_octave) / law.threshold()
+        right.plot(ends, settled, marker="o", color=left.lines[-1].get_color(), label=rf"$\tilde h =$ {label}")
+        limit = np.array([point.value, point.error]) / law.threshold()
+        simulation_points(right, [2.0 * 1.15**index * ends[-1]], limit[:1], limit[1:], index)  # beyond the last time
+    right.axhline(1.0, color="grey", linewidth=1)
+    finish(
+        left,
+        r"samples per parameter $\alpha = n/(md)$",
+        r"threshold $\gamma_{GF}\,/\,\tau$",
+        "above the line gradient flow fits noise",
+    )
+    finish(
+        right,
+        r"time $t\,\gamma_{GF}^2\,\tilde h'(1)$",
+        r"located / closed form",
+        r"located up to time $t$, $\alpha = 0.3$; far right: extrapolated",
+        xscale="log",
+    )
+    right.minorticks_off()
+    right.set_xticks(ends, [f"{end:.3g}" for end in ends])
+    return figure
+
+
+def _end(quick: bool) -> float:
+    return 160.0 if quick else 1280.0
+
+
+def _located(law: InterpolationTransition, quick: bool) -> Located:
+    """The threshold from trajectories of equal length in units of the fastest rate gamma^2 h'(1), which is 0.36 at alpha = 0.3."""
+    shares = (0.98, 1.01, 1.04, 1.07) if quick else (0.98, 1.0, 1.02, 1.04)
+    end = 0.36 * _end(quick) / (law.threshold() ** 2 * law.reduced().h1)
+    return locate_threshold(law, end, int((2.5 if quick else 4) * _end(quick)), shares, octaves=5 if quick else 7)
+
+
+def plateau(quick: bool = True) -> Figure:
+    """The train error that is left after a long time, closed form and extrapolated from trajectories."""
+    figure, (left, right) = new_figure(columns=2)
+    shares = np.linspace(0.02, 1.0, 80)
+    end, points = (
+        (160.0, np.array([0.2, 0.4, 0.55, 0.7])) if quick else (2560.0, np.array([0.3, 0.45, 0.6, 0.75, 0.85, 0.9]))
+    )
+    for index, (label, kernel) in enumerate(KERNELS.items()):
+        law = InterpolationTransition(samples_per_weight=0.5 if "/" in label else 0.3, kernel=kernel)
+        line = [law.residual(x * law.threshold()) for x in shares]
+        theory_line(left, shares, line, index, rf"$\tilde h =$ {label}, conjecture")
+        limits = [late_residual(follow_decay(law, x * law.threshold(), end, int(4 * end), 6)) for x in points]
+        value, error = np.array([[x.value, x.error] for x in limits]).T
+        closed = np.array([law.residual(x * law.threshold()) for x in points])
+        simulation_points(left, points, value, error, index)
+        shift = 0.008 * (index - 1)
+        simulation_points(
+            right,
+            points + shift,
+            value / closed,
+            error / closed,
+            index,
+            rf"$\tilde h =$ {label}, $\alpha = {law.samples_per_weight}$",
+        )
+    right.axhline(1.0, color="grey", linewidth=1)
+    across = r"second layer $\gamma\,/\,\gamma_{GF}$"
+    finish(
+        left,
+        across,
+        r"train error as $t\to\infty$",
+        "lines: closed form, points: extrapolated trajectories",
+        yscale="log",
+        ylim=(1e-3, 1.2),
+    )
+    finish(right, across, "extrapolated / closed form", rf"trajectories to $t = {end:g}$")
+    return figure
+
+
+def relaxation(quick: bool = True) -> Figure:
+    """Relaxation time against the distance from the threshold, with the power law of slope 2 as a guide."""
+    figure, (axes,) = new_figure()
+    law = InterpolationTransition(samples_per_weight=0.3, kernel=(0, 0, 0, 1.0))
+    plan = {1.4: 64.0, 1.5: 48.0, 1.6: 36.0, 1.8: 24.0} | (
+        {} if quick else {1.1: 900.0, 1.15: 400.0, 1.2: 250.0, 1.3: 110.0}
+    )
+    shares = np.array(sorted(plan))
+    found = np.array([relaxation_rate(law, share * law.threshold(), plan[share], int(8 * plan[share])) for share in shares])
+    rates, drifts = found.T
+    simulation_points(axes, shares - 1, 1 / rates, drifts / rates**2, 0, "late rate of the train error (bar: drift)")
+    guide = 1 / rates[-1] * ((shares - 1) / (shares[-1] - 1)) ** -2.0
+    theory_line(axes, shares - 1, guide, 6, "slope $-2$ (guide)", linestyle="--")
+    finish(
+        axes,
+        r"distance $\gamma/\gamma_{GF} - 1$",
+        r"relaxation time $t_{rel}$",
+        r"$\tilde h = q^3,\ \alpha = 0.3$; the asymptotic exponent is open",
+        xscale="log",
+        yscale="log",
+    )
+    return figure
+
+
+# -- further dynamics ---------------------------------------------------------------------------------------------
+
+
+def universality(quick: bool = True) -> Figure:
+    """Norm along gradient descent for Gaussian inputs and signs, with a spread and with a sparse target."""
+    figure, (left, right) = new_figure(columns=2)
+    law = FirstOrderDynamics(loss="tanh", sample_ratio=2.0, noise=0.3, signal_energy=2.0, step=0.5, steps=20, paths=4000)
+    limit, draws, at = law.theory(), 10 if quick else 60, np.arange(0, 21, 4)
+    cases: dict[str, dict[str, Any]] = {
+        "Gaussian, spread": {},
+        "signs, spread": dict(entries="sign"),
+        "Gaussian, one coordinate": dict(target_spread=False),
+        "signs, one coordinate": dict(entries="sign", target_spread=False),
+    }
+    batches = [law.replace(**changes).simulate_batch(300, range(draws)).isel(time=at) for changes in cases.values()]
+    for axes, name, symbol in (
+        (left, "norm", r"norm $|\theta|^2$"),
+        (right, "overlap", r"overlap $\langle\theta,\theta_*\rangle$"),
+    ):
+        theory_line(axes, limit.time, limit[name], 6, r"limit, $d\to\infty$", marker=".")
+        for index, (words, batch) in enumerate(zip(cases, batches, strict=True)):
+            runs = batch[name]
+            simulation_points(
+                axes, at + 0.25 * (index - 1.5), runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(draws), index, words
+            )
+        finish(axes, "step $k$", symbol, r"tanh regression, $n/d = 2$, points: $d = 300$")
+    return figure
+
+
+def multi_index(quick: bool = True) -> Figure:
+    """Overlaps with two directions over time, and the gap of networks to their particles against the width."""
+    figure, (left, right) = new_figure(columns=2)
+    times, few = np.linspace(0, 4, 60), (0.5, 1.0, 2.0, 3.0, 4.0)
+    law = MultiIndexFlow(second_layer=1.0, overlaps=((0.3, 0.0),), times=tuple(times))
+    runs = law.replace(times=few).simulate_batch(60, range(5 if quick else 20)).overlap.isel(particle=0)
+    for index in range(2):
+        theory_line(left, times, law.theory().overlap.isel(particle=0, index=index), index, f"direction {index + 1}")
+        part = runs.isel(index=index)
+        simulation_points(left, few, part.mean("seed"), part.std("seed", ddof=1) / np.sqrt(part.sizes["seed"]), index)
+    finish(left, r"population time $\hat t$", "overlap $v$", r"$\varphi = u_1 + u_1u_2$; points: $m = d = 60$")
+    sizes = np.array([12, 24, 48, 96] if quick else [12, 24, 48, 96, 192])
+    law = MultiIndexFlow(times=(4.0,))
+    limit = law.theory()
+    found = [law.simulate_batch(int(m), range(8 if quick else 20)) for m in sizes]
+    for index, (name, words) in enumerate(
+        (("second_layer", "second layer"), ("overlap", "overlap"), ("test_error", "test error"))
+    ):
+        gaps = [np.abs(run[name].mean("seed") - limit[name]).mean().item() for run in found]
+        errors = [(run[name].std("seed", ddof=1).mean() / np.sqrt(run.sizes["seed"])).item() for run in found]
+        simulation_points(right, sizes, gaps, errors, index, words)
+    theory_line(right, sizes, 1.6 / sizes, 6, r"$\propto 1/m$", linestyle="--")
+    finish(
+        right, "neurons $m = d$", "mean gap to the particles", r"$\hat t = 4$, three particles", xscale="log", yscale="log"
+    )
+    return figure
+
+
+def middle_regime(quick: bool = True) -> Figure:
+    """Second layer over times of order sqrt(m) at several widths, and the energy of the spin model on its way to the threshold."""
+    figure, (left, right) = new_figure(columns=2)
+    x = np.linspace(0.05, 3, 40)
+    law = MiddleRegime(kernel=(0.0, 0.5, 0.0, 0.5), x=tuple(x))
+    for index, width in enumerate((20, 80, 320) if quick else (20, 80, 320, 1280)):
+        theory_line(
+            left, x, law.finite_width(width).theory().second_layer, index, f"$m = {width}$", linestyle="--", linewidth=1.5
+        )
+    theory_line(left, x, law.theory().second_layer, 6, r"limit $m\to\infty$")
+    few, sizes = (0.5, 1.0, 1.5, 2.0), (15, 30, 60)
+    found = compare(law.replace(x=few), sizes, 20 if quick else 60, observables=["second_layer"])
+    words = "Gaussian tensors,\nextrapolated ($d = 15, 30, 60$)"
+    simulation_points(left, few, *extrapolated(found, "second_layer"), 3, words)
+    finish(left, r"$x = \tau\sqrt{\alpha/m}\,t$", "second layer $a$", r"$h = (q+q^3)/2$, $\alpha = 0.5$")
+    s = np.geomspace(0.1, 20, 40)
+    for index, (kernel, words) in enumerate(
+        (((0.0, 0.0, 0.0, 0.5), r"$\tilde h = q^3/2$"), ((0.0, 0.0, 0.3, 0.2), r"$\tilde h = 0.3q^2+0.2q^3$"))
+    ):
+        one = MiddleRegime(kernel=kernel, solver_steps=16)
+        theory_line(right, s, one.spin_flow(s).energy, index, words)
+        right.axhline(one.threshold_energy(), color=COLOURS[index], linestyle=":", linewidth=1.5)
+    finish(right, "clock $s$", "energy $e$", "the spin model behind it; dotted: threshold energies", xscale="log")
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "adiabatic-growth": adiabatic_growth,
+    "two-layer-timeline": timeline,
+    "two-layer-networks": networks,
+    "beyond-gaussian-model": beyond_the_gaussian_model,
+    "interpolation-frozen": frozen_layer,
+    "interpolation-threshold": threshold_diagram,
+    "interpolation-plateau": plateau,
+    "interpolation-relaxation": relaxation,
+    "universality": universality,
+    "multi-index": multi_index,
+    "middle-regime": middle_regime,
+}

@@ -1,0 +1,525 @@
+"""Claims about kernels of wide networks and lazy training (J9 to J14, M8, M14)."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.lab.claims import Outcome, claim
+from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Criterion, Number, above, agrees, at_least, at_most, below, between, equal, near
+from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest
+from limitlab.laws.kernels.convolutional import convolutional
+from limitlab.laws.kernels.deep import nngp, ntk
+from limitlab.laws.kernels.gradient_flow import KernelGradientFlow, kernel_gradient_flow
+from limitlab.laws.kernels.layers.network import Network
+from limitlab.laws.kernels.lazy import LazyCertificate, LazyTraining, lazy_certificate
+from limitlab.laws.kernels.lazy_networks import Flow, LazyNetworks, unit_rows
+from limitlab.laws.kernels.residual import resnet_ntk
+from limitlab.laws.kernels.residual_networks import residual_tangent_kernel
+from limitlab.laws.kernels.wide_network import WideNetwork
+from limitlab.laws.kernels.wide_networks import DeepNetworks, waves
+from limitlab.models.activations import Activation
+from limitlab.models.adam import trained_by_adam
+from limitlab.models.data import sphere
+from limitlab.models.image_tasks import Task, pooled_digits, row_task
+
+# -- wide networks ------------------------------------------------------------------------------------------------
+
+Array = NDArray[np.float64]
+
+_AREA = "Kernels and lazy training"
+
+POINTS = waves(4, 3)
+"""Inputs at which kernels are compared."""
+
+WEIGHTS = 2_000_000
+"""Of networks that are trained side by side."""
+
+
+@claim(
+    "J9",
+    _AREA,
+    "The kernel of random features approaches its mean at rate width^(-1/2).",
+    laws=("WideNetwork",),
+    figure="kernel-convergence",
+)
+def random_feature_kernel(quick: bool) -> Outcome:
+    """Root mean square error of (1/N) sum_j s(<w_j, x>) s(<w_j, x'>) against the dual, over widths, for two activations."""
+    widths, draws = ((25, 100, 400, 1600), 60) if quick else ((25, 100, 400, 1600, 6400), 200)
+    slopes, biases = [], []
+    for name in ("relu", "tanh"):
+        s, limit = Activation(name), nngp(POINTS, layers=2, activation=name)
+        errors = []
+        for width in widths:
+            rng = np.random.default_rng([width, len(name)])
+            features = s(rng.standard_normal((draws, width, 3)) @ POINTS.T / math.sqrt(3))
+            kernels = features.swapaxes(1, 2) @ features / width
+            errors.append(float(np.sqrt(np.mean((kernels - limit) ** 2))))
+            spread = kernels.std(axis=0, ddof=1) / math.sqrt(draws)
+            biases.append(float(np.max(np.abs(kernels.mean(axis=0) - limit) / spread)))
+        slopes.append(log_slope(widths, errors).value)
+    return Outcome(
+        (
+            near("exponent in the width of the error, relu", slopes[0], -0.5, 0.1),
+            near("exponent in the width of the error, tanh", slopes[1], -0.5, 0.1),
+            below("largest distance of a mean kernel from its limit in standard errors", largest(biases), SIGMAS),
+        ),
+        {"draws of every width": draws},
+    )
+
+
+@claim(
+    "J10",
+    _AREA,
+    "A wide network at initialisation is a Gaussian process with a recursive covariance.",
+    laws=("WideNetwork",),
+    figure="kernel-convergence",
+)
+def gaussian_process(quick: bool) -> Outcome:
+    """Comparison of covariance and characteristic function; the excess kurtosis of the outputs falls as 1/width."""
+    names = ["output_variance", "output_covariance", "characteristic"]
+    points = WideNetwork.check_points()[: 1 if quick else 2]
+    comparisons = [compare(point, seeds=None if quick else 150, observables=names, **effort(quick)) for point in points]
+    widths, draws = ((4, 8, 16, 32), 20_000) if quick else ((4, 8, 16, 32, 64), 100_000)
+    kurtosis = [excess_kurtosis(width, draws) for width in widths]
+    return Outcome(
+        (
+            *(agrees(f"covariance and Gaussianity at check point {i + 1}", one) for i, one in enumerate(comparisons)),
+            near(
+                "exponent in the width of the excess kurtosis of the outputs", log_slope(widths, kurtosis).value, -1.0, 0.2
+            ),
+            above(f"excess kurtosis at width {widths[0]}, far from Gaussian", kurtosis[0], 0.5),
+        ),
+        {f"excess kurtosis at width {widths[-1]}": kurtosis[-1]},
+    )
+
+
+def excess_kurtosis(width: int, draws: int) -> float:
+    """E f^4 / (E f^2)^2 - 3 of a three-layer network, over draws of hidden layers; given those, f is Gaussian with a variance V.
+
+    So the excess is 3 Var(V)/(E V)^2, which is measured.
+    """
+    rng = np.random.default_rng(width)
+    variances = []
+    for start in range(0, draws, 5000):
+        count = min(5000, draws - start)
+        nets = DeepNetworks.start(rng, count, (3, width, width, 1), Activation("relu"), 1.0, 0.0)
+        hidden = nets.last_hidden(POINTS[:1])
+        variances.append((hidden**2).sum(axis=(1, 2)))
+    v = np.concatenate(variances)
+    return float(3 * v.var() / v.mean() ** 2)
+
+
+@claim(
+    "J11",
+    _AREA,
+    "The tangent kernel of a wide network approaches a recursive limit.",
+    laws=("WideNetwork",),
+    figure="kernel-convergence",
+)
+def tangent_kernel(quick: bool) -> Outcome:
+    """Relative error of the kernel of single networks over widths, depths and activations; means against the recursion."""
+    widths, draws = ((32, 128, 512), 24) if quick else ((32, 128, 512, 1024), 40)
+    slopes: dict[str, float] = {}
+    measured: dict[str, Number] = {}
+    for layers, name in ((2, "erf"), (3, "relu"), (3, "erf"), (4, "relu")):
+        errors = kernel_errors(widths, draws, layers, name)
+        slopes[f"{layers} layers of {name}"] = log_slope(widths, errors).value
+        measured[f"relative error at width {widths[-1]}, {layers} layers of {name}"] = errors[-1]
+    point = WideNetwork.check_points()[1]
+    comparison = compare(point, observables=["tangent_own", "tangent_pair"], **effort(quick))
+    return Outcome(
+        (
+            *(near(f"exponent in the width of the error, {what}", value, -0.5, 0.1) for what, value in slopes.items()),
+            agrees("mean tangent kernel of four layers", comparison),
+        ),
+        measured,
+    )
+
+
+def kernel_errors(widths: tuple[int, ...], draws: int, layers: int, activation: str) -> list[float]:
+    """Root mean square of |K - Theta| / |Theta| over networks, by width."""
+    limit = ntk(POINTS, layers=layers, activation=activation, bias_std=0.3)
+    found = []
+    for width in widths:
+        rng = np.random.default_rng([width, layers])
+        nets = [
+            DeepNetworks.start(rng, 1, (3, *(width,) * (layers - 1), 1), Activation(activation), 1.0, 0.3)
+            for _ in range(draws)
+        ]
+        gaps = [np.linalg.norm(net.tangent_kernel(POINTS)[0] - limit) / np.linalg.norm(limit) for net in nets]
+        found.append(float(np.sqrt(np.mean(np.square(gaps)))))
+    return found
+
+
+@claim(
+    "J12",
+    _AREA,
+    "The tangent kernel of a wide network hardly moves during training.",
+    laws=("LazyTraining",),
+    figure="kernel-drift",
+)
+def drift(quick: bool) -> Outcome:
+    """Relative change of the kernel from start to end of training: about 1/m, while the kernel at the start fluctuates as m^(-1/2)."""
+    widths, draws = ((50, 200, 800), 6) if quick else ((50, 200, 800, 3200), 12)
+    changes, spreads = lazy_drift(widths, draws)
+    # narrow networks of three layers move less than 1/m says: exponents between neighbours are -0.85, -0.91, -0.97 from 32 to 256
+    deep_widths, deep_draws = ((64, 256), (200, 40)) if quick else ((64, 128, 256, 512), (800, 600, 400, 200))
+    deep = deep_drift(deep_widths, deep_draws)
+    moved, scattered, deep_moved = (
+        log_slope(sizes, values).value for sizes, values in ((widths, changes), (widths, spreads), (deep_widths, deep))
+    )
+    return Outcome(
+        (
+            near("exponent in the width of the kernel's change, two layers", moved, -1.0, 0.2),
+            near("exponent in the width of the kernel's change, three layers", deep_moved, -1.0, 0.2 if quick else 0.15),
+            near("exponent in the width of the kernel's fluctuation at the start", scattered, -0.5, 0.15),
+            below(f"relative change at width {widths[-1]}", changes[-1], 0.05),
+        ),
+        {
+            **{f"relative change of two layers at width {m}": change for m, change in zip(widths, changes, strict=True)},
+            **{
+                f"width times relative change of three layers at width {m}": m * value
+                for m, value in zip(deep_widths, deep, strict=True)
+            },
+        },
+        note="Steeper than the exponent -1/2 of the usual proof; that exponent belongs to the kernel at the start.",
+    )
+
+
+def lazy_drift(widths: tuple[int, ...], draws: int) -> tuple[list[float], list[float]]:
+    """Mean relative change of the kernel in training to the end, and relative fluctuation of the kernel at the start, by width."""
+    rng = np.random.default_rng(0)
+    n, d = 12, 24
+    X, y = rng.standard_normal((n, d)), np.sign(rng.standard_normal(n))
+    s = Activation("softplus")
+    changes, spreads = [], []
+    for width in widths:
+        nets = LazyNetworks(X, y, unit_rows(np.random.default_rng(width), draws, width, d), 2.0, s)
+        kernels = nets.kernel()
+        low = float(np.linalg.eigvalsh(kernels.mean(axis=0))[0])
+        changes.append(float(nets.flow(np.array([6 * n / low])).kernel_change.mean()))
+        centre = kernels.mean(axis=0)
+        spread = np.sqrt(((kernels - centre) ** 2).sum(axis=(1, 2)).sum() / (draws - 1))
+        spreads.append(float(spread / np.linalg.norm(centre)))
+    return changes, spreads
+
+
+def deep_drift(widths: tuple[int, ...], draws: tuple[int, ...]) -> list[float]:
+    """Mean relative change of the kernel of three-layer networks after 60 steps of descent, by width, over so many networks of each."""
+    X, y = 1.3 * waves(5, 10), np.cos(1.1 * np.arange(5))
+    found = []
+    for width, count in zip(widths, draws, strict=True):
+        rng, together, gaps = np.random.default_rng(width), max(1, WEIGHTS // width**2), list[float]()
+        for start in range(0, count, together):
+            some = min(together, count - start)
+            nets = DeepNetworks.start(rng, some, (10, width, width, 1), Activation("erf"), 1.2, 0.3)
+            before = nets.tangent_kernel(X)
+            for _ in range(60):
+                nets.descend(X, y, 0.6)
+            gaps += list(np.linalg.norm(nets.tangent_kernel(X) - before, axis=(1, 2)) / np.linalg.norm(before, axis=(1, 2)))
+        found.append(float(np.mean(gaps)))
+    return found
+
+
+@claim(
+    "J14",
+    _AREA,
+    "Gradient flow of the linearised network is kernel gradient flow, which wide networks follow in training.",
+    laws=("KernelGradientFlow",),
+    figure="kernel-flow",
+)
+def kernel_flow(quick: bool) -> Outcome:
+    """The linearised network integrated in its parameters against the closed form; the network itself against it over widths."""
+    gap = linearised_gap()
+    widths, draws = ((32, 128, 512), 8) if quick else ((32, 128, 512, 1024), 20)
+    gaps = [network_gap(width, draws) for width in widths]
+    points = KernelGradientFlow.check_points()[: 1 if quick else 2]
+    comparisons = [compare(point, seeds=40 if quick else 80, **effort(quick)) for point in points]
+    return Outcome(
+        (
+            below("largest distance of the linearised network's flow, integrated, from the closed form", gap, 1e-7),
+            below(
+                "exponent in the width of a network's distance from its kernel's flow", log_slope(widths, gaps).value, -0.4
+            ),
+            equal(
+                "comparisons of trained networks with the limit that agree",
+                sum(one.passed for one in comparisons),
+                len(points),
+            ),
+        ),
+        {f"distance at width {width}": value for width, value in zip(widths, gaps, strict=True)},
+    )
+
+
+def linearised_gap() -> float:
+    """Explicit integration of d theta/dt = -J'(f_0 + J (theta - theta_0) - y)/n with a dense Jacobian, against the closed form."""
+    from scipy.integrate import solve_ivp
+
+    law = LazyTraining(samples=5, dimension=6)
+    X, y = law.data()
+    weights = unit_rows(np.random.default_rng(3), 1, 20, 6)[0]
+    net = LazyNetworks(X, y, weights, 1.5, Activation("softplus"))
+    slopes = net.activation.derivative(X @ weights.T) * net.outer
+    jacobian = (slopes[:, :, None] * X[:, None, :]).reshape(5, -1)
+    f0, times = net.outputs(), np.array([0.5, 2.0, 8.0])
+
+    def rate(_: float, moved: Array) -> Array:
+        return np.asarray(-jacobian.T @ (f0 + jacobian @ moved - y) / 5)
+
+    found = solve_ivp(rate, (0, 8.0), np.zeros(jacobian.shape[1]), "DOP853", times, rtol=1e-11, atol=1e-12)
+    closed = kernel_gradient_flow(jacobian @ jacobian.T, y, f0, times).train
+    return float(np.abs(f0 + (jacobian @ found.y).T - closed).max())
+
+
+def network_gap(width: int, draws: int) -> float:
+    """Root mean square distance on test inputs of trained networks from the flow of their own kernels at the start."""
+    law = KernelGradientFlow.check_points()[0]
+    X, y, tests = law.data()
+    points = np.vstack([X, tests])
+    nets = DeepNetworks.start(
+        np.random.default_rng(width), draws, (law.dimension, width, 1), law.activation, law.weight_std, law.bias_std
+    )
+    kernels, start = nets.tangent_kernel(points), nets.outputs(points)[..., 0]
+    n, end = len(X), 18.0
+    for _ in range(round(end / law.step)):
+        nets.descend(X, y, law.step)
+    gaps = []
+    for kernel, f0, f in zip(kernels, start, nets.outputs(tests)[..., 0], strict=True):
+        flow = kernel_gradient_flow(kernel[:n, :n], y, f0[:n], [end], kernel[n:, :n], f0[n:], step=law.step)
+        assert flow.test is not None
+        gaps.append(float(np.mean((flow.test[0] - f) ** 2)))
+    return math.sqrt(float(np.mean(gaps)))
+
+
+def lazy_data(seed: int, n: int, d: int) -> tuple[Array, Array]:
+    """Gaussian inputs and labels of norm 1 per entry."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)), math.sqrt(n) * sphere(rng, 1, n)[0]
+
+
+# -- lazy ---------------------------------------------------------------------------------------------------------
+
+ACTIVATIONS = ("softplus", "gelu", "sigmoid")
+
+
+def trained(
+    seed: int, n: int, d: int, width: int, scale: float, name: str, antisymmetric: bool
+) -> tuple[LazyCertificate, Flow, Array]:
+    """One network: its certificate, its flow, and the times at which it was seen."""
+    X, y = lazy_data(seed, n, d)
+    weights = unit_rows(np.random.default_rng([seed, width]), 1, width, d, antisymmetric)
+    certificate = lazy_certificate(X, y, weights[0], scale, name)
+    times = np.array([0.3, 1.0, 3.0]) * n / certificate.sigma_min**2
+    return certificate, LazyNetworks(X, y, weights, scale, Activation(name)).flow(times), times
+
+
+def used_up(certificate: LazyCertificate, flow: Flow, times: Array, n: int) -> dict[str, float]:
+    """Measured over certified, for every inequality: at most 1 where it holds."""
+    allowed = certificate.residual**2 / n * np.exp(-certificate.rate * times)
+    bounds = (
+        (flow.squared_distance, certificate.distance_bound),
+        (flow.linear_squared_distance, certificate.linear_distance_bound),
+        (flow.squared_deviation, certificate.deviation_bound),
+    )
+    return {
+        "train error": float((flow.train_error[0] / allowed).max()),
+        **{
+            name: float(np.sqrt(squares.max())) / bound
+            for name, (squares, bound) in zip(("distance", "linear distance", "deviation"), bounds, strict=True)
+        },
+    }
+
+
+@claim(
+    "J13",
+    "Kernels and lazy training",
+    "In the lazy regime the train error decays exponentially and the weights stay within explicit bounds.",
+    laws=("LazyTraining",),
+    figure="lazy-bounds",
+)
+def certificate_holds(quick: bool) -> Outcome:
+    """Every inequality on a sweep of networks over width, scale, activation and start; the scalings of distance and deviation."""
+    n, d = 8, 16
+    widths, scales, seeds = (40, 160, 640), (0.5, 2.0, 8.0), range(1 if quick else 4)
+    shares: dict[str, list[float]] = {}
+    certified = count = 0
+    for seed in seeds:
+        for width in widths:
+            for scale in scales:
+                for name in ACTIVATIONS:
+                    for antisymmetric in (False, True):
+                        certificate, flow, times = trained(seed, n, d, width, scale, name, antisymmetric)
+                        for what, share in used_up(certificate, flow, times, n).items():
+                            shares.setdefault(what, []).append(share)
+                        certified += certificate.holds
+                        count += 1
+    alphas = (1.0, 4.0, 16.0)
+    by_scale = [trained(0, n, d, 400, alpha, "softplus", True) for alpha in alphas]
+    distance = log_slope(alphas, [float(np.sqrt(flow.squared_distance[0, -1])) for _, flow, _ in by_scale]).value
+    deviation = log_slope(alphas, [float(np.sqrt(flow.squared_deviation[0, -1])) for _, flow, _ in by_scale]).value
+    sizes = (100, 400, 1600)
+    gaps, lows = zip(*(_mean_gap(n, d, m, 4 if quick else 12) for m in sizes), strict=True)
+    return Outcome(
+        (
+            at_least("networks on which every inequality was tested", count, 50),
+            *(
+                at_most(f"largest share of the bound on {what} that was used up", largest(values), 1.0)
+                for what, values in shares.items()
+            ),
+            above("networks for which the assumption of the theorem holds", certified, 0),
+            near("exponent in alpha of the distance, antisymmetric start", distance, -1.0, 0.1),
+            near("exponent in alpha of the deviation, antisymmetric start", deviation, -2.0, 0.2),
+            near(
+                "exponent in the width of the output's distance from the linearised network's",
+                log_slope(sizes, gaps).value,
+                -1.0,
+                0.25,
+            ),
+            below("relative change of s_min over the widths", float(np.ptp(lows) / np.mean(lows)), 0.1),
+        ),
+        {"networks": count, "with a certificate": certified},
+        note="The certificate is sufficient and far from necessary: the inequalities hold also where its assumption fails.",
+    )
+
+
+def _mean_gap(n: int, d: int, width: int, draws: int) -> tuple[float, float]:
+    """Mean distance of the outputs from those of the linearised network at the end, and mean s_min."""
+    runs = [trained(seed, n, d, width, 2.0, "softplus", True) for seed in range(draws)]
+    return float(np.mean([flow.output_gap.max() for _, flow, _ in runs])), float(
+        np.mean([one.sigma_min for one, _, _ in runs])
+    )
+
+
+# -- convolutional ------------------------------------------------------------------------------------------------
+
+WEIGHT_STD, BIAS_STD = 2**0.5, 0.1
+
+RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
+"""Penalties that the kernel may choose from, relative to its mean diagonal; it gets the one that is best on the test images."""
+
+
+class Errors(NamedTuple):
+    """Shares of wrong answers on test images: the best kernel, and networks from starts of several sizes."""
+
+    kernel: float
+    networks: tuple[float, ...]
+
+
+@functools.cache
+def network(outputs: int) -> Network:
+    """Two convolutions and a dense layer; the same object for all data, so that its gradient is compiled once."""
+    return convolutional(2, 3, "flatten", BIAS_STD, "relu", WEIGHT_STD, outputs=outputs)
+
+
+def kernel_and_networks(task: Task, seed: int, scales: tuple[float, ...], width: int, steps: int) -> Errors:
+    """Two convolutions along the rows of pixels (columns are channels) and a dense layer: regression with the tangent kernel, and networks
+    of finite width by Adam, whose starts are those of the kernel times `scales`."""
+    net = network(task.y.shape[1])
+    kernel, across = net.ntk(task.X), net.ntk(task.X_test, task.X)
+    level = float(np.trace(kernel)) / len(kernel)
+    fits = (across @ np.linalg.solve(kernel + ridge * level * np.eye(len(kernel)), task.y) for ridge in RIDGES)
+    found = []
+    for scale in scales:
+        rng = np.random.default_rng([seed, 8])
+        start = [[scale * part for part in layer] for layer in net.start(rng, task.X.shape[1:], width)]
+        trained = trained_by_adam(net.apply, start, task.X, task.y, rng, steps=steps)
+        found.append(wrong(np.asarray(net.apply(trained, task.X_test)), task.y_test))
+    return Errors(min(wrong(fit, task.y_test) for fit in fits), tuple(found))
+
+
+def wrong(f: Array, y: Array) -> float:
+    """Share of outputs with the wrong sign, or with the wrong largest column.
+
+    >>> wrong(np.array([[1.0], [-2.0]]), np.array([[1.0], [1.0]])), wrong(np.eye(2), np.eye(2))
+    (0.5, 0.0)
+    """
+    return float(np.mean(f * y <= 0) if f.shape[1] == 1 else np.mean(f.argmax(axis=1) != y.argmax(axis=1)))
+
+
+def plain_task(samples: int, tests: int, seed: int) -> Task:
+    """The ten classes of single digits."""
+    images, digit = pooled_digits(7)
+    rng, labels = np.random.default_rng(seed), 2.0 * (digit[:, None] == np.arange(10)) - 1
+    train, test = rng.permutation(4000)[:samples], 4000 + rng.permutation(4000)[:tests]
+    return Task(images[train], labels[train], images[test], labels[test])
+
+
+@claim(
+    "M8",
+    "Approximation",
+    "On images, convolutional tangent kernels do worse than the trained convolutional network.",
+    figure="convolutional-kernel",
+)
+def convolutional_ordering(quick: bool) -> Outcome:
+    """Rows of digits of which two decide the label: network with a small start, network with the kernel's own start, and the kernel."""
+    (digits_in_row, samples, tests, seeds) = (16, 400, 500, 2) if quick else (20, 500, 1000, 4)
+    width, steps = (32, 500) if quick else (48, 1000)
+    found = [
+        kernel_and_networks(row_task(digits_in_row, samples, tests, seed), seed, (0.3, 1.0), width, steps)
+        for seed in range(seeds)
+    ]
+    small, own = (np.array([one.networks[i] for one in found]) for i in (0, 1))
+    kernel = np.array([one.kernel for one in found])
+    measured: dict[str, Number] = {
+        "mean test error of the kernel": float(kernel.mean()),
+        "mean test error of networks with 0.3 times its start": float(small.mean()),
+        "mean test error of networks with its start": float(own.mean()),
+    }
+    if not quick:
+        for count in (500, 2000):
+            plain = kernel_and_networks(plain_task(count, 1000, 0), 0, (0.3,), 64, 2000)
+            measured[f"plain digits, n = {count}: test error of the kernel"] = plain.kernel
+            measured[f"plain digits, n = {count}: test error of the network"] = plain.networks[0]
+    return Outcome(
+        (
+            above(
+                "smallest ratio of the kernel's test error to the network's", smallest(kernel / np.maximum(small, 1e-3)), 2.0
+            ),
+            below("largest test error of a network with a small start", largest(small), 0.12),
+            below("largest test error of the kernel (chance: 0.5)", largest(kernel), 0.47),
+            below("mean distance of networks with the kernel's start from it", abs(float((own - kernel).mean())), 0.06),
+            above("test error of networks with the kernel's start over small ones", float(own.mean() / small.mean()), 2.0),
+        ),
+        measured,
+        note=(
+            f"Qualitative: rows of {digits_in_row} zeros and ones, n = {samples}. On plain digits at n up to 2,000 the order does not "
+            "show: the kernel is as good as the network or better. What makes the difference is a start small enough to learn features."
+        ),
+    )
+
+
+# -- conditioning -------------------------------------------------------------------------------------------------
+
+PAIR = np.array([[1.0, 0.5, -0.3, 0.8], [0.2, -1.0, 0.4, 0.6]])
+
+
+@claim("M14", _AREA, "Tangent kernels extend to other architectures: residual networks.", figure="residual-kernel")
+def residual_networks(quick: bool) -> Outcome:
+    """The recursion against the tangent kernel of finite networks by backpropagation: rate in the width, mean at the largest."""
+    widths, draws = ((50, 100, 200), 150) if quick else ((50, 100, 200, 400), 200)
+    criteria: list[Criterion] = []
+    measured: dict[str, Number] = {}
+    for blocks, branch in ((3, 1.0), (10, 0.3)):
+        name, limit = f"{blocks} blocks, branch {branch:g}", resnet_ntk(PAIR, None, blocks, branch).ntk
+        runs = {width: tangent_kernels(blocks, branch, width, draws) for width in widths}
+        gaps = [float(np.sqrt(np.mean((found - limit)[:, 0, 1] ** 2))) for found in runs.values()]
+        last, plain = runs[widths[-1]], resnet_ntk(PAIR, None, blocks, branch).nngp
+        criteria += [
+            between(f"exponent in the width of the rms gap, {name}", log_slope(widths, gaps).value, -0.7, -0.35),
+            below(f"mean at width {widths[-1]} in standard errors, {name}", sigmas(last, limit), 4.0),
+            above(f"the same against the NNGP kernel, {name}", sigmas(last, plain), 4.0),
+        ]
+        measured |= {f"rms gap at width {width}, {name}": gap for width, gap in zip(widths, gaps, strict=True)}
+    return Outcome(tuple(criteria), measured, note="Graph and recurrent networks: not checked.")
+
+
+def tangent_kernels(blocks: int, branch: float, width: int, draws: int) -> Array:
+    """Tangent kernels of the pair of inputs for so many networks of finite width, by backpropagation."""
+    rngs = (np.random.default_rng([blocks, width, k]) for k in range(draws))
+    return np.array([residual_tangent_kernel(rng, PAIR, width, blocks, branch) for rng in rngs])

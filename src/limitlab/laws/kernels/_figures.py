@@ -1,0 +1,219 @@
+"""Figures of kernels and lazy training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from limitlab.laws.kernels._claims import (
+    PAIR,
+    deep_drift,
+    kernel_and_networks,
+    kernel_errors,
+    lazy_data,
+    lazy_drift,
+    plain_task,
+    tangent_kernels,
+    trained,
+    used_up,
+)
+from limitlab.laws.kernels.gradient_flow import KernelGradientFlow
+from limitlab.laws.kernels.lazy import lazy_certificate
+from limitlab.laws.kernels.lazy_networks import unit_rows
+from limitlab.laws.kernels.residual import resnet_ntk
+from limitlab.laws.kernels.wide_network import WideNetwork
+from limitlab.models.image_tasks import Task, row_task
+from limitlab.plotting.style import COLOURS, MARKERS, finish, new_figure, simulation_points, theory_line, value_map
+
+# -- kernels ------------------------------------------------------------------------------------------------------
+
+
+def kernel_convergence(quick: bool = True) -> Figure:
+    """The tangent kernel of single networks approaches its limit as width^(-1/2), its mean as 1/width."""
+    figure, (left, right) = new_figure(columns=2)
+    widths, draws = ((16, 32, 64, 128, 256), 24) if quick else ((16, 32, 64, 128, 256, 512, 1024), 60)
+    for index, (layers, name) in enumerate(((2, "erf"), (3, "relu"), (4, "relu"))):
+        errors = np.array(kernel_errors(widths, draws, layers, name))
+        bars = errors / math.sqrt(2 * draws)
+        simulation_points(left, widths, errors, bars, index, f"{layers} layers of {'ReLU' if name == 'relu' else name}")
+        middle = np.exp(np.mean(np.log(errors * np.sqrt(widths))))
+        theory_line(left, widths, middle / np.sqrt(widths), index, linestyle=":", linewidth=1.2)
+    finish(
+        left,
+        "width $m$",
+        r"$|K-\Theta|/|\Theta|$, root mean square",
+        "gap of one network (dotted: $m^{-1/2}$)",
+        xscale="log",
+        yscale="log",
+    )
+    left.set_xticks(widths, [str(width) for width in widths])
+    law = WideNetwork.check_points()[0]
+    sizes, seeds = ([8, 16, 32, 64], 60) if quick else ([8, 16, 32, 64, 128], 300)
+    names = ("characteristic", "output_covariance", "tangent_pair")
+    labels = (r"$\mathbb{E}\cos\frac{f+f'}{2}$", r"$\Sigma(x,x')$", r"$\Theta(x,x')$")
+    limit, batches = law.theory(), [law.simulate_batch(size, range(seeds)) for size in sizes]
+    for index, (name, label) in enumerate(zip(names, labels, strict=True)):
+        runs = [batch[name] / float(limit[name]) for batch in batches]
+        means, spread = ([float(getattr(run, kind)()) for run in runs] for kind in ("mean", "std"))
+        simulation_points(right, sizes, means, np.array(spread) / math.sqrt(seeds), index, label)
+    right.axhline(1.0, color="0.3", linewidth=1.2)
+    finish(right, "width $m$", "mean over networks / limit", f"means over {seeds} networks approach the limit", xscale="log")
+    right.set_xticks(sizes, [str(size) for size in sizes])
+    return figure
+
+
+def kernel_drift(quick: bool = True) -> Figure:
+    """The kernel moves by about 1/m in training, while it fluctuates by m^(-1/2) between starts."""
+    figure, (axes,) = new_figure()
+    widths, draws = ((50, 100, 200, 400), 8) if quick else ((50, 100, 200, 400, 800, 1600, 3200), 12)
+    changes, spreads = np.array(lazy_drift(widths, draws))
+    deep_widths, deep_draws = (
+        ((32, 64, 128, 256), (40, 40, 40, 20)) if quick else ((32, 64, 128, 256, 512), (400, 400, 400, 300, 100))
+    )
+    simulation_points(axes, widths, spreads, None, 1, "between starts, two layers")
+    simulation_points(axes, widths, changes, None, 0, "during training, two layers")
+    deep = np.array(deep_drift(deep_widths, deep_draws))
+    simulation_points(axes, deep_widths, deep, None, 2, "during training, three layers of erf")
+    x, y = np.array(widths, dtype=float), np.array(deep_widths, dtype=float)
+    theory_line(axes, x, np.exp(np.mean(np.log(spreads * np.sqrt(x)))) / np.sqrt(x), 1, "$m^{-1/2}$", linestyle=":")
+    theory_line(axes, x, np.exp(np.mean(np.log(changes * x))) / x, 0, "$m^{-1}$", linestyle=":")
+    theory_line(axes, y, np.exp(np.mean(np.log(deep * y))) / y, 2, linestyle=":")
+    finish(axes, "width $m$", "relative change of the tangent kernel", xscale="log", yscale="log", ylim=(3e-5, 0.4))
+    axes.legend(loc="lower left", fontsize=11, frameon=False)
+    axes.set_title("moves by $1/m$ in training, by $m^{-1/2}$ between starts")
+    return figure
+
+
+def kernel_flow(quick: bool = True) -> Figure:
+    """Train error and test outputs of wide networks follow kernel gradient flow."""
+    figure, (left, right) = new_figure(columns=2)
+    law = KernelGradientFlow.check_points()[0]
+    step = law.step
+    lines = law.replace(times=tuple(step * np.arange(0, 61))).theory()
+    few = law.replace(times=tuple(step * np.array([0, 2, 5, 10, 20, 40, 60])))
+    theory_line(left, lines.time, lines.train_error, 6, r"$m\to\infty$")
+    theory_line(right, lines.time, lines.test_output, 6, r"$m\to\infty$")
+    for index, size in enumerate((8, 128) if quick else (8, 32, 256)):
+        runs = few.simulate_batch(size, range(12 if quick else 60))
+        count = math.sqrt(runs.sizes["seed"])
+        for axes, name in ((left, "train_error"), (right, "test_output")):
+            mean, spread = runs[name].mean("seed"), runs[name].std("seed", ddof=1) / count
+            simulation_points(axes, runs.time, mean, spread, index, f"$m={size}$")
+    finish(left, "time $t$", "train error", "mean over starts", yscale="log")
+    finish(right, "time $t$", r"$\mathbb{E}f_t(x)$", "output at a test input")
+    return figure
+
+
+def lazy_bounds(quick: bool = True) -> Figure:
+    """The lazy certificate: where it holds, and how much of its bounds networks use up."""
+    figure, (left, right) = new_figure(columns=2)
+    n, d = 8, 16
+    widths, scales = np.geomspace(40, 4e5, 9).astype(int) // 2 * 2, np.geomspace(0.1, 30, 10)
+    X, y = lazy_data(0, n, d)
+    ratios = np.empty((len(scales), len(widths)))
+    for j, width in enumerate(widths):
+        # the certificate sees the width in L ~ m^(-1/2) only: s_min, s_max and Delta of a moderate width stand for all
+        weights = unit_rows(np.random.default_rng(1), 1, min(int(width), 2000), d, antisymmetric=True)[0]
+        for i, scale in enumerate(scales):
+            found = lazy_certificate(X, y, weights, float(scale), "softplus")
+            ratios[i, j] = found.ratio * math.sqrt(min(int(width), 2000) / width)
+    mesh = value_map(left, widths, scales, np.log10(ratios), cmap="RdBu_r", vmin=-2, vmax=2)
+    figure.colorbar(mesh, ax=left, label=r"$\log_{10}\,4L\Delta/s_{\min}^2$")
+    x, y_places = np.moveaxis(np.asarray(mesh.get_coordinates(), dtype=float), -1, 0)
+    left.contour(x, y_places, np.asarray(mesh.get_array()), levels=[0.0], colors="black", linewidths=2)
+    finish(
+        left, "width $m$", r"output scale $\alpha$", "training certified above the black line", xscale="log", yscale="log"
+    )
+    counted = (40, 160, 640) if quick else (40, 160, 640, 2560)
+    starts = [(antisymmetric, scale) for antisymmetric in (False, True) for scale in (0.5, 2.0, 8.0)]
+    runs = [trained(0, n, d, m, scale, "softplus", antisymmetric) for antisymmetric, scale in starts for m in counted]
+    ratio, held = np.array([(certificate.ratio, certificate.holds) for certificate, _, _ in runs]).T
+    for index, name in enumerate(("train error", "distance", "deviation")):
+        used = np.array([used_up(certificate, flow, times, n)[name] for certificate, flow, times in runs])
+        right.plot(ratio, used, "o", color=COLOURS[index], markerfacecolor="white", label=name, markersize=6)
+        right.plot(ratio[held > 0], used[held > 0], "o", color=COLOURS[index], markersize=6)
+    right.axhline(1.0, color="0.3", linewidth=1.2)
+    right.axvline(1.0, color="0.3", linewidth=1.2, linestyle="--")
+    finish(
+        right,
+        r"$4L\Delta/s_{\min}^2$ (filled: certified)",
+        "measured / bound",
+        "every bound holds (below the line)",
+        xscale="log",
+        yscale="log",
+    )
+    return figure
+
+
+# -- convolutional ------------------------------------------------------------------------------------------------
+
+SCALES = (0.3, 1.0)
+
+
+def convolutional_kernel(quick: bool = True) -> Figure:
+    """Test errors of a convolutional tangent kernel and of networks, on images that need features and on plain digits."""
+    figure, (left, right) = new_figure(columns=2)
+    counts, seeds, width, steps = ((60, 120, 240), 2, 16, 250) if quick else ((100, 200, 400, 800), 4, 32, 500)
+    shared = (counts, seeds, width, steps)
+    _errors(left, lambda n, seed: row_task(16, n, 200 if quick else 1000, seed), *shared)
+    left.axhline(0.5, color="0.5", linewidth=1.2, linestyle=":", label="guessing")
+    finish(
+        left, "training images $n$", "test error", "16 zeros and ones: are the first two equal?", xscale="log", yscale="log"
+    )
+    _errors(right, lambda n, seed: plain_task(n, 200 if quick else 1000, seed), *shared)
+    finish(right, "training images $n$", "test error", "single digits, ten classes", xscale="log", yscale="log")
+    for axes in (left, right):
+        axes.set_xticks(counts, [str(count) for count in counts])
+    return figure
+
+
+def _errors(
+    axes: Axes, task: Callable[[int, int], Task], counts: tuple[int, ...], seeds: int, width: int, steps: int
+) -> None:
+    """Mean and standard error over seeds, for the kernel and for networks of both starts, joined by thin lines (no theory here)."""
+    found = [[kernel_and_networks(task(n, seed), seed, SCALES, width, steps) for seed in range(seeds)] for n in counts]
+    table = np.array([[(one.kernel, *one.networks) for one in row] for row in found])
+    labels = ("tangent kernel", f"network, usual start times {SCALES[0]:g}", "network, usual start")
+    for index, label in enumerate(labels):
+        mean, error = table[:, :, index].mean(axis=1), table[:, :, index].std(axis=1, ddof=1) / np.sqrt(seeds)
+        axes.errorbar(
+            counts, mean, error, fmt=f"{MARKERS[index]}-", color=COLOURS[index], linewidth=1, capsize=2.5, label=label
+        )
+
+
+# -- conditioning -------------------------------------------------------------------------------------------------
+
+
+def residual_kernel(quick: bool = True) -> Figure:
+    """Tangent kernel of residual networks of finite width: means against the limit, and the scatter of single networks."""
+    figure, (left, right) = new_figure(columns=2)
+    widths, draws = np.array([25, 50, 100, 200] if quick else [25, 50, 100, 200, 400, 800]), 200 if quick else 400
+    for index, (blocks, branch) in enumerate(((3, 1.0), (10, 0.3))):
+        limit = float(resnet_ntk(PAIR, None, blocks, branch).ntk[0, 1])
+        runs = [tangent_kernels(blocks, branch, int(width), draws)[:, 0, 1] for width in widths]
+        label = f"$L={blocks}$, $b={branch:g}$"
+        errors = [run.std(ddof=1) / math.sqrt(draws) for run in runs]
+        theory_line(left, widths[[0, -1]], [limit, limit], index, f"limit, {label}")
+        simulation_points(left, widths, [run.mean() for run in runs], errors, index)
+        gaps = np.array([np.sqrt(np.mean((run - limit) ** 2)) for run in runs])
+        simulation_points(right, widths, gaps, gaps / math.sqrt(2 * draws), index, label)
+        theory_line(right, widths, gaps[-1] * np.sqrt(widths[-1] / widths), index, linewidth=1.2)
+    finish(left, "width $N$", r"tangent kernel $\Theta(x,x')$", f"mean of {draws} networks", xscale="log", ylim=(0, None))
+    finish(right, "width $N$", "rms distance from the limit", r"lines: $N^{-1/2}$", xscale="log", yscale="log")
+    for axes in (left, right):
+        axes.set_xticks(widths, [str(width) for width in widths])
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "kernel-convergence": kernel_convergence,
+    "kernel-drift": kernel_drift,
+    "kernel-flow": kernel_flow,
+    "lazy-bounds": lazy_bounds,
+    "convolutional-kernel": convolutional_kernel,
+    "residual-kernel": residual_kernel,
+}

@@ -1,0 +1,448 @@
+"""Figures of online SGD."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from limitlab.lab.compare import compare
+from limitlab.lab.extrapolated import extrapolated
+from limitlab.laws.online_sgd.growth import ALLOWED
+from limitlab.laws.online_sgd.large_deviation import SgdLargeDeviation
+from limitlab.laws.online_sgd.multi_pass import MultiPassLeastSquares
+from limitlab.laws.online_sgd.recovery import DiffusiveRecovery
+from limitlab.laws.online_sgd.single_index import OnlineSingleIndex
+from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
+from limitlab.laws.online_sgd.streaming import StreamingLeastSquares
+from limitlab.laws.online_sgd.xor import XorMixture, success_probability
+from limitlab.laws.online_sgd.xor_flow import XorDynamics
+from limitlab.models.online import hitting_times, uniform_overlap
+from limitlab.plotting.style import (
+    COLOURS,
+    finish,
+    mean_and_error,
+    new_figure,
+    reading_key,
+    simulation_points,
+    theory_line,
+    value_map,
+)
+
+# -- online sgd ---------------------------------------------------------------------------------------------------
+
+PAIRS = (("relu", "relu", 0.3), ("square", "square", 0.02), ("h3", "h3", 0.002))
+
+
+def losses_and_flows(quick: bool = True) -> Figure:
+    """Population loss against the overlap for information exponents 1, 2 and 3, and the flow with runs of the chain."""
+    figure, (left, right) = new_figure(columns=2)
+    m, size, runs = np.linspace(-1, 1, 201), 1000, 10 if quick else 40
+    words = {"relu": "ReLU", "square": "square", "h3": "cubic $h_3$"}
+    for index, (teacher, student, step) in enumerate(PAIRS):
+        times = tuple(np.linspace(0, 3, 13)) if teacher == "relu" else tuple(np.linspace(0, 1, 13))
+        law = OnlineSingleIndex(teacher=teacher, student=student, step=step, start_overlap=0.3, times=times)
+        k = law.information_exponent().order
+        theory_line(left, m, law.population_loss(m) / law.population_loss(0.0), index, f"{words[teacher]}: $k = {k}$")
+        fine = law.replace(times=tuple(np.linspace(0, times[-1], 101)))
+        theory_line(right, fine.times, fine.theory().overlap, index, rf"{words[teacher]}, $\delta = {step}$")
+        tracks = law.simulate_batch(size, range(runs)).overlap
+        simulation_points(right, times, tracks.mean("seed"), tracks.std("seed") / math.sqrt(runs), index)
+    finish(left, "overlap $m$", r"population loss $\varphi(m)/\varphi(0)$", "flat to order $k$ at $m = 0$")
+    finish(right, r"time $s = \delta\,t/N$", "overlap $m$", f"limit flow (lines) and SGD at $N = {size}$ (points)")
+    return figure
+
+
+def recovery_times(quick: bool = True) -> Figure:
+    """Samples until weak recovery against the dimension for information exponents 1, 2 and 3."""
+    figure, (left, right) = new_figure(columns=2)
+    runs = 40 if quick else 300
+    sizes = {1: (50, 200, 800, 3200), 2: (50, 200, 800, 3200), 3: (12, 25, 50) if quick else (12, 25, 50, 100)}
+    steps = {1: 0.5, 2: 0.02, 3: 0.05}
+    for index, (k, name) in enumerate(((1, "identity"), (2, "square"), (3, "h3"))):
+        law = OnlineSingleIndex(teacher=name, student=name, step=steps[k])
+        recovery, means, errors = law.recovery(0.5), [], []
+        for size in sizes[k]:
+            step = steps[k] * size ** (-max(k - 2, 0) / 2)
+            rng, model, level = np.random.default_rng(size), law.model().compiled(), np.array([0.5])
+            found = [
+                hitting_times(rng, model, uniform_overlap(rng, size), size, step, level, k == 2, 10**9)[0]
+                for _ in range(runs)
+            ]
+            means.append(np.mean(found))
+            errors.append(np.std(found, ddof=1) / math.sqrt(runs))
+        grid = np.unique(np.round(np.geomspace(sizes[k][0], sizes[k][-1], 40)))
+        if isinstance(recovery, DiffusiveRecovery):
+            curve = [recovery.mean(int(n), steps[k]) * n**2 for n in grid]
+        else:
+            curve = [recovery.mean(int(n)) * n / steps[k] for n in grid]
+        theory_line(left, grid, curve, index, f"$k = {k}$")
+        simulation_points(left, sizes[k], means, errors, index)
+    reading_key(left, "limit", f"SGD, {runs} runs")
+    finish(
+        left,
+        "dimension $N$",
+        r"mean samples to $|m| > 1/2$",
+        "search time",
+        xscale="log",
+        yscale="log",
+        ylim=(20, 1e7),
+        legend=False,
+    )
+    left.legend(ncols=2, loc="upper left", fontsize=11, frameon=False)
+    cubic = OnlineSingleIndex(teacher="h3", student="h3").recovery(0.5)
+    assert isinstance(cubic, DiffusiveRecovery)
+    scaled = np.geomspace(0.008, 0.16, 40)
+    theory_line(right, scaled, [cubic.blow_up_time(float(step)) / step for step in scaled], 2, r"limit $N\to\infty$")
+    model, level, some = law.model().compiled(), np.array([0.5]), (0.015, 0.03, 0.07, 0.13)
+    for index, size in enumerate(
+        (25, 50 if quick else 200)
+    ):  # beyond the best step the limit is far: the size shows the way
+        found = []
+        for step in some:
+            rng = np.random.default_rng([size, round(1000 * step)])
+            small = step * size**-0.5
+            found.append(
+                [
+                    hitting_times(rng, model, uniform_overlap(rng, size), size, small, level, False, 10**9)[0]
+                    for _ in range(runs)
+                ]
+            )
+        mean, error = mean_and_error(found, axis=1)
+        simulation_points(right, some, mean / size**2, error / size**2, index, f"SGD, $N = {size}$")
+    right.axvline(cubic.best_step(), color="grey", linestyle=":", label="best step")
+    finish(
+        right, r"scaled step $\delta_0$", r"mean samples $/N^2$", "$k = 3$: there is a best step", xscale="log", yscale="log"
+    )
+    return figure
+
+
+def spiked_matrix_phases(quick: bool = True) -> Figure:
+    """Phase portraits of the spiked matrix below, at and above the critical strength, with runs at N = 2000."""
+    figure, axes = new_figure(columns=3, width=4.3)
+    m, q = np.meshgrid(np.linspace(-1.5, 1.5, 25), np.linspace(0.05, 2.2, 25))
+    for panel, snr in zip(axes, (0.5, 1.0, 2.0), strict=True):
+        panel.streamplot(m, q, *velocity(2, snr, 1.0, m, q), color="lightgrey", density=0.8, linewidth=0.8, arrowsize=0.8)
+        times = tuple(np.linspace(0, 1.5, 60))
+        for index, (start, residual) in enumerate(((0.3, 2.0), (-0.5, 0.3), (1.3, 1.6))):
+            law = SpikedTensor(snr=snr, start_overlap=start, start_residual=residual, times=times)
+            limit = law.theory()
+            theory_line(panel, limit.overlap, limit.residual, index, f"limit from start {index + 1}")
+            track = law.run(law.draw(2000, index), np.array(times))
+            panel.plot(
+                track[:, 0], track[:, 1], ".", color=COLOURS[index], markersize=4, alpha=0.6,
+                label="one run of SGD, $N = 2000$" if index == 0 else None,
+            )  # fmt: skip
+            panel.plot(start, residual, "D", color=COLOURS[index], markersize=6)
+        for point in SpikedTensor(snr=snr).fixed_points():
+            fill = "black" if point.kind == "stable" else "white"
+            panel.plot(point.overlap, point.residual, "o", color="black", markerfacecolor=fill, markersize=8, zorder=5)
+        side = "below" if snr < 1 else "at" if snr == 1 else "above"
+        title = rf"$\lambda = {snr:g}$, {side} the threshold"
+        finish(panel, "overlap $m$", r"residual $q$", title, xlim=(-1.6, 1.6), ylim=(0, 2.3), legend=False)
+    for fill, label in (("black", "stable fixed point"), ("white", "unstable fixed point")):
+        panel.plot([], [], "o", color="black", markerfacecolor=fill, markersize=8, label=label)
+    panel.plot([], [], color="lightgrey", label="flow of the limit")
+    figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=11, frameon=False)
+    return figure
+
+
+def spiked_matrix_transition(quick: bool = True) -> Figure:
+    """Histograms of the rescaled overlap below and above the transition, and its variance against time."""
+    figure, (left, right) = new_figure(columns=2)
+    size, runs = 1000, 4000 if quick else 20_000
+    for index, snr in enumerate((0.5, 1.3)):
+        law = SpikedTensorDiffusion(snr=snr, times=(0.4,), replicas=runs)
+        u = math.sqrt(size) * law.runs(law.draw(size, 0), np.array([0.4]))[:, 0, 0]
+        spread = math.sqrt(float(law.theory().overlap_variance[0]))
+        x = np.linspace(-9, 9, 300)
+        left.hist(u, bins=50, range=(-9, 9), density=True, color=COLOURS[index], alpha=0.35)
+        density = np.exp(-((x / spread) ** 2) / 2) / (spread * math.sqrt(2 * math.pi))
+        theory_line(left, x, density, index, rf"$\lambda = {snr}$")
+    finish(left, r"$\sqrt{N}\,m$ at $t = 0.4$", "density", f"Ornstein-Uhlenbeck law and chain, $N = {size}$")
+    times = tuple(np.linspace(0, 0.5, 11))
+    for index, snr in enumerate((0.5, 1.0, 1.3)):
+        law = SpikedTensorDiffusion(snr=snr, times=times, replicas=runs // 2)
+        theory_line(right, times, law.theory().overlap_variance, index, rf"$\lambda = {snr}$")
+        square = size * law.runs(law.draw(size, 1), np.array(times))[..., 0] ** 2
+        simulation_points(right, times, square.mean(axis=0), square.std(axis=0) / math.sqrt(runs // 2), index)
+    finish(right, "time $t$", r"variance of $\sqrt{N}\,m$", r"repelled above $\lambda = 1$", yscale="log")
+    return figure
+
+
+def xor_success(quick: bool = True) -> Figure:
+    """Probability that K neurons capture all four clusters, and trajectories of neurons at finite noise."""
+    figure, (left, right) = new_figure(columns=2)
+    widths = np.arange(1, 17)
+    theory_line(left, widths, success_probability(widths), 0, r"limit $p_K$", marker=".")
+    size, networks = (300, 200) if quick else (1000, 600)
+    chosen = (2, 4, 6, 8, 10, 14)
+    shares = np.array([float(XorMixture(width=k, networks=networks).simulate(size, k).success_probability) for k in chosen])
+    errors = np.sqrt(np.maximum(shares * (1 - shares), 0.25 / networks) / networks)
+    simulation_points(left, chosen, shares, errors, 0, f"SGD, $N = {size}$")
+    finish(left, "neurons $K$", "probability of success", "SGD captures all four clusters", ylim=(-0.03, 1.03))
+    times = tuple(np.linspace(0.0, 40.0, 21))
+    start = dict(start_second_layer=(1.0,), start_mu=(0.2,), start_nu=(0.1,), start_residual=(0.9,))
+    law, sizes = XorDynamics(snr=5.0, times=times, **start), (125, 250, 500)
+    fine = np.linspace(0.0, 40.0, 121)
+    theory = law.replace(times=tuple(fine)).theory()
+    found = compare(law, sizes, 8 if quick else 40)
+    names = (
+        ("second_layer", "$v$"),
+        ("overlap_mu", r"$\langle W,\mu\rangle$"),
+        ("overlap_nu", r"$\langle W,\nu\rangle$"),
+        ("residual", "$Q$"),
+    )
+    for index, (name, label) in enumerate(names):
+        theory_line(right, fine, theory[name].values[0], index, label)
+        value, error = extrapolated(found, name)
+        simulation_points(right, times[::2], value[0, ::2], error[0, ::2], index, markersize=4)
+    reading_key(right, "limit", "SGD, extrapolated ($N = 125, 250, 500$)")
+    finish(right, "time $t$", "statistics of one neuron", r"$\lambda = 5$, $\alpha = 0.03$", ylim=(-0.1, 1.5))
+    return figure
+
+
+def xor_success_map(quick: bool = True) -> Figure:
+    """Share of runs that capture all four clusters, over the signal-to-noise ratio and the width, dimension and penalty."""
+    size, networks, columns = (30, 50, 6) if quick else (200, 400, 13)
+    figure, panels = new_figure(columns=3, width=4.3)
+    ratios = np.geomspace(0.01, 100.0, columns)
+    rows: dict[str, list[float]] = {
+        "width": [2, 4, 6, 8, 12, 16],
+        "size": [12, 24, 48] if quick else [15, 30, 60, 120, 240],
+        "regularizer": [0.02, 0.05, 0.08, 0.11, 0.14, 0.17],
+    }
+    labels = ("neurons $K$", "dimension $N$", r"penalty $\alpha$")
+    for axes, (name, values), label in zip(panels, rows.items(), labels, strict=True):
+        shares = np.empty((len(values), columns))
+        for (i, value), (j, ratio) in product(enumerate(values), enumerate(ratios)):
+            n = int(value) if name == "size" else size
+            changed: dict[str, Any] = {} if name == "size" else {name: int(value) if name == "width" else value}
+            law = XorMixture(**{"width": 8, "snr": float(ratio * n), "networks": networks, **changed})
+            shares[i, j] = float(law.simulate(n, 1000 * i + j).success_probability)
+        heights = np.arange(len(values))
+        image = value_map(axes, ratios, heights, shares, cmap="viridis", vmin=0, vmax=1)
+        axes.set_yticks(np.arange(len(values)), [f"{value:g}" for value in values])
+        held = ", ".join(
+            part
+            for key, part in (("width", "$K = 8$"), ("size", f"$N = {size}$"), ("regularizer", r"$\alpha = 0.05$"))
+            if key != name
+        )
+        finish(axes, r"signal to noise $\lambda / N$", label, held, legend=False, xscale="log")
+    figure.suptitle(
+        f"share of {networks} runs of SGD that capture all four clusters, interpolated between grid points", fontsize=14
+    )
+    critical = np.interp(0.125, rows["regularizer"], np.arange(6))  # alpha = 1/8: nothing is learned above
+    panels[2].axhline(float(critical), color="white", linestyle="--", linewidth=2, label=r"$\alpha = 1/8$")
+    panels[2].legend(loc="upper left", labelcolor="white", frameon=False)
+    bar = figure.colorbar(image, ax=list(panels), pad=0.01)
+    bar.set_label("probability of success", fontsize=13)
+    return figure
+
+
+# -- sgd steps ----------------------------------------------------------------------------------------------------
+
+
+def subcritical_steps(quick: bool = True) -> Figure:
+    """Overlap over time at several steps, and the gap of the residual to the population flow against the dimension."""
+    figure, (left, right) = new_figure(columns=2)
+    times = np.linspace(0, 1.2, 80)
+    base = SpikedTensor(order=2, snr=2.0, start_overlap=0.3, start_residual=0.7)
+    few, size = (0.2, 0.5, 0.8, 1.1), 400
+    for index, step in enumerate((0.0, 0.1, 0.5, 1.0)):
+        law = base.replace(step=step, times=tuple(times))
+        theory_line(
+            left, times, law.theory().overlap, index, rf"$c = {step:g}$" + (" (population flow)" if step == 0 else "")
+        )
+        runs = law.replace(times=few).simulate_batch(size, range(5 if quick else 20)).overlap
+        simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]), index)
+    finish(left, "time $t$", "overlap $m$", rf"$k = 2$, $\lambda = 2$; points: the chain at $N = {size}$")
+    sizes, still = np.array([50, 100, 200, 400, 800, 1600]), base.replace(step=0.0, times=0.6)
+    population = float(still.theory().residual)
+    for index, power in enumerate((1.0, 1.25, 1.5)):
+        laws = [still.replace(step=float(n) ** (1 - power)) for n in sizes]
+        theory_line(
+            right, sizes, [float(law.theory().residual) - population for law in laws], index, rf"step $N^{{-{power:g}}}$"
+        )
+        runs = [law.simulate_batch(int(n), range(10 if quick else 60)).residual for law, n in zip(laws, sizes, strict=True)]
+        gaps, errors = (
+            [float(run.mean()) - population for run in runs],
+            [float(run.std(ddof=1)) / np.sqrt(run.size) for run in runs],
+        )
+        simulation_points(right, sizes, gaps, errors, index)
+    finish(
+        right,
+        "dimension $N$",
+        "gap of the residual $q$",
+        "gap to the population flow at $t = 0.6$",
+        xscale="log",
+        yscale="log",
+    )
+    return figure
+
+
+def sgd_large_deviation(quick: bool = True) -> Figure:
+    """Rate of straying against the step, and against the distance, for Gaussian noise and signs of the same variance."""
+    figure, (left, right) = new_figure(columns=2)
+    sizes = np.array([20, 40, 80, 160] if quick else [20, 40, 80, 160, 320])
+    for index, law_of_noise in enumerate(NOISE):
+        law = SgdLargeDeviation(deviation=0.5, times=1.0, noise_law=law_of_noise, paths=20_000)
+        limit = float(law.theory().rate)
+        runs = [law.simulate_batch(int(size), range(4)).rate for size in sizes]
+        simulation_points(
+            left,
+            1 / sizes,
+            [float(run.mean()) for run in runs],
+            [float(run.std(ddof=1)) / 2 for run in runs],
+            index,
+            NOISE[law_of_noise],
+        )
+        found = compare(law, sizes.tolist(), 4, observables=["rate"], progress=False)
+        simulation_points(left, [0.0], *extrapolated(found, "rate"), index)
+        theory_line(left, [0, 0.05], [limit, limit], index)
+    reading_key(left, r"limit $I(\varepsilon)$", r"first points: extrapolated to $\delta = 0$")
+    finish(
+        left,
+        r"step $\delta$",
+        r"$-\delta\log P$",
+        r"$\varepsilon = 0.5$, $T = 1$; at $\delta = 1/160$ $P$ is $3\cdot10^{-21}$",
+    )
+    distances = np.linspace(0.02, 0.62, 60)
+    for index, law_of_noise in enumerate(NOISE):
+        law = SgdLargeDeviation(times=1.0, noise_law=law_of_noise)
+        theory_line(
+            right,
+            distances,
+            [float(law.replace(deviation=float(e)).theory().rate) for e in distances],
+            index,
+            NOISE[law_of_noise],
+        )
+    right.axvline(1 - np.exp(-1), color="0.4", linestyle=":", linewidth=1.5, label="furthest path of signs")
+    finish(right, r"distance $\varepsilon$", r"rate $I(\varepsilon)$", "$T = 1$, noise of variance 1")
+    return figure
+
+
+def growth_of_moments(quick: bool = True) -> Figure:
+    """Moments of the spiked matrix's noise against the dimension, and what steps N^-s allow them."""
+    figure, (left, right) = new_figure(columns=2)
+    sizes = (50, 100, 200, 400) if quick else (50, 100, 200, 400, 800)
+    found = SpikedTensor(order=2).growth_exponents(sizes, 1000 if quick else 4000)
+    names = {
+        "norm_eighth": r"$\mathbb{E}|H|^8$",
+        "directional_fourth": r"$\mathbb{E}\langle H,\nabla u\rangle^4$",
+        "curvature_variance": r"$\mathrm{Var}\langle\nabla^2u, HH^\top\rangle$",
+    }
+    s = np.linspace(0, 1.6, 50)
+    for index, (name, words) in enumerate(names.items()):
+        theory_line(left, s, ALLOWED[name] * s, index, f"{words}: allowed")
+        value = found.exponents[name]
+        simulation_points(left, [value / ALLOWED[name]], [value], [found.errors[name]], index, f"measured {value:.2f}")
+    left.axvline(1, color="0.4", linestyle=":", linewidth=1.5)
+    finish(left, "$s$ of a step $N^{-s}$", "exponent in $N$", "spiked matrix: localizable from the rightmost point on")
+    power = np.array([2.0, 4.0, 6.0, 8.0])
+    for index, m in enumerate((0.0, 0.9)):
+        rng, values = np.random.default_rng(0), []
+        for size in sizes:
+            noise = np.sqrt(8) * rng.standard_normal((1000, size))  # 2 sqrt(2) g of eq. (3)
+            noise[:, 0] += np.sqrt(8) * m * rng.standard_normal(1000)
+            values.append([np.mean(np.sum(noise**2, axis=1) ** (p / 2)) for p in power])
+        simulation_points(right, power, np.polyfit(np.log(sizes), np.log(values), 1)[0], None, index, f"overlap {m:g}")
+    theory_line(right, power, power / 2, 6, "$p/2$", linestyle="--")
+    finish(right, "moment $p$", r"exponent of $\mathbb{E}|H|^p$", f"sizes {sizes[0]} to {sizes[-1]}")
+    return figure
+
+
+NOISE: dict[Literal["gaussian", "sign"], str] = {"gaussian": "Gaussian noise", "sign": "signs"}
+
+
+# -- scaling ------------------------------------------------------------------------------------------------------
+
+
+def streaming(quick: bool = True) -> Figure:
+    """Loss curves of one-pass SGD with runs, and the largest stable step against the batch."""
+    figure, (left, right) = new_figure(columns=2)
+    d = 60
+    s = 1 / np.arange(1, d + 1.0)
+    base = StreamingLeastSquares(
+        eigenvalues=s, weights=np.ones(d), signal_energy=s**0.6, dimension=d, noise=0.3, step=0.2 * d, times=(1 / d, 20.0)
+    )
+    few, fine = np.array([1, 3, 10, 30, 100, 300]), np.unique(np.round(np.geomspace(1, 1000, 120)))
+    cases = {
+        "$B = 1$": base,
+        "$B = 8$": base.replace(batch=8),
+        r"$B = 8$, $\mu = 0.7$": base.replace(batch=8, momentum=0.7),
+    }
+    for index, (label, law) in enumerate(cases.items()):
+        theory_line(left, fine, law.replace(times=fine / d).theory().excess_risk, index, label)
+        runs = law.replace(times=few / d, replicas=40).simulate_batch(d, range(4 if quick else 40)).excess_risk
+        error = runs.std("seed", ddof=1) / math.sqrt(runs.sizes["seed"])
+        simulation_points(left, few, runs.mean("seed"), error, index)
+    late = fine[fine > 12]
+    averaged = base.replace(average_from=10 / d, times=late / d).theory().average_excess_risk
+    theory_line(left, late, averaged, 3, "$B = 1$, mean of iterates", linestyle="--")
+    finish(left, "steps $k$", "excess risk $R_k$", rf"$s_j = 1/j$, $d = {d}$, $\eta = 0.2$", xscale="log", yscale="log")
+    batches = np.unique(np.round(np.geomspace(1, 512, 40))).astype(int)
+    for index, exponent in enumerate((0.5, 1.0, 2.0)):
+        s = np.arange(1, d + 1.0) ** -exponent
+        law = base.replace(eigenvalues=s, step=1e-3)
+        theory_line(
+            right,
+            batches,
+            [law.replace(batch=int(b)).largest_step() / d for b in batches],
+            index,
+            f"$s_j = j^{{-{exponent:g}}}$",
+        )
+        theory_line(right, batches, np.minimum(2 * batches / s.sum(), 2 / s[0]), index, linestyle=":", linewidth=1.2)
+        words = "critical batch" if index == 0 else None
+        right.axvline(law.critical_batch(), color=COLOURS[index], linewidth=0.9, linestyle="-.", label=words)
+    finish(
+        right,
+        "batch $B$",
+        r"largest step $\eta_{\max}$",
+        r"dotted: $\min(2B/\mathrm{tr}\,\Sigma,\ 2/s_1)$",
+        xscale="log",
+        yscale="log",
+    )
+    return figure
+
+
+def multi_pass(quick: bool = True) -> Figure:
+    """Train error and excess risk of SGD on a fixed data set with paths, beside gradient descent, for two batches."""
+    figure, panels = new_figure(columns=2)
+    few, size = (0.2, 0.8, 3.0, 8.0), 60
+    fine = 0.016 * np.unique(np.round(np.geomspace(0.05, 12, 80) / 0.016))  # whole steps
+    base = MultiPassLeastSquares(ratio=0.5, samples=2.0 * size, step=0.016, noise=0.6)
+    draws = 40 if quick else 200
+    for index, batch in enumerate((1, 4)):
+        law = base.replace(batch=batch)
+        curve = law.replace(times=fine).theory()
+        runs = law.replace(times=few).simulate_batch(size, range(draws))
+        for axes, name in zip(panels, ("train_error", "excess_risk"), strict=True):
+            theory_line(axes, fine, curve[name], index, f"SGD, $B = {batch}$")
+            error = runs[name].std("seed", ddof=1) / math.sqrt(draws)
+            simulation_points(axes, few, runs[name].mean("seed"), error, index)
+    for axes, name, label in zip(
+        panels, ("descent_train_error", "descent_excess_risk"), ("train error", "excess risk $R$"), strict=True
+    ):
+        theory_line(axes, fine, curve[name], 2, "gradient descent", linestyle="--")
+        finish(axes, r"time $t = \eta k$", label, f"$n = {2 * size}$, $p = {size}$", xscale="log", yscale="log")
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "online-sgd-losses": losses_and_flows,
+    "online-sgd-recovery": recovery_times,
+    "spiked-matrix-phases": spiked_matrix_phases,
+    "spiked-matrix-transition": spiked_matrix_transition,
+    "xor-success": xor_success,
+    "xor-success-map": xor_success_map,
+    "growth-exponents": growth_of_moments,
+    "subcritical-steps": subcritical_steps,
+    "sgd-large-deviation": sgd_large_deviation,
+    "streaming-least-squares": streaming,
+    "multi-pass-least-squares": multi_pass,
+}

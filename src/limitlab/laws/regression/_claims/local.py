@@ -1,0 +1,160 @@
+"""Claims about local averages: nearest neighbours (J3) and the smoother that interpolates (J4)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.lab.claims import Outcome, claim
+from limitlab.lab.criteria import Criterion, Number, above, at_most, below, equal, near
+from limitlab.lab.measures import SIGMAS, largest, sigmas, standard_error
+from limitlab.laws.regression import singular_kernel
+from limitlab.laws.regression.nearest_neighbours import NearestNeighbours
+from limitlab.laws.regression.rough_torus import measured_risk, octave_samples
+
+Array = NDArray[np.float64]
+
+AREA = "Implicit bias, interpolation, spectra"
+
+EXACT_SLOPE = 0.005
+"""Distance from its limit that the local slope of the exact law may keep at the largest sample sizes."""
+
+MEASURED_SLOPE = 0.03
+"""The same for the slope of the estimator over the last octave, on top of three standard errors."""
+
+NEIGHBOUR_LAWS = (
+    NearestNeighbours(samples=60, neighbours=1, dimension=2, amplitude=1.5, noise=0.6, labels="drawn"),
+    NearestNeighbours(samples=60, neighbours=8, dimension=2, amplitude=1.5, noise=0.6, labels="drawn"),
+    NearestNeighbours(samples=40, neighbours=40, dimension=3, smoothness=0.5, noise=1.0, labels="drawn"),
+)
+
+
+@claim(
+    "J3",
+    AREA,
+    "The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k; one neighbour interpolates, yet its test "
+    "error tends to 2 tau^2 only, and the best k gives the rate n^{-2 beta/(2 beta + d)}.",
+    laws=("NearestNeighbours",),
+    figure="nearest-neighbours-risk",
+)
+def neighbours(quick: bool) -> Outcome:
+    """Theory against estimators that see only points and noisy labels; then the two limits of the formula."""
+    sets, seeds = (150, 12) if quick else (1000, 40)
+    runs = [law.simulate_batch(sets, range(seeds)) for law in NEIGHBOUR_LAWS]
+    z = [
+        sigmas(run[name].values, law.theory()[name].values)
+        for law, run in zip(NEIGHBOUR_LAWS, runs, strict=True)
+        for name in law.observables
+    ]
+    scaled = runs[1]["variance"].values * NEIGHBOUR_LAWS[1].neighbours / NEIGHBOUR_LAWS[1].noise ** 2
+    allowed = SIGMAS * standard_error(scaled)
+    one = NearestNeighbours(samples=10**12, neighbours=1, dimension=2, noise=0.6).theory()
+    slopes = neighbour_slopes(dimension=2, smoothness=1.0, decades=range(2, 8))
+    return Outcome(
+        (
+            below("largest z of every observable, 3 estimators", largest(z), SIGMAS),
+            near("variance times k/tau^2 at k = 8", float(scaled.mean()), 1, allowed),
+            below(f"{SIGMAS:g} standard errors of the variance times k/tau^2", allowed, 0.5),
+            near("test error of one neighbour over tau^2 at n = 10^12", float(one.test_error) / 0.6**2, 2, 1e-6),
+            near("slope of the best excess risk at n = 10^6..10^7, d = 2", float(slopes[-1]), -0.5, EXACT_SLOPE),
+        ),
+        {"training sets": sets * seeds, "slope of the best excess risk at n = 10^2..10^3, d = 2": float(slopes[0])},
+        note="The estimator averages the neighbours' noisy labels; averaging the target itself would leave no tau^2/k.",
+    )
+
+
+def neighbour_slopes(dimension: int, smoothness: float, decades: range) -> Array:
+    """Local slopes of the excess risk at the best k, decade by decade."""
+    risks = []
+    for decade in decades:
+        law = NearestNeighbours(samples=10**decade, neighbours=1, dimension=dimension, smoothness=smoothness, noise=1.0)
+        risks.append(float(law.replace(neighbours=law.best_neighbours()).theory().excess_risk))
+    return np.diff(np.log10(risks))
+
+
+RATE_CASES = ((1, 1.0, 0.4), (2, 1.0, 0.6), (2, 0.5, 0.6), (3, 1.0, 1.2), (5, 1.0, 2.0))
+"""Dimension, smoothness and singularity (all below d/2) at which the exact law's rate is followed."""
+
+TORUS_CASES = ((1, 0.5, 0.3, 4), (1, 0.75, 0.3, 4), (2, 0.5, 0.6, 4))
+"""Dimension, smoothness, singularity and number of octaves of the measured rate."""
+
+
+@claim(
+    "J4",
+    AREA,
+    "A kernel smoother with a singularity |x|^-a, 0 < a < d/2, passes through every noisy label and still attains "
+    "the optimal rate n^{-2 beta/(2 beta + d)} at h = n^{-1/(2 beta + d)}.",
+    laws=("SingularKernelSmoother",),
+    figure="interpolating-smoother-rate",
+)
+def interpolating_smoother(quick: bool) -> Outcome:
+    """Slopes of the exact law, slopes of the estimator on a rough function, and the training error of the latter."""
+    criteria: list[Criterion] = []
+    measured: dict[str, Number] = {}
+    for dimension, smoothness, singularity in RATE_CASES:
+        slopes, target = exact_slopes(dimension, smoothness, singularity, range(2, 17))
+        case = f"exact law, d = {dimension}, beta = {smoothness:g}"
+        criteria.append(near(f"{case}: slope at n = 10^15..10^16", float(slopes[-1]), -target, EXACT_SLOPE))
+        measured[f"{case}: slope at n = 10^2..10^3"] = float(slopes[0])
+    gaps = []
+    for dimension, smoothness, singularity, octaves in TORUS_CASES[: 1 if quick else None]:
+        slopes, errors, gap = torus_slopes(dimension, smoothness, singularity, octaves, seeds=6 if quick else 16)
+        target = 2 * smoothness / (2 * smoothness + dimension)
+        case = f"estimator, d = {dimension}, beta = {smoothness:g}"
+        allowed = MEASURED_SLOPE + 3 * float(errors[-1])
+        criteria += [
+            near(f"{case}: slope over the last octave", float(slopes[-1]), -target, allowed),
+            below(f"{case}: standard error of the slope", float(errors[-1]), 0.02),
+        ]
+        measured[f"{case}: slope over the first octave"] = float(slopes[0])
+        gaps.append(gap)
+    hoeffding, chernoff, tail = small_window_terms(samples=10**6, dimension=2, smoothness=1.0)
+    criteria += [
+        equal("largest training error", largest(gaps), 0.0),
+        above("additive tail bound (Hoeffding) at n = 10^6", hoeffding, 1),
+        below("multiplicative tail bound (Chernoff) at n = 10^6", chernoff, 1),
+        at_most("n times the tail itself, against Chernoff's bound", 10**6 * tail, chernoff),
+    ]
+    return Outcome(
+        tuple(criteria),
+        measured,
+        note=(
+            "Slopes tend to -2 beta/(2 beta + d). The rate needs n exp(-c n h^d) -> 0 (multiplicative Chernoff bound). Hoeffding's "
+            "inequality would give n exp(-c n h^{2d}), which does not vanish at h = n^{-1/(2 beta + d)} once d >= 2 beta."
+        ),
+    )
+
+
+def exact_slopes(dimension: int, smoothness: float, singularity: float, decades: range) -> tuple[Array, float]:
+    """Local slopes of the exact excess risk at h = n^{-1/(2 beta + d)}, decade by decade, and the exponent they tend to."""
+    n = 10.0 ** np.array(decades)
+    h = n ** (-1 / (2 * smoothness + dimension))
+    risks = singular_kernel.risk(n, h, singularity, dimension, smoothness, amplitude=1.0, noise=1.0)["excess_risk"]
+    target = float(singular_kernel.rate_exponent(singularity, dimension, smoothness))
+    return np.diff(np.log10(risks)), target
+
+
+def torus_slopes(
+    dimension: int, smoothness: float, singularity: float, octaves: int, seeds: int
+) -> tuple[Array, Array, float]:
+    """Slopes of the measured risk from octave to octave, their standard errors, and the largest training gap."""
+    samples = octave_samples(500, octaves, dimension, smoothness)
+    runs = [[measured_risk(n, seed, dimension, smoothness, singularity) for seed in range(seeds)] for n in samples]
+    risks = np.array([[run["excess_risk"] for run in row] for row in runs])
+    mean, error = risks.mean(axis=1), risks.std(axis=1, ddof=1) / np.sqrt(seeds)
+    steps = np.diff(np.log(samples))
+    slopes = np.diff(np.log(mean)) / steps
+    errors = np.hypot(error[1:] / mean[1:], error[:-1] / mean[:-1]) / steps
+    return slopes, errors, max(run["training_gap"] for row in runs for run in row)
+
+
+def small_window_terms(samples: int, dimension: int, smoothness: float) -> tuple[float, float, float]:
+    """What windows with less than half their expected samples add to the bound, n P(Bin(n, p) <= n p/2), p = h^d.
+
+    Returned: n exp(-n p^2/2) from Hoeffding's inequality, n exp(-n p/8) from Chernoff's, and the probability itself.
+    """
+    from scipy.special import bdtr
+
+    p = samples ** (-dimension / (2 * smoothness + dimension))
+    tail = float(bdtr(np.floor(samples * p / 2), samples, p))
+    return samples * float(np.exp(-samples * p**2 / 2)), samples * float(np.exp(-samples * p / 8)), tail

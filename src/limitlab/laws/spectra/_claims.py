@@ -1,0 +1,342 @@
+"""Claims about spectra of sample covariances (J5 to J7, M13)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.lab.claims import Outcome, claim
+from limitlab.lab.compare import compare
+from limitlab.lab.criteria import Criterion, Number, above, agrees, below, between, equal, near
+from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest
+from limitlab.laws import MarchenkoPastur, SampleCovariance
+from limitlab.laws.spectra.square_matrix import SquareMatrixEdge, mean_inverse_trace
+from limitlab.laws.spectra.wishart import extreme_eigenvalues, sample_eigenvalues
+
+# -- spectra ------------------------------------------------------------------------------------------------------
+
+Array = NDArray[np.float64]
+
+AREA = "Implicit bias, interpolation, spectra"
+
+RATIOS = (0.4, 2.0)
+
+EXPECTED_DISTANCE = np.sqrt(2) / np.pi
+"""Counting eigenvalues, the sup distance is about this times log(rank): the largest value of a log-correlated field."""
+
+TRACY_WIDOM_AT_ZERO = 0.8319080662
+"""The Tracy-Widom distribution function for real matrices at 0: an edge is overshot with probability 1 - this."""
+
+
+def sup_distance(eigenvalues: Array, law: MarchenkoPastur) -> float:
+    """Largest distance between the empirical distribution function and the law's (Kolmogorov and Smirnov's).
+
+    >>> round(sup_distance(np.array([0.5, 1.0]), MarchenkoPastur(ratio=0.25)), 4)
+    0.4466
+    """
+    ordered = np.sort(eigenvalues)
+    ordered = ordered[np.searchsorted(ordered, 0.0, side="right") :]  # exact zeros: the atom, compared as a whole
+    count = len(eigenvalues)
+    limit = law.cdf(ordered)
+    after = (np.arange(count - ordered.size, count) + 1) / count
+    jumps = np.maximum(np.abs(limit - after), np.abs(limit - after + 1 / count))
+    return float(max(jumps.max(initial=0.0), abs(law.atom() - (count - ordered.size) / count)))
+
+
+@claim(
+    "J5",
+    AREA,
+    "The eigenvalues of X'X/n, with independent entries of variance 1 and p/n -> gamma, follow the Marchenko-Pastur law of "
+    "ratio gamma; its transform solves 1 + zS = S/(1 + gamma S), and gives the law back by inversion.",
+    laws=("MarchenkoPastur", "SampleCovariance"),
+    figure="marchenko-pastur",
+)
+def law_of_eigenvalues(quick: bool) -> Outcome:
+    """Distances of drawn spectra to the law over growing sizes; the transform against its equation, its integral, its inverse."""
+    sizes, seeds = ((100, 200, 400), 8) if quick else ((100, 200, 400, 800, 1600), 12)
+    criteria: list[Criterion] = []
+    measured: dict[str, Number] = {}
+    for ratio in RATIOS:
+        law = MarchenkoPastur(ratio=ratio, entries="sign")
+        swapped = MarchenkoPastur(ratio=1 / ratio)  # samples over dimension: the ratio that one source statement names
+        draws = {size: [law.sample_eigenvalues(law.draw(size, seed)) for seed in range(seeds)] for size in sizes}
+        distance = [float(np.mean([sup_distance(x, law.realised(size)) for x in draws[size]])) for size in sizes]
+        rank = min(sizes[-1], law.count("ratio", sizes[-1]))
+        constant = sizes[-1] * distance[-1] / np.log(rank) / EXPECTED_DISTANCE
+        criteria += [
+            between(
+                f"exponent in p of the mean sup distance, ratio {ratio:g}", log_slope(sizes, distance).value, -1.1, -0.6
+            ),
+            between(
+                f"p times the mean sup distance over sqrt(2) log(rank) / pi at p = {sizes[-1]}, ratio {ratio:g}",
+                constant,
+                0.6,
+                1.6,
+            ),
+        ]
+        measured[f"mean sup distance at p = {sizes[-1]}, ratio {ratio:g}"] = distance[-1]
+        measured[f"sup distance to the law of ratio {1 / ratio:g}"] = sup_distance(draws[sizes[-1]][0], swapped)
+    mixed = SampleCovariance(ratio=0.4, eigenvalues=(1.0, 3.0), weights=(0.7, 0.3), entries="sign")
+    criteria.append(
+        agrees(
+            "a population of two groups, by Silverstein's equation:",
+            compare(mixed, seeds=100 if quick else 800, **effort(quick)),
+        )
+    )
+    exact, printed = _self_consistency()
+    integral, inversion, inversion_rate = _inversion()
+    criteria += [
+        below("residual of the self-consistency equation", exact, 1e-13),
+        below("transform against direct integration", integral, 1e-12),
+        below("inversion error at height 1e-4", inversion, 1e-3),
+        between("exponent of the inversion error in the height", inversion_rate, 0.7, 1.2),
+    ]
+    measured["residual of the equation with 1/ratio instead"] = printed
+    return Outcome(
+        tuple(criteria),
+        measured,
+        note="Entries are signs. The ratio is dimension over samples. A statement of the law with samples over dimension, or with "
+        "1/ratio in the self-consistency equation, describes another matrix: it misses the drawn spectra by the distances shown.",
+    )
+
+
+def _self_consistency() -> tuple[float, float]:
+    """Residuals of 1 + z m = m / (1 + ratio m) as it is, and with 1/ratio instead; the first worst, the second best case."""
+    x, y = np.meshgrid(np.linspace(-3, 8, 45), np.concatenate([-np.geomspace(1e-6, 3, 12), np.geomspace(1e-6, 3, 12)]))
+    z = x + 1j * y
+    exact, printed = [], []
+    for ratio in RATIOS:
+        m = MarchenkoPastur(ratio=ratio).stieltjes(z)
+        scale = 1 + np.abs(z * m)
+        exact.append(np.max(np.abs(1 + z * m - m / (1 + ratio * m)) / scale))
+        printed.append(np.median(np.abs(1 + z * m - m / (1 + m / ratio)) / scale))
+    return largest(exact), smallest(printed)
+
+
+def _inversion() -> tuple[float, float, float]:
+    """Transform against the integral of the density; mass of an interval from the transform just above it, and the rate."""
+    from scipy.integrate import quad
+
+    from limitlab.numerics.spectra.marchenko_pastur import quadrature
+
+    low, high = 0.3, 1.7
+    heights = (1e-2, 1e-3, 1e-4)
+    gaps, errors = [], np.zeros(len(heights))
+    for ratio in RATIOS:
+        law = MarchenkoPastur(ratio=ratio)
+        nodes, weights = quadrature(ratio, count=256)
+        z = np.array([1 + 1j, -0.5 + 0.2j, 3 - 1j, -2.0 + 0j])
+        direct = (weights / (nodes - z[:, None])).sum(axis=1) - law.atom() / z
+        gaps.append(np.max(np.abs(direct - law.stieltjes(z))))
+        mass = float(law.cdf(high) - law.cdf(low))
+        smooth = [
+            quad(lambda x, up=height, law=law: law.stieltjes(complex(x, up)).imag / np.pi, low, high, epsabs=1e-10)[0]
+            for height in heights
+        ]
+        errors = np.maximum(errors, np.abs(np.array(smooth) - mass))
+    return largest(gaps), float(errors[-1]), log_slope(heights, errors).value
+
+
+@claim(
+    "J6",
+    AREA,
+    "The transform S_N(z) concentrates: its deviations exceed t with probability at most C exp(-c N (Im z)^2 t^2); "
+    "quadratic forms (X'AX - tr A)/N with bounded A vanish at rate N^(-1/2).",
+    laws=("MarchenkoPastur",),
+    figure="spectral-distance",
+)
+def concentration(quick: bool) -> Outcome:
+    """Spread of the transform over sizes and heights; variance and rate of quadratic forms."""
+    sizes, draws = ((40, 80, 160), 200) if quick else ((50, 100, 200, 400), 400)
+    heights, ratio = (1.0, 0.3, 0.1, 0.03), 0.5
+    law = MarchenkoPastur(ratio=ratio)
+    spread = np.array([_transform_spread(law, size, draws, heights) for size in sizes])
+    bound = 2 / (np.asarray(heights) * np.sqrt(ratio * np.asarray(sizes)[:, None]))  # M increments of at most 2/(N v)
+    growth = spread[:, -1] / spread[:, 0]
+    forms = {entries: _form_spread(entries, (50, 200, 800), 1000 if quick else 8000) for entries in ("gaussian", "sign")}
+    deviations = [float(np.max(np.abs(ratios - 1) / error)) for ratios, error, _ in forms.values()]
+    return Outcome(
+        (
+            between(
+                "exponent in N of the standard deviation of S_N(1 + i)", log_slope(sizes, spread[:, 0]).value, -1.2, -0.8
+            ),
+            below("largest standard deviation of S_N(1 + iv) over 2 / (v sqrt(ratio N))", float(np.max(spread / bound)), 1),
+            above("smallest growth of the standard deviation from v = 1 to v = 0.03", float(growth.min()), 5),
+            below("largest z of the variance of (X'AX - tr A)/N against its exact value", largest(deviations), SIGMAS),
+            *(
+                between(f"exponent in N of quadratic forms, {entries} entries", rate, -0.56, -0.44)
+                for entries, (_, _, rate) in forms.items()
+            ),
+        ),
+        {
+            "N times the standard deviation at v = 1": float(sizes[-1] * spread[-1, 0]),
+            "N times the standard deviation at v = 0.03": float(sizes[-1] * spread[-1, -1]),
+        },
+        note="Corrected tail: exp(-c N v^2 t^2), since the increments of the martingale are at most 2/(vN). A tail "
+        "exp(-c N t^2 / v) would tighten as v falls to 0; the measured spread grows. The off-diagonal part of a quadratic form "
+        "in a symmetric A has variance 2 sum A_ij^2, not sum A_ij^2.",
+    )
+
+
+def _transform_spread(law: MarchenkoPastur, size: int, draws: int, heights: Sequence[float]) -> Array:
+    """Standard deviation of S_N(1 + iv) over independent matrices, for every height v."""
+    z = 1 + 1j * np.asarray(heights)
+    spectra = np.array([law.sample_eigenvalues(law.draw(size, seed)) for seed in range(draws)])
+    transforms = np.array([np.mean(1 / (spectra - point), axis=1) for point in z])
+    return np.asarray(np.sqrt(np.mean(np.abs(transforms - transforms.mean(axis=1, keepdims=True)) ** 2, axis=1)))
+
+
+def _form_spread(entries: str, sizes: Sequence[int], draws: int) -> tuple[Array, Array, float]:
+    """Variance of (X'AX - tr A)/N over its exact value, the standard error of that, and the rate in N of the deviation.
+
+    A is the resolvent (W + 1)^-1 of an independent sample covariance matrix W. Exact: (2 |A|_F^2 + kappa_4 sum A_ii^2) / N^2
+    with fourth cumulant 0 for Gaussian entries and -2 for signs.
+    """
+    ratios, errors, deviations = [], [], []
+    for size in sizes:
+        rng = np.random.default_rng(np.random.SeedSequence([7, size]))
+        table = rng.standard_normal((2 * size, size))
+        resolvent = np.linalg.inv(table.T @ table / (2 * size) + np.eye(size))
+        shape = (draws, size)
+        vectors = 2.0 * rng.integers(0, 2, shape) - 1 if entries == "sign" else rng.standard_normal(shape)
+        form = (np.sum((vectors @ resolvent) * vectors, axis=1) - np.trace(resolvent)) / size
+        cumulant = -2.0 if entries == "sign" else 0.0
+        exact = (2 * np.sum(resolvent**2) + cumulant * np.sum(np.diag(resolvent) ** 2)) / size**2
+        ratios.append(np.mean(form**2) / exact)
+        errors.append(np.std(form**2) / exact / np.sqrt(draws))
+        deviations.append(np.mean(np.abs(form)))  # the L1 norm in which the lemma is stated
+    return np.array(ratios), np.array(errors), log_slope(sizes, deviations).value
+
+
+@claim(
+    "J7",
+    AREA,
+    "The extreme non-zero eigenvalues tend to the edges (1 -+ sqrt(gamma))^2, at distance of order p^(-2/3); eventually the "
+    "smallest exceeds every constant below the edge, but falls below the edge itself with probability 0.168.",
+    laws=("MarchenkoPastur",),
+    figure="spectral-edges",
+)
+def edges(quick: bool) -> Outcome:
+    """Rates of both extremes; how often the smallest is below the edge, and clearly below it; the model that draws them."""
+    sizes, draws = ((50, 200, 800), 300) if quick else ((50, 200, 800, 3200), 2000)
+    criteria: list[Criterion] = []
+    measured: dict[str, Number] = {}
+    limit = 1 - TRACY_WIDOM_AT_ZERO
+    error = float(np.sqrt(limit * (1 - limit) / draws))
+    for ratio in (0.25, 4.0):
+        law = MarchenkoPastur(ratio=ratio)
+        ((low, high),) = law.support()
+        ends = np.array([_extremes(law, size, draws) for size in sizes])  # (sizes, draws, 2)
+        gap = (ends - np.array([low, high])).mean(axis=1)
+        under = np.mean(ends[..., 0] < low, axis=1)
+        far_under = float(np.mean(ends[-1, :, 0] < 0.9 * low))
+        criteria += [
+            between(
+                f"exponent of the mean gap of the {name}, ratio {ratio:g}", log_slope(sizes, gap[:, i]).value, -0.82, -0.55
+            )
+            for i, name in enumerate(("smallest", "largest"))
+        ]
+        criteria += [
+            near(f"P(smallest < edge) at size {sizes[-1]}, ratio {ratio:g}", under[-1], limit, 3.5 * error + 0.02),
+            above(f"least P(smallest < edge) over the sizes, ratio {ratio:g}", under.min(), 0.05),
+            equal(f"share of {draws} draws with smallest < 0.9 edge, ratio {ratio:g}", far_under, 0.0),
+        ]
+        measured |= {
+            f"mean gap of the smallest at size {sizes[-1]}, ratio {ratio:g}": float(gap[-1, 0]),
+            f"mean gap of the largest at size {sizes[-1]}, ratio {ratio:g}": float(gap[-1, 1]),
+            f"P(smallest < edge) at sizes {sizes[:-1]}, ratio {ratio:g}": ", ".join(f"{share:.3f}" for share in under[:-1]),
+        }
+    criteria.append(
+        below("largest z of the mean extremes, drawn tables against the bidiagonal model", _mismatch(quick), SIGMAS)
+    )
+    return Outcome(
+        tuple(criteria),
+        measured,
+        note="Gaps fall with exponent -2/3. Corrected: eventually the smallest eigenvalue is above every constant smaller than the "
+        "edge, not above the edge itself, which it undershoots with the Tracy-Widom probability 0.168 at every large size.",
+    )
+
+
+def _extremes(law: MarchenkoPastur, size: int, draws: int) -> Array:
+    """Extreme eigenvalues of Gaussian matrices whose smaller side is `size`, shape (draws, 2)."""
+    dimension = size if law.ratio <= 1 else round(size * law.ratio)
+    draw = law.draw(dimension, 0)
+    return np.array([extreme_eigenvalues(draw.rng, dimension, draw.count("ratio")) for _ in range(draws)])
+
+
+def _mismatch(quick: bool) -> float:
+    """Means of the extremes of fully drawn tables against those of the equivalent bidiagonal model, in standard errors."""
+    law, size, draws = MarchenkoPastur(ratio=0.25), 40, 200 if quick else 2000
+    rng = law.draw(size, 1).rng
+    drawn = np.array([sample_eigenvalues(rng.standard_normal((4 * size, size)))[[0, -1]] for _ in range(draws)])
+    model = _extremes(law, size, draws)
+    z = np.abs(drawn.mean(axis=0) - model.mean(axis=0)) / np.sqrt((drawn.var(axis=0) + model.var(axis=0)) / draws)
+    return float(z.max())
+
+
+# -- conditioning -------------------------------------------------------------------------------------------------
+
+_AREA = "Kernels and lazy training"
+
+
+@claim(
+    "M13",
+    _AREA,
+    "At n = d the design is infinitely ill conditioned (condition number of order n); away from it, it is well conditioned.",
+    laws=("SquareMatrixEdge", "MarchenkoPastur"),
+    figure="square-matrix",
+)
+def conditioning(quick: bool) -> Outcome:
+    """Edelman's laws by Kolmogorov-Smirnov tests; means of the inverse's trace; condition numbers off the diagonal."""
+    from scipy.stats import kstest
+
+    rng, law, draws = np.random.default_rng(0), SquareMatrixEdge(), 1000 if quick else 3000
+    singular = np.linalg.svd(rng.standard_normal((draws, 50, 50)), compute_uv=False)
+    smallest = 50 * singular[:, -1] ** 2
+    chance = float(kstest(smallest, law.smallest_cdf).pvalue)
+    wrong = float(kstest(smallest, lambda x: -np.expm1(-np.sqrt(x))).pvalue)  # the law without x/2
+    criteria: list[Criterion] = []
+    measured: dict[str, Number] = {
+        "p value of the law of n lambda_min, n = 50": chance,
+        "median condition number over n": float(np.median(singular[:, 0] / singular[:, -1])) / 50,
+    }
+    for n, d in ((40, 36), (40, 44)) if quick else ((40, 36), (40, 44), (200, 190)):
+        traces = [inverse_trace(rng.standard_normal((n, d))) for _ in range(200 if quick else 1000)]
+        criteria.append(
+            below(
+                f"mean trace of the pseudo-inverse at n = {n}, d = {d} in standard errors",
+                sigmas(traces, mean_inverse_trace(n, d)),
+                4.0,
+            )
+        )
+    size = 200 if quick else 400
+    for ratio in (0.25, 0.5):
+        low, high = MarchenkoPastur(ratio=ratio).support()[0]
+        shape = (6 if quick else 20, round(size / ratio), size)
+        values = np.linalg.svd(rng.standard_normal(shape), compute_uv=False)
+        found = float(np.mean(values[:, 0] / values[:, -1])) / math.sqrt(high / low)
+        criteria.append(between(f"condition number at d/n = {ratio:g} over its limit, d = {size}", found, 0.92, 1.0))
+    square = np.linalg.svd(rng.standard_normal((200, 20, 20)), compute_uv=False)
+    medians = [float(np.median(found[:, 0] / found[:, -1])) for found in (square, singular)]
+    return Outcome(
+        (
+            above("p value of Edelman's law of n lambda_min at n = 50", chance, 1e-3),
+            below("p value of the same law without its term x/2", wrong, 1e-3),
+            *criteria,
+            between("exponent in n of the median condition number", log_slope((20, 50), medians).value, 0.7, 1.3),
+            agrees(
+                "the two means of Edelman's laws",
+                compare(law, seeds=100 if quick else 220, **effort(quick)),
+            ),
+        ),
+        measured,
+        note="At n = d the mean of the trace is infinite: medians are reported there.",
+    )
+
+
+def inverse_trace(X: Array) -> float:
+    """tr (X'X)^+."""
+    return float((np.linalg.svd(X, compute_uv=False) ** -2.0).sum())
