@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from limitlab.lab.sweep import sweep
+from limitlab.lab import sweep
 from limitlab.laws import Ridge
 from timing import best, print_ratios
 

@@ -22,7 +22,7 @@ POINTS = 100
 
 
 def plan_of(cells: int, path: int = 1):
-    from limitlab.lab.sweep import plan_sweep
+    from limitlab.lab._sweep import plan_sweep
     from limitlab.laws import Ridge
 
     over = {"ratio": np.linspace(0.3, 3.0, POINTS)}
@@ -34,8 +34,8 @@ def plan_of(cells: int, path: int = 1):
 def fill(folder: Path, cells: int, path: int) -> None:
     """Every cell but the last, without forcing them to disk one by one."""
     import limitlab._core.files as files
+    from limitlab.lab._sweep import _open
     from limitlab.lab.store import Store
-    from limitlab.lab.sweep import _open
     from limitlab.lab.tasks import key_of, run
 
     files.force_to_disk = lambda path: None
@@ -49,8 +49,8 @@ def fill(folder: Path, cells: int, path: int) -> None:
 
 def resume(folder: Path, cells: int, path: int, in_memory: bool) -> dict[str, float]:
     """Processor seconds of every stage, and the peak of memory."""
+    from limitlab.lab._sweep import _open
     from limitlab.lab.runner import run_tasks
-    from limitlab.lab.sweep import _open
     from limitlab.lab.tasks import key_of
 
     def peak() -> float:

@@ -31,7 +31,8 @@ matplotlib.use("Agg")
 from matplotlib.figure import Figure
 from PIL import Image, ImageColor
 
-from limitlab.lab.figures import all_figures, find_figure, make_figure
+from limitlab.lab.figures import all_figures, find_figure
+from limitlab.lab.figures import figure as make_figure
 from limitlab.plotting.save import rendered
 from limitlab.plotting.style import COLOURS
 

@@ -11,6 +11,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+__all__ = ["ConvergenceError", "NotComputable", "TooCostly", "UnreachableTarget"]
+
 
 class ConvergenceError(RuntimeError):
     """A solver stopped before it reached its accuracy; `estimate` is the best value it had, `accuracy` its error estimate."""
@@ -32,6 +34,14 @@ class UnreachableTarget(ValueError):
         super().__init__(message)
         self.best = best
         self.at = at
+
+
+class TooCostly(ValueError):
+    """Work that was refused before it started; `cost` is the estimate."""
+
+    def __init__(self, message: str, cost: Any = None):
+        super().__init__(message)
+        self.cost = cost
 
 
 LISTED = 25

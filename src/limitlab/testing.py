@@ -22,8 +22,7 @@ from limitlab._core.draws import is_builtin
 from limitlab._core.law import Law
 from limitlab._core.parameters import KINDS, Parameter
 from limitlab._core.references import bibliography
-from limitlab.lab.compare import compare
-from limitlab.lab.sweep import sweep
+from limitlab.lab import compare, sweep
 
 __all__ = ["LawContractError", "check_law", "true_errors"]
 

@@ -40,7 +40,7 @@ KINDS = ("factor", "sign", "lost term", "exponent", "off by one", "swapped")
 COMPARE = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
-from limitlab.lab.compare import compare
+from limitlab.lab import compare
 from limitlab._core.registry import find_law
 found = {}
 for name in sys.argv[2:]:

@@ -89,8 +89,8 @@ def judged(kind: str, seed: int, number: int, folder: Path) -> dict[str, Any]:
 
 def of_error(error: Exception) -> str:
     """What kind of end an error is: a sentence of ours, or not."""
-    from limitlab._core.limits import TooCostly
     from limitlab._core.reach import _on_purpose
+    from limitlab.errors import TooCostly
 
     failures = getattr(error, "failures", ())
     text = " ".join([str(error), *(failure.error for failure in failures)])

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import beta
 
 from limitlab._core.registry import find_law
-from limitlab.lab.compare import compare
+from limitlab.lab import compare
 from limitlab.laws import Law
 
 LEVEL = 0.05

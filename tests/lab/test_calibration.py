@@ -3,7 +3,7 @@
 import pytest
 from calibrate import LEVEL, false_alarms, five_percent_off, interval, power
 
-from limitlab.lab.compare import compare
+from limitlab.lab import compare
 from limitlab.laws import Ridge
 
 

@@ -13,10 +13,9 @@ import pytest
 import xarray as xr
 from sweep_toys import ShrunkMean, tree
 
-from limitlab.lab import cluster
+from limitlab.lab import cluster, sweep
 from limitlab.lab.cluster import EngineError, SlurmFile, read_slurm
 from limitlab.lab.engines import check_engine, completed
-from limitlab.lab.sweep import sweep
 from limitlab.lab.sweepfile import load_sweep, run_sweep
 
 HERE = Path(__file__).parent

@@ -13,8 +13,8 @@ from sweep_toys import Fragile, ShrunkMean
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from limitlab._core.blas import single_threaded
+from limitlab.lab import SweepError, sweep
 from limitlab.lab.engines import EngineError, available_cores, completed
-from limitlab.lab.sweep import SweepError, sweep
 from limitlab.laws import Ridge
 
 OVER = {"shrink": [0.0, 0.5], "signal": [1.0, 2.0], "rule": ["mean", "median"]}

@@ -7,8 +7,8 @@ import time
 import pytest
 from sweep_toys import ShrunkMean
 
+from limitlab.lab import sweep
 from limitlab.lab.estimate import Estimate, estimate
-from limitlab.lab.sweep import sweep
 
 OVER = {"signal": [1.0, 2.0, 3.0, 4.0], "rule": ["mean", "median"]}
 

@@ -14,12 +14,11 @@ import pytest
 import xarray as xr
 from sweep_toys import Decay, Fragile, ShrunkMean, tree
 
-from limitlab.lab import regions, store
+from limitlab.lab import SweepError, regions, store, sweep
 from limitlab.lab.budget import sweep_cost
 from limitlab.lab.cells import Cells
 from limitlab.lab.slots import OnDisk
 from limitlab.lab.store import open_result
-from limitlab.lab.sweep import SweepError, sweep
 from limitlab.laws import Draw, Law, observable, parameter
 
 
@@ -112,7 +111,7 @@ def test_cells_that_vanish_before_the_assembly_are_not_zeros(tmp_path, monkeypat
 
 def test_a_partial_result_that_would_not_fit_is_not_assembled(tmp_path, monkeypatch):
     for memory, fits in ((4e9, True), (1e3, False)):
-        monkeypatch.setattr("limitlab.lab.sweep.memory_limit", lambda memory=memory: memory)
+        monkeypatch.setattr("limitlab.lab._sweep.memory_limit", lambda memory=memory: memory)
         with pytest.raises(SweepError) as stopped:
             sweep(Fragile(), {"level": [0, 1, 2, 3]}, sizes=[5], seeds=1, store=tmp_path / "x.zarr")
         assert (stopped.value.partial is not None) == fits
@@ -129,7 +128,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, {here!r})
 from limitlab.lab import regions
-from limitlab.lab.sweep import sweep
+from limitlab.lab import sweep
 from sweep_toys import ShrunkMean
 regions.BLOCK = 100
 flush, left = regions.Region.flush, [7]
@@ -162,7 +161,7 @@ def test_a_kill_during_the_assembly_leaves_the_earlier_result_whole(tmp_path):
 LARGE = """
 import re
 import numpy as np
-from limitlab.lab.sweep import sweep
+from limitlab.lab import sweep
 from limitlab.laws import Law, observable, parameter
 
 class Wide(Law):

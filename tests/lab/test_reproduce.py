@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import limitlab as ll
-from limitlab.lab.reproduce import read_result, reproduce
+from limitlab.lab import read_result, reproduce
 from limitlab.laws import Distillation, EarlyStopping, Ridge
 
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from sweep_toys import Decay, Fragile, ShrunkMean, tree
 
 from limitlab._core.files import clean_leftovers, replacing, write_whole
+from limitlab.lab import SweepError, SweepInterrupted, sweep
 from limitlab.lab.cells import Cell, Cells, DamagedCell, pack, unpack
 from limitlab.lab.store import Store, open_result, read_dataset
-from limitlab.lab.sweep import SweepError, SweepInterrupted, sweep
 from limitlab.laws import Ridge
 
 STORES = ["x.nc", "x.zarr", "x"]
@@ -405,7 +405,7 @@ def test_a_store_of_another_format_is_refused(made):
 
 
 def test_a_store_of_a_comparison_is_refused(tmp_path):
-    from limitlab.lab.compare import compare
+    from limitlab.lab import compare
 
     compare(ShrunkMean(), sizes=[10, 20], seeds=3, store=tmp_path / "x.nc")
     with pytest.raises(ValueError, match="holds what = 'comparison', not 'sweep'"):

@@ -10,7 +10,7 @@ from sweep_toys import Decay, Fragile, ShrunkMean, Snapshots
 import limitlab as ll
 from limitlab._core.draws import stream_words
 from limitlab._core.registry import all_laws
-from limitlab.lab.sweep import SweepError, sweep
+from limitlab.lab import SweepError, sweep
 from limitlab.laws import Ridge
 
 PINNED_WORD, PINNED_NUMBER = 757094237, 0.061031936677411136

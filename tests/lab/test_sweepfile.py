@@ -2,8 +2,8 @@ import pytest
 import xarray as xr
 from sweep_toys import ShrunkMean
 
+from limitlab.lab import sweep
 from limitlab.lab.store import open_result
-from limitlab.lab.sweep import sweep
 from limitlab.lab.sweepfile import load_sweep, read_sweep, run_sweep
 from limitlab.laws import Ridge
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limitlab.errors import ConvergenceError
-from limitlab.lab.compare import compare
+from limitlab.lab import compare
 from limitlab.laws.dmft import losses
 from limitlab.laws.dmft.descent import DescentCorrelations, descent_correlations
 from limitlab.laws.dmft.first_order import FirstOrderDynamics

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab.lab.compare import compare
+from limitlab.lab import compare
 from limitlab.laws import EarlyStopping, Ridge
 from limitlab.laws.regression.early_stopping import risk
 from limitlab.numerics.equivalents import right_edge

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from limitlab.lab.compare import compare
-from limitlab.lab.sweep import sweep
+from limitlab.lab import compare, sweep
 from limitlab.laws import MarchenkoPastur
 from limitlab.laws.spectra._claims import sup_distance
 from limitlab.laws.spectra.marchenko_pastur import limit

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab.lab.compare import compare
+from limitlab.lab import compare
 from limitlab.laws import Ridge
 from limitlab.laws.regression.ridge import best_ridge, exact_ridgeless, risk
 from references import reference

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limitlab.lab.compare import compare
+from limitlab.lab import compare
 from limitlab.laws import MarchenkoPastur, SampleCovariance
 from limitlab.laws.spectra.wishart import extreme_eigenvalues, sample_eigenvalues
 from references import reference

@@ -1,8 +1,8 @@
 """The claims about approximation can fail: each notices a fault planted in what it tests."""
 
 import numpy as np
-from limitlab.ledger import approximation
 
+from limitlab.laws.approximation import _claims as approximation
 from limitlab.laws.approximation.quadratic import QuadraticTarget
 
 

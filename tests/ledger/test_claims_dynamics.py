@@ -1,9 +1,14 @@
 """Checks of dynamics, steps and landscapes fail on their own negation."""
 
 import numpy as np
-from limitlab.ledger import further_dynamics, landscapes, mean_field_ends, sgd_steps
 
 from limitlab.lab.claims import find_claims
+from limitlab.laws.attention import _claims as attention
+from limitlab.laws.dmft._claims import further_dynamics
+from limitlab.laws.landscapes import _claims as landscapes
+from limitlab.laws.mean_field import _claims as mean_field
+from limitlab.laws.online_sgd._claims import sgd_steps
+from limitlab.laws.regression._claims import annealed_penalty
 
 
 def failed(claim_id: str) -> list[str]:
@@ -12,14 +17,14 @@ def failed(claim_id: str) -> list[str]:
 
 
 def test_saddle_rates_that_are_wrong_are_noticed(monkeypatch):
-    kind = landscapes.SingleCluster
+    kind = attention.SingleCluster
     right = kind.saddle_rates
     monkeypatch.setattr(kind, "saddle_rates", staticmethod(lambda *a, **k: 0.9 * right(*a, **k)))
     assert any("Jacobian" in name for name in failed("J35"))
 
 
 def test_tokens_that_rest_are_noticed(monkeypatch):
-    monkeypatch.setattr(landscapes, "token_paths", lambda x, beta, times, tolerance: np.stack([x] * len(times)))
+    monkeypatch.setattr(attention, "token_paths", lambda x, beta, times, tolerance: np.stack([x] * len(times)))
     assert {name.split()[0] for name in failed("J35")} == {"rate", "runs"}
 
 
@@ -30,23 +35,23 @@ def test_steps_that_are_always_critical_are_noticed(monkeypatch):
 
 
 def test_an_index_that_is_off_by_one_is_noticed(monkeypatch):
-    right = mean_field_ends.saddle_index
-    monkeypatch.setattr(mean_field_ends, "saddle_index", lambda *a: right(*a)._replace(negative=right(*a).negative + 1))
+    right = landscapes.saddle_index
+    monkeypatch.setattr(landscapes, "saddle_index", lambda *a: right(*a)._replace(negative=right(*a).negative + 1))
     assert any("critical points" in name for name in failed("M9"))
 
 
 def test_both_signs_in_place_of_positive_ones_are_noticed(monkeypatch):
     """The negation of the cone: a start that can change what its neurons count for ends at 0."""
-    kind = mean_field_ends.ConeFlow
-    monkeypatch.setattr(mean_field_ends, "ConeFlow", lambda **given: kind(**{**given, "signs": "both"}))
-    mean_field_ends.ConeFlow.check_points = kind.check_points
+    kind = mean_field.ConeFlow
+    monkeypatch.setattr(mean_field, "ConeFlow", lambda **given: kind(**{**given, "signs": "both"}))
+    mean_field.ConeFlow.check_points = kind.check_points
     assert {name.split()[0] for name in failed("M10")} >= {"largest", "least"}
 
 
 def test_sgd_without_its_noise_is_noticed(monkeypatch):
-    right = mean_field_ends.regularised_risk
+    right = mean_field.regularised_risk
     monkeypatch.setattr(
-        mean_field_ends,
+        mean_field,
         "regularised_risk",
         lambda rng, t, n, lam, beta, step, time: right(rng, t, n, lam, 2 * beta, step, time),
     )
@@ -79,7 +84,7 @@ def test_noise_that_grows_faster_is_noticed(monkeypatch):
 
 
 def test_a_penalty_that_stays_is_noticed(monkeypatch):
-    monkeypatch.setattr(further_dynamics, "decaying", lambda t: np.full_like(np.asarray(t, dtype=float), 1.5))
+    monkeypatch.setattr(annealed_penalty, "decaying", lambda t: np.full_like(np.asarray(t, dtype=float), 1.5))
     assert any("constant" in name for name in failed("D12"))
 
 

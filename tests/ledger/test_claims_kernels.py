@@ -1,9 +1,9 @@
 """Claims on kernels fail when what they say is not so."""
 
 import pytest
-from limitlab.ledger import convolutional
 
 from limitlab.lab.claims import all_claims
+from limitlab.laws.kernels import _claims as convolutional
 
 
 @pytest.mark.slow

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from limitlab.ledger import equivalence
-from limitlab.ledger import random_features as claims
 
 from limitlab.lab.measures import common_rate
 from limitlab.laws.regression import gaussian_equivalence, random_features
+from limitlab.laws.regression._claims import equivalence
+from limitlab.laws.regression._claims import random_features as claims
 from limitlab.models.activations import Moments
 from limitlab.models.random_features import linear_features
 

@@ -3,11 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
-from limitlab.ledger import scaling
 
 from limitlab.lab.claims import all_claims
 from limitlab.laws import MultiPassLeastSquares, PowerLawScaling, StreamingLeastSquares
 from limitlab.laws.online_sgd import second_moments
+from limitlab.laws.scaling import _claims as scaling
 from limitlab.laws.scaling import ridge_scaling
 
 
@@ -21,7 +21,8 @@ def test_s1_fails_if_the_closed_form_forgets_fourth_moments(monkeypatch):
         second_moments, "discrete_modes", lambda s, m, e, step, batch, kurtosis: true(s, m, e, step, batch, -1.0)
     )
     monkeypatch.setattr(
-        "limitlab.ledger.sgd_at_scale.compare", lambda *_, **__: SimpleNamespace(verdict="agree", passed=True)
+        "limitlab.laws.online_sgd._claims.sgd_at_scale.compare",
+        lambda *_, **__: SimpleNamespace(verdict="agree", passed=True),
     )
     assert any("closed form" in name for name in failing("S1"))
 
@@ -42,7 +43,9 @@ def test_s3_fails_if_every_phase_were_the_first(monkeypatch):
 
 
 def test_s4_fails_if_the_phase_did_not_matter(monkeypatch):
-    monkeypatch.setattr("limitlab.ledger.scaling.compare", lambda *_, **__: SimpleNamespace(verdict="agree", passed=True))
+    monkeypatch.setattr(
+        "limitlab.laws.scaling._claims.compare", lambda *_, **__: SimpleNamespace(verdict="agree", passed=True)
+    )
     first = PowerLawScaling(target_exponent=0.2).exponents()
     monkeypatch.setattr(PowerLawScaling, "exponents", lambda _: first)
     assert any("slope of the frontier" in name for name in failing("S4"))
@@ -62,7 +65,8 @@ def test_s5_fails_if_ridgeless_noise_averaged_out(monkeypatch):
 def test_s6_fails_if_batches_were_free(monkeypatch):
     monkeypatch.setattr(MultiPassLeastSquares, "spread", property(lambda _: 0.0))
     monkeypatch.setattr(
-        "limitlab.ledger.sgd_at_scale.compare", lambda *_, **__: SimpleNamespace(verdict="agree", passed=True)
+        "limitlab.laws.online_sgd._claims.sgd_at_scale.compare",
+        lambda *_, **__: SimpleNamespace(verdict="agree", passed=True),
     )
     assert any("half the threshold" in name for name in failing("S6"))
 

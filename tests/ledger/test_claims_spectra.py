@@ -1,9 +1,9 @@
 """The claims about spectra can fail: each notices a fault planted in what it tests."""
 
 import numpy as np
-from limitlab.ledger import spectra
 
 from limitlab.laws import MarchenkoPastur
+from limitlab.laws.spectra import _claims as spectra
 from limitlab.numerics.spectra import marchenko_pastur as numerics
 
 LAW, CONCENTRATION, EDGES = spectra.law_of_eigenvalues, spectra.concentration, spectra.edges

@@ -4,12 +4,18 @@ import dataclasses
 
 import numpy as np
 import pytest
-from limitlab.ledger import classes, conditioning, finite_width, kernel_floor, minima
 
 from limitlab.lab.claims import find_claims
 from limitlab.laws import FiniteClass, SampledMeasure, ThresholdClass, resnet_ntk
+from limitlab.laws.approximation import _claims as finite_width
+from limitlab.laws.classification import _claims as classification
 from limitlab.laws.classification import perceptron
+from limitlab.laws.descent import _claims as descent
 from limitlab.laws.descent.separable_flow import SeparableFlow
+from limitlab.laws.kernels import _claims as kernels
+from limitlab.laws.landscapes import _claims as landscapes
+from limitlab.laws.regression._claims import kernel_floor
+from limitlab.laws.spectra import _claims as spectra
 
 
 def leading_term(patch):
@@ -25,18 +31,18 @@ def same_law_for_coins(patch):
 
 def too_many_mistakes(patch):
     right = perceptron.perceptron_mistakes
-    for module in (perceptron, classes):
+    for module in (perceptron, classification):
         patch.setattr(module, "perceptron_mistakes", lambda vectors: 4 * right(vectors))
 
 
 def harmless_start(patch):
-    right = minima.digits_minima
+    right = descent.digits_minima
 
     def found(**options):
         one = right(width=30, wrong=50, samples=60, **options)
         return dataclasses.replace(one, wrong_start=one.random_start)
 
-    patch.setattr(minima, "digits_minima", found)
+    patch.setattr(descent, "digits_minima", found)
 
 
 def lazy_network(patch):
@@ -45,8 +51,10 @@ def lazy_network(patch):
 
 
 def short_training(patch):
-    right = minima.width_double_descent
-    patch.setattr(minima, "width_double_descent", lambda *given, **options: right(*given, **{**options, "iterations": 5}))
+    right = landscapes.width_double_descent
+    patch.setattr(
+        landscapes, "width_double_descent", lambda *given, **options: right(*given, **{**options, "iterations": 5})
+    )
 
 
 def double_rate(patch):
@@ -60,11 +68,11 @@ def small_constant(patch):
 
 
 def no_one_less(patch):
-    patch.setattr(conditioning, "mean_inverse_trace", lambda n, d: min(n, d) / abs(n - d))
+    patch.setattr(spectra, "mean_inverse_trace", lambda n, d: min(n, d) / abs(n - d))
 
 
 def one_block_less(patch):
-    patch.setattr(conditioning, "resnet_ntk", lambda X, Y, blocks, branch: resnet_ntk(X, Y, blocks - 1, branch))
+    patch.setattr(kernels, "resnet_ntk", lambda X, Y, blocks, branch: resnet_ntk(X, Y, blocks - 1, branch))
 
 
 def no_mixture(patch):

@@ -532,7 +532,7 @@ def test_paths_are_checked_before_the_work(monkeypatch: pytest.MonkeyPatch, tmp_
     def work(*args: object, **options: object) -> None:
         raise AssertionError("the work had begun")
 
-    monkeypatch.setattr("limitlab.lab.compare.compare", work)
+    monkeypatch.setattr("limitlab.lab._compare.compare", work)
     monkeypatch.setattr(Coin, "theory", work)
     monkeypatch.setattr(Coin, "simulate", work)
     missing = str(tmp_path / "missing" / "x.nc")

@@ -10,9 +10,10 @@ import pytest
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
-from limitlab.lab.compare import compare
+from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated, extrapolated_runs
-from limitlab.lab.figures import all_figures, make_figure
+from limitlab.lab.figures import all_figures
+from limitlab.lab.figures import figure as make_figure
 from limitlab.laws import EarlyStopping, Ridge
 from limitlab.plotting.drawn import COLUMNS, drawn_rows, panels_without_data
 from limitlab.plotting.save import rendered

@@ -10,13 +10,12 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from limitlab._core.registry import all_laws
+from limitlab.lab import compare, optimal, plan, sweep
 from limitlab.lab.claims import all_claims
-from limitlab.lab.compare import compare
 from limitlab.lab.comparison_figure import comparison_figure
-from limitlab.lab.figures import all_figures, describe_figures, find_figure, make_figure
-from limitlab.lab.plan import optimal, plan
+from limitlab.lab.figures import all_figures, describe_figures, find_figure
+from limitlab.lab.figures import figure as make_figure
 from limitlab.lab.result_figures import answer_figure, simulation_figure, sweep_figure
-from limitlab.lab.sweep import sweep
 from limitlab.laws import EarlyStopping, LinearNetwork, NearestNeighbours, Ridge
 from limitlab.plotting.panels import drawable, geometric, label_of, wide
 from limitlab.plotting.save import rendered

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limitlab._core.about import allowed, kind_of
-from limitlab._core.describe import describe_law, example, kebab
 from limitlab.laws import Law, NearestNeighbours, Ridge, parameter
 from limitlab.show.cli.options import read_law, read_numbers, read_sizes, read_values, split_options
+from limitlab.show.describe import describe_law, example, kebab
 
 
 class Everything(Law):

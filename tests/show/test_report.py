@@ -268,7 +268,7 @@ def test_a_second_report_computes_only_what_changed(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(NearestNeighbours, "measured", lambda *_, **__: 1 / 0)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     assert write_report(tmp_path / "b.html", laws=[NearestNeighbours], store=tmp_path / "cells") == first
-    monkeypatch.setattr("limitlab.show.report.jobs.source_digest", lambda *_: "another version of the package")
+    monkeypatch.setattr("limitlab.show.report.jobs.library_digest", lambda *_: "another version of the package")
     part = PartTask("law", "NearestNeighbours", True, str(tmp_path / "cells"), law=NearestNeighbours)
     card, _ = unpacked(part.run())
     assert card is not None
@@ -276,9 +276,9 @@ def test_a_second_report_computes_only_what_changed(tmp_path: Path, monkeypatch:
 
 
 def test_the_digest_of_a_check_leaves_out_what_it_cannot_use() -> None:
-    from limitlab.lab.verification import source_digest
+    from limitlab._core.registry import library_digest
 
-    assert len({source_digest(), source_digest("show"), source_digest("show", "applied")}) == 3
+    assert len({library_digest(), library_digest("show"), library_digest("show", "applied")}) == 3
 
 
 def test_progress_is_told_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

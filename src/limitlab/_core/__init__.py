@@ -1,1 +1,4 @@
-"""Foundations: declarations of laws, draws, results, costs and limits, files, the registry, formatting. Private; public names are re-exported."""
+"""Foundations of limitlab: declarations of laws, draws, results, costs, files, the registry, formatting.
+
+This package is private. Its public names are re-exported by `limitlab`, `limitlab.laws` and `limitlab.lab`.
+"""

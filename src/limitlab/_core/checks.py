@@ -1,8 +1,15 @@
-"""Data sets as parameters of a law: rows and labels that have to fit together."""
+"""Checks of arguments that several packages share: sizes and seeds of experiments, rows and labels of a data set."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Any
+
 import numpy as np
+
+from limitlab._core.draws import checked_seed, checked_size, is_whole
+from limitlab._core.limits import refuse_listing
 
 
 def checked_table(inputs: tuple[tuple[float, ...], ...] | None, targets: tuple[float, ...] | None) -> None:
@@ -26,3 +33,41 @@ def checked_table(inputs: tuple[tuple[float, ...], ...] | None, targets: tuple[f
         )
     if not np.isfinite(np.asarray(inputs)).all() or not np.isfinite(np.asarray(targets)).all():
         raise ValueError("inputs and targets are not allowed: must be finite numbers")
+
+
+def checked_sizes(sizes: Any) -> list[int]:
+    """Sizes of experiments: one or several, each of them once."""
+    numbers = [checked_size(size) for size in _listed(sizes, "sizes")]
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise ValueError(f"sizes = {sizes!r} is not allowed: give at least one size, each of them once")
+    return numbers
+
+
+def checked_seeds(seeds: Any, least: int = 1) -> list[int]:
+    """Seeds of draws: a number of them, which stands for 0, 1, 2, ..., or a list of different ones.
+
+    >>> checked_seeds(3), checked_seeds([7, 9])
+    ([0, 1, 2], [7, 9])
+    """
+    if np.ndim(seeds) == 0:
+        if not is_whole(seeds) or seeds < least:
+            raise ValueError(
+                f"seeds = {seeds!r} is not allowed: give a number of draws of at least {least}, or a list of seeds"
+            )
+        refuse_listing(seeds, f"seeds = {seeds!r}")
+        return list(range(int(seeds)))
+    numbers = [checked_seed(seed) for seed in _listed(seeds, "seeds")]
+    if len(numbers) < least or len(set(numbers)) < len(numbers):
+        raise ValueError(f"seeds = {seeds!r} is not allowed: give at least {least} of them, each once")
+    return numbers
+
+
+def _listed(given: Any, name: str) -> list[Any]:
+    if isinstance(given, np.ndarray):
+        return given.ravel().tolist()
+    if isinstance(given, (str, bytes, Mapping)) or (np.ndim(given) == 0 and not isinstance(given, Iterable)):
+        given = [given]
+    listed = list(given)
+    if not all(isinstance(item, Real) and not isinstance(item, bool) for item in listed):
+        raise ValueError(f"{name} = {given!r} is not allowed: must be whole numbers")
+    return listed

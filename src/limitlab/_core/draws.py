@@ -22,8 +22,6 @@ from limitlab._core.results import package_version
 if TYPE_CHECKING:
     from limitlab._core.law import Law
 
-__all__ = ["Draw"]
-
 
 @dataclass(frozen=True)
 class Draw:

@@ -39,8 +39,6 @@ from limitlab.errors import did_you_mean
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Law", "Values"]
-
 Status = Literal["theorem", "derived", "conjecture"]
 Values = Mapping[str, Any]
 """Observables by name. A prediction that is not a closed form has one more entry, "accuracy", its estimated numerical error: one number

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, TooCostly
 
 MEMORY, TIME, PATIENCE = "LIMITLAB_MEMORY", "LIMITLAB_TIME", "LIMITLAB_PATIENCE"
 DEFAULT_MEMORY, DEFAULT_TIME, DEFAULT_PATIENCE = 4e9, 24 * 3600.0, 120.0
@@ -38,14 +38,6 @@ FIRST_LOOK = 5.0
 
 _UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _CLOCK = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-class TooCostly(ValueError):
-    """Work that was refused before it started; `cost` is the estimate."""
-
-    def __init__(self, message: str, cost: Cost | None = None):
-        super().__init__(message)
-        self.cost = cost
 
 
 @dataclass(frozen=True)

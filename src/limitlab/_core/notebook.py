@@ -1,4 +1,4 @@
-"""What a notebook shows of a law, a comparison, a claim or a forecast: small tables with typeset formulas."""
+"""HTML of a law for notebooks, and the pieces that other results use: tables and coloured verdicts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,6 @@ from limitlab._core.typeset import mathml, typeset
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law
-    from limitlab.applied.forecast import Forecast
-    from limitlab.lab.claims import Claim, Outcome
-    from limitlab.lab.compare import Comparison
-    from limitlab.lab.verification import Record
 
 COLOURS = {
     **dict.fromkeys(("pass", "agree", "trusted"), "#0b7a4b"),
@@ -44,70 +40,6 @@ def law_html(law: Law) -> str:
         + html_table(("parameter", "symbol", "value", "meaning"), rows)
         + f"<p>{escape(kind.status.capitalize())}; {typeset(kind.regime)}.</p>{caveat}"
         + f"<p>Observables: {', '.join(f'<code>{escape(name)}</code>' for name in law.observed())}</p></div>"
-    )
-
-
-def comparison_html(comparison: Comparison) -> str:
-    """A comparison: its verdict, why, and its error budget."""
-    rows = [
-        (
-            escape(row.observable) + (f" at {escape(row.entry)}" if row.entry else ""),
-            *(f"{value:.4g}" for value in (row.theory, row.simulation, row.gap, row.standard_error, row.numerical_error)),
-            *(f"{value:.2g}" for value in (row.finite_size_allowance, row.half_width, row.z)),
-            word(row.verdict),
-        )
-        for row in comparison.rows
-    ]
-    head = ("observable", "theory", "simulation", "gap", "standard error", "numerical error", "finite-size allowance")
-    return (
-        f"<div><strong>{type(comparison.law).__name__}</strong>: theory and simulation {word(comparison.verdict)}"
-        f"<p>{typeset(comparison.explanation)}</p>" + html_table((*head, "half width", "z", "verdict"), rows) + "</div>"
-    )
-
-
-def claim_html(claim: Claim, record: Record | None = None) -> str:
-    """A claim: its statement and what it is about; with a record, what its check found."""
-    facts = {
-        "laws": ", ".join(map(escape, claim.laws)),
-        "figure": f"<code>ll.figure({claim.figure!r})</code>" if claim.figure else "",
-        "check it": f"<code>limitlab verify {escape(claim.id)}</code>" if claim.implemented else word("not implemented"),
-    }
-    status = f" {word(record.status)}" if record else ""
-    found = outcome_html(record.outcome) if record and record.outcome else ""
-    broke = f"<p>{escape(record.error)}</p>" if record and record.error else ""
-    return (
-        f"<div><strong>{escape(claim.id)}</strong>{status} ({escape(claim.area)}): {typeset(claim.statement)}"
-        f"{found}{broke}{html_table((), [(term, words) for term, words in facts.items() if words])}</div>"
-    )
-
-
-def outcome_html(outcome: Outcome) -> str:
-    """What a check found: every criterion with its number, then the note and the time."""
-    rows = [
-        (typeset(str(one)), escape(number(one.value)), word("pass" if one.holds else "fail")) for one in outcome.criteria
-    ]
-    note = f"<p>{typeset(outcome.note)}</p>" if outcome.note else ""
-    taken = f"<p>{word(outcome.status)} in {outcome.seconds:.1f} s</p>"
-    return html_table(("criterion", "found", "holds"), rows) + note + taken
-
-
-def forecast_html(forecast: Forecast) -> str:
-    """A fitted forecast: the error here, and what two and four times the data would give."""
-    population = int(forecast.spectrum_.population)
-    curve = forecast.learning_curve([population, 2 * population, 4 * population])
-    banded = "test_error_low" in curve
-    rows = [
-        (
-            f"{int(curve.n[i])}" + (" (your data)" if i == 0 else f" ({2**i} times)"),
-            f"{float(curve.test_error[i]):.4g}",
-            f"{float(curve.test_error_low[i]):.4g} to {float(curve.test_error_high[i]):.4g}" if banded else "",
-        )
-        for i in range(curve.sizes["n"])
-    ]
-    return (
-        f"<div><strong>{type(forecast).__name__}</strong> from {population} points, kernel {escape(str(forecast.kernel))}"
-        + html_table(("points", "test error", f"{float(curve.attrs['band']):.0%} band"), rows)
-        + f"<p>{typeset(forecast.advice())}</p></div>"
     )
 
 

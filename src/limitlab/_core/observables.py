@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-__all__ = ["observable", "shared"]
-
 
 @dataclass(frozen=True)
 class Observable:

@@ -17,8 +17,6 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-__all__ = ["parameter"]
-
 Scale = Literal["linear", "log", "symlog"]
 Kind = Literal["physics", "coordinate", "solver", "experiment"]
 Count = Literal["size * value", "size / value", "shares of size"]

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic_core import ValidationError
 
-from limitlab._core.limits import TooCostly
 from limitlab._core.parameters import numbers_in
-from limitlab.errors import NotComputable
+from limitlab.errors import NotComputable, TooCostly
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law

@@ -1,47 +1,248 @@
-"""Finding laws by name or by subject: whatever `limitlab.laws` exports, spelt the way the user likes."""
+"""The registry of laws, claims and figures: which ones exist, and in which module each of them is defined.
+
+The built-in ones are listed in `index.json`, which `python -m limitlab._core.index` writes, so that nothing has to be imported to
+list them. Laws of other authors come from three places:
+
+- installed packages that declare an entry point in the group `limitlab.laws`, whose value is the name of the package;
+- a file or a folder that is given to `load_laws` (on the command line: `--laws FILE-or-FOLDER`);
+- any class in a module that the user has already imported, named as `module:Class`.
+
+A package of another author has the shape of a subject folder of limitlab: modules with laws, `_claims.py` and `_figures.py`. A single
+file holds all three. The ids of foreign laws, claims and figures are `package:id`.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib
+import importlib.util
+import inspect
+import json
+import os
+import pkgutil
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-import limitlab.laws
 from limitlab._core.draws import is_builtin
 from limitlab._core.law import Law
 from limitlab.errors import did_you_mean
 
+ENTRY_POINTS = "limitlab.laws"
+"""Group of the entry points through which installed packages declare their laws."""
+
+BUILTIN_HOMES = ("limitlab.laws", "limitlab.applied")
+"""The package whose folders are the subjects, and the package of the tools, which has claims and figures too."""
+
+_LOADED: dict[str, Package] = {}
+"""Packages that `load_laws` has loaded in this process, by name."""
+
+
+class Package:
+    """A package or file of another author. `name` is its import name and the first part of its ids."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    @functools.cached_property
+    def module(self) -> ModuleType:
+        """The imported package."""
+        return importlib.import_module(self.name)
+
+    @functools.cached_property
+    def folder(self) -> Path | None:
+        """The folder of the package; None for a single file."""
+        place = getattr(self.module, "__path__", None)
+        return Path(next(iter(place))) if place else None
+
+    @functools.cached_property
+    def laws(self) -> dict[str, type[Law]]:
+        """The laws that the public modules of the package define, by class name."""
+        modules = [self.module]
+        if self.folder is not None:
+            found = pkgutil.walk_packages(self.module.__path__, f"{self.name}.")
+            names = [one.name for one in found if not any(part.startswith("_") for part in one.name.split("."))]
+            modules += [importlib.import_module(name) for name in names]
+        return {
+            name: value
+            for module in modules
+            for name, value in vars(module).items()
+            if _is_law(value) and value.__module__ == module.__name__ and not name.startswith("_")
+        }
+
+    def modules(self, part: str) -> list[ModuleType]:
+        """The modules of a part, `_claims` or `_figures`, of the package; of a single file the file itself."""
+        return [self.module] if self.folder is None else _part_modules(f"{self.name}.{part}")
+
+    def title(self) -> str:
+        """The heading of the laws of the package: the first line of its docstring."""
+        return (inspect.getdoc(self.module) or "Laws of your own").split("\n")[0].rstrip(".")
+
+    def file(self, *parts: str) -> Path | None:
+        """A file inside the folder of the package, such as `references.bib`; None if there is none."""
+        place = None if self.folder is None else self.folder.joinpath(*parts)
+        return place if place is not None and place.is_file() else None
+
+    def digest(self, *without: str) -> str:
+        """SHA-256 of the Python files of the package; `without` as in `source_digest`."""
+        if self.folder is None:
+            return hashlib.sha256(Path(str(self.module.__file__)).read_bytes()).hexdigest()
+        return source_digest(self.folder, *without)
+
+
+# -- packages of other authors ------------------------------------------------------------------------------------------
+
+
+def packages() -> dict[str, Package]:
+    """The packages of other authors by name: installed ones with an entry point, and those that were loaded."""
+    return {**_installed(), **_LOADED}
+
+
+@functools.cache
+def _installed() -> dict[str, Package]:
+    """Packages that declare an entry point. One that cannot be imported is named in a warning and left out."""
+    found = {}
+    for point in entry_points(group=ENTRY_POINTS):
+        package = Package(point.value.partition(":")[0])
+        try:
+            _ = package.laws
+        except Exception as error:  # whatever a foreign package raises must not stop limitlab
+            warnings.warn(
+                f"the package {package.name!r} of the entry point {point.name!r} cannot be imported and is left out: "
+                f"{type(error).__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        else:
+            found[package.name] = package
+    return found
+
+
+def load_laws(place: str | os.PathLike[str]) -> dict[str, type[Law]]:
+    """Load the laws, claims and figures of a Python file or of a folder, and return the laws by their ids.
+
+    The folder that contains `place` is added to `sys.path`, so that worker processes find the module too.
+
+    Parameters
+    ----------
+    place
+        A file such as `my_laws.py`, or a folder with the shape of a subject: modules with laws, and optionally `_claims.py`,
+        `_figures.py`, `references.bib` and `theory/*.md`. The code in it is executed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "my_ridge_laws.py"
+    >>> _ = file.write_text("from limitlab.laws import Ridge\\n\\nclass MyRidge(Ridge):\\n    'My own question?'\\n")
+    >>> list(load_laws(file))
+    ['my_ridge_laws:MyRidge']
+    >>> find_law("my_ridge_laws:MyRidge").title()
+    'My own question?'
+    """
+    source = Path(place)
+    is_file = source.suffix == ".py" and source.is_file()
+    name = source.stem if is_file else source.resolve().name
+    if not (is_file or source.is_dir()) or not name.isidentifier():
+        raise ValueError(
+            f"laws = {str(place)!r} is not allowed: must be a Python file such as my_laws.py, or a folder of such files "
+            "whose name is a Python name"
+        )
+    parent = str(source.resolve().parent)
+    if parent not in sys.path:
+        sys.path.insert(0, parent)  # worker processes inherit the search path
+        importlib.invalidate_caches()
+    package = Package(name)
+    homes = [getattr(package.module, "__file__", None), *(getattr(package.module, "__path__", None) or ())]
+    if source.resolve() not in [Path(home).resolve() for home in homes if home]:
+        raise ValueError(
+            f"laws = {str(place)!r} is not allowed: another module is called {name!r}; rename the file or folder"
+        )
+    _LOADED[name] = package
+    return {law_id(law): law for law in package.laws.values()}
+
+
+def know_package(name: str) -> None:
+    """Make a package known in this process that another process has loaded; it must be importable here."""
+    if name not in packages():
+        _LOADED[name] = Package(name)
+
+
+# -- laws ---------------------------------------------------------------------------------------------------------------
+
 
 def all_laws() -> dict[str, type[Law]]:
-    """Every law that `limitlab.laws` exports, by class name.
+    """Every law by its id: the class name of a built-in law, `package:Class` for a law of another author.
 
     >>> "Ridge" in all_laws()
     True
     """
-    return {name: law for name in limitlab.laws.__all__ if (law := _law(name)) is not None}
+    own = {name: _builtin(name) for name in index()["laws"]}
+    return own | {law_id(law): law for package in packages().values() for law in package.laws.values()}
+
+
+def law_id(law: type[Law]) -> str:
+    """The id of a law: its class name, with the name of its package in front unless it is built in.
+
+    >>> law_id(find_law("ridge"))
+    'Ridge'
+    """
+    return law.__qualname__ if is_builtin(law) else f"{law.__module__.partition('.')[0]}:{law.__qualname__}"
 
 
 def find_law(name: str) -> type[Law]:
-    """The law of this name; `marchenko-pastur`, `marchenko_pastur` and `MarchenkoPastur` are the same. Only it is imported.
+    """Return the law of this name and import no other one.
+
+    `marchenko-pastur`, `marchenko_pastur` and `MarchenkoPastur` are the same name. A law of another author is named `package:Class`,
+    `module:Class`, or by its class alone where no other law has that name.
 
     >>> find_law("early-stopping").__name__
     'EarlyStopping'
     """
-    exported = {_letters(known): known for known in limitlab.laws.__all__ if known[0].isupper()}
-    law = _law(exported.get(_letters(name), ""))
-    if law is None:
-        raise ValueError(f"there is no law {name!r}: {did_you_mean(name, all_laws())}")
-    return law
+    if ":" in name:
+        return _foreign(name)
+    spelt = {_letters(known): known for known in index()["laws"]}
+    if _letters(name) in spelt:
+        return _builtin(spelt[_letters(name)])
+    matches = [law for one in packages().values() for own, law in one.laws.items() if _letters(own) == _letters(name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise ValueError(f"law {name!r} is ambiguous: write one of {', '.join(sorted(map(law_id, matches)))}")
+    known = [*index()["laws"], *(own for package in packages().values() for own in package.laws)]
+    raise ValueError(f"there is no law {name!r}: {did_you_mean(name, known)}")
+
+
+def as_law(law: Law | type[Law] | str) -> Law | type[Law]:
+    """Return a law or a class of laws as it is, and the class of laws for a name.
+
+    >>> as_law("ridge").__name__
+    'Ridge'
+    """
+    if isinstance(law, str):
+        return find_law(law)
+    if isinstance(law, Law) or _is_law(law):
+        return law
+    raise ValueError(f"law = {law!r} is not allowed: must be a law such as limitlab.laws.Ridge(ratio=2.0), or its name")
 
 
 def subject_of(law: type[Law]) -> str:
-    """The subject under which a law is filed: the first line of its package's docstring.
+    """The heading under which a law is listed: the first line of the docstring of its subject.
 
     >>> subject_of(find_law("ridge"))
     'Regression'
     """
-    if not is_builtin(law):
-        return "Laws of your own"
-    package = law.__module__.rpartition(".")[0]
-    return (importlib.import_module(package).__doc__ or package).split("\n")[0].rstrip(".")
+    if is_builtin(law):
+        package = ".".join(law.__module__.split(".")[:3])
+        return (inspect.getdoc(importlib.import_module(package)) or package).split("\n")[0].rstrip(".")
+    package_name = law.__module__.partition(".")[0]
+    known = packages().get(package_name)
+    return "Laws of your own" if known is None or known.folder is None else known.title()
 
 
 def laws_by_subject() -> dict[str, list[type[Law]]]:
@@ -52,11 +253,89 @@ def laws_by_subject() -> dict[str, list[type[Law]]]:
     return dict(sorted(grouped.items()))
 
 
-def _law(name: str) -> type[Law] | None:
-    """The exported law of this exact name, or None if there is none."""
-    value = getattr(limitlab.laws, name, None) if name else None
-    return value if isinstance(value, type) and issubclass(value, Law) and value is not Law else None
+def package_of(law: type[Law]) -> Package | None:
+    """The package of another author that a law belongs to; None for a built-in law and for one that was not loaded as a package."""
+    return None if is_builtin(law) else packages().get(law.__module__.partition(".")[0])
+
+
+def _builtin(name: str) -> type[Law]:
+    law = getattr(importlib.import_module(index()["laws"][name]), name)
+    assert _is_law(law), name
+    return law  # type: ignore[no-any-return]
+
+
+def _foreign(name: str) -> type[Law]:
+    """The law `package:Class` or `module:Class` of another author; its module must have been loaded on purpose."""
+    home, _, attribute = name.partition(":")
+    package = packages().get(home)
+    if package is not None and attribute in package.laws:
+        return package.laws[attribute]
+    if home not in sys.modules:
+        raise ValueError(
+            f"there is no law {name!r}: its module is not loaded; import it first, or give its file with --laws FILE.py"
+        )
+    law = getattr(sys.modules[home], attribute, None)
+    if not _is_law(law):
+        raise ValueError(f"there is no law {name!r}: {attribute!r} is not a subclass of limitlab.laws.Law there")
+    return law  # type: ignore[return-value]
+
+
+def _is_law(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Law) and value is not Law and bool(value.observables)
 
 
 def _letters(name: str) -> str:
     return name.replace("-", "").replace("_", "").lower()
+
+
+# -- modules of claims and figures --------------------------------------------------------------------------------------
+
+
+@functools.cache
+def index() -> dict[str, dict[str, Any]]:
+    """The built-in laws, claims and figures with their modules, as `index.json` lists them."""
+    content: dict[str, dict[str, Any]] = json.loads((files("limitlab") / "_core" / "index.json").read_text(encoding="utf-8"))
+    return content
+
+
+def builtin_packages() -> list[str]:
+    """The packages of limitlab that may state claims and draw figures: every subject, and the tools."""
+    laws, tools = BUILTIN_HOMES
+    home = importlib.import_module(laws)
+    return [*(one.name for one in pkgutil.iter_modules(home.__path__, f"{laws}.") if one.ispkg), tools]
+
+
+def part_modules(part: str) -> Iterator[tuple[str, ModuleType]]:
+    """The modules of a part, `_claims` or `_figures`, of every package, with the prefix of their ids ("" for built-in ones)."""
+    for name in builtin_packages():
+        for module in _part_modules(f"{name}.{part}"):
+            yield "", module
+    for package in packages().values():
+        for module in package.modules(part):
+            yield f"{package.name}:", module
+
+
+def _part_modules(name: str) -> list[ModuleType]:
+    """A module, or the modules of a package of that name; none if there is neither."""
+    if importlib.util.find_spec(name) is None:
+        return []
+    module = importlib.import_module(name)
+    inner = pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}.")
+    return [module, *(importlib.import_module(one.name) for one in inner)]
+
+
+def library_digest(*without: str) -> str:
+    """SHA-256 of the Python files of limitlab; `without` as in `source_digest`."""
+    return source_digest(Path(str(files("limitlab"))), *without)
+
+
+@functools.cache
+def source_digest(root: Path, *without: str) -> str:
+    """SHA-256 of the Python files below a folder, without the modules and folders of these names, such as `show/cli`."""
+    total = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root).with_suffix("").as_posix()
+        if not any(f"/{one}/" in f"/{name}/" for one in without):
+            total.update(path.relative_to(root).as_posix().encode())
+            total.update(path.read_bytes())
+    return total.hexdigest()

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     import xarray as xr
 
-    from limitlab.laws import Law
+    from limitlab._core.law import Law
 
 ROUNDING = 1e-13
 """Relative accuracy claimed for closed forms: a few hundred units in the last place."""

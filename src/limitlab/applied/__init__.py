@@ -1,11 +1,5 @@
-"""The laws at work on a user's own data or network: forecasts of learning curves, when to stop training, spectra of Hessians."""
+"""Tools that use the laws on your own data or network: learning curves, when to stop training, sizes of studies, Hessian spectra."""
 
-from limitlab._core.exports import found, lazily
+from limitlab._core.lazy import attach_stub
 
-_HOMES = found(__name__, __path__)
-__all__ = sorted(_HOMES)
-__getattr__ = lazily(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -21,6 +21,8 @@ from limitlab.plotting.style import (
     theory_line,
 )
 
+__all__ = ["draw_curve", "forecast_figure", "sample_size_figure", "scaling_fit_figure", "stopping_figure"]
+
 # -- logistic -----------------------------------------------------------------------------------------------------
 
 

@@ -1,1 +1,5 @@
-"""Running laws: registry, compare, sweep, engines, store and plan."""
+"""What works for any law: sweeps, comparisons, plans, claims, figures, stored results."""
+
+from limitlab._core.lazy import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -30,6 +30,8 @@ from numpy.typing import NDArray
 from limitlab._core.files import clean_leftovers, write_whole
 from limitlab._core.results import package_version
 
+__all__ = ["DamagedCell", "caching"]
+
 _DIGEST_LENGTH = 64
 
 
@@ -127,7 +129,7 @@ def caching(folder: str | os.PathLike[str] | None) -> Iterator[None]:
     """Within this block every sweep and comparison without a store of its own keeps its cells in `folder` (None: nowhere).
 
     >>> import tempfile
-    >>> from limitlab.lab.sweep import sweep
+    >>> from limitlab.lab._sweep import sweep
     >>> from limitlab.laws import Ridge
     >>> with caching(tempfile.mkdtemp()):
     ...     limit = sweep(Ridge(), over={"ratio": [0.5, 2.0]})  # kept for the next such call

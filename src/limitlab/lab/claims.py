@@ -1,19 +1,22 @@
-"""A claim: one statement of the theory, with a check that can fail. Claims are found in the files of this package."""
+"""A claim: one statement of the theory, with a check that can fail."""
 
 from __future__ import annotations
 
 import functools
 import importlib
-import pkgutil
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from types import ModuleType
 from typing import Literal
 
+from limitlab._core.law import Law
+from limitlab._core.registry import index, law_id, packages
 from limitlab.errors import did_you_mean
 from limitlab.lab.criteria import Criterion, Number
+
+__all__ = ["Claim", "Outcome", "all_claims", "claim", "claims_of", "find_claims"]
 
 ClaimStatus = Literal["pass", "consistent", "fail", "not implemented"]
 """`consistent`: the quick check found nothing against the claim, but only the full one decides."""
@@ -57,7 +60,7 @@ class Outcome:
 
     def _repr_html_(self) -> str:
         """The outcome as a notebook shows it."""
-        from limitlab._core.notebook import outcome_html
+        from limitlab.lab.notebook import outcome_html
 
         return outcome_html(self)
 
@@ -90,6 +93,8 @@ class Claim:
         `check(quick)` measures and judges; None where the claim is not implemented yet.
     figure
         Id of the figure that shows it (`limitlab figure ID`), if any.
+    package
+        Name of the package of another author that states it; empty for a claim of limitlab.
     """
 
     id: str
@@ -98,6 +103,7 @@ class Claim:
     laws: tuple[str, ...] = ()
     check: Callable[[bool], Outcome] | None = field(default=None, compare=False)
     figure: str | None = None
+    package: str = ""
 
     @property
     def implemented(self) -> bool:
@@ -106,7 +112,7 @@ class Claim:
 
     def _repr_html_(self) -> str:
         """The claim as a notebook shows it."""
-        from limitlab._core.notebook import claim_html
+        from limitlab.lab.notebook import claim_html
 
         return claim_html(self)
 
@@ -137,73 +143,95 @@ def claim(
 # -- finding ------------------------------------------------------------------------------------------------------------
 
 
-@functools.cache
 def all_claims() -> dict[str, Claim]:
-    """Every claim by id: those of the files of this package, in the order of their letters and numbers.
+    """Every claim by id, in the order of letters and numbers; claims of other packages, `package:id`, come last.
 
     >>> all_claims()["J5"].area
     'Implicit bias, interpolation, spectra'
     """
-    import limitlab.ledger
-
-    found: dict[str, Claim] = {}
-    for module in pkgutil.iter_modules(limitlab.ledger.__path__, "limitlab.ledger."):
-        for one in _claims_of(vars(importlib.import_module(module.name)).values()):
-            if one.id in found and found[one.id] is not one:
-                raise ImportError(f"claim {one.id} is stated twice")
-            found[one.id] = one
-    return dict(sorted(found.items(), key=lambda item: _order(item[0])))
+    return {**_builtin_claims(), **_foreign_claims()}
 
 
-def _claims_of(values: object) -> list[Claim]:
-    found: list[Claim] = []
-    for value in values if isinstance(values, (tuple, list)) or hasattr(values, "__iter__") else ():
+@functools.cache
+def _builtin_claims() -> dict[str, Claim]:
+    """The claims of limitlab itself, from the modules that the index names."""
+    return {claim_id: _builtin_claim(claim_id) for claim_id in index()["claims"]}
+
+
+@functools.cache
+def _builtin_claim(claim_id: str) -> Claim:
+    module = importlib.import_module(index()["claims"][claim_id]["module"])
+    return next(one for one in claims_in(module) if one.id == claim_id)
+
+
+def _foreign_claims() -> dict[str, Claim]:
+    """The claims of packages and files of other authors. Their ids and the laws they name get the name of the package."""
+    claims: dict[str, Claim] = {}
+    for package in packages().values():
+        own = {name: law_id(law) for name, law in package.laws.items()}
+        for module in package.modules("_claims"):
+            for one in claims_in(module):
+                named = f"{package.name}:{one.id}"
+                if named in claims:
+                    raise ImportError(f"claim {named} is stated twice")
+                figure = f"{package.name}:{one.figure}" if one.figure else None
+                laws = tuple(own.get(law, law) for law in one.laws)
+                claims[named] = replace(one, id=named, laws=laws, figure=figure, package=package.name)
+    return claims
+
+
+def claims_in(module: ModuleType) -> list[Claim]:
+    """The claims that a module states, in the order in which it states them."""
+    stated: list[Claim] = []
+    for value in vars(module).values():
         if isinstance(value, Claim):
-            found.append(value)
+            stated.append(value)
         elif isinstance(value, tuple) and value and all(isinstance(item, Claim) for item in value):
-            found.extend(value)
-    return found
+            stated.extend(value)
+    return list(dict.fromkeys(stated))
 
 
 def find_claims(ids: Sequence[str] = ()) -> list[Claim]:
-    """The claims of these ids (upper or lower case), or all of them when none is given.
+    """The claims of these ids (upper or lower case), or all of them when none is given. Only their modules are imported.
 
     >>> [claim.id for claim in find_claims(["j5"])]
     ['J5']
     """
-    known = all_claims()
-    spelt = {claim_id.upper(): one for claim_id, one in known.items()}
+    if not ids:
+        return list(all_claims().values())
+    builtin = {claim_id.upper(): claim_id for claim_id in index()["claims"]}
+    foreign = {claim_id.upper(): claim_id for claim_id in _foreign_claims()}
+    found = []
     for claim_id in ids:
-        if claim_id.upper() not in spelt:
-            raise ValueError(f"there is no claim {claim_id!r}: {did_you_mean(claim_id, known)}")
-    return [spelt[claim_id.upper()] for claim_id in ids] if ids else list(known.values())
+        known = claim_id.upper()
+        if known in builtin:
+            found.append(_builtin_claim(builtin[known]))
+        elif known in foreign:
+            found.append(_foreign_claims()[foreign[known]])
+        else:
+            raise ValueError(
+                f"there is no claim {claim_id!r}: {did_you_mean(claim_id, [*index()['claims'], *foreign.values()])}"
+            )
+    return found
 
 
-_DECORATOR = re.compile(r"^@claim\((.*?)^def ", re.MULTILINE | re.DOTALL)
-
-
-@functools.cache
 def laws_of_claims() -> dict[str, tuple[str, ...]]:
-    """The laws that every checked claim names, read from the text of the files: nothing is imported for it."""
-    found = {}
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        for match in _DECORATOR.finditer(path.read_text(encoding="utf-8")):
-            claim_id, laws = re.search(r'"([^"]+)"', match[1]), re.search(r"laws=\((.*?)\)", match[1], re.DOTALL)
-            if claim_id and path.stem != "claims":
-                found[claim_id[1]] = tuple(re.findall(r'"(\w+)"', laws[1])) if laws else ()
-    return dict(sorted(found.items(), key=lambda item: _order(item[0])))
+    """The ids of the laws that every claim exercises. For built-in claims nothing is imported."""
+    own = {claim_id: tuple(entry["laws"]) for claim_id, entry in index()["claims"].items()}
+    return own | {claim_id: one.laws for claim_id, one in _foreign_claims().items()}
 
 
-def claims_of(law: str) -> list[str]:
-    """Ids of the claims that exercise a law.
+def claims_of(law: type[Law] | str) -> list[str]:
+    """Ids of the claims that exercise a law, given as its class or its id.
 
     >>> claims_of("MarchenkoPastur")
     ['J5', 'J6', 'J7', 'M13']
     """
-    return [claim_id for claim_id, laws in laws_of_claims().items() if law in laws]
+    name = law if isinstance(law, str) else law_id(law)
+    return [claim_id for claim_id, laws in laws_of_claims().items() if name in laws]
 
 
-def _order(claim_id: str) -> tuple[str, int]:
-    """J2 comes before J10."""
+def claim_order(claim_id: str) -> tuple[str, int]:
+    """The key by which ids are sorted: J2 comes before J10."""
     letters, number = re.fullmatch(r"(\D*)(\d*)", claim_id).groups()  # type: ignore[union-attr]
     return letters, int(number or 0)

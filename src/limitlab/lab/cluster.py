@@ -26,6 +26,8 @@ from limitlab.errors import did_you_mean
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+__all__ = ["EngineError"]
+
 SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "ucx://", "inproc://")
 LOCAL, SLURM = "local-cluster", "slurm:"
 CONNECT_SECONDS = 5.0

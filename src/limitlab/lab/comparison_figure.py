@@ -30,7 +30,7 @@ from limitlab.plotting.style import RC, finish, simulation_points, theory_line
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law
-    from limitlab.lab.compare import Comparison
+    from limitlab.lab._compare import Comparison
 
 Array = NDArray[np.float64]
 MOST_GAPS = 6

@@ -10,7 +10,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from limitlab.lab.compare import Comparison
+    from limitlab.lab._compare import Comparison
+
+__all__ = [
+    "Criterion",
+    "above",
+    "agrees",
+    "at_least",
+    "at_most",
+    "below",
+    "between",
+    "equal",
+    "near",
+    "near_relative",
+    "true",
+]
 
 Number = float | int | str | bool
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from limitlab._core.law import Law
+from limitlab.lab._sweep import plan_sweep
 from limitlab.lab.cells import Cell, Cells
 from limitlab.lab.engines import completed
 from limitlab.lab.store import Store
-from limitlab.lab.sweep import plan_sweep
 from limitlab.lab.tasks import LawTask, key_of, run
 
 PER_KIND = 3

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab.plotting.style import mean_and_error
 
 if TYPE_CHECKING:
-    from limitlab.lab.compare import Comparison
+    from limitlab.lab._compare import Comparison
 
 Array = NDArray[np.float64]
 

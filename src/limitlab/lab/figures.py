@@ -1,72 +1,116 @@
-"""The figures behind the claims, by id; each subject file lists its own. Nothing is imported until a figure is asked for."""
+"""The figures by id. Nothing is imported until a figure is drawn."""
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
-import pkgutil
+import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from limitlab._core.registry import index, packages
 from limitlab.errors import did_you_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    Draw = Callable[[bool], Figure]
 
-@functools.cache
-def all_figures() -> dict[str, Callable[[bool], Figure]]:
+__all__ = ["all_figures", "animate", "describe_figures", "figure", "find_figure"]
+
+
+def figure(name: str, quick: bool = True) -> Figure:
+    """Draw a figure by its id, or by the id of a claim that it shows.
+
+    Parameters
+    ----------
+    name
+        Id of the figure, or of a claim that has one. A figure of another author is `package:id`.
+    quick
+        Whether to use small experiments (seconds) or larger ones.
+
+    Examples
+    --------
+    >>> figure("hermite-series")                                     # doctest: +ELLIPSIS
+    <Figure size ...>
+    """
+    return _drawing(find_figure(name))(quick)
+
+
+def all_figures() -> dict[str, Draw]:
     """Every figure by id: a function that draws it, from small experiments (True) or larger ones (False).
-
-    They are found in the files beside this one: whatever is in a file's `FIGURES`.
 
     >>> "ridge-double-descent" in all_figures()
     True
     """
-    found: dict[str, Callable[[bool], Figure]] = {}
-    for file in pkgutil.iter_modules(__path__, f"{__name__}."):
-        for name, draw in getattr(importlib.import_module(file.name), "FIGURES", {}).items():
-            if name in found:
-                raise ImportError(f"figure {name!r} is drawn twice")
-            found[name] = draw
-    return found
+    return {name: _drawing(name) for name in describe_figures()}
 
 
 def describe_figures() -> dict[str, str]:
-    """What every figure shows: the first line of its docstring, by id."""
-    return {name: (inspect.getdoc(draw) or name).split("\n")[0] for name, draw in all_figures().items()}
+    """What every figure shows in one line, by id. For built-in figures nothing is imported.
+
+    >>> describe_figures()["marchenko-pastur"].startswith("Eigenvalues")
+    True
+    """
+    own = {name: str(entry["shows"]) for name, entry in index()["figures"].items()}
+    return own | {name: (inspect.getdoc(draw) or name).split("\n")[0] for name, draw in _foreign("FIGURES").items()}
 
 
 def find_figure(name: str) -> str:
     """The id of a figure, from the id spelt with - or _, or from the id of a claim that it shows.
 
-    >>> find_figure("ridge_double_descent")
-    'ridge-double-descent'
+    >>> find_figure("ridge_double_descent"), find_figure("j5")
+    ('ridge-double-descent', 'marchenko-pastur')
     """
-    figures = all_figures()
-    spelt = {known.lower().replace("_", "-"): known for known in figures}
+    from limitlab.lab.claims import find_claims
+
+    known = describe_figures()
+    spelt = {one.lower().replace("_", "-"): one for one in known}
     wanted = name.lower().replace("_", "-")
     if wanted in spelt:
         return spelt[wanted]
-    from limitlab.ledger import all_claims
-
-    claim = all_claims().get(name.upper())
-    if claim is None:
-        raise ValueError(f"there is no figure {name!r}: {did_you_mean(name, figures)}")
-    if claim.figure is None or claim.figure not in figures:
+    try:
+        (claim,) = find_claims([name])
+    except ValueError:
+        raise ValueError(f"there is no figure {name!r}: {did_you_mean(name, known)}") from None
+    if claim.figure is None or claim.figure not in known:
         raise ValueError(f"claim {claim.id} has no figure: `limitlab figure --list` lists those there are")
     return claim.figure
 
 
-def make_figure(name: str, quick: bool = True) -> Figure:
-    """Draw a figure by id.
+def animate(name: str, path: str | os.PathLike[str], **options: Any) -> Path:
+    """Write the animation that belongs to a figure, as a GIF or as an HTML page with controls, and return its path.
 
     Parameters
     ----------
     name
-        Id of the figure, or of a claim that has one.
-    quick
-        Small experiments (seconds) or larger ones.
+        Id of the figure: `tokens-on-sphere`, `two-gaussians`, or one of another author.
+    path
+        The file to write; its name ends in `.gif` or `.html`.
+    options
+        Options of that animation, such as `frames=60` and `seed=0`.
     """
-    return all_figures()[find_figure(name)](quick)
+    known: dict[str, Callable[..., Any]] = dict(_foreign("ANIMATIONS"))
+    for own, entry in index()["figures"].items():
+        if entry["animated"]:
+            known[own] = importlib.import_module(entry["module"]).ANIMATIONS[own]
+    if name not in known:
+        raise ValueError(f"there is no animation {name!r}: {did_you_mean(name, known)}")
+    return Path(known[name](path, **options))
+
+
+def _drawing(name: str) -> Draw:
+    """The function that draws a figure; only its module is imported."""
+    entry = index()["figures"].get(name)
+    found = importlib.import_module(entry["module"]).FIGURES if entry else _foreign("FIGURES")
+    return found[name]  # type: ignore[no-any-return]
+
+
+def _foreign(table: str) -> dict[str, Any]:
+    """The figures of packages and files of other authors, by id."""
+    found: dict[str, Any] = {}
+    for package in packages().values():
+        for module in package.modules("_figures"):
+            found |= {f"{package.name}:{name}": draw for name, draw in getattr(module, table, {}).items()}
+    return found

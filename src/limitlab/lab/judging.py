@@ -17,6 +17,8 @@ import xarray as xr
 from limitlab._core.law import Law
 from limitlab.lab import statistics
 
+__all__ = ["Row"]
+
 Verdict = Literal["agree", "disagree", "underpowered"]
 Reason = Literal["", "gap", "noise", "size", "rate", "misfit", "one size"]
 """Why an entry does not agree: a gap; too few draws; finite-size effects; a gap that falls at another rate than declared, or that no

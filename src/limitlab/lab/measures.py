@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["effort", "largest", "log_slope", "sigmas", "smallest", "standard_error"]
+
 Array = NDArray[np.float64]
 
 SIGMAS = 5.0

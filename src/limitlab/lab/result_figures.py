@@ -49,7 +49,7 @@ def sweep_figure(theory: xr.Dataset, observables: Sequence[str] | None = None) -
 
     Examples
     --------
-    >>> from limitlab.lab.sweep import sweep
+    >>> from limitlab.lab._sweep import sweep
     >>> from limitlab.laws import Ridge
     >>> figure = sweep_figure(sweep(Ridge(), over={"ratio": [0.5, 1.0, 2.0]}), ["test_error"])
     >>> len(figure.axes[0].lines), figure.axes[0].get_ylabel().endswith("(test error)")
@@ -116,7 +116,7 @@ def draw_line(
 
 def answer_figure(law: Law, answer: xr.Dataset, parameter: str, observable: str, level: float | None = None) -> Figure:
     """An observable along a parameter, with the value that `plan` or `optimal` found and the level that was wanted."""
-    from limitlab.lab.sweep import sweep
+    from limitlab.lab._sweep import sweep
 
     found = float(answer[parameter].item())
     values = around(law, parameter, found)

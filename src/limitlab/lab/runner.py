@@ -14,6 +14,8 @@ from limitlab.lab.progress import Progress, ProgressOption
 from limitlab.lab.slots import OnDisk, Slots, missing_in
 from limitlab.lab.tasks import Task, Trouble, attempt, key_of, run
 
+__all__ = ["TasksFailed"]
+
 
 class TasksFailed(RuntimeError):
     """Some tasks failed; `failures` says which and why. The finished ones are in the store, where there is one."""

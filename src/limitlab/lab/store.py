@@ -36,6 +36,8 @@ from limitlab.lab.cells import Cell, Cells, DamagedCell
 from limitlab.lab.regions import Regions
 from limitlab.lab.tasks import FORMAT
 
+__all__ = ["open_result"]
+
 MANIFEST = "sweep.json"
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 LOADED = 100_000_000

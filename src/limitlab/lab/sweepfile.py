@@ -33,10 +33,12 @@ from pydantic_core import ValidationError
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law
 from limitlab.errors import did_you_mean
+from limitlab.lab._sweep import sweep
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import one_line, read_grid
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.sweep import sweep
+
+__all__ = ["SweepSpec", "load_sweep", "read_sweep", "run_sweep"]
 
 _UNSET: Any = object()
 

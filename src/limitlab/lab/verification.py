@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from limitlab._core.registry import know_package, library_digest, packages
 from limitlab.lab.cells import Cell, Cells, caching
 from limitlab.lab.claims import Claim, ClaimStatus, Outcome, find_claims
 from limitlab.lab.criteria import Criterion
@@ -20,6 +17,12 @@ from limitlab.lab.engines import Engine
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.runner import Finished, run_tasks
 from limitlab.lab.tasks import FORMAT
+
+__all__ = ["Record", "verify"]
+
+
+UNUSED = ("_figures", "applied", "plotting", "show", "testing")
+"""Modules and packages that cannot change the outcome of a claim."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Record:
 
     def _repr_html_(self) -> str:
         """The record as a notebook shows it."""
-        from limitlab._core.notebook import claim_html
+        from limitlab.lab.notebook import claim_html
 
         return claim_html(self.claim, self)
 
@@ -45,16 +48,13 @@ class ClaimTask:
     id: str
     quick: bool
     cache: str | None = None
+    package: str = ""
 
     @property
     def content(self) -> dict[str, Any]:
-        """The claim, how it is checked, and the source that a check may use: that of its own floor and those below."""
-        return {
-            "format": FORMAT,
-            "claim": self.id,
-            "quick": self.quick,
-            "source": source_digest("applied", "show", "testing.py"),
-        }
+        """The claim, how it is checked, and the source that the check may use: that of limitlab and of the claim's own package."""
+        sources = [library_digest(*UNUSED), *([packages()[self.package].digest("_figures")] if self.package else [])]
+        return {"format": FORMAT, "claim": self.id, "quick": self.quick, "source": sources}
 
     @property
     def where(self) -> str:
@@ -63,13 +63,15 @@ class ClaimTask:
 
     def run(self) -> Cell:
         """Run the check."""
+        if self.package:
+            know_package(self.package)  # a worker process has not loaded it yet
         (one,) = find_claims([self.id])
         with caching(self.cache):
             return Cell({"outcome": np.array(to_json(one.run(self.quick)))})
 
 
 def verify(
-    claims: Sequence[Claim],
+    claims: Sequence[Claim | str] | Claim | str = (),
     quick: bool = True,
     engine: Engine = None,
     store: str | None = None,
@@ -80,7 +82,7 @@ def verify(
     Parameters
     ----------
     claims
-        Claims to run, for example `find_claims(["J5"])`.
+        Claims to run, or their ids; all claims when none is given.
     quick
         Small sizes (seconds) or the sizes that decide (minutes).
     engine, progress
@@ -90,16 +92,20 @@ def verify(
 
     Examples
     --------
-    >>> [record.status for record in verify(find_claims(["J3"]))]
+    >>> [record.status for record in verify("J3")]
     ['pass']
     """
-    checked = [one for one in claims if one.implemented]
-    tasks = [ClaimTask(one.id, quick, store) for one in checked]
+    listed = [claims] if isinstance(claims, (Claim, str)) else list(claims)
+    chosen = [
+        found for one in listed for found in ([one] if isinstance(one, Claim) else find_claims([one]))
+    ] or find_claims()
+    checked = [one for one in chosen if one.implemented]
+    tasks = [ClaimTask(one.id, quick, store, one.package) for one in checked]
     run = run_tasks(tasks, engine, Cells(store) if store else None, progress, "checking claims")
     if run.interrupted:
         raise KeyboardInterrupt(f"stopped after {run.done} of {len(tasks)} claims")
     found = dict(zip((one.id for one in checked), records_of(checked, run), strict=True))
-    return [found.get(one.id, Record(one, "not implemented")) for one in claims]
+    return [found.get(one.id, Record(one, "not implemented")) for one in chosen]
 
 
 def records_of(claims: Sequence[Claim], run: Finished) -> list[Record]:
@@ -132,15 +138,3 @@ def from_json(text: str) -> Outcome:
 
 def _number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else str(value)
-
-
-@functools.cache
-def source_digest(*without: str) -> str:
-    """SHA-256 of the source of the package, without the files and folders that cannot matter."""
-    root, total = Path(str(files("limitlab"))), hashlib.sha256()
-    left_out = tuple(root / name for name in without)
-    for path in sorted(root.rglob("*.py")):
-        if not any(path == one or one in path.parents for one in left_out):
-            total.update(path.relative_to(root).as_posix().encode())
-            total.update(path.read_bytes())
-    return total.hexdigest()

@@ -1,21 +1,9 @@
-"""The laws: one file each, declaration, equations and experiment in that order, grouped by subject.
+"""The laws, one folder per subject.
 
-A law is exported by the `__all__` of its own file and imported when it is first used, so that one law does not pay for the
-libraries of all the others.
+A name is imported when it is first used, so that one law does not load the libraries of all the others. The modules promise the
+names of their `__all__`; the stub `__init__.pyi` lists them and is written by `python -m limitlab._core.index`.
 """
 
-from limitlab._core.draws import Draw as Draw
-from limitlab._core.exports import found, lazily
-from limitlab._core.law import Law as Law
-from limitlab._core.law import Values as Values
-from limitlab._core.observables import observable as observable
-from limitlab._core.observables import shared as shared
-from limitlab._core.parameters import parameter as parameter
+from limitlab._core.lazy import attach_stub
 
-_HOMES = found(__name__, __path__)
-__all__ = sorted(_HOMES)
-__getattr__ = lazily(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -28,6 +28,8 @@ from limitlab.models.activation_table import TABLE
 from limitlab.models.functions import FunctionParameter, record, values_of
 from limitlab.numerics.gaussian import expectation, find_kinks, hermite_coefficients, panel_rule
 
+__all__ = ["Activation", "Moments", "hermite", "moments"]
+
 Array = NDArray[np.float64]
 
 NAMES: tuple[str, ...] = tuple(TABLE)

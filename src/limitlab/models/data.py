@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["gaussian", "sphere"]
+
 Array = NDArray[np.float64]
 
 

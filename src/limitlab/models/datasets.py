@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from limitlab.errors import did_you_mean
 
+__all__ = ["digits", "prepared"]
+
 Array = NDArray[np.float64]
 Part = Literal["train", "test", "all"]
 

@@ -19,6 +19,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["Design", "draw_design", "white"]
+
 Array = NDArray[np.float64]
 Entries = Literal["gaussian", "sign"]
 

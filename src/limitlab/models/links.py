@@ -22,6 +22,8 @@ from limitlab.models.functions import FunctionParameter, record, values_of
 from limitlab.numerics.gaussian import find_kinks
 from limitlab.numerics.panel_rules import GROWTH, gaussian_panels, graded_rule
 
+__all__ = ["Labels", "Link"]
+
 Array = NDArray[np.float64]
 
 NAMES = ("sign", "probit", "logit", "flip")

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["fit_logistic"]
+
 Array = NDArray[np.float64]
 
 NEWTON_STEPS = 200

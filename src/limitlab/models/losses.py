@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError, did_you_mean
 
+__all__ = ["Loss", "loss"]
+
 Array = NDArray[np.float64]
 LossName = Literal["square", "logistic", "hinge", "squared_hinge"]
 

@@ -29,6 +29,8 @@ from limitlab.models.activations import Activation
 from limitlab.models.tabulated import Table, derivative_of, tabulate
 from limitlab.numerics.normal_rows import fill_row, key_of
 
+__all__ = ["BinaryMixture", "SpikedCovariance", "TeacherStudent", "full_overlap_paths"]
+
 Array = NDArray[np.float64]
 PIECE = 1_000_000  # steps of the chain between two looks at the clock, where its state is kept
 

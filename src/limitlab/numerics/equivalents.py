@@ -25,6 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab.errors import ConvergenceError
 from limitlab.numerics.roots import bracketed_root
 
+__all__ = ["Equivalent", "df1", "df2", "effective_ridge", "negative_ridge_limit", "ridge_equivalent"]
+
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 

@@ -20,6 +20,8 @@ from limitlab.numerics.kinks import find_kinks as find_kinks
 from limitlab.numerics.pairs import pair_expectation as pair_expectation
 from limitlab.numerics.panel_rules import panel_rule as panel_rule
 
+__all__ = ["expectation", "hermite_coefficients", "hermite_values", "inner_product", "norm"]
+
 
 @overload
 def expectation(

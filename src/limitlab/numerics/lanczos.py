@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["Eigenpairs", "SpectralMeasure", "spectral_measure", "top_eigenpairs"]
+
 Array = NDArray[np.float64]
 Product = Callable[[Array], Array]
 

@@ -25,6 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
 
+__all__ = ["HardMargin", "hard_margin"]
+
 Array = NDArray[np.float64]
 
 MEET = 1e-8  # largest accepted distance of the two bounds, relative to the margin

@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab._core.limits import Pace
 from limitlab.errors import ConvergenceError
 
+__all__ = ["Trajectory", "integrate"]
+
 Array = NDArray[np.float64]
 
 COARSER = 30.0

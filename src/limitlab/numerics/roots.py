@@ -20,6 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
 
+__all__ = ["bracketed_root", "increasing_root_log"]
+
 Array = NDArray[np.float64]
 Function = Callable[[Any], Any]
 

@@ -11,6 +11,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["exponential_integral", "gamma_ratio", "von_mises_coefficients"]
+
 Array = NDArray[np.float64]
 
 SHIFT = 16

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["coordinate_rule", "funk_hecke", "gegenbauer_values", "harmonic_dimension", "orthonormal_coefficients"]
+
 Array = NDArray[np.float64]
 
 ORDER = 32

@@ -14,6 +14,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle, StepPatch
 from numpy.typing import NDArray
 
+__all__ = ["drawn_rows"]
+
 Row = dict[str, Any]
 COLUMNS = ("panel", "title", "x_label", "y_label", "kind", "label", "colour", "x", "y", "low", "high", "value")
 """Of the rows: `low` and `high` are the ends of an error bar or the sides of a band, `value` is the height of a map."""

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from limitlab.plotting.drawn import panels_without_data
 from limitlab.plotting.style import RC
 
+__all__ = ["rendered"]
+
 Array = NDArray[np.uint8]
 UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 

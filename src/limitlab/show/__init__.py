@@ -1,1 +1,5 @@
-"""How people meet the laboratory: the command line, figures, the report."""
+"""The command line, the report and the explorer."""
+
+from limitlab._core.lazy import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

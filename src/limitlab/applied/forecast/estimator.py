@@ -345,7 +345,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         """The forecast as a notebook shows it: what more data would give, once it is fitted."""
         if not hasattr(self, "spectrum_"):
             return f"<pre>{escape(repr(self))}</pre>"
-        from limitlab._core.notebook import forecast_html
+        from limitlab.applied.forecast.notebook import forecast_html
 
         return forecast_html(self)
 

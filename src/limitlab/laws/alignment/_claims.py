@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, agrees, below, equal, true
 from limitlab.lab.measures import effort, largest, smallest
 from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment

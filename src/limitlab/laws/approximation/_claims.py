@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, below, equal, near, true
 from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest, standard_error
 from limitlab.laws.approximation.exact import Features, spanned, unexplained_exact

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, agrees, at_most, below, between, equal, near, true
 from limitlab.lab.measures import Slope, effort, largest, log_slope, slope, smallest
 from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable, poisson_radius

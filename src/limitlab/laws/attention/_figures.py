@@ -373,6 +373,8 @@ def token_saddles(quick: bool = True) -> Figure:
     return figure
 
 
+ANIMATIONS = {"tokens-on-sphere": sphere_animation}
+
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "token-collapse": token_collapse,
     "attention-phase-diagram": attention_phase_diagram,

@@ -7,10 +7,11 @@ import math
 import numpy as np
 
 from limitlab._core.blas import single_threaded
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, below, between, equal, near
 from limitlab.lab.measures import SIGMAS, effort, largest, sigmas, smallest, standard_error, words
+from limitlab.laws import Ridge
 from limitlab.laws.classification.bayes_optimal import BayesOptimal
 from limitlab.laws.classification.convex_loss import ConvexLoss
 from limitlab.laws.classification.gaussian_score import TrueScore
@@ -19,7 +20,6 @@ from limitlab.laws.classification.logistic_existence import existence
 from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.laws.classification.perceptron import Perceptron, perceptron_mistakes
 from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
-from limitlab.laws.regression.ridge import Ridge
 from limitlab.models.activations import Moments
 from limitlab.models.logistic import fit_logistic
 from limitlab.numerics.margin import hard_margin

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, below, near, true
 from limitlab.lab.measures import effort, largest, log_slope, sigmas, smallest, standard_error, words
 from limitlab.laws.classification.perceptron import Perceptron

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from limitlab.lab.compare import compare
+from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, tanh_network
 from limitlab.laws.dmft.first_order import FirstOrderDynamics

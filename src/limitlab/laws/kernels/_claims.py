@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Criterion, Number, above, agrees, at_least, at_most, below, between, equal, near
 from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest
 from limitlab.laws.kernels.convolutional import convolutional

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, agrees, below, equal, near, near_relative
 from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest, words
 from limitlab.laws.mean_field.cone import ConeFlow, cone_risk

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from limitlab.lab.compare import compare
+from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.mean_field.cone import ConeFlow, cone_risk
 from limitlab.laws.mean_field.noisy import NoisyMeanField
@@ -317,6 +317,8 @@ def noisy_sgd(quick: bool = True) -> Figure:
     )
     return figure
 
+
+ANIMATIONS = {"two-gaussians": weight_animation}
 
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "two-gaussians": two_gaussians,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.figure import Figure
 
-from limitlab.lab.compare import compare
+from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.online_sgd.growth import ALLOWED
 from limitlab.laws.online_sgd.large_deviation import SgdLargeDeviation

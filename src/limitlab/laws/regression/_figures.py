@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.lab.compare import compare
+from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated, extrapolated_runs
-from limitlab.laws.classification._figures import best_line
 from limitlab.laws.regression import singular_kernel
 from limitlab.laws.regression._claims.kernel_floor import LINEAR, NOISE, REST, feature_learning
 from limitlab.laws.regression.distillation import Distillation
@@ -32,7 +31,16 @@ from limitlab.laws.regression.ridge import Ridge
 from limitlab.laws.regression.rough_torus import measured_risk, octave_samples
 from limitlab.laws.regression.singular_kernel import SingularKernelSmoother
 from limitlab.laws.regression.smoothers import SingularKernelRegressor
-from limitlab.plotting.style import COLOURS, finish, mean_and_error, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import (
+    COLOURS,
+    best_line,
+    finish,
+    mean_and_error,
+    new_figure,
+    reading_key,
+    simulation_points,
+    theory_line,
+)
 
 # -- local --------------------------------------------------------------------------------------------------------
 

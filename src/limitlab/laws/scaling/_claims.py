@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import above, agrees, below, between, equal, near, near_relative
 from limitlab.lab.measures import effort, largest
 from limitlab.laws.scaling.ridge_scaling import RidgeScaling, slopes

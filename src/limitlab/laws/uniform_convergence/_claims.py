@@ -8,8 +8,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Criterion, Number, above, agrees, below, between, equal, near, true
 from limitlab.lab.measures import effort, largest, log_slope, smallest, standard_error
 from limitlab.laws.uniform_convergence.finite_class import FiniteClass

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Table
 
-from limitlab._core.describe import describe_law, example, kebab
 from limitlab._core.tables import number, plain_symbol
 from limitlab.show.cli.app import app
 from limitlab.show.cli.lawcommand import LawArgument
 from limitlab.show.cli.output import JsonOption, print_facts, print_json, stdout
+from limitlab.show.describe import describe_law, example, kebab
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law

@@ -9,7 +9,7 @@ import functools
 import re
 from pathlib import Path
 
-from limitlab._core.describe import kebab
+from limitlab.show.describe import kebab
 
 _SHOW = Path(__file__).parents[1]
 _CLASS = re.compile(r"^class (\w+)\((\w+)", re.MULTILINE)

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined]
 
-from limitlab._core.describe import kebab
 from limitlab.show.cli.app import app
 from limitlab.show.cli.completion import law_names, parameter_options
 from limitlab.show.cli.options import Asked, read_law
+from limitlab.show.describe import kebab
 
 LawArgument = Annotated[
     str, typer.Argument(metavar="LAW", help="Name of a law, as `limitlab laws` lists them.", autocompletion=law_names)

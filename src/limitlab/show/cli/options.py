@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limitlab._core.describe import kebab
 from limitlab.errors import did_you_mean
 from limitlab.lab.ranges import parse_range
+from limitlab.show.describe import kebab
 
 if TYPE_CHECKING:
     from limitlab._core.about import Kind

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from limitlab._core.files import replacing, write_whole
-from limitlab._core.paths import require_writable
 from limitlab._core.tables import number, rows_of, table_names
+from limitlab.show.paths import require_writable
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -43,7 +43,7 @@ def plan(
     plot: PlotOption = None,
 ) -> None:
     """How much data, width or ridge does a target need? Exit code 1 when it is out of reach, with the best there is."""
-    from limitlab.lab.plan import plan as run
+    from limitlab.lab import plan as run
 
     law = single(asked_law(ctx, law_name), "plan").law
     observable, wanted = read_target(target)
@@ -80,7 +80,7 @@ def optimal(
     plot: PlotOption = None,
 ) -> None:
     """The best value of a parameter: the global minimum of an observable of the limit."""
-    from limitlab.lab.plan import optimal as run
+    from limitlab.lab import optimal as run
 
     law = single(asked_law(ctx, law_name), "optimal").law
     parameter, observable = over.removeprefix("--").replace("-", "_"), minimise.replace("-", "_")

@@ -22,7 +22,7 @@ def reproduce(
     laws: LawsOption = None,
 ) -> None:
     """Compute a saved result again and say whether every number is the same; exit code 1 if they differ."""
-    from limitlab.lab.reproduce import reproduce as run
+    from limitlab.lab import reproduce as run
     from limitlab.lab.sweepfile import load_laws
 
     if laws is not None:

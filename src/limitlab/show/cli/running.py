@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from limitlab._core.law import Law
-    from limitlab.lab.compare import Comparison
+    from limitlab.lab import Comparison
 
 ObservablesOption = Annotated[
     str | None, typer.Option("--observables", metavar="NAMES", help="Comma list of observables to show (default: all).")
@@ -72,7 +72,7 @@ def predicted(asked: Asked) -> xr.Dataset:
     """The theory of a law, on the grid of its swept parameters where there are any."""
     if not asked.over:
         return asked.law.theory()
-    from limitlab.lab.sweep import sweep
+    from limitlab.lab import sweep
 
     return sweep(asked.law, over=asked.over, progress=False)
 
@@ -148,7 +148,7 @@ def simulated(asked: Asked, size: int, seed: int, draws: int) -> xr.Dataset:
     seeds = range(seed, seed + draws)
     if not asked.over:
         return drawn(asked.law, size, seeds)
-    from limitlab.lab.sweep import sweep
+    from limitlab.lab import sweep
 
     return sweep(asked.law, asked.over, sizes=[size], seeds=list(seeds), progress=False).squeeze("size")
 
@@ -226,8 +226,8 @@ def compare(
 
     Without parameters of the law, it is compared at its check points, where no term is switched off.
     """
-    from limitlab.lab.compare import compare as run
-    from limitlab.lab.sweep import checked_seeds
+    from limitlab._core.checks import checked_seeds
+    from limitlab.lab import compare as run
 
     law = single(asked_law(ctx, law_name), "compare").law
     names = chosen(law, observables)

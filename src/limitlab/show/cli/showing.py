@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from limitlab._core.paths import require_writable
 from limitlab.show.cli.app import FAILED, app
 from limitlab.show.cli.completion import figure_ids
 from limitlab.show.cli.output import (
@@ -21,6 +20,7 @@ from limitlab.show.cli.output import (
     say,
 )
 from limitlab.show.cli.progress import working
+from limitlab.show.paths import require_writable
 
 
 @app.command(epilog="Example: limitlab figure ridge-double-descent --out double_descent.svg --format svg,png")
@@ -41,7 +41,8 @@ def figure(
     as_json: JsonOption = False,
 ) -> None:
     """Draw one of the figures behind the claims, and save the numbers that it shows beside it."""
-    from limitlab.lab.figures import describe_figures, find_figure, make_figure
+    from limitlab.lab.figures import describe_figures, find_figure
+    from limitlab.lab.figures import figure as draw
 
     if list_all:
         rows = [{"id": name, "shows": words} for name, words in describe_figures().items()]
@@ -56,7 +57,7 @@ def figure(
     table = paths[0].with_suffix(".csv") if data else None
     check_paths(out=table)
     with working(f"drawing {name}"):
-        drawn = make_figure(name, quick=not full)
+        drawn = draw(name, quick=not full)
         for path in paths:
             save_figure(lambda: drawn, path)
     if table is not None:

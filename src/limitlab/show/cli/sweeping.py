@@ -157,8 +157,8 @@ def size_words(result: xr.Dataset) -> str:
 
 def figure_of(spec: SweepSpec, result: xr.Dataset) -> Figure:
     """The limit over the grid, and the experiments of the largest size as points where there are any."""
+    from limitlab.lab import sweep as run
     from limitlab.lab.result_figures import simulation_figure, sweep_figure
-    from limitlab.lab.sweep import sweep as run
 
     if "seed" not in result.dims:
         return sweep_figure(result)

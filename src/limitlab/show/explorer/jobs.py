@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Literal
 
-from limitlab._core.limits import MEMORY, TooCostly, memory_limit
-from limitlab.errors import ConvergenceError, NotComputable
+from limitlab._core.limits import MEMORY, memory_limit
+from limitlab.errors import ConvergenceError, NotComputable, TooCostly
 from limitlab.lab.engines import available_cores
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

@@ -120,7 +120,7 @@ def phase(
 
 def compare(report: Report, law: Law, sizes: Sequence[int], seconds: float) -> dict[str, Any]:
     """The verdict, the error budget and the gaps at every size."""
-    from limitlab.lab.compare import compare as run
+    from limitlab.lab import compare as run
 
     result = run(law, sizes=list(sizes), budget=seconds, progress=lambda done, total: report(None, done, total))
     names = [row.observable for row in result.rows]
@@ -144,7 +144,7 @@ def compare(report: Report, law: Law, sizes: Sequence[int], seconds: float) -> d
 def plan(report: Report, law: Law, observable: str, wanted: float, along: str, low: float, high: float) -> dict[str, Any]:
     """Every value of a parameter in an interval at which an observable takes the value wanted."""
     from limitlab.errors import UnreachableTarget
-    from limitlab.lab.plan import plan as run
+    from limitlab.lab import plan as run
 
     try:
         answer = run(law, {observable: wanted}, along, (low, high))

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from limitlab._core.draws import identity
+from limitlab._core.registry import know_package, library_digest, packages
 from limitlab.lab.cells import Cell, caching
 from limitlab.lab.tasks import FORMAT
-from limitlab.lab.verification import source_digest
 from limitlab.show.report.laws import law_card
 from limitlab.show.report.page import Card, Picture, drawn
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law
-    from limitlab.lab.compare import Comparison
+    from limitlab.lab import Comparison
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,18 @@ class PartTask:
     cache: str | None = None
     law: type[Law] | None = None
     caption: str = ""
+    package: str = ""
 
     @property
     def content(self) -> dict[str, Any]:
         """What is shown, how, and the source of the package that shows it."""
         law = {} if self.law is None else {"law": identity(self.law), "revision": self.law.revision}
         about = {"part": self.kind, "name": self.name, "quick": self.quick, "caption": self.caption}
-        return {"format": FORMAT, **about, **law, "source": source_digest("show/cli", "show/explorer")}
+        sources = [
+            library_digest("show/cli", "show/explorer"),
+            *([packages()[self.package].digest()] if self.package else []),
+        ]
+        return {"format": FORMAT, **about, **law, "source": sources}
 
     @property
     def where(self) -> str:
@@ -47,15 +52,17 @@ class PartTask:
     def run(self) -> Cell:
         """Make the card of the law, or draw the figure."""
         card: Card | None = None
+        if self.package:
+            know_package(self.package)  # a worker process has not loaded it yet
         with caching(self.cache):
             if self.law is not None:
                 start = time.perf_counter()
                 found = attempt(self.law, self.quick)
                 card, picture = law_card(self.law, found, time.perf_counter() - start)
             else:
-                from limitlab.lab.figures import make_figure
+                from limitlab.lab.figures import figure
 
-                picture = drawn(self.name, make_figure(self.name, self.quick), self.caption)
+                picture = drawn(self.name, figure(self.name, self.quick), self.caption)
         made = {"card": asdict(card) if card else None, "picture": asdict(picture) if picture else None}
         return Cell({"made": np.array(json.dumps(made))})
 
@@ -75,7 +82,7 @@ makes do with a part of these where they agree, and adds more where all of them 
 
 def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
     """The comparison of a law at its check points, in a quick report at the first of them; or what went wrong."""
-    from limitlab.lab.compare import compare
+    from limitlab.lab import compare
 
     seeds = min(law.default_seeds, max(FEWEST, law.default_seeds // 4)) if quick else None
     try:

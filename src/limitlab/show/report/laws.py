@@ -7,17 +7,17 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from limitlab._core.about import allowed
-from limitlab._core.describe import kebab
 from limitlab._core.references import reference_line
 from limitlab._core.registry import subject_of
 from limitlab._core.tables import number
 from limitlab._core.typeset import mathml, typeset
 from limitlab.lab.claims import claims_of
+from limitlab.show.describe import kebab
 from limitlab.show.report.page import Card, Picture, badge, definitions, drawn, folded, problem, slug, table
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law
-    from limitlab.lab.compare import Comparison
+    from limitlab.lab import Comparison
     from limitlab.lab.judging import Row
 
 LAWS = "The laws"

@@ -12,7 +12,6 @@ from typing import Any
 
 from limitlab._core.files import write_whole
 from limitlab._core.law import Law
-from limitlab._core.paths import require_writable
 from limitlab._core.registry import all_laws, subject_of
 from limitlab._core.typeset import typeset
 from limitlab.lab.cells import Cells
@@ -22,6 +21,7 @@ from limitlab.lab.progress import ProgressOption
 from limitlab.lab.runner import Finished, run_tasks
 from limitlab.lab.tasks import Task
 from limitlab.lab.verification import ClaimTask, Record, records_of
+from limitlab.show.paths import require_writable
 from limitlab.show.report.claims import CLAIMS, claim_card, ledger_table, verdict_of
 from limitlab.show.report.jobs import PartTask, unpacked
 from limitlab.show.report.laws import LAWS, about, claim_links

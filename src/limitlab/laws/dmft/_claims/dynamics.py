@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, below, between, near
 from limitlab.lab.measures import effort, largest, log_slope, smallest, words
 from limitlab.laws.dmft.bounds import bound_diagnostics

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Criterion, Number, above, agrees, below
 from limitlab.lab.measures import effort, standard_error, words
 from limitlab.laws.dmft._claims.dynamics import AREA

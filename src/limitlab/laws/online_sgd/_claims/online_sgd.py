@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, agrees, below, equal, near, true
 from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, slope, smallest
 from limitlab.laws.online_sgd.effective import EffectiveDynamics

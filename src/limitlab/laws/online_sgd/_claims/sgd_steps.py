@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, agrees, below, near, near_relative, true
 from limitlab.lab.measures import effort, largest, log_slope, slope
 from limitlab.laws.online_sgd.growth import GrowthExponents, Point, fitted

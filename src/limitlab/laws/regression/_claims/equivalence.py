@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Criterion, Number, above, agrees, below, near
 from limitlab.lab.measures import common_rate, effort, words
 from limitlab.laws.classification.margin_equivalence import MarginEquivalence

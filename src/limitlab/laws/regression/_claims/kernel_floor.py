@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from limitlab.lab import optimal
 from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import above, below, true
 from limitlab.lab.measures import largest, smallest, standard_error
-from limitlab.lab.plan import optimal
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.laws.regression.kernel_floor import kernel_floor
 from limitlab.laws.regression.random_features import RandomFeaturesRidge

@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, below, equal, near, true
 from limitlab.lab.measures import SIGMAS, common_rate, effort, standard_error
 from limitlab.laws.regression.random_features import RandomFeaturesRidge, risk

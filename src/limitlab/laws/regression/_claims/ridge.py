@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, below, equal, near, true
 from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, slope, smallest
 from limitlab.laws.regression.early_stopping import EarlyStopping

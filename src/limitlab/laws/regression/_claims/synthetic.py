@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.compare import compare
 from limitlab.lab.criteria import Number, above, agrees, below, near, near_relative, true
 from limitlab.lab.measures import SIGMAS, effort, largest, standard_error
 from limitlab.laws.regression.distillation import Distillation

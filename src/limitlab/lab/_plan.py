@@ -14,6 +14,8 @@ from limitlab.errors import UnreachableTarget, did_you_mean
 from limitlab.lab.scan import Line
 from limitlab.lab.scan import minimise as minimise_on
 
+__all__ = ["optimal", "plan"]
+
 Array = NDArray[np.float64]
 Preference = Literal["smallest", "largest", "nearest"]
 

@@ -27,6 +27,8 @@ from limitlab.lab.grid import one_line
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import Store, read_dataset
 
+__all__ = ["Reproduction", "read_result", "reproduce"]
+
 Verdict = Literal["bitwise", "rounding", "accuracy", "differs"]
 
 WORDS: dict[Verdict, str] = {
@@ -210,8 +212,8 @@ def _loaded(name: str) -> type[Law] | None:
 
 def _again(saved: xr.Dataset, law: Law, engine: Engine, progress: ProgressOption) -> xr.Dataset:
     """The same call as the one that made a result, as its coordinates and attributes tell."""
-    from limitlab.lab.compare import compare
-    from limitlab.lab.sweep import sweep
+    from limitlab.lab._compare import compare
+    from limitlab.lab._sweep import sweep
 
     kind, attrs = saved.attrs["kind"], saved.attrs
     coordinates = set(law.coordinates())

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from limitlab._core.checks import checked_seeds, checked_sizes
 from limitlab._core.draws import identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.results import package, package_version
@@ -33,12 +34,13 @@ from limitlab.lab.judging import Row, Verdict, entries_of, judge
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.runner import run_tasks
 from limitlab.lab.store import Store
-from limitlab.lab.sweep import checked_seeds, checked_sizes
 from limitlab.lab.tasks import FORMAT, LawTask
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+__all__ = ["Comparison", "compare"]
 
 BUDGET = 60.0
 """Seconds that a comparison may spend on adding draws, when it chooses their number itself."""
@@ -104,7 +106,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """The comparison as a notebook shows it."""
-        from limitlab._core.notebook import comparison_html
+        from limitlab.lab.notebook import comparison_html
 
         return comparison_html(self)
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
-from limitlab._core.draws import checked_seed, checked_size, identity, is_whole, plain_parameters
+from limitlab._core.checks import checked_seeds, checked_sizes
+from limitlab._core.draws import identity, plain_parameters
 from limitlab._core.law import Law
-from limitlab._core.limits import memory_limit, refuse_listing
+from limitlab._core.limits import memory_limit
 from limitlab._core.results import package_version
 from limitlab.lab.assemble import BESIDE, assemble_simulation, assemble_theory, beside_theory
 from limitlab.lab.budget import refuse_sweep
@@ -25,6 +24,8 @@ from limitlab.lab.runner import run_tasks, summary
 from limitlab.lab.slots import Slots
 from limitlab.lab.store import Store
 from limitlab.lab.tasks import FORMAT, LawTask, Trouble, plain_numbers, simulation_tasks, theory_tasks
+
+__all__ = ["SweepError", "SweepInterrupted", "sweep"]
 
 
 class SweepError(RuntimeError):
@@ -201,44 +202,6 @@ def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_t
     beside = read_grid(law, over, law.array_parameters()) if with_theory else None
     limits = theory_tasks(beside) if beside else []
     return SweepPlan(beside, grid, limits, simulation_tasks(grid, numbers, draws), numbers, draws)
-
-
-def checked_sizes(sizes: Any) -> list[int]:
-    """Sizes of experiments: one or several, each of them once."""
-    numbers = [checked_size(size) for size in _listed(sizes, "sizes")]
-    if not numbers or len(set(numbers)) < len(numbers):
-        raise ValueError(f"sizes = {sizes!r} is not allowed: give at least one size, each of them once")
-    return numbers
-
-
-def checked_seeds(seeds: Any, least: int = 1) -> list[int]:
-    """Seeds of draws: a number of them, which stands for 0, 1, 2, ..., or a list of different ones.
-
-    >>> checked_seeds(3), checked_seeds([7, 9])
-    ([0, 1, 2], [7, 9])
-    """
-    if np.ndim(seeds) == 0:
-        if not is_whole(seeds) or seeds < least:
-            raise ValueError(
-                f"seeds = {seeds!r} is not allowed: give a number of draws of at least {least}, or a list of seeds"
-            )
-        refuse_listing(seeds, f"seeds = {seeds!r}")
-        return list(range(int(seeds)))
-    numbers = [checked_seed(seed) for seed in _listed(seeds, "seeds")]
-    if len(numbers) < least or len(set(numbers)) < len(numbers):
-        raise ValueError(f"seeds = {seeds!r} is not allowed: give at least {least} of them, each once")
-    return numbers
-
-
-def _listed(given: Any, name: str) -> list[Any]:
-    if isinstance(given, np.ndarray):
-        return given.ravel().tolist()
-    if isinstance(given, (str, bytes, Mapping)) or (np.ndim(given) == 0 and not isinstance(given, Iterable)):
-        given = [given]
-    listed = list(given)
-    if not all(isinstance(item, Real) and not isinstance(item, bool) for item in listed):
-        raise ValueError(f"{name} = {given!r} is not allowed: must be whole numbers")
-    return listed
 
 
 # -- the store ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,52 @@
+# Written by `python -m limitlab._core.index`; do not edit.
+"""Tools that use the laws on your own data or network: learning curves, when to stop training, sizes of studies, Hessian spectra."""
+
+from .forecast import Forecast as Forecast
+from .forecast import ForecastClassifier as ForecastClassifier
+from .forecast import ForecastWarning as ForecastWarning
+from .forecast import GapReport as GapReport
+from .network_kernel import NetworkKernel as NetworkKernel
+from .pilot import Pilot as Pilot
+from .study_size import SampleSize as SampleSize
+from .scaling.fit import ScalingFit as ScalingFit
+from .forecast import check_gap as check_gap
+from .forecast import compare_with_sklearn as compare_with_sklearn
+from .plots import draw_curve as draw_curve
+from .plots import forecast_figure as forecast_figure
+from .forecast import forecast_other as forecast_other
+from .pilot import read_pilot as read_pilot
+from .study_size import sample_size as sample_size
+from .plots import sample_size_figure as sample_size_figure
+from .scaling.fit import scaling_fit as scaling_fit
+from .plots import scaling_fit_figure as scaling_fit_figure
+from .scaling.plan import scaling_plan as scaling_plan
+from .spectrum_blocks import spectrum as spectrum
+from .spectrum_blocks import spectrum_along as spectrum_along
+from .stopping import stop as stop
+from .plots import stopping_figure as stopping_figure
+
+__all__ = [
+    "Forecast",
+    "ForecastClassifier",
+    "ForecastWarning",
+    "GapReport",
+    "NetworkKernel",
+    "Pilot",
+    "SampleSize",
+    "ScalingFit",
+    "check_gap",
+    "compare_with_sklearn",
+    "draw_curve",
+    "forecast_figure",
+    "forecast_other",
+    "read_pilot",
+    "sample_size",
+    "sample_size_figure",
+    "scaling_fit",
+    "scaling_fit_figure",
+    "scaling_plan",
+    "spectrum",
+    "spectrum_along",
+    "stop",
+    "stopping_figure",
+]

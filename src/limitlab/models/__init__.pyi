@@ -1,0 +1,24 @@
+# Written by `python -m limitlab._core.index`; do not edit.
+"""What is drawn and trained: activations, data distributions and data sets, networks, optimisers."""
+
+from . import activations as activations
+from . import attention as attention
+from . import data as data
+from . import datasets as datasets
+from . import designs as designs
+from . import links as links
+from . import logistic as logistic
+from . import losses as losses
+from . import online as online
+
+__all__ = [
+    "activations",
+    "attention",
+    "data",
+    "datasets",
+    "designs",
+    "links",
+    "logistic",
+    "losses",
+    "online",
+]
