@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from limitlab.laws import MixtureAlignment
-from limitlab.laws.alignment.softmax_sgd import block_eigenpairs, draw_mixture, weights_of
+from limitlab.laws.alignment._softmax_sgd import block_eigenpairs, draw_mixture, weights_of
 from timing import best, print_ratios
 
 COUNT = 13

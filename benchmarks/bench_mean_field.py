@@ -12,7 +12,7 @@ import numpy as np
 
 from limitlab._core.blas import single_threaded
 from limitlab.laws import TwoGaussians
-from limitlab.laws.mean_field.training import ramp_sgd
+from limitlab.laws.mean_field._training import ramp_sgd
 from timing import print_ratios
 
 WIDTH, DIMENSION, SAMPLES, STEP = 800, 40, 20_000, 3e-5

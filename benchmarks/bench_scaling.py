@@ -15,8 +15,8 @@ import numpy as np
 
 from limitlab.applied import scaling_fit
 from limitlab.laws import PowerLawScaling, StreamingLeastSquares
+from limitlab.laws.scaling._spectrum import Spectrum, power_law
 from limitlab.laws.scaling.ridge_scaling import risk
-from limitlab.laws.scaling.spectrum import Spectrum, power_law
 from timing import best, print_ratios
 
 STEPS = 1_000_000

@@ -12,7 +12,7 @@ from limitlab._core.law import Law
 from limitlab._core.limits import Cost, Pace, limits, memory_limit, read_memory, refuse_beyond
 from limitlab._core.registry import all_laws
 from limitlab.errors import ConvergenceError, NotComputable, TooCostly
-from limitlab.lab.budget import refuse_comparison, sweep_cost
+from limitlab.lab._budget import refuse_comparison, sweep_cost
 from limitlab.laws import (
     AdiabaticGrowth,
     FirstOrderDynamics,

@@ -11,8 +11,8 @@ from . import show as show
 from . import testing as testing
 from ._core.limits import limits as limits
 from ._core.registry import load_laws as load_laws
-from .applied.forecast.estimator import Forecast as Forecast
-from .applied.forecast.estimator import ForecastClassifier as ForecastClassifier
+from .applied.forecast import Forecast as Forecast
+from .applied.forecast import ForecastClassifier as ForecastClassifier
 from .applied.stopping import stop as stop
 from .lab._compare import compare as compare
 from .lab._plan import optimal as optimal

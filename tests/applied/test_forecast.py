@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import limitlab
 from limitlab.applied.forecast import Forecast, ForecastWarning, compare_with_sklearn
+from limitlab.applied.forecast._curves import Population, merged
+from limitlab.applied.forecast._kernels import RandomFeatures
+from limitlab.applied.forecast._spectrum import from_numbers
 from limitlab.applied.forecast.accuracy import accuracy, hidden_tail
-from limitlab.applied.forecast.curves import Population, merged
-from limitlab.applied.forecast.kernels import RandomFeatures
-from limitlab.applied.forecast.spectrum import from_numbers
 from limitlab.errors import UnreachableTarget
 from limitlab.laws.regression.finite_population import learning_curve
 from limitlab.laws.regression.finite_population_flow import flow_curve

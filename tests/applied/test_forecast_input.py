@@ -71,7 +71,7 @@ def test_one_line(name):
 
 def test_ten_gigabytes_are_refused_before_any_work(monkeypatch):
     """21,000 points exactly take 10.6 GB; with 8 GB free the refusal comes at once, with three remedies."""
-    from limitlab.applied.forecast import memory
+    from limitlab.applied.forecast import _memory as memory
 
     monkeypatch.setattr(memory, "available_memory", lambda: 8e9)
     many = np.arange(21_000.0)[:, None]
@@ -82,7 +82,7 @@ def test_ten_gigabytes_are_refused_before_any_work(monkeypatch):
 
 
 def test_limits_of_the_shell_and_the_machine_are_read():
-    from limitlab.applied.forecast.memory import available_memory
+    from limitlab.applied.forecast._memory import available_memory
 
     assert 1e6 < available_memory() < 1e15
 

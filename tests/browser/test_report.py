@@ -10,9 +10,9 @@ import pytest
 from limitlab.lab.claims import Claim, Outcome
 from limitlab.lab.criteria import Criterion, below
 from limitlab.lab.verification import Record
-from limitlab.show.report.claims import claim_card, ledger_table
-from limitlab.show.report.page import Picture, page, section
-from limitlab.show.report.write import header, summary_bar
+from limitlab.show.report._claims import claim_card, ledger_table
+from limitlab.show.report._page import Picture, page, section
+from limitlab.show.report._write import header, summary_bar
 
 DOT = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 

@@ -14,10 +14,11 @@ import pytest
 import xarray as xr
 from sweep_toys import Decay, Fragile, ShrunkMean, tree
 
-from limitlab.lab import SweepError, regions, store, sweep
-from limitlab.lab.budget import sweep_cost
+from limitlab.lab import SweepError, store, sweep
+from limitlab.lab import _regions as regions
+from limitlab.lab._budget import sweep_cost
+from limitlab.lab._slots import OnDisk
 from limitlab.lab.cells import Cells
-from limitlab.lab.slots import OnDisk
 from limitlab.lab.store import open_result
 from limitlab.laws import Draw, Law, observable, parameter
 
@@ -127,7 +128,7 @@ def test_what_is_assembled_in_blocks_may_be_larger_than_the_memory():
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, {here!r})
-from limitlab.lab import regions
+from limitlab.lab import _regions as regions
 from limitlab.lab import sweep
 from sweep_toys import ShrunkMean
 regions.BLOCK = 100

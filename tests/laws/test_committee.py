@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from limitlab.errors import ConvergenceError
 from limitlab.lab import compare
-from limitlab.laws.dmft import losses
-from limitlab.laws.dmft.descent import DescentCorrelations, descent_correlations
+from limitlab.laws.dmft import _losses as losses
+from limitlab.laws.dmft._descent import DescentCorrelations, descent_correlations
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.solvable import least_squares_descent
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
@@ -117,7 +117,7 @@ def test_two_directions_of_the_truth_of_a_linear_model() -> None:
     """y = w_1 + w_2 with correlated directions is least squares for their sum."""
     import jax.numpy as jnp
 
-    loss = losses.from_function(
+    loss = losses.loss_from_function(
         lambda r, w, e: 0.5 * (w.sum() + 0.5 * e - r[0]) ** 2,
         error=lambda r, w, e: (w.sum(axis=0) + 0.5 * e - r[0]) ** 2,
         vector=True,
@@ -176,7 +176,7 @@ def test_relabelling_neurons_relabels_the_result() -> None:
 def test_a_vector_loss_of_the_user_is_differentiated() -> None:
     import jax.numpy as jnp
 
-    own = losses.from_function(
+    own = losses.loss_from_function(
         lambda r, w, e: 0.5 * (jnp.tanh(w[0]) + 0.3 * e - jnp.tanh(r).mean()) ** 2, vector=True, exchangeable=True
     )
     ours, theirs = (solved(loss, paths=400) for loss in (losses.committee(0.3, 2), own))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from limitlab.laws.online_sgd.effective import EffectiveDynamics
+from limitlab.laws.online_sgd._effective import EffectiveDynamics
 from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor, velocity
 
 SNR, STEP = 1.7, 0.8

@@ -11,7 +11,7 @@ from scipy.special import erf
 from limitlab import compare
 from limitlab.laws import FiniteClass, ThresholdClass, dichotomies
 from limitlab.laws.uniform_convergence._claims import separable_labellings, sine_labellings
-from limitlab.laws.uniform_convergence.halfplanes import largest_imbalance
+from limitlab.laws.uniform_convergence._halfplanes import largest_imbalance
 from limitlab.numerics.margin import hard_margin
 from references import label, reference
 

@@ -15,7 +15,7 @@ from limitlab.laws import (
     unexplained_exact,
 )
 from limitlab.laws.approximation._claims import GREEDY_SCALE, closing, greedy_problem
-from limitlab.laws.approximation.frank_wolfe import correlated_neuron, frank_wolfe, largest_norm
+from limitlab.laws.approximation._frank_wolfe import correlated_neuron, frank_wolfe, largest_norm
 from limitlab.laws.approximation.sampled_measure import ring_neurons
 from limitlab.models.data import sphere
 from references import label, reference

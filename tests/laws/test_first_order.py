@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limitlab.errors import ConvergenceError
-from limitlab.laws.dmft import losses
-from limitlab.laws.dmft.descent import descent_correlations
+from limitlab.laws.dmft import _losses as losses
+from limitlab.laws.dmft._descent import descent_correlations
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.solvable import least_squares_descent
 from limitlab.laws.regression.early_stopping import EarlyStopping
@@ -127,7 +127,7 @@ def test_stein_lemma_agrees_with_differentiation() -> None:
 def test_a_loss_of_the_user_is_differentiated() -> None:
     import jax.numpy as jnp
 
-    own = losses.from_function(lambda r, w, e: 0.5 * (jnp.tanh(w) + 0.3 * e - jnp.tanh(r)) ** 2)
+    own = losses.loss_from_function(lambda r, w, e: 0.5 * (jnp.tanh(w) + 0.3 * e - jnp.tanh(r)) ** 2)
     ours = descent_correlations(losses.tanh(0.3), 2.0, 0.5, 6, signal=2.0, paths=400)
     theirs = descent_correlations(own, 2.0, 0.5, 6, signal=2.0, paths=400)
     np.testing.assert_allclose(theirs.correlation, ours.correlation, atol=1e-12)

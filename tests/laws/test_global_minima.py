@@ -9,7 +9,7 @@ from limitlab import compare
 from limitlab.laws import LeastSquaresDescent, Ridge, digits_minima, exact_ridgeless, width_double_descent
 from limitlab.laws.descent._claims import STARTS
 from limitlab.laws.descent.least_squares import descent_limit
-from limitlab.laws.landscapes.levenberg import TanhNetwork, levenberg_marquardt
+from limitlab.laws.landscapes._levenberg import TanhNetwork, levenberg_marquardt
 from references import label, reference
 
 entries = partial(reference, "static_statements")

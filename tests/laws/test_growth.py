@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab.laws.dmft.aging import plateau
+from limitlab.laws.dmft._aging import plateau
 from limitlab.laws.dmft.growth import AdiabaticGrowth, width_extrapolation
 from limitlab.testing import check_law
 from references import reference

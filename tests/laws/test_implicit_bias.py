@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from limitlab.laws import LeastSquaresDescent, LogisticDescent, MaxMargin, Ridge
+from limitlab.laws.descent._separable_flow import LeastSquares, SeparableFlow, gradient_descent
 from limitlab.laws.descent.least_squares import descent_limit
-from limitlab.laws.descent.separable_flow import LeastSquares, SeparableFlow, gradient_descent
 from references import reference
 
 ENTRIES = {entry["law"]: entry for entry in reference("margins") if entry["law"].startswith("gd_")}

@@ -6,7 +6,7 @@ import pytest
 from limitlab.errors import ConvergenceError
 from limitlab.laws import RandomLabels, WidthDoubleDescent, width_double_descent
 from limitlab.laws.kernels.deep import ntk
-from limitlab.laws.landscapes.levenberg import TanhNetwork, first_order, levenberg_marquardt
+from limitlab.laws.landscapes._levenberg import TanhNetwork, first_order, levenberg_marquardt
 from limitlab.models.image_tasks import image_task
 
 

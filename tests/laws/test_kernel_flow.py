@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limitlab.laws import KernelGradientFlow, LazyTraining, ensemble_flow, kernel_gradient_flow, lazy_certificate, ntk
+from limitlab.laws.kernels._lazy_networks import LazyNetworks, half_signs, unit_rows
+from limitlab.laws.kernels._wide_networks import waves
 from limitlab.laws.kernels.lazy import largest_curvature, with_derivatives
-from limitlab.laws.kernels.lazy_networks import LazyNetworks, half_signs, unit_rows
-from limitlab.laws.kernels.wide_networks import waves
 from limitlab.models.activations import Activation
 from references import reference
 

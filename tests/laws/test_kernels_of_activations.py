@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from limitlab.laws.dmft.finite.kernels import kernels_of
+from limitlab.laws.dmft._finite.kernels import kernels_of
 from limitlab.models.activations import Activation
 from references import reference
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limitlab.laws import SgdLargeDeviation
-from limitlab.laws.online_sgd.exit_probability import gaussian_exit_probability, sign_exit_probability
+from limitlab.laws.online_sgd._exit_probability import gaussian_exit_probability, sign_exit_probability
 from limitlab.laws.online_sgd.large_deviation import rate
 from references import label, reference
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from limitlab.laws import LinearNetwork, saddle_index
 from limitlab.laws.landscapes._claims import numerical_index
-from limitlab.laws.landscapes.linear_network_training import aligned_start, linear_flow
+from limitlab.laws.landscapes._linear_network_training import aligned_start, linear_flow
 from references import label, reference
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from limitlab.laws import AdiabaticGrowth, MiddleRegime
 from limitlab.laws.dmft._claims.further_dynamics import late_energy, tensor_energies
-from limitlab.laws.dmft.spin_ascent import random_polynomial
+from limitlab.laws.dmft._spin_ascent import random_polynomial
 from references import label, reference
 
 ENTRIES = reference("further_dynamics", "middle_regime")

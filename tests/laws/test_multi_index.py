@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import MeanFieldSingleIndex, MultiIndexFlow
-from limitlab.laws.dmft.finite.multi_index import labels, signal
+from limitlab.laws.dmft._finite.multi_index import labels, signal
 from references import label, reference
 
 

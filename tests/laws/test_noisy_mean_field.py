@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limitlab.laws import NoisyMeanField, neuron_interaction
-from limitlab.laws.mean_field.free_energy import ErfNeurons, erf_path
+from limitlab.laws.mean_field._free_energy import ErfNeurons, erf_path
+from limitlab.laws.mean_field._noisy_sgd import regularised_risk
 from limitlab.laws.mean_field.noisy import linear_path
-from limitlab.laws.mean_field.noisy_sgd import regularised_risk
 from limitlab.laws.mean_field.potentials import erf_slope
 from references import label, reference
 
@@ -132,7 +132,7 @@ def test_late_times_meet_the_state_of_rest():
 
 def test_low_temperature_meets_the_noiseless_flow():
     """beta -> infinity: the mean of linear neurons does not depend on the noise; erf neurons follow the particle flow."""
-    from limitlab.laws.mean_field.training import ScalarNetwork
+    from limitlab.laws.mean_field._training import ScalarNetwork
     from limitlab.numerics.flow_rules import gaussian_quantiles
     from limitlab.numerics.stepping import follow, runge_kutta
 

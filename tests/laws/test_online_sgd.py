@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import erf
 
-from limitlab.laws.online_sgd.information import pair_averages, teacher_student_exponent
+from limitlab.laws.online_sgd._information import pair_averages, teacher_student_exponent
+from limitlab.laws.online_sgd._recovery import DiffusiveRecovery
 from limitlab.laws.online_sgd.mixture import OnlineMixture
 from limitlab.laws.online_sgd.pca import OnlinePCA
-from limitlab.laws.online_sgd.recovery import DiffusiveRecovery
 from limitlab.laws.online_sgd.single_index import OnlineSingleIndex
 from limitlab.models.activations import Activation, hermite
 from limitlab.models.online import full_overlap_paths, hitting_times, overlap_path, uniform_overlap

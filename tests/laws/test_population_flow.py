@@ -87,7 +87,7 @@ def test_particles_learn_a_target_with_two_directions() -> None:
     """A linear target in 2 of 3 directions and linear neurons: the network (1/m) sum a_i v_i becomes the target."""
     rng = np.random.default_rng(0)
     direction = np.array([0.5, 0.5, 0.0])
-    from limitlab.laws.dmft.finite.kernels import Kernels
+    from limitlab.laws.dmft._finite.kernels import Kernels
 
     v0 = 0.1 * rng.normal(size=(20, 3))
     a, v = particle_flow(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import PowerLawScaling, StreamingLeastSquares
-from limitlab.laws.scaling.spectrum import power_law
+from limitlab.laws.scaling._spectrum import power_law
 from references import reference
 
 ENTRIES = reference("scaling", "power_law_scaling")

@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 
 import limitlab as ll
 from limitlab.laws import QuadraticTarget
+from limitlab.laws.approximation._quadratic_flow import population_risk
+from limitlab.laws.approximation._quadratic_network import one_pass
+from limitlab.laws.approximation._relu import relu_tangent_risk
+from limitlab.laws.approximation._relu_network import trained_relu_risk
 from limitlab.laws.approximation.quadratic import (
     activation_constant,
     isotropic_risk,
@@ -18,10 +22,6 @@ from limitlab.laws.approximation.quadratic import (
     tangent_mean,
     tangent_risk,
 )
-from limitlab.laws.approximation.quadratic_flow import population_risk
-from limitlab.laws.approximation.quadratic_network import one_pass
-from limitlab.laws.approximation.relu import relu_tangent_risk
-from limitlab.laws.approximation.relu_network import trained_relu_risk
 from limitlab.models.activations import Activation
 from references import label, reference
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import limitlab as ll
 from limitlab.laws import RandomFeaturesRidge
+from limitlab.laws.regression._random_features_point import fixed_point
 from limitlab.laws.regression.random_features import risk
-from limitlab.laws.regression.random_features_point import fixed_point
 from limitlab.models.activations import Moments, moments
 from references import reference
 

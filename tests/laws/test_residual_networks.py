@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from limitlab.laws import empirical_ntk, resnet_ntk
+from limitlab.laws.kernels._residual_networks import residual_tangent_kernel
 from limitlab.laws.kernels.residual import residual_network
-from limitlab.laws.kernels.residual_networks import residual_tangent_kernel
 from references import label, reference
 
 entries = partial(reference, "static_statements")

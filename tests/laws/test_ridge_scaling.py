@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from limitlab.laws import Ridge, RidgeScaling
+from limitlab.laws.scaling._spectrum import Spectrum, power_law
 from limitlab.laws.scaling.ridge_scaling import risk, slopes
-from limitlab.laws.scaling.spectrum import Spectrum, power_law
 from references import reference
 
 ENTRIES = reference("scaling", "ridge_scaling")

@@ -5,7 +5,7 @@ import pytest
 
 from limitlab.lab import compare
 from limitlab.laws import MarchenkoPastur, SampleCovariance
-from limitlab.laws.spectra.wishart import extreme_eigenvalues, sample_eigenvalues
+from limitlab.laws.spectra._wishart import extreme_eigenvalues, sample_eigenvalues
 from references import reference
 
 ENTRIES = reference("spectra")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limitlab.laws import SingularKernelSmoother
-from limitlab.laws.regression.rough_torus import measured_risk, octave_samples
+from limitlab.laws.regression._rough_torus import measured_risk, octave_samples
 from limitlab.laws.regression.singular_kernel import (
     leading_risk,
     rate_exponent,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from limitlab.laws.online_sgd.spiked_chain import full_matrix_path, spiked_path
+from limitlab.laws.online_sgd._spiked_chain import full_matrix_path, spiked_path
 from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, critical_snr, velocity
 from references import label, reference
 

@@ -10,7 +10,7 @@ from scipy.special import ive
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws import CircleMeanField, ResidualFlow, SingleCluster, TokenClustering
-from limitlab.laws.attention import circle_density
+from limitlab.laws.attention import _circle_density as circle_density
 from limitlab.laws.attention.circle import escape_time, growth_rates, most_unstable, poisson_radius
 from limitlab.laws.attention.clustering import critical_beta, merging_time, plateau_time
 from limitlab.laws.attention.equiangular import collapse_time

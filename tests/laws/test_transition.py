@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limitlab.errors import ConvergenceError
+from limitlab.laws.dmft._transition import Decay, follow_decay, late_residual, locate_threshold, relaxation_rate
 from limitlab.laws.dmft.interpolation import InterpolationTransition
-from limitlab.laws.dmft.transition import Decay, follow_decay, late_residual, locate_threshold, relaxation_rate
 
 SQUARE, CUBE, MIXED = (0, 0, 1.0), (0, 0, 0, 1.0), (0, 0, 0.5, 0.5)
 

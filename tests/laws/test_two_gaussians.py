@@ -11,8 +11,8 @@ from scipy.integrate import quad
 from scipy.special import gamma
 
 from limitlab.laws import TwoGaussians
-from limitlab.laws.mean_field import radial
-from limitlab.laws.mean_field.training import ramp, ramp_risk, ramp_sgd
+from limitlab.laws.mean_field import _radial as radial
+from limitlab.laws.mean_field._training import ramp, ramp_risk, ramp_sgd
 from limitlab.numerics.gaussian import expectation
 from references import label, reference
 

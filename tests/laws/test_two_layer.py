@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab.laws.dmft.bounds import bound_diagnostics
-from limitlab.laws.dmft.finite.gaussian_model import Monomials
+from limitlab.laws.dmft._bounds import bound_diagnostics
+from limitlab.laws.dmft._finite.gaussian_model import Monomials
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.testing import check_law
 from references import reference

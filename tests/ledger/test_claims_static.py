@@ -11,7 +11,7 @@ from limitlab.laws.approximation import _claims as finite_width
 from limitlab.laws.classification import _claims as classification
 from limitlab.laws.classification import perceptron
 from limitlab.laws.descent import _claims as descent
-from limitlab.laws.descent.separable_flow import SeparableFlow
+from limitlab.laws.descent._separable_flow import SeparableFlow
 from limitlab.laws.kernels import _claims as kernels
 from limitlab.laws.landscapes import _claims as landscapes
 from limitlab.laws.regression._claims import kernel_floor

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import Distillation, ModelCollapse, Ridge
-from limitlab.laws.regression.label_chains import TablePopulation, collapse_chain, shipped_images, taught
+from limitlab.laws.regression._label_chains import TablePopulation, collapse_chain, shipped_images, taught
 
 X, Y = shipped_images()
 

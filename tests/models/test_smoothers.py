@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab.laws.regression.holder import cusp, rough_wave, uniform_ball
-from limitlab.laws.regression.smoothers import NearestNeighbourRegressor, SingularKernelRegressor
+from limitlab.laws.regression._holder import cusp, rough_wave, uniform_ball
+from limitlab.laws.regression._smoothers import NearestNeighbourRegressor, SingularKernelRegressor
 
 
 def sample(seed, samples, dimension, outputs=()):
@@ -109,7 +109,7 @@ def test_blocks_do_not_change_the_answer(monkeypatch):
     x, y, queries = sample(5, 300, 2)
     model = SingularKernelRegressor(bandwidth=0.4).fit(x, y)
     whole = model.predict(queries)
-    monkeypatch.setattr("limitlab.laws.regression.smoothers.PAIRS", 200)
+    monkeypatch.setattr("limitlab.laws.regression._smoothers.PAIRS", 200)
     np.testing.assert_allclose(model.predict(queries), whole, rtol=1e-13)
 
 

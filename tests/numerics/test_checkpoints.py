@@ -15,7 +15,7 @@ import xarray as xr
 from limitlab._core import checkpoints
 from limitlab._core.checkpoints import Checkpoint, checkpoint_of, checkpointing
 from limitlab.laws import CircleMeanField, NoisyMeanField, OnlineSingleIndex, PopulationFlow, TwoGaussians, TwoLayerDynamics
-from limitlab.laws.attention.circle_density import volume_density
+from limitlab.laws.attention._circle_density import volume_density
 
 
 class Stop(Exception):
@@ -34,7 +34,7 @@ def stopped_after(monkeypatch, saves):
             raise Stop
 
     monkeypatch.setattr(checkpoints, "write_arrays", count)
-    monkeypatch.setattr("limitlab.numerics.two_time.checkpoint.write_arrays", count)
+    monkeypatch.setattr("limitlab.numerics.two_time._checkpoint.write_arrays", count)
 
 
 def minibatches():
@@ -60,7 +60,7 @@ CASES = {
 def test_stopped_and_started_again_gives_the_same_bits(name, tmp_path, monkeypatch):
     compute, saves = CASES[name]
     monkeypatch.setattr("limitlab.models.online.PIECE", 300)
-    monkeypatch.setattr("limitlab.laws.mean_field.training.BLOCK", 20)
+    monkeypatch.setattr("limitlab.laws.mean_field._training.BLOCK", 20)
     whole = compute()
     with checkpointing(tmp_path, every=0.0):
         with monkeypatch.context() as patched:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limitlab.laws.mean_field.low_rank import pivoted_cholesky
+from limitlab.laws.mean_field._low_rank import pivoted_cholesky
 from limitlab.numerics.flow_rules import even_gaussian_rule, gaussian_quantiles, quantile_rule
 from limitlab.numerics.gaussian import expectation
 

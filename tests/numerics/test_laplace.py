@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab.laws.regression.laplace import weighted_average
+from limitlab.laws.regression._laplace import weighted_average
 
 COUNTS = st.integers(1, 10**9)
 SHARES = st.floats(1e-6, 1.0)

@@ -24,8 +24,8 @@ from limitlab.numerics.two_time import (
     memory_bytes,
     romberg_table,
 )
+from limitlab.numerics.two_time._nodes import capacity, interpolate_gaps, kept, spacings, trapezoid_weights
 from limitlab.numerics.two_time.examples import DampedOscillator
-from limitlab.numerics.two_time.nodes import capacity, interpolate_gaps, kept, spacings, trapezoid_weights
 
 SYSTEM = DampedOscillator(coupling=2.0)
 TIMES = np.linspace(0.0, 5.0, 11)

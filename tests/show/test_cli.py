@@ -24,7 +24,7 @@ from limitlab._core.registry import all_laws
 from limitlab.lab.claims import Claim, Outcome, claims_of
 from limitlab.lab.criteria import below
 from limitlab.laws import Draw, Law, NearestNeighbours, Ridge, parameter
-from limitlab.show.cli import app
+from limitlab.show.cli import _app as app
 from markdown_blocks import ROOT, blocks
 
 COMMANDS = [
@@ -687,7 +687,7 @@ def test_ctrl_c_keeps_the_draws_that_are_finished(monkeypatch, tmp_path):
 def test_a_line_after_two_seconds_where_there_is_no_terminal(capsys):
     import time
 
-    from limitlab.show.cli import progress
+    from limitlab.show.cli import _progress as progress
 
     with progress.working("solving", first=0.05):
         time.sleep(0.4)

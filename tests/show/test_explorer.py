@@ -20,14 +20,16 @@ import limitlab
 from limitlab._core.draws import plain_parameters
 from limitlab._core.registry import all_laws
 from limitlab.laws import FirstOrderDynamics, LinearNetwork, MaxMargin, NearestNeighbours, Ridge, SpikedTensor
-from limitlab.show.explorer import state, uploads, work
-from limitlab.show.explorer.catalogue import explorable, matching
-from limitlab.show.explorer.controls import Knob, knobs_of
-from limitlab.show.explorer.declared import axes_of, controls_of
-from limitlab.show.explorer.equations import equations
+from limitlab.show.explorer import _state as state
+from limitlab.show.explorer import _uploads as uploads
+from limitlab.show.explorer import _work as work
+from limitlab.show.explorer._catalogue import explorable, matching
+from limitlab.show.explorer._controls import Knob, knobs_of
+from limitlab.show.explorer._declared import axes_of, controls_of
+from limitlab.show.explorer._equations import equations
+from limitlab.show.explorer._snippet import snippet
+from limitlab.show.explorer._state import Axis, State, law_of, read, start, values_of
 from limitlab.show.explorer.jobs import Caps, Message, Pool
-from limitlab.show.explorer.snippet import snippet
-from limitlab.show.explorer.state import Axis, State, law_of, read, start, values_of
 
 LAWS = explorable()
 UNSEEN = {"SampledMeasure", "SquareMatrixEdge"}
@@ -333,7 +335,7 @@ def test_numbers_with_signs_and_words_are_no_formulas() -> None:
 def test_a_browser_that_lies_about_its_file_is_cut_off() -> None:
     from types import SimpleNamespace
 
-    from limitlab.show.explorer.own_data import CappedDropper
+    from limitlab.show.explorer._own_data import CappedDropper
 
     drop, seen = CappedDropper(1000), []
     drop.param.watch(lambda event: seen.extend(len(content) for content in event.new.values()), "value")
@@ -382,7 +384,7 @@ def test_without_panel_one_sentence_says_what_to_install() -> None:
 
 
 def test_a_notebook_gets_a_page_with_the_law_of_its_own() -> None:
-    from limitlab.show.explorer.server import _notebook_pool
+    from limitlab.show.explorer._server import _notebook_pool
 
     page = limitlab.explore(Ridge(ratio=3.0))
     try:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from limitlab._core.about import allowed, kind_of
 from limitlab.laws import Law, NearestNeighbours, Ridge, parameter
-from limitlab.show.cli.options import read_law, read_numbers, read_sizes, read_values, split_options
-from limitlab.show.describe import describe_law, example, kebab
+from limitlab.show._describe import describe_law, example, kebab
+from limitlab.show.cli._options import read_law, read_numbers, read_sizes, read_values, split_options
 
 
 class Everything(Law):

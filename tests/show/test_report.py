@@ -23,13 +23,14 @@ from limitlab.lab.runner import run_tasks
 from limitlab.lab.verification import Record
 from limitlab.laws import Law, NearestNeighbours, parameter
 from limitlab.plotting.style import COLOURS, new_figure, simulation_points
-from limitlab.show.cli import app
-from limitlab.show.cli.progress import working
-from limitlab.show.report import page, write_report
-from limitlab.show.report.claims import claim_card, ledger_table, verdict_of
-from limitlab.show.report.jobs import PartTask, unpacked
-from limitlab.show.report.provenance import now, provenance
-from limitlab.show.report.write import figure_parts, figures_left_out, law_cards
+from limitlab.show.cli import _app as app
+from limitlab.show.cli._progress import working
+from limitlab.show.report import _page as page
+from limitlab.show.report import write_report
+from limitlab.show.report._claims import claim_card, ledger_table, verdict_of
+from limitlab.show.report._jobs import PartTask, unpacked
+from limitlab.show.report._provenance import now, provenance
+from limitlab.show.report._write import figure_parts, figures_left_out, law_cards
 
 
 class Broken(Law):
@@ -248,7 +249,7 @@ def test_a_check_that_kills_its_worker_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_figure_that_breaks_is_a_failed_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limitlab.show.report.write.figure_parts", lambda *_: [PartTask("figure", "no-such-figure", True)])
+    monkeypatch.setattr("limitlab.show.report._write.figure_parts", lambda *_: [PartTask("figure", "no-such-figure", True)])
     summary = write_report(tmp_path / "a.html", laws=[NearestNeighbours])
     assert summary.failed == ("no-such-figure",)
     assert "there is no figure" in (tmp_path / "a.html").read_text()
@@ -268,7 +269,7 @@ def test_a_second_report_computes_only_what_changed(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(NearestNeighbours, "measured", lambda *_, **__: 1 / 0)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     assert write_report(tmp_path / "b.html", laws=[NearestNeighbours], store=tmp_path / "cells") == first
-    monkeypatch.setattr("limitlab.show.report.jobs.library_digest", lambda *_: "another version of the package")
+    monkeypatch.setattr("limitlab.show.report._jobs.library_digest", lambda *_: "another version of the package")
     part = PartTask("law", "NearestNeighbours", True, str(tmp_path / "cells"), law=NearestNeighbours)
     card, _ = unpacked(part.run())
     assert card is not None

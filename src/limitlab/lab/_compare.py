@@ -1,6 +1,6 @@
 """Does the experiment agree with the limit? A comparison with an error budget and three verdicts.
 
-`compare` simulates a law at several sizes, extrapolates the gap to infinite size (`limitlab.lab.statistics`) and says
+`compare` simulates a law at several sizes, extrapolates the gap to infinite size (`limitlab.lab._statistics`) and says
 
 - **agree**: no entry of any observable is off by more than its error budget, every budget is small enough to notice a gap of the
   resolution, and the gap falls with size as the law declares;
@@ -27,7 +27,7 @@ from limitlab._core.checks import checked_seeds, checked_sizes
 from limitlab._core.draws import identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.results import package, package_version
-from limitlab.lab.budget import refuse_comparison
+from limitlab.lab._budget import refuse_comparison
 from limitlab.lab.cells import Cell, versions_of
 from limitlab.lab.engines import Engine
 from limitlab.lab.judging import Row, Verdict, entries_of, judge
@@ -100,13 +100,13 @@ class Comparison:
 
     def plot(self) -> Figure:
         """Gap against size with error bars, one panel per observable."""
-        from limitlab.lab.comparison_figure import comparison_figure
+        from limitlab.lab._comparison_figure import comparison_figure
 
         return comparison_figure(self)
 
     def _repr_html_(self) -> str:
         """The comparison as a notebook shows it."""
-        from limitlab.lab.notebook import comparison_html
+        from limitlab.lab._notebook import comparison_html
 
         return comparison_html(self)
 

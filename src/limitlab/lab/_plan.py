@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from limitlab._core.law import Law
 from limitlab.errors import UnreachableTarget, did_you_mean
-from limitlab.lab.scan import Line
-from limitlab.lab.scan import minimise as minimise_on
+from limitlab.lab._scan import Line
+from limitlab.lab._scan import minimise as minimise_on
 
 __all__ = ["optimal", "plan"]
 

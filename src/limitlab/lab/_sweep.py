@@ -14,14 +14,14 @@ from limitlab._core.draws import identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.limits import memory_limit
 from limitlab._core.results import package_version
-from limitlab.lab.assemble import BESIDE, assemble_simulation, assemble_theory, beside_theory
-from limitlab.lab.budget import refuse_sweep
+from limitlab.lab._assemble import BESIDE, assemble_simulation, assemble_theory, beside_theory
+from limitlab.lab._budget import refuse_sweep
+from limitlab.lab._regions import Regions
+from limitlab.lab._slots import Slots
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import Grid, read_grid
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.regions import Regions
 from limitlab.lab.runner import run_tasks, summary
-from limitlab.lab.slots import Slots
 from limitlab.lab.store import Store
 from limitlab.lab.tasks import FORMAT, LawTask, Trouble, plain_numbers, simulation_tasks, theory_tasks
 

@@ -60,7 +60,7 @@ class Outcome:
 
     def _repr_html_(self) -> str:
         """The outcome as a notebook shows it."""
-        from limitlab.lab.notebook import outcome_html
+        from limitlab.lab._notebook import outcome_html
 
         return outcome_html(self)
 
@@ -112,7 +112,7 @@ class Claim:
 
     def _repr_html_(self) -> str:
         """The claim as a notebook shows it."""
-        from limitlab.lab.notebook import claim_html
+        from limitlab.lab._notebook import claim_html
 
         return claim_html(self)
 

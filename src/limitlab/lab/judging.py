@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from limitlab._core.law import Law
-from limitlab.lab import statistics
+from limitlab.lab import _statistics as statistics
 
 __all__ = ["Row"]
 

@@ -8,10 +8,10 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from limitlab._core.blas import single_threaded
+from limitlab.lab._slots import OnDisk, Slots, missing_in
 from limitlab.lab.cells import Cell, Cells, current_cache
 from limitlab.lab.engines import Engine, check_engine, completed
 from limitlab.lab.progress import Progress, ProgressOption
-from limitlab.lab.slots import OnDisk, Slots, missing_in
 from limitlab.lab.tasks import Task, Trouble, attempt, key_of, run
 
 __all__ = ["TasksFailed"]

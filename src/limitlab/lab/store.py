@@ -9,7 +9,7 @@ The cells (`limitlab.lab.cells`) are the truth. When all are there they are asse
     store = "x.zarr"  cells in x.zarr.cells/, result x.zarr (Zarr)
     store = "x"       cells in x/, result x/result.nc
 
-A Zarr result is written block by block (`limitlab.lab.regions`), so that it may be larger than the memory.
+A Zarr result is written block by block (`limitlab.lab._regions`), so that it may be larger than the memory.
 No file holds a time or anything else that differs between two runs, so the same sweep gives the same bytes.
 """
 
@@ -32,8 +32,8 @@ from typing import Any
 import xarray as xr
 
 from limitlab._core.files import clean_leftovers, replacing, write_whole
+from limitlab.lab._regions import Regions
 from limitlab.lab.cells import Cell, Cells, DamagedCell
-from limitlab.lab.regions import Regions
 from limitlab.lab.tasks import FORMAT
 
 __all__ = ["open_result"]

@@ -36,7 +36,7 @@ class Record:
 
     def _repr_html_(self) -> str:
         """The record as a notebook shows it."""
-        from limitlab.lab.notebook import claim_html
+        from limitlab.lab._notebook import claim_html
 
         return claim_html(self.claim, self)
 

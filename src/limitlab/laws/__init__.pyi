@@ -13,12 +13,14 @@ from .kernels.layers.dense import Dense as Dense
 from .regression.distillation import Distillation as Distillation
 from ._author import Draw as Draw
 from .regression.early_stopping import EarlyStopping as EarlyStopping
+from .online_sgd._effective import EffectiveDynamics as EffectiveDynamics
 from .attention.equiangular import EquiangularTokens as EquiangularTokens
 from .uniform_convergence.finite_class import FiniteClass as FiniteClass
 from .dmft.first_order import FirstOrderDynamics as FirstOrderDynamics
 from .kernels.layers.pooling import Flatten as Flatten
 from .regression.gaussian_equivalence import GaussianEquivalence as GaussianEquivalence
 from .kernels.layers.pooling import GlobalAverage as GlobalAverage
+from .approximation._frank_wolfe import GreedyNetwork as GreedyNetwork
 from .dmft.interpolation import InterpolationTransition as InterpolationTransition
 from .kernels.gradient_flow import KernelGradientFlow as KernelGradientFlow
 from ._author import Law as Law
@@ -89,6 +91,7 @@ from .online_sgd.xor import class_flow as class_flow
 from .kernels.convolutional import conv_ntk as conv_ntk
 from .kernels.convolutional import convolutional as convolutional
 from .approximation.step import degree_two_step as degree_two_step
+from .dmft._descent import descent_correlations as descent_correlations
 from .uniform_convergence.thresholds import dichotomies as dichotomies
 from .landscapes.minima import digits_minima as digits_minima
 from .kernels.duals import dual as dual
@@ -100,6 +103,7 @@ from .regression.ridge import exact_ridgeless as exact_ridgeless
 from .approximation.fixed_dimension import explicit_weights_error as explicit_weights_error
 from ._author import find_law as find_law
 from .approximation.fixed_dimension import fixed_dimension_constant as fixed_dimension_constant
+from .approximation._frank_wolfe import frank_wolfe as frank_wolfe
 from .kernels.layers.network import fully_connected as fully_connected
 from .regression.linear_model import gaps as gaps
 from .approximation.harmonics import gegenbauer_coefficients as gegenbauer_coefficients
@@ -112,6 +116,7 @@ from .kernels.lazy import lazy_certificate as lazy_certificate
 from .dmft.solvable import least_squares_descent as least_squares_descent
 from .kernels.empirical import linearize as linearize
 from ._author import load_laws as load_laws
+from .dmft._losses import loss_from_function as loss_from_function
 from .spectra.square_matrix import mean_inverse_trace as mean_inverse_trace
 from .alignment.mixture_flow import mixture_flow as mixture_flow
 from .mean_field.potentials import neuron_interaction as neuron_interaction
@@ -149,12 +154,14 @@ __all__ = [
     "Distillation",
     "Draw",
     "EarlyStopping",
+    "EffectiveDynamics",
     "EquiangularTokens",
     "FiniteClass",
     "FirstOrderDynamics",
     "Flatten",
     "GaussianEquivalence",
     "GlobalAverage",
+    "GreedyNetwork",
     "InterpolationTransition",
     "KernelGradientFlow",
     "Law",
@@ -225,6 +232,7 @@ __all__ = [
     "conv_ntk",
     "convolutional",
     "degree_two_step",
+    "descent_correlations",
     "dichotomies",
     "digits_minima",
     "dual",
@@ -236,6 +244,7 @@ __all__ = [
     "explicit_weights_error",
     "find_law",
     "fixed_dimension_constant",
+    "frank_wolfe",
     "fully_connected",
     "gaps",
     "gegenbauer_coefficients",
@@ -248,6 +257,7 @@ __all__ = [
     "least_squares_descent",
     "linearize",
     "load_laws",
+    "loss_from_function",
     "mean_inverse_trace",
     "mixture_flow",
     "neuron_interaction",

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import core_schema
 
-from limitlab.models.activation_table import TABLE
+from limitlab.models._activation_table import TABLE
 from limitlab.models.functions import FunctionParameter, record, values_of
 from limitlab.numerics.gaussian import expectation, find_kinks, hermite_coefficients, panel_rule
 

@@ -1,7 +1,7 @@
 """Averages over a Gaussian with an error estimate: the rules, and the choice between them.
 
 Smooth functions are averaged by Gauss-Hermite rules of growing order until two agree; others by adaptive panels
-(`limitlab.numerics.panels`). The public functions are in `limitlab.numerics.gaussian`.
+(`limitlab.numerics._panels`). The public functions are in `limitlab.numerics.gaussian`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
-from limitlab.numerics.panels import EPSILON, SMALLEST, Integers, integrate
+from limitlab.numerics._panels import EPSILON, SMALLEST, Integers, integrate
 
 Array = NDArray[np.float64]
 Function = Callable[..., Any]

@@ -14,10 +14,10 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from limitlab.numerics._kinks import find_kinks as find_kinks
+from limitlab.numerics._pairs import pair_expectation as pair_expectation
 from limitlab.numerics.averages import Array, Function, Kinks, averages, checked, declared_kinks, values_at
 from limitlab.numerics.averages import hermite_rule as hermite_rule
-from limitlab.numerics.kinks import find_kinks as find_kinks
-from limitlab.numerics.pairs import pair_expectation as pair_expectation
 from limitlab.numerics.panel_rules import panel_rule as panel_rule
 
 __all__ = ["expectation", "hermite_coefficients", "hermite_values", "inner_product", "norm"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from limitlab.applied.forecast._estimator import Forecast
 from limitlab.applied.forecast.diagnostics import ForecastWarning
-from limitlab.applied.forecast.estimator import Forecast
 from limitlab.models.datasets import HALF, mnist, prepared
 
 KERNELS = ("linear", "rbf", "relu-nngp", "random-features")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from limitlab.applied.forecast.estimator import Forecast
+    from limitlab.applied.forecast._estimator import Forecast
 
 WORTHWHILE = 0.02
 """A cut of the error below this is not worth a change."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.applied.forecast.spectrum import Spectrum
+from limitlab.applied.forecast._spectrum import Spectrum
 
 Array = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ class ForecastWarning(UserWarning):
 def leverage_variation(spectrum: Spectrum, ridge: Any) -> Array:
     """Coefficient of variation of 1 - h_i of the fit to all points, for every ridge.
 
-    >>> from limitlab.applied.forecast.spectrum import from_features
+    >>> from limitlab.applied.forecast._spectrum import from_features
     >>> equal = from_features(np.array([[1.0], [-1.0], [1.0], [-1.0]]), np.ones((4, 1)))
     >>> leverage_variation(equal, [0.0, 1.0]).round(12).tolist()
     [0.0, 0.0]

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.draws import checked_seed
+from limitlab.applied.forecast._targets import is_classification
+from limitlab.applied.forecast._texts import days_of, numbers_of
 from limitlab.applied.forecast.files import load_frame
-from limitlab.applied.forecast.targets import is_classification
-from limitlab.applied.forecast.texts import days_of, numbers_of
 from limitlab.errors import did_you_mean
 
 Array = NDArray[Any]

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.applied.scaling.constrained import minimised
-from limitlab.applied.scaling.profiles import profile_interval
-from limitlab.applied.scaling.runs import checked_runs, on_a_ray, positive
+from limitlab.applied.scaling._constrained import minimised
+from limitlab.applied.scaling._profiles import profile_interval
+from limitlab.applied.scaling._runs import checked_runs, on_a_ray, positive
 from limitlab.numerics import additive_powers as form
 from limitlab.numerics.additive_powers import Best, Runs
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from limitlab.applied.scaling._runs import checked_runs, positive
 from limitlab.applied.scaling.fit import ScalingFit
-from limitlab.applied.scaling.runs import checked_runs, positive
 from limitlab.numerics import additive_powers as form
 from limitlab.numerics.additive_powers import Best
 

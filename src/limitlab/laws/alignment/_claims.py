@@ -52,7 +52,7 @@ def runs_against_theory(law: MixtureAlignment, size: int, seeds: range, blocks: 
 
 def one_run(law: MixtureAlignment, size: int, seed: int, blocks: int, times: Array) -> Array:
     """Alignment and top eigenvalue of both matrices at all times, means over the first blocks; shape (2, 2, times)."""
-    from limitlab.laws.alignment.softmax_sgd import block_eigenpairs, draw_mixture, weights_of
+    from limitlab.laws.alignment._softmax_sgd import block_eigenpairs, draw_mixture, weights_of
 
     k, draw = law.classes, law.draw(size, seed)
     runs = law.train(draw, times)
@@ -143,7 +143,7 @@ def second_layer_values(
 
     A start that announces `captured` clusters, or (None) a Gaussian one.
     """
-    from limitlab.laws.alignment.xor_blocks import alignment, draw_xor, sample_weights, second_layer_block, weights_in_space
+    from limitlab.laws.alignment._xor_blocks import alignment, draw_xor, sample_weights, second_layer_block, weights_in_space
     from limitlab.models.xor_chain import random_start, xor_path
 
     v, a, b, gram = random_start(rng, width, dimension)

@@ -54,7 +54,7 @@ def alignment_mixture(quick: bool = True) -> Figure:
 
 def alignment_spectra(quick: bool = True) -> Figure:
     """Eigenvalues of one Hessian and one gradient block of ten classes, with the predicted edge and outliers."""
-    from limitlab.laws.alignment.softmax_sgd import draw_mixture, weights_of
+    from limitlab.laws.alignment._softmax_sgd import draw_mixture, weights_of
 
     figure, panels = new_figure(columns=2, rows=2)
     size, time = (700, 20.0) if quick else (1000, 20.0)
@@ -114,7 +114,7 @@ def alignment_xor(quick: bool = True) -> Figure:
 
 def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: float) -> None:
     """The five largest second-layer eigenvalues of one run, over eq. (16) of each cluster that its start announces."""
-    from limitlab.laws.alignment.xor_blocks import draw_xor, sample_weights, second_layer_block, weights_in_space
+    from limitlab.laws.alignment._xor_blocks import draw_xor, sample_weights, second_layer_block, weights_in_space
     from limitlab.models.xor_chain import random_start, xor_path
 
     penalty, times, fine = 0.05, np.linspace(0.0, 90.0, 10), np.linspace(0.0, 90.0, 181)
@@ -152,8 +152,8 @@ def _outliers_of_captured(axes: Axes, quick: bool) -> None:
 
 def alignment_layers(quick: bool = True) -> Figure:
     """Both layers of an XOR network align with their outliers, and where the eigenvectors of a mixture's block point."""
-    from limitlab.laws.alignment.softmax_sgd import block_eigenpairs, draw_mixture, weights_of
-    from limitlab.laws.alignment.xor_blocks import (
+    from limitlab.laws.alignment._softmax_sgd import block_eigenpairs, draw_mixture, weights_of
+    from limitlab.laws.alignment._xor_blocks import (
         alignment,
         draw_xor,
         first_layer_block,

@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.laws.alignment._weighted_spectrum import Outlier, WeightedBulk, number_of_outliers, outliers
 from limitlab.laws.alignment.mixture_flow import gaussian_nodes
-from limitlab.laws.alignment.weighted_spectrum import Outlier, WeightedBulk, number_of_outliers, outliers
 
 __all__ = ["block_spectrum"]
 

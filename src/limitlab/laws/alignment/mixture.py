@@ -259,7 +259,7 @@ class MixtureAlignment(Law):
 
     def measured(self, draw: Draw, times: Array) -> Values:
         """One run of SGD with full vectors, and the blocks of class 0 on fresh test samples."""
-        from limitlab.laws.alignment.softmax_sgd import block_measurement, draw_mixture, weights_of
+        from limitlab.laws.alignment._softmax_sgd import block_measurement, draw_mixture, weights_of
 
         k, d = self.classes, draw.size
         if math.isinf(self.snr) or math.isinf(self.test_ratio):
@@ -285,7 +285,7 @@ class MixtureAlignment(Law):
 
     def train(self, draw: Draw, times: Array) -> Array:
         """Weights (times, k, d) of one run; the means are the first k axes."""
-        from limitlab.laws.alignment.softmax_sgd import sgd_path
+        from limitlab.laws.alignment._softmax_sgd import sgd_path
 
         k, d, delta = self.classes, draw.size, self.step / draw.size
         start = draw.rng.standard_normal((k, d)) / math.sqrt(d)

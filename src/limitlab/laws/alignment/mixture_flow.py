@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.laws.alignment.softmax import softmax_moments
+from limitlab.laws.alignment._softmax import softmax_moments
 from limitlab.numerics.ode import Trajectory, integrate
 
 __all__ = ["mixture_flow", "noiseless_mixture"]

@@ -11,14 +11,14 @@ from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, below, equal, near, true
 from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest, standard_error
+from limitlab.laws.approximation._frank_wolfe import correlated_neuron, frank_wolfe, largest_norm
+from limitlab.laws.approximation._quadratic_flow import population_risk
+from limitlab.laws.approximation._quadratic_network import one_pass
+from limitlab.laws.approximation._relu import relu_tangent_risk
+from limitlab.laws.approximation._relu_network import trained_relu_risk
 from limitlab.laws.approximation.exact import Features, spanned, unexplained_exact
 from limitlab.laws.approximation.fixed_dimension import explicit_weights_error, fixed_dimension_constant
-from limitlab.laws.approximation.frank_wolfe import correlated_neuron, frank_wolfe, largest_norm
 from limitlab.laws.approximation.quadratic import QuadraticTarget
-from limitlab.laws.approximation.quadratic_flow import population_risk
-from limitlab.laws.approximation.quadratic_network import one_pass
-from limitlab.laws.approximation.relu import relu_tangent_risk
-from limitlab.laws.approximation.relu_network import trained_relu_risk
 from limitlab.laws.approximation.sampled_measure import SampledMeasure
 from limitlab.laws.approximation.staircase import Staircase
 from limitlab.laws.approximation.step import degree_two_step, step_strength

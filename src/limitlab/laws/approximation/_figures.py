@@ -23,9 +23,9 @@ from limitlab.laws.approximation._claims import (
     shifted_tanh,
     spectra_of,
 )
+from limitlab.laws.approximation._frank_wolfe import frank_wolfe, largest_norm
 from limitlab.laws.approximation.exact import unexplained_exact
 from limitlab.laws.approximation.fixed_dimension import explicit_weights_error, fixed_dimension_constant
-from limitlab.laws.approximation.frank_wolfe import frank_wolfe, largest_norm
 from limitlab.laws.approximation.quadratic import QuadraticTarget
 from limitlab.laws.approximation.sampled_measure import SampledMeasure
 from limitlab.laws.approximation.staircase import Staircase

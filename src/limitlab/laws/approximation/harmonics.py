@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws.approximation.slopes import numerical_slope
+from limitlab.laws.approximation._slopes import numerical_slope
 from limitlab.models.activations import Activation
 from limitlab.numerics.sphere import (
     checked_degree,

@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws.approximation._quadratic_flow import population_flow, population_risk
+from limitlab.laws.approximation._quadratic_network import one_pass
 from limitlab.laws.approximation.exact import overlaps, pseudo_inverse, relu_kernel
-from limitlab.laws.approximation.quadratic_flow import population_flow, population_risk
-from limitlab.laws.approximation.quadratic_network import one_pass
 from limitlab.models.activations import Activation, hermite, moments
 from limitlab.models.data import gaussian, sphere
 from limitlab.numerics.spectra import marchenko_pastur

@@ -22,7 +22,7 @@ from pydantic import model_validator
 
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.approximation.equivalents import (
+from limitlab.laws.approximation._equivalents import (
     Levels,
     effective_ridge,
     learning_curve,
@@ -264,7 +264,7 @@ class Staircase(Law):
         """Neurons or inputs are drawn; the best fit over all inputs is exact, with no sampling of x."""
         law, k = self.realised(draw.size), degrees.astype(int)
         if law.model == "kernel_ridge":
-            from limitlab.laws.approximation.kernel_ridge import fit_on_sphere
+            from limitlab.laws.approximation._kernel_ridge import fit_on_sphere
 
             if law.samples > LARGEST:
                 raise ValueError(f"samples = {law.samples} are not allowed in a simulation: at most {LARGEST}")

@@ -12,8 +12,8 @@ from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Number, above, agrees, at_most, below, between, equal, near, true
 from limitlab.lab.measures import Slope, effort, largest, log_slope, slope, smallest
+from limitlab.laws.attention._circle_density import spectral_density
 from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable, poisson_radius
-from limitlab.laws.attention.circle_density import spectral_density
 from limitlab.laws.attention.clustering import critical_beta, merging_time, plateau_time
 from limitlab.laws.attention.equiangular import collapse_time
 from limitlab.laws.attention.residual import ResidualFlow

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from limitlab.laws.attention._circle_density import spectral_density
 from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable
-from limitlab.laws.attention.circle_density import spectral_density
 from limitlab.laws.attention.clustering import critical_beta, plateau_time
 from limitlab.laws.attention.equiangular import EquiangularTokens, collapse_time, overlap
 from limitlab.laws.attention.residual import ResidualFlow

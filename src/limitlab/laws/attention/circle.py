@@ -23,7 +23,7 @@ from pydantic import field_validator, model_validator
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter
-from limitlab.laws.attention import circle_density
+from limitlab.laws.attention import _circle_density as circle_density
 from limitlab.models.attention import circle
 
 __all__ = ["CircleMeanField", "growth_rates", "poisson_radius"]

@@ -29,7 +29,7 @@ from pydantic import model_validator
 from limitlab._core.limits import Cost
 from limitlab.errors import UnreachableTarget
 from limitlab.laws import Draw, Law, Values, parameter
-from limitlab.laws.attention.exponential_integrals import entire_part, scaled_exp1
+from limitlab.laws.attention._exponential_integrals import entire_part, scaled_exp1
 from limitlab.numerics.roots import bracketed_root
 
 __all__ = ["EquiangularTokens"]

@@ -10,10 +10,10 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from limitlab._core.blas import single_threaded
+from limitlab.laws.classification._channel_information import information, precision_of
+from limitlab.laws.classification._channels import Channel, Prior
 from limitlab.laws.classification._claims import share_without_fit
 from limitlab.laws.classification.bayes_optimal import BayesOptimal
-from limitlab.laws.classification.channel_information import information, precision_of
-from limitlab.laws.classification.channels import Channel, Prior
 from limitlab.laws.classification.convex_loss import ConvexLoss
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_calibration import LogisticCalibration

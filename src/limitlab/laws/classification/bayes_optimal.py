@@ -23,9 +23,9 @@ import numpy as np
 from pydantic import model_validator
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
-from limitlab.laws.classification.channel_information import errors, information, precision_of, recovered
-from limitlab.laws.classification.channels import CLASSES, Channel, ChannelName, Prior, PriorName
-from limitlab.laws.classification.message_passing import message_passing
+from limitlab.laws.classification._channel_information import errors, information, precision_of, recovered
+from limitlab.laws.classification._channels import CLASSES, Channel, ChannelName, Prior, PriorName
+from limitlab.laws.classification._message_passing import message_passing
 from limitlab.models.data import gaussian_lattice
 
 __all__ = ["BayesOptimal"]

@@ -13,9 +13,9 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, below, near, true
 from limitlab.lab.measures import effort, largest, log_slope, sigmas, smallest, standard_error, words
 from limitlab.laws.classification.perceptron import Perceptron
+from limitlab.laws.descent._separable_flow import TAILS, LeastSquares, SeparableFlow, gradient_descent
 from limitlab.laws.descent.least_squares import LeastSquaresDescent
 from limitlab.laws.descent.logistic import LogisticDescent
-from limitlab.laws.descent.separable_flow import TAILS, LeastSquares, SeparableFlow, gradient_descent
 from limitlab.laws.landscapes.minima import digits_minima
 from limitlab.laws.regression.ridge import exact_ridgeless
 from limitlab.models.activations import Activation

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from limitlab.laws.descent._claims import STARTS, separable_data_sets
+from limitlab.laws.descent._separable_flow import TAILS, LeastSquares, SeparableFlow
 from limitlab.laws.descent.least_squares import LeastSquaresDescent
 from limitlab.laws.descent.logistic import LogisticDescent
-from limitlab.laws.descent.separable_flow import TAILS, LeastSquares, SeparableFlow
 from limitlab.laws.landscapes.minima import digits_minima
 from limitlab.plotting.style import COLOURS, MARKERS, finish, new_figure, reading_key, simulation_points, theory_line
 

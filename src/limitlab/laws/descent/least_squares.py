@@ -26,7 +26,7 @@ from pydantic import model_validator
 
 from limitlab._core.checks import checked_table
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.descent.separable_flow import LeastSquares
+from limitlab.laws.descent._separable_flow import LeastSquares
 
 __all__ = ["LeastSquaresDescent"]
 

@@ -25,7 +25,7 @@ from limitlab._core.results import ROUNDING
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.max_margin import MaxMargin
-from limitlab.laws.descent.separable_flow import SeparableFlow, Tail
+from limitlab.laws.descent._separable_flow import SeparableFlow, Tail
 
 __all__ = ["LogisticDescent"]
 

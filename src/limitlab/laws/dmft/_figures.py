@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated
+from limitlab.laws.dmft._transition import Located, follow_decay, late_residual, locate_threshold, relaxation_rate
 from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, tanh_network
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.growth import AdiabaticGrowth
@@ -23,7 +24,6 @@ from limitlab.laws.dmft.interpolation import InterpolationTransition
 from limitlab.laws.dmft.middle import MiddleRegime
 from limitlab.laws.dmft.multi_index import MultiIndexFlow
 from limitlab.laws.dmft.population import MeanFieldSingleIndex
-from limitlab.laws.dmft.transition import Located, follow_decay, late_residual, locate_threshold, relaxation_rate
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
 from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line

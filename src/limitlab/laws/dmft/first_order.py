@@ -6,7 +6,7 @@ Setting.  x ~ N(0, I_d), or with other independent entries where theta_* is spre
           with a fixed second layer.
 Limit.    n, d -> infinity with n/d -> delta (`sample_ratio`), at a fixed number of steps and neurons.
 Result.   A process in R^m for the rows of theta and one for the predictions, coupled through m x m correlations and responses
-          (docs/theory/first_order.md, eqs. 1 to 6; `limitlab.laws.dmft.descent`). It is written for discrete time, in which it is exact
+          (docs/theory/first_order.md, eqs. 1 to 6; `limitlab.laws.dmft._descent`). It is written for discrete time, in which it is exact
           for gradient descent with the same step: no discretisation error.
 Status.   Theorem for the square loss (Celentano, Cheng, Montanari 2021); the other losses do not satisfy its assumption of a bounded second
           derivative (labels are unbounded), and for them it is derived and checked. The process of predictions is sampled: exact for the
@@ -24,8 +24,8 @@ from pydantic import model_validator
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.dmft.descent import descent_correlations, whitened_paths
-from limitlab.laws.dmft.losses import LOSSES, Loss, as_vector, committee
+from limitlab.laws.dmft._descent import descent_correlations, whitened_paths
+from limitlab.laws.dmft._losses import LOSSES, Loss, as_vector, committee
 from limitlab.models.activations import Activation
 from limitlab.models.designs import Entries, white
 from limitlab.models.schedules import Schedule

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Values, parameter
-from limitlab.laws.dmft.aging import Reduced, plateau, threshold
-from limitlab.laws.dmft.finite.kernels import Kernels
-from limitlab.laws.dmft.pure_noise import PureNoise
+from limitlab.laws.dmft._aging import Reduced, plateau, threshold
+from limitlab.laws.dmft._finite.kernels import Kernels
+from limitlab.laws.dmft._pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.numerics.ode import states_at
 
@@ -207,7 +207,7 @@ class AdiabaticGrowth(PureNoise):
 
     def measured(self, draw: Draw, times: Floats) -> Values:
         """Gradient flow with both layers free, from a_j = a_0, to the times s m, m = size."""
-        from limitlab.laws.dmft.finite import gaussian_model, samples, training
+        from limitlab.laws.dmft._finite import gaussian_model, samples, training
 
         size, rng = draw.size, draw.rng
         if self.experiment_model == "two-time":

@@ -1,11 +1,11 @@
 """When can gradient flow fit pure noise?
 
 Setting.  Labels are noise of standard deviation tau; m neurons, second layer a_j = gamma sqrt(m), frozen; n = alpha m d samples.
-Limit.    n, d, then m -> infinity at fixed alpha. One system without m remains: the equations of `limitlab.laws.dmft.equations` for
+Limit.    n, d, then m -> infinity at fixed alpha. One system without m remains: the equations of `limitlab.laws.dmft._equations` for
           one neuron, a = gamma, n/d = alpha and the kernel without constant and linear parts.
 Result.   The train error goes to zero if and only if gamma > gamma_GF(alpha), eq. (2) of docs/theory/interpolation.md.
 Status.   The two-time equations are derived. The threshold is a conjecture: it rests on an ansatz about aging; `locate_threshold` of
-          `limitlab.laws.dmft.transition` measures it from the two-time equations.
+          `limitlab.laws.dmft._transition` measures it from the two-time equations.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Values, observable, parameter
-from limitlab.laws.dmft.aging import Plateau, plateau, threshold
-from limitlab.laws.dmft.finite.gaussian_model import monomials
-from limitlab.laws.dmft.pure_noise import PureNoise
+from limitlab.laws.dmft._aging import Plateau, plateau, threshold
+from limitlab.laws.dmft._finite.gaussian_model import monomials
+from limitlab.laws.dmft._pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import STEPS, TwoLayerDynamics
 
 __all__ = ["InterpolationTransition"]
@@ -54,7 +54,7 @@ class InterpolationTransition(PureNoise):
     default_seeds = 150
 
     extras = {"threshold": observable("threshold of interpolation", r"\gamma_{GF}", scalar=True)}
-    former_names = {**PureNoise.former_names, "steps": "solver_steps"}
+    former_names = {"ratio": "samples_per_weight", "steps": "solver_steps"}
 
     second_layer: float = parameter(
         0.5, "second-layer weight", note="frozen, over the square root of the width", symbol=r"\gamma", least=0
@@ -149,7 +149,7 @@ class InterpolationTransition(PureNoise):
 
     def measured(self, draw: Draw, times: Floats) -> Values:
         """Gradient flow on alpha d random Gaussian equations for one unit vector."""
-        from limitlab.laws.dmft.finite import gaussian_model, samples, training
+        from limitlab.laws.dmft._finite import gaussian_model, samples, training
 
         rng, limit = draw.rng, self.dynamics()
         w, direction = samples.exchangeable_weights(rng, draw.size, 1, 0.0, 0.0)

@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Values, observable, parameter, shared
-from limitlab.laws.dmft.equations import power_series
-from limitlab.laws.dmft.pure_noise import PureNoise
+from limitlab.laws.dmft._equations import power_series
+from limitlab.laws.dmft._pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.numerics.two_time import Flow, History, extrapolate, march
 
@@ -198,7 +198,7 @@ class MiddleRegime(PureNoise):
 
     def measured(self, draw: Draw, x: Floats) -> Values:
         """One neuron that climbs a random polynomial in `size` dimensions, and the second layer that its energy drives."""
-        from limitlab.laws.dmft.spin_ascent import ascent
+        from limitlab.laws.dmft._spin_ascent import ascent
 
         found = ascent(draw.rng, self.reduced_coefficients(), draw.size, self.start_second_layer, True, x)
         return {name: found[name] for name in type(self).observables}

@@ -25,7 +25,7 @@ from pydantic import model_validator
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter
-from limitlab.laws.dmft.finite.kernels import Kernels
+from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.laws.dmft.population import particle_states
 
 __all__ = ["MultiIndexFlow"]
@@ -188,7 +188,7 @@ class MultiIndexFlow(Law):
 
     def measured(self, draw: Draw, times: Floats) -> Values:
         """The exact population flow of m neurons in as many dimensions, several for every particle."""
-        from limitlab.laws.dmft.finite.multi_index import network_risk, population_flow, random_weights
+        from limitlab.laws.dmft._finite.multi_index import network_risk, population_flow, random_weights
 
         (a, v), groups = self.start(), len(self.overlaps)
         copies = max(1, round(draw.size / groups))

@@ -20,8 +20,8 @@ from pydantic import model_validator
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Values, parameter
-from limitlab.laws.dmft.finite.kernels import Kernels
-from limitlab.laws.dmft.parameters import TwoLayerStart, check_correlation
+from limitlab.laws.dmft._finite.kernels import Kernels
+from limitlab.laws.dmft._parameters import TwoLayerStart, check_correlation
 from limitlab.numerics.ode import Trajectory, integrate
 
 __all__ = ["MeanFieldSingleIndex", "PopulationFlow"]
@@ -151,7 +151,7 @@ class _Population(TwoLayerStart):
 
     def _descend(self, draw: Draw, dimension: int, width: int, correlation: float, times: Floats, step: float) -> Values:
         """One-pass stochastic descent: a network with these kernels sees fresh samples, d of them per step."""
-        from limitlab.laws.dmft.finite import samples, training
+        from limitlab.laws.dmft._finite import samples, training
 
         kernels = self.kernels()
         w, direction = samples.exchangeable_weights(draw.rng, dimension, width, self.overlap_at_start, correlation)

@@ -26,11 +26,11 @@ from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Values, parameter
-from limitlab.laws.dmft.finite.gaussian_model import monomials
-from limitlab.laws.dmft.parameters import TwoLayerStart, check_correlation
+from limitlab.laws.dmft._finite.gaussian_model import monomials
+from limitlab.laws.dmft._parameters import TwoLayerStart, check_correlation
 
 if TYPE_CHECKING:
-    from limitlab.laws.dmft.equations import ExchangeableNeurons
+    from limitlab.laws.dmft._equations import ExchangeableNeurons
     from limitlab.numerics.two_time import Extrapolated, Progress, Solution
 
 __all__ = ["TwoLayerDynamics"]
@@ -175,7 +175,7 @@ class TwoLayerDynamics(TwoLayerStart):
 
     def system(self) -> ExchangeableNeurons:
         """The two-time equations of this law."""
-        from limitlab.laws.dmft.equations import ExchangeableNeurons
+        from limitlab.laws.dmft._equations import ExchangeableNeurons
 
         return ExchangeableNeurons(
             self.kernels(),
@@ -257,7 +257,7 @@ class TwoLayerDynamics(TwoLayerStart):
 
     def measured(self, draw: Draw, times: Floats) -> Values:
         """One draw of samples and start, trained by gradient flow (or stochastic descent)."""
-        from limitlab.laws.dmft.finite import gaussian_model, samples, training
+        from limitlab.laws.dmft._finite import gaussian_model, samples, training
 
         rng, kernels, n = draw.rng, self.kernels(), draw.count("sample_ratio")
         w, direction = samples.exchangeable_weights(

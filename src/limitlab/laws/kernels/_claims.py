@@ -13,16 +13,16 @@ from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Criterion, Number, above, agrees, at_least, at_most, below, between, equal, near
 from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest
+from limitlab.laws.kernels._lazy_networks import Flow, LazyNetworks, unit_rows
+from limitlab.laws.kernels._residual_networks import residual_tangent_kernel
+from limitlab.laws.kernels._wide_networks import DeepNetworks, waves
 from limitlab.laws.kernels.convolutional import convolutional
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.laws.kernels.gradient_flow import KernelGradientFlow, kernel_gradient_flow
 from limitlab.laws.kernels.layers.network import Network
 from limitlab.laws.kernels.lazy import LazyCertificate, LazyTraining, lazy_certificate
-from limitlab.laws.kernels.lazy_networks import Flow, LazyNetworks, unit_rows
 from limitlab.laws.kernels.residual import resnet_ntk
-from limitlab.laws.kernels.residual_networks import residual_tangent_kernel
 from limitlab.laws.kernels.wide_network import WideNetwork
-from limitlab.laws.kernels.wide_networks import DeepNetworks, waves
 from limitlab.models.activations import Activation
 from limitlab.models.adam import trained_by_adam
 from limitlab.models.data import sphere

@@ -21,9 +21,9 @@ from limitlab.laws.kernels._claims import (
     trained,
     used_up,
 )
+from limitlab.laws.kernels._lazy_networks import unit_rows
 from limitlab.laws.kernels.gradient_flow import KernelGradientFlow
 from limitlab.laws.kernels.lazy import lazy_certificate
-from limitlab.laws.kernels.lazy_networks import unit_rows
 from limitlab.laws.kernels.residual import resnet_ntk
 from limitlab.laws.kernels.wide_network import WideNetwork
 from limitlab.models.image_tasks import Task, row_task

@@ -187,7 +187,7 @@ class _Blocks:
         self.out[start:end, :stop] = found
 
     def relu(self, gram: Array, start: int, end: int, stop: int) -> Array:
-        from limitlab.laws.kernels.fused import relu_pass
+        from limitlab.laws.kernels._fused import relu_pass
 
         tangent = np.empty_like(gram) if self.tangent else np.empty((0, 0), dtype=gram.dtype)
         (roots1, roots2), (inverse1, inverse2) = self.roots, self.inverses

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
-from limitlab.laws.kernels.differences import difference
-from limitlab.laws.kernels.product_pairs import product_averages
+from limitlab.laws.kernels._differences import difference
+from limitlab.laws.kernels._product_pairs import product_averages
 from limitlab.models.activations import Activation
 from limitlab.numerics.gaussian import expectation, hermite_rule, hermite_values, pair_expectation
 
@@ -104,7 +104,7 @@ def dual_matrix(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals
 
 def _relu_matrix(roots1: Array, roots2: Array, c: Array) -> Duals:
     """The closed form, compiled: one layer of the fused pass with a tangent kernel of 2 and no biases."""
-    from limitlab.laws.kernels.fused import relu_duals
+    from limitlab.laws.kernels._fused import relu_duals
 
     value = np.array(c, dtype=float, order="C")
     slope = np.empty_like(value)

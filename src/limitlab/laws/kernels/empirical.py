@@ -3,7 +3,7 @@
     K_ab(x, x') = sum over parameters of (d f_a(x)/d theta)(d f_b(x')/d theta), no prefactor (docs/theory/tangent_kernels.md, eq. 15).
 
 Three ways to it. With Jacobians, one array of parameters at a time, in blocks of inputs; by layers, as products of two Gram matrices
-wherever a matrix of weights acts once, whose memory is of the order of the width (`limitlab.laws.kernels.layerwise`); or column by
+wherever a matrix of weights acts once, whose memory is of the order of the width (`limitlab.laws.kernels._layerwise`); or column by
 column, a product with J' and then one with J, which needs no memory beyond the network's own. Large networks take the second where all
 their large arrays allow it, else the third.
 """
@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws.kernels.layerwise import LayerProducts, gram_products
+from limitlab.laws.kernels._layerwise import LayerProducts, gram_products
 from limitlab.models.autodiff import double_precision_jax, is_torch_module
 
 __all__ = ["empirical_ntk", "linearize"]

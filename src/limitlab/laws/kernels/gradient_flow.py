@@ -24,9 +24,9 @@ from pydantic import model_validator
 from limitlab._core.costs import latest, refuse_limit
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws.kernels._wide_networks import DeepNetworks, waves
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.laws.kernels.duals import relative_error
-from limitlab.laws.kernels.wide_networks import DeepNetworks, waves
 from limitlab.models.activations import Activation
 
 __all__ = ["KernelGradientFlow", "ensemble_flow", "kernel_gradient_flow"]

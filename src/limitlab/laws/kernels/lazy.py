@@ -24,10 +24,10 @@ from pydantic import model_validator
 
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.kernels.differences import difference
-from limitlab.laws.kernels.lazy_networks import LazyNetworks, half_signs, unit_rows
-from limitlab.laws.kernels.unit_vectors import pair_averages, single_averages
-from limitlab.laws.kernels.wide_networks import waves
+from limitlab.laws.kernels._differences import difference
+from limitlab.laws.kernels._lazy_networks import LazyNetworks, half_signs, unit_rows
+from limitlab.laws.kernels._unit_vectors import pair_averages, single_averages
+from limitlab.laws.kernels._wide_networks import waves
 from limitlab.models.activations import NAMES, Activation
 
 __all__ = ["LazyCertificate", "LazyTraining", "lazy_certificate"]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws.kernels._wide_networks import DeepNetworks
 from limitlab.laws.kernels.deep import nngp, ntk
-from limitlab.laws.kernels.wide_networks import DeepNetworks
 from limitlab.models.activations import Activation
 
 __all__ = ["WideNetwork"]

@@ -24,11 +24,7 @@ from limitlab.lab.criteria import (
     true,
 )
 from limitlab.lab.measures import effort, largest, smallest
-from limitlab.laws.landscapes.double_descent import width_double_descent
-from limitlab.laws.landscapes.hessian import hessian_inertia, hessian_parts
-from limitlab.laws.landscapes.interpolating import RandomLabels, WidthDoubleDescent
-from limitlab.laws.landscapes.linear_network import LinearNetwork, crossing, saddle_index
-from limitlab.laws.landscapes.linear_network_training import (
+from limitlab.laws.landscapes._linear_network_training import (
     critical_point,
     linear_descent,
     linear_flow,
@@ -36,6 +32,10 @@ from limitlab.laws.landscapes.linear_network_training import (
     quadratic_descent,
     quadratic_risk,
 )
+from limitlab.laws.landscapes.double_descent import width_double_descent
+from limitlab.laws.landscapes.hessian import hessian_inertia, hessian_parts
+from limitlab.laws.landscapes.interpolating import RandomLabels, WidthDoubleDescent
+from limitlab.laws.landscapes.linear_network import LinearNetwork, crossing, saddle_index
 from limitlab.models.autodiff import double_precision_jax
 
 # -- interpolating ------------------------------------------------------------------------------------------------

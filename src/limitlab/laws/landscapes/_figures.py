@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from limitlab.laws.landscapes._linear_network_training import linear_flow
 from limitlab.laws.landscapes.double_descent import Training, width_double_descent
 from limitlab.laws.landscapes.hessian import hessian_inertia, hessian_parts
 from limitlab.laws.landscapes.interpolating import WidthDoubleDescent
 from limitlab.laws.landscapes.linear_network import LinearNetwork, crossing
-from limitlab.laws.landscapes.linear_network_training import linear_flow
 from limitlab.models.image_tasks import Images
 from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 

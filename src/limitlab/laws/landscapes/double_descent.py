@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws.landscapes.levenberg import ITERATIONS, STEPS, Loss, TanhNetwork, first_order, levenberg_marquardt
+from limitlab.laws.landscapes._levenberg import ITERATIONS, STEPS, Loss, TanhNetwork, first_order, levenberg_marquardt
 from limitlab.models.image_tasks import Images, Labels, Task, image_task
 
 if TYPE_CHECKING:

@@ -86,8 +86,8 @@ def hessian_parts(
     dimension: int, width: int, samples: int, interpolate: bool, seed: int, residual: float = 0.0
 ) -> tuple[Array, Array]:
     """J and E at the point that `hessian_inertia` describes."""
-    from limitlab.laws.landscapes.levenberg import levenberg_marquardt
-    from limitlab.laws.landscapes.plain_tanh import PlainTanh
+    from limitlab.laws.landscapes._levenberg import levenberg_marquardt
+    from limitlab.laws.landscapes._plain_tanh import PlainTanh
 
     network = PlainTanh(dimension, width)
     rng = np.random.default_rng(seed)

@@ -24,7 +24,7 @@ from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels.deep import nngp, ntk, own_variances
 from limitlab.laws.kernels.duals import relative_error
-from limitlab.laws.landscapes.levenberg import TanhNetwork, levenberg_marquardt
+from limitlab.laws.landscapes._levenberg import TanhNetwork, levenberg_marquardt
 from limitlab.models.activations import Activation
 from limitlab.models.image_tasks import Images, Task, image_task
 

@@ -165,7 +165,7 @@ class LinearNetwork(Law):
 
     def measured(self, draw: Draw, times: Array) -> Values:
         """Gradient flow of the mean square error on `size` Gaussian samples, in axes that are drawn at random."""
-        from limitlab.laws.landscapes.linear_network_training import aligned_start, linear_flow
+        from limitlab.laws.landscapes._linear_network_training import aligned_start, linear_flow
 
         rank, t = len(self.singular_values), np.ravel(times)
         x = draw.rng.standard_normal((draw.size, rank))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws.landscapes.levenberg import TanhNetwork, levenberg_marquardt
+from limitlab.laws.landscapes._levenberg import TanhNetwork, levenberg_marquardt
 from limitlab.models.image_tasks import image_task
 
 __all__ = ["Minima", "digits_minima"]

@@ -12,10 +12,10 @@ from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Number, above, agrees, below, equal, near, near_relative
 from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest, words
+from limitlab.laws.mean_field._free_energy import ErfNeurons
+from limitlab.laws.mean_field._noisy_sgd import regularised_risk
 from limitlab.laws.mean_field.cone import ConeFlow, cone_risk
-from limitlab.laws.mean_field.free_energy import ErfNeurons
 from limitlab.laws.mean_field.noisy import NoisyMeanField
-from limitlab.laws.mean_field.noisy_sgd import regularised_risk
 from limitlab.laws.mean_field.output_scale import OutputScale
 from limitlab.laws.mean_field.output_scale_flow import output_scale_flow
 from limitlab.laws.mean_field.particles import MeanFieldParticles
@@ -60,7 +60,7 @@ def particles_follow_the_equation(quick: bool) -> Outcome:
 
 def risk_gaps(law: MeanFieldParticles, size: int, draws: int, time: float) -> Array:
     """R_N(t) - R(t) of independent networks."""
-    from limitlab.laws.mean_field.training import flow_risks
+    from limitlab.laws.mean_field._training import flow_risks
 
     start = law.start_mean + law.start_std * np.random.default_rng([size, draws]).standard_normal((draws, size))
     risks = flow_risks(start, law.activation, law.target_function, law.teacher_weight, np.array([time]))[:, 0]
@@ -69,7 +69,7 @@ def risk_gaps(law: MeanFieldParticles, size: int, draws: int, time: float) -> Ar
 
 def half_time(law: MeanFieldParticles, size: int, draws: int) -> float:
     """When the mean risk of networks of one width has fallen to half of its start."""
-    from limitlab.laws.mean_field.training import flow_risks
+    from limitlab.laws.mean_field._training import flow_risks
 
     start = law.start_mean + law.start_std * np.random.default_rng([size, draws, 1]).standard_normal((draws, size))
     times = np.linspace(0, 3, 31)
@@ -115,7 +115,7 @@ def sgd_gaps(law: TwoGaussians, width: int, seeds: int) -> SgdGaps:
     """The gaps of a mean over several runs of SGD."""
     from scipy.stats import wasserstein_distance
 
-    from limitlab.laws.mean_field.training import ramp_risk, ramp_sgd
+    from limitlab.laws.mean_field._training import ramp_risk, ramp_sgd
 
     limit, times = law.theory(), np.asarray(law.times)
     paths, weights = law.radii(times)

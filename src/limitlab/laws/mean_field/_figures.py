@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated
+from limitlab.laws.mean_field._noisy_sgd import regularised_risk
+from limitlab.laws.mean_field._training import ScalarNetwork, flow_risks, langevin, ramp_sgd
 from limitlab.laws.mean_field.cone import ConeFlow, cone_risk
 from limitlab.laws.mean_field.noisy import NoisyMeanField
-from limitlab.laws.mean_field.noisy_sgd import regularised_risk
 from limitlab.laws.mean_field.output_scale import OutputScale
 from limitlab.laws.mean_field.particles import MeanFieldParticles
-from limitlab.laws.mean_field.training import ScalarNetwork, flow_risks, langevin, ramp_sgd
 from limitlab.laws.mean_field.two_gaussians import TwoGaussians
 from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
 

@@ -164,7 +164,7 @@ class NoisyMeanField(Law):
         if self.neuron == "linear":
             found = linear_path(beta, penalty, self._strength(), self.start_mean, self.start_std**2, self.dimension, times)
             return {**found, "stationary_excess": self.dimension / (2 * beta)}
-        from limitlab.laws.mean_field.free_energy import erf_path
+        from limitlab.laws.mean_field._free_energy import erf_path
 
         values, errors = erf_path(beta, penalty, self._strength(), self.start_mean, self.start_std, times, self.solver_steps)
         names = ("risk", "free_energy", "mean", "second_moment")
@@ -172,7 +172,7 @@ class NoisyMeanField(Law):
 
     def measured(self, draw: Draw, times: Array) -> Values:
         """`size` particles of the stochastic differential equation; the entropy from distances between neighbours."""
-        from limitlab.laws.mean_field.training import langevin
+        from limitlab.laws.mean_field._training import langevin
 
         network = self._network()
         start = self.start_std * draw.rng.standard_normal((draw.size, self.dimension))
@@ -234,7 +234,7 @@ class NoisyMeanField(Law):
         >>> round(float(law.density(1.5 / 1.3, math.inf)), 6) == round((2 * math.pi / 2.4) ** -0.5, 6)
         True
         """
-        from limitlab.laws.mean_field.free_energy import erf_density
+        from limitlab.laws.mean_field._free_energy import erf_density
 
         points, beta, penalty = np.asarray(theta, dtype=float), self.inverse_temperature, self.penalty
         if self.neuron == "linear":
@@ -250,7 +250,7 @@ class NoisyMeanField(Law):
         return self.teacher
 
     def _network(self) -> Any:
-        from limitlab.laws.mean_field.training import LinearNetwork, ScalarNetwork
+        from limitlab.laws.mean_field._training import LinearNetwork, ScalarNetwork
 
         if self.neuron == "linear":
             return LinearNetwork(self._strength())
@@ -264,7 +264,7 @@ class NoisyMeanField(Law):
         return np.array([settled]) if wanted else np.empty(0)
 
     def _seen(self, network: Any, state: Array) -> dict[str, float]:
-        from limitlab.laws.mean_field.training import nearest_neighbour_entropy
+        from limitlab.laws.mean_field._training import nearest_neighbour_entropy
 
         risk, square = network.risk(state), _mean_square(state)
         disorder = nearest_neighbour_entropy(state) / self.inverse_temperature

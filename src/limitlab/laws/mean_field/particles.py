@@ -111,7 +111,7 @@ class MeanFieldParticles(Law):
         The bias is measured without knowing the limit: the mean risk of two networks minus that of their union is half the bias,
         and what is linear in their empirical laws cancels.
         """
-        from limitlab.laws.mean_field.training import flow_risks
+        from limitlab.laws.mean_field._training import flow_risks
 
         rule = (self.activation, self.target_function, self.teacher_weight, times, self.step)
         theta = self.start_mean + self.start_std * draw.rng.standard_normal((self.replicas, 2, draw.size))
@@ -146,7 +146,7 @@ class MeanFieldParticles(Law):
         return np.asarray(np.sqrt(float(law.risk_fluctuation) / n + (float(law.risk_bias) / n) ** 2))
 
     def _response(self, times: Array, count: int) -> dict[str, Array]:
-        from limitlab.laws.mean_field.response import ScalarFlow
+        from limitlab.laws.mean_field._response import ScalarFlow
         from limitlab.numerics.flow_rules import gaussian_quantiles
         from limitlab.numerics.gaussian import panel_rule
 

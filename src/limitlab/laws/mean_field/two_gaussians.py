@@ -120,7 +120,7 @@ class TwoGaussians(Law):
 
     def measured(self, draw: Draw, times: Array) -> Values:
         """One run of one-pass SGD with `size` neurons."""
-        from limitlab.laws.mean_field.training import ramp_risk, ramp_sgd
+        from limitlab.laws.mean_field._training import ramp_risk, ramp_sgd
 
         rng, step = draw.rng, self.step / draw.size
         start = rng.standard_normal((draw.size, self.dimension)) * (self.initial_scale / np.sqrt(self.dimension))
@@ -140,7 +140,7 @@ class TwoGaussians(Law):
         >>> (r @ weights).round(4).tolist()
         [0.795, 1.6283]
         """
-        from limitlab.laws.mean_field import radial
+        from limitlab.laws.mean_field import _radial as radial
 
         count = solver_steps or self.solver_steps
         nodes, chi, table = (
@@ -172,7 +172,7 @@ class TwoGaussians(Law):
         return np.asarray(-sum(label * self._shell_values(radius, label) @ chi.weights for label in (-1, 1)) / 2)[()]
 
     def _observed_at(self, times: Array, count: int) -> dict[str, Array]:
-        from limitlab.laws.mean_field import radial
+        from limitlab.laws.mean_field import _radial as radial
 
         (paths, weights), chi, table = self.radii(times, count), self._shells(count), self._table()
         risks = [
@@ -188,18 +188,18 @@ class TwoGaussians(Law):
 
     def _shell_values(self, r: Array, label: float) -> Array:
         """h on the shells of one class, shape (*r, nodes)."""
-        from limitlab.laws.mean_field.radial import shell_mean
+        from limitlab.laws.mean_field._radial import shell_mean
 
         scaled = (1 + label * self.separation) * r[..., None] * self._shells(POTENTIAL_NODES).points
         return shell_mean(scaled, self.dimension, self.knots, self.levels)[0]
 
     def _shells(self, count: int) -> Any:
-        from limitlab.laws.mean_field.radial import chi_nodes
+        from limitlab.laws.mean_field._radial import chi_nodes
 
         return chi_nodes(self.dimension, SHELLS + count // PER_SHELL)
 
     def _table(self) -> Any:
-        from limitlab.laws.mean_field.radial import shell_table
+        from limitlab.laws.mean_field._radial import shell_table
 
         return shell_table(self.dimension, self.knots, self.levels)
 

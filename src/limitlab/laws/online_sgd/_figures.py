@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 
 from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated
+from limitlab.laws.online_sgd._recovery import DiffusiveRecovery
 from limitlab.laws.online_sgd.growth import ALLOWED
 from limitlab.laws.online_sgd.large_deviation import SgdLargeDeviation
 from limitlab.laws.online_sgd.multi_pass import MultiPassLeastSquares
-from limitlab.laws.online_sgd.recovery import DiffusiveRecovery
 from limitlab.laws.online_sgd.single_index import OnlineSingleIndex
 from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
 from limitlab.laws.online_sgd.streaming import StreamingLeastSquares

@@ -158,7 +158,7 @@ class SgdLargeDeviation(Law):
 
     def log_probability(self, rng: np.random.Generator, size: int, time: float) -> float:
         """log P(max |x_k| >= eps) at step 1/size, by weighted draws; -inf where no path goes so far."""
-        from limitlab.laws.online_sgd.exit_probability import tilted_exit_probability
+        from limitlab.laws.online_sgd._exit_probability import tilted_exit_probability
 
         p, steps = tilt(self.deviation, time, self.noise_law), max(1, round(time * size))
         if math.isinf(p):
@@ -174,7 +174,7 @@ class SgdLargeDeviation(Law):
 
         Gaussian noise by a transfer operator, for every size; signs over all paths, for at most 22 steps.
         """
-        from limitlab.laws.online_sgd.exit_probability import gaussian_exit_probability, sign_exit_probability
+        from limitlab.laws.online_sgd._exit_probability import gaussian_exit_probability, sign_exit_probability
 
         steps = max(1, round(float(np.max(self.times)) * size))
         if self.noise_law == "gaussian":

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limitlab._core.parameters import parameter
-from limitlab.laws.online_sgd.information import InformationExponent
-from limitlab.laws.online_sgd.spherical import Array, SphericalSGD
+from limitlab.laws.online_sgd._information import InformationExponent
+from limitlab.laws.online_sgd._spherical import Array, SphericalSGD
 
 __all__ = ["OnlinePCA"]
 

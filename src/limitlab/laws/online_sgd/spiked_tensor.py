@@ -196,7 +196,7 @@ class SpikedTensor(_Spiked):
 
     def run(self, draw: Draw, times: Array) -> Array:
         """Rows (m, q) of one run at the times; inf from where it explodes, as long steps do for orders above 2 at small sizes."""
-        from limitlab.laws.online_sgd.spiked_chain import spiked_path
+        from limitlab.laws.online_sgd._spiked_chain import spiked_path
         from limitlab.models.online import checked_dimension
 
         size, start = checked_dimension(draw.size), (self.start_overlap, self.start_residual)
@@ -308,7 +308,7 @@ class SpikedTensorDiffusion(_Spiked):
 
     def runs(self, draw: Draw, times: Array) -> Array:
         """Independent runs from a Gaussian start: array (replicas, times, 2) of m and q."""
-        from limitlab.laws.online_sgd.spiked_chain import spiked_path
+        from limitlab.laws.online_sgd._spiked_chain import spiked_path
         from limitlab.models.online import checked_dimension
 
         size, rng = checked_dimension(draw.size), draw.rng

@@ -28,8 +28,8 @@ from limitlab._core.limits import Cost
 from limitlab.errors import UnreachableTarget
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.online_sgd import second_moments
+from limitlab.laws.online_sgd._step_schedules import StepSchedule
 from limitlab.laws.online_sgd.second_moments import Modes
-from limitlab.laws.online_sgd.step_schedules import StepSchedule
 from limitlab.laws.regression.linear_model import GroupedSignal
 from limitlab.models.designs import Entries
 from limitlab.models.streams import least_squares_runs

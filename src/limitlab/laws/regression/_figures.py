@@ -16,21 +16,21 @@ from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated, extrapolated_runs
 from limitlab.laws.regression import singular_kernel
 from limitlab.laws.regression._claims.kernel_floor import LINEAR, NOISE, REST, feature_learning
+from limitlab.laws.regression._holder import cusp
+from limitlab.laws.regression._label_chains import shipped_images
+from limitlab.laws.regression._random_features_tuning import best_ridge
+from limitlab.laws.regression._rough_torus import measured_risk, octave_samples
+from limitlab.laws.regression._smoothers import SingularKernelRegressor
 from limitlab.laws.regression.distillation import Distillation
 from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEquivalence
-from limitlab.laws.regression.holder import cusp
 from limitlab.laws.regression.kernel_floor import kernel_floor
-from limitlab.laws.regression.label_chains import shipped_images
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.model_collapse import ModelCollapse
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours
 from limitlab.laws.regression.random_features import RandomFeaturesRidge, risk
-from limitlab.laws.regression.random_features_tuning import best_ridge
 from limitlab.laws.regression.ridge import Ridge
-from limitlab.laws.regression.rough_torus import measured_risk, octave_samples
 from limitlab.laws.regression.singular_kernel import SingularKernelSmoother
-from limitlab.laws.regression.smoothers import SingularKernelRegressor
 from limitlab.plotting.style import (
     COLOURS,
     best_line,

@@ -31,10 +31,10 @@ from pydantic import model_validator
 from limitlab._core.apportion import apportion
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best
-from limitlab.laws.regression.label_chains import TablePopulation, taught
+from limitlab.laws.regression._label_chains import TablePopulation, taught
+from limitlab.laws.regression._relabelled import State, shares_of, step
+from limitlab.laws.regression._same_inputs import mixed_filter, same_inputs
 from limitlab.laws.regression.linear_model import LinearModel
-from limitlab.laws.regression.relabelled import State, shares_of, step
-from limitlab.laws.regression.same_inputs import mixed_filter, same_inputs
 from limitlab.models.designs import draw_design, ridge_resolvent
 
 __all__ = ["Distillation"]
@@ -263,7 +263,7 @@ class Distillation(LinearModel):
 
         Examples
         --------
-        >>> from limitlab.laws.regression.label_chains import shipped_images
+        >>> from limitlab.laws.regression._label_chains import shipped_images
         >>> law = Distillation.from_data(*shipped_images(), samples=800, teacher_samples=200, teacher_ridge=1e-4, ridge=0.01)
         >>> bool(law.theory().gain > 0)
         True

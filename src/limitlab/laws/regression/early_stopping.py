@@ -2,7 +2,7 @@
 
 Setting.  The linear model of `Ridge`; the estimator follows db/dt = -(1/n) X'(Xb - y) from b = 0 and stops at time t. (A
           loss |y - Xb|^2 / n without the factor 1/2 runs twice as fast.) With `step` > 0 it takes t / step steps of descent. With a
-          `penalty` Lambda_t it follows db/dt = -Lambda_t b - (1/n) X'(Xb - y) (`limitlab.laws.regression.penalised_flow`).
+          `penalty` Lambda_t it follows db/dt = -Lambda_t b - (1/n) X'(Xb - y) (`limitlab.laws.regression._penalised_flow`).
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`); t fixed.
 Result.   The estimator leaves a share g(x) = e^{-tx}, or (1 - step x)^(t / step), of every eigendirection of S = X'X/n. With
           R(z) = (S - z)^-1, the effective ridge kappa(z) of z = -kappa (1 - df1), u_k(z) = kappa / (s_k + kappa), a_k = 1 - u_k
@@ -32,8 +32,8 @@ from limitlab._core.results import ROUNDING
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.regression import ridge
+from limitlab.laws.regression._penalised_flow import penalised_risk
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
-from limitlab.laws.regression.penalised_flow import penalised_risk
 from limitlab.models.designs import descent_filter, flow_filter, penalised_filter
 from limitlab.models.schedules import Schedule
 from limitlab.numerics.contours import CIRCLE_NODES, PARABOLA_NODES, Contour, circle, descent_parabola, parabola

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Values, observable, shared
+from limitlab.laws.regression._random_features_model import RandomFeaturesModel
 from limitlab.laws.regression.random_features import limit_of
-from limitlab.laws.regression.random_features_model import RandomFeaturesModel
 from limitlab.models.random_features import (
     FeatureRidge,
     linear_features,

@@ -28,9 +28,9 @@ from limitlab._core.apportion import apportion
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.classification.beside_best import Best
-from limitlab.laws.regression.label_chains import TablePopulation, collapse_chain
+from limitlab.laws.regression._label_chains import TablePopulation, collapse_chain
+from limitlab.laws.regression._relabelled import Shares, State, shares_of, step
 from limitlab.laws.regression.linear_model import LinearModel
-from limitlab.laws.regression.relabelled import Shares, State, shares_of, step
 from limitlab.models.designs import draw_design, ridge_resolvent
 
 __all__ = ["ModelCollapse", "exact_accumulated"]
@@ -295,7 +295,7 @@ class ModelCollapse(LinearModel):
 
         Examples
         --------
-        >>> from limitlab.laws.regression.label_chains import shipped_images
+        >>> from limitlab.laws.regression._label_chains import shipped_images
         >>> X, y = shipped_images()
         >>> law = ModelCollapse.from_data(X, y, samples=400, ridge=0.001, generations=(1, 2, 4))
         >>> law.theory().excess_risk.values.round(4).tolist()

@@ -25,7 +25,7 @@ from pydantic import model_validator
 
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, parameter
-from limitlab.laws.regression.cusp import Labels, drawn_errors, summary_of_errors
+from limitlab.laws.regression._cusp import Labels, drawn_errors, summary_of_errors
 from limitlab.numerics.special import gamma_ratio
 
 __all__ = ["NearestNeighbours"]
@@ -233,7 +233,7 @@ class NearestNeighbours(Law):
         self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
     ) -> dict[str, Array]:
         """The whole recipe, once per value of the path, from the same points and the same noise."""
-        from limitlab.laws.regression.smoothers import NearestNeighbourRegressor
+        from limitlab.laws.regression._smoothers import NearestNeighbourRegressor
 
         runs = []
         for k, beta, c, tau in zip(neighbours, smoothness, amplitude, noise, strict=True):

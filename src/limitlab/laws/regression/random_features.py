@@ -27,9 +27,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import Draw, Values
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_linear
-from limitlab.laws.regression.random_features_model import RandomFeaturesModel
-from limitlab.laws.regression.random_features_point import coefficients, fixed_point, weighted
-from limitlab.laws.regression.random_features_tuning import best_ridge, ridgeless_width, snr_threshold
+from limitlab.laws.regression._random_features_model import RandomFeaturesModel
+from limitlab.laws.regression._random_features_point import coefficients, fixed_point, weighted
+from limitlab.laws.regression._random_features_tuning import best_ridge, ridgeless_width, snr_threshold
 from limitlab.models.random_features import FeatureRidge, nonlinear_features
 
 __all__ = ["RandomFeaturesRidge"]

@@ -29,8 +29,8 @@ from pydantic import model_validator
 from limitlab._core.limits import Cost
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.laws.regression.cusp import Labels, drawn_errors, summary_of_errors
-from limitlab.laws.regression.laplace import weighted_average
+from limitlab.laws.regression._cusp import Labels, drawn_errors, summary_of_errors
+from limitlab.laws.regression._laplace import weighted_average
 
 __all__ = ["SingularKernelSmoother"]
 
@@ -342,7 +342,7 @@ class SingularKernelSmoother(Law):
         self, draw: Draw, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
     ) -> dict[str, Array]:
         """The whole recipe, once per value of the path, from the same points and the same noise."""
-        from limitlab.laws.regression.smoothers import SingularKernelRegressor
+        from limitlab.laws.regression._smoothers import SingularKernelRegressor
 
         runs = []
         for a, beta, c, tau, f0 in zip(singularity, smoothness, amplitude, noise, offset, strict=True):

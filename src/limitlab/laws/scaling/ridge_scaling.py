@@ -23,8 +23,8 @@ from pydantic import model_validator
 from limitlab._core.limits import Cost
 from limitlab.errors import UnreachableTarget
 from limitlab.laws import Draw, Law, Values, parameter
-from limitlab.laws.scaling.generating import ridge_of_width
-from limitlab.laws.scaling.spectrum import Spectrum, power_law
+from limitlab.laws.scaling._generating import ridge_of_width
+from limitlab.laws.scaling._spectrum import Spectrum, power_law
 
 __all__ = ["RidgeScaling"]
 

@@ -22,8 +22,8 @@ from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
 from limitlab.laws.online_sgd.second_moments import largest_step
-from limitlab.laws.scaling import generating
-from limitlab.laws.scaling.spectrum import Spectrum, power_law
+from limitlab.laws.scaling import _generating as generating
+from limitlab.laws.scaling._spectrum import Spectrum, power_law
 from limitlab.models.streams import least_squares_runs
 
 __all__ = ["PowerLawScaling"]

@@ -13,8 +13,8 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Criterion, Number, above, agrees, below, between, equal, near
 from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest
 from limitlab.laws import MarchenkoPastur, SampleCovariance
+from limitlab.laws.spectra._wishart import extreme_eigenvalues, sample_eigenvalues
 from limitlab.laws.spectra.square_matrix import SquareMatrixEdge, mean_inverse_trace
-from limitlab.laws.spectra.wishart import extreme_eigenvalues, sample_eigenvalues
 
 # -- spectra ------------------------------------------------------------------------------------------------------
 

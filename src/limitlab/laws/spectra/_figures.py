@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from limitlab.lab.measures import log_slope
 from limitlab.laws import MarchenkoPastur, SampleCovariance
 from limitlab.laws.spectra._claims import EXPECTED_DISTANCE, TRACY_WIDOM_AT_ZERO, inverse_trace, sup_distance
+from limitlab.laws.spectra._wishart import extreme_eigenvalues
 from limitlab.laws.spectra.square_matrix import SquareMatrixEdge, mean_inverse_trace
-from limitlab.laws.spectra.wishart import extreme_eigenvalues
 from limitlab.plotting.style import COLOURS, RC, finish, new_figure, simulation_points, theory_line
 
 # -- spectra ------------------------------------------------------------------------------------------------------

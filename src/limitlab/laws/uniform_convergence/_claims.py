@@ -12,8 +12,8 @@ from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Criterion, Number, above, agrees, below, between, equal, near, true
 from limitlab.lab.measures import effort, largest, log_slope, smallest, standard_error
+from limitlab.laws.uniform_convergence._halfplanes import largest_imbalance
 from limitlab.laws.uniform_convergence.finite_class import FiniteClass
-from limitlab.laws.uniform_convergence.halfplanes import largest_imbalance
 from limitlab.laws.uniform_convergence.rademacher import (
     ascended,
     rademacher_linear,

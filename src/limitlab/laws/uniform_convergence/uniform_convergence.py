@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Law, Values, observable, parameter
-from limitlab.laws.uniform_convergence.trust_region import largest_on_ball
+from limitlab.laws.uniform_convergence._trust_region import largest_on_ball
 
 __all__ = ["UniformConvergence", "exact_deviations"]
 

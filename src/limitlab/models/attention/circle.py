@@ -44,7 +44,7 @@ def angular_velocity(angles: Array, beta: float, normalised: bool = True) -> Arr
     >>> angular_velocity(np.array([0.0, np.pi / 2]), 0.0).round(12)
     array([ 0.5, -0.5])
     """
-    from limitlab.models.attention.compiled import circle_velocity
+    from limitlab.models.attention._compiled import circle_velocity
 
     even, odd = von_mises_coefficients(beta, harmonics(beta))
     theta = np.ascontiguousarray(angles, dtype=float)

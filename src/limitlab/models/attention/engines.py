@@ -101,7 +101,7 @@ def gram_path(
 
 
 def _run(gram: bool, start: Array, beta: ArrayLike, times: ArrayLike, normalised: bool, tolerance: float) -> Array:
-    from limitlab.models.attention import compiled
+    from limitlab.models.attention import _compiled as compiled
 
     grid = checked_times(times)
     betas = np.asarray(beta, dtype=float)

@@ -2,6 +2,6 @@
 
 from limitlab.numerics.spectra import marchenko_pastur as marchenko_pastur
 from limitlab.numerics.spectra import silverstein as silverstein
-from limitlab.numerics.spectra.sample import SampleSpectrum as SampleSpectrum
+from limitlab.numerics.spectra._sample import SampleSpectrum as SampleSpectrum
 
 __all__ = ["SampleSpectrum", "marchenko_pastur", "silverstein"]

@@ -1,7 +1,7 @@
 """Memory integrals inside compiled code, so that the flow of a system can be one compiled function.
 
 A history's `memory()` is a named tuple of its arrays whose static functions are the integrals of
-`limitlab.numerics.two_time.memory.History`. The functions of this file stand for them in compiled code, where the kind of tuple decides
+`limitlab.numerics.two_time._memory.History`. The functions of this file stand for them in compiled code, where the kind of tuple decides
 which one is meant. A two-time function has a number there: its place among (correlations, responses, auxiliaries).
 
 A compiled flow that is kept on disk contains the integrals: after a change of theirs touch its file too.

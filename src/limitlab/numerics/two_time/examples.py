@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.numerics.two_time.marching import Flow
-from limitlab.numerics.two_time.memory import History
+from limitlab.numerics.two_time._marching import Flow
+from limitlab.numerics.two_time._memory import History
 
 Floats = NDArray[np.float64]
 

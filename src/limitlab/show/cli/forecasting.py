@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from limitlab.show.cli import forecast_words as words
-from limitlab.show.cli.app import FAILED, app
-from limitlab.show.cli.options import read_numbers
-from limitlab.show.cli.output import (
+from limitlab.show.cli._app import FAILED, app
+from limitlab.show.cli._options import read_numbers
+from limitlab.show.cli._output import (
     JsonOption,
     OutOption,
     PlotOption,
@@ -22,7 +22,7 @@ from limitlab.show.cli.output import (
     print_table,
     say,
 )
-from limitlab.show.cli.progress import working
+from limitlab.show.cli._progress import working
 
 if TYPE_CHECKING:
     import xarray as xr

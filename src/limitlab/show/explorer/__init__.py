@@ -33,7 +33,7 @@ def explore(law: Law | type[Law] | str | None = None) -> Any:
     >>> page = explore(Ridge(ratio=2.0))    # doctest: +SKIP
     """
     _require_panel()
-    from limitlab.show.explorer.server import notebook
+    from limitlab.show.explorer._server import notebook
 
     return notebook(law)
 
@@ -62,7 +62,7 @@ def serve(
         Called with the address when the page can be opened.
     """
     _require_panel()
-    from limitlab.show.explorer.server import run
+    from limitlab.show.explorer._server import run
 
     run(port, host, show, caps, law, ready)
 

@@ -229,7 +229,7 @@ def _context() -> Any:
     if "forkserver" not in methods:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["limitlab.show.explorer.loaded"])
+    context.set_forkserver_preload(["limitlab.show.explorer._loaded"])
     return context
 
 
@@ -263,7 +263,7 @@ def _ignoring_interrupts() -> Any:
 
 def _work(pipe: Connection, megabytes: int) -> None:
     """Answer requests until the pipe closes; then, or when the parent is gone, end at once, also in the middle of a job."""
-    from limitlab.show.explorer.work import JOBS, throttled
+    from limitlab.show.explorer._work import JOBS, throttled
 
     _limit_memory(megabytes)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()

@@ -13,7 +13,7 @@ from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, below, between, near
 from limitlab.lab.measures import effort, largest, log_slope, smallest, words
-from limitlab.laws.dmft.bounds import bound_diagnostics
+from limitlab.laws.dmft._bounds import bound_diagnostics
 from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, steep_tanh, tanh_network
 from limitlab.laws.dmft.growth import AdiabaticGrowth, width_extrapolation
 from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow
@@ -283,7 +283,7 @@ LAZY = 10.0
 
 def centred_networks(scale: float, draws: int) -> Array:
     """Mean test error over growing times of ten tanh neurons whose start's output is subtracted (d = 60, n = 5 d, noise 1/2)."""
-    from limitlab.laws.dmft.finite import samples, training
+    from limitlab.laws.dmft._finite import samples, training
 
     d, m, times = 60, 10, np.geomspace(1, 128, 8) / scale**2
     functions = samples.network_functions(Activation("tanh"), Activation(steep_tanh))

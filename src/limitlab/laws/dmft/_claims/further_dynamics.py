@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Number, above, below, near_relative
 from limitlab.lab.measures import largest, log_slope
-from limitlab.laws.dmft.finite.multi_index import network_risk, one_pass_sgd, population_flow, random_weights
+from limitlab.laws.dmft._finite.multi_index import network_risk, one_pass_sgd, population_flow, random_weights
+from limitlab.laws.dmft._spin_ascent import ascent
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.middle import MiddleRegime
 from limitlab.laws.dmft.multi_index import MultiIndexFlow
-from limitlab.laws.dmft.spin_ascent import ascent
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 
 AREA = "Two-layer dynamics (DMFT)"

@@ -10,8 +10,8 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Criterion, Number, above, below, between, near_relative
 from limitlab.lab.measures import largest, smallest
 from limitlab.laws.dmft._claims.dynamics import AREA
+from limitlab.laws.dmft._transition import locate_threshold, relaxation_rate
 from limitlab.laws.dmft.interpolation import InterpolationTransition
-from limitlab.laws.dmft.transition import locate_threshold, relaxation_rate
 
 KERNELS: dict[str, tuple[float, ...]] = {"square": (0, 0, 1.0), "cube": (0, 0, 0, 1.0), "mixed": (0, 0, 0.5, 0.5)}
 

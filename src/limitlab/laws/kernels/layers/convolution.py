@@ -64,7 +64,7 @@ class Convolution:
 
     def _average(self, table: Array, shape: tuple[int, ...]) -> Array:
         """The mean over offsets o of the entries (p + o, q + o)."""
-        from limitlab.laws.kernels.layers.compiled import diagonal_sums
+        from limitlab.laws.kernels.layers._compiled import diagonal_sums
 
         count = len(self.offsets(len(shape)))
         for axis, side in enumerate(shape):

@@ -12,12 +12,12 @@ from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Number, above, agrees, below, equal, near, true
 from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, slope, smallest
-from limitlab.laws.online_sgd.effective import EffectiveDynamics
+from limitlab.laws.online_sgd._effective import EffectiveDynamics
+from limitlab.laws.online_sgd._recovery import DiffusiveRecovery, LogarithmicRecovery
+from limitlab.laws.online_sgd._spherical import SphericalSGD
 from limitlab.laws.online_sgd.mixture import OnlineMixture
 from limitlab.laws.online_sgd.pca import OnlinePCA
-from limitlab.laws.online_sgd.recovery import DiffusiveRecovery, LogarithmicRecovery
 from limitlab.laws.online_sgd.single_index import OnlineSingleIndex
-from limitlab.laws.online_sgd.spherical import SphericalSGD
 from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
 from limitlab.laws.online_sgd.xor import XorMixture, capture_level, fixed_components, success_probability
 from limitlab.laws.online_sgd.xor_flow import XorDynamics

@@ -9,8 +9,8 @@ from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Criterion, Number, above, at_most, below, equal, near
 from limitlab.lab.measures import SIGMAS, largest, sigmas, standard_error
 from limitlab.laws.regression import singular_kernel
+from limitlab.laws.regression._rough_torus import measured_risk, octave_samples
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours
-from limitlab.laws.regression.rough_torus import measured_risk, octave_samples
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Number, above, below, equal, near, true
 from limitlab.lab.measures import SIGMAS, common_rate, effort, standard_error
+from limitlab.laws.regression._random_features_tuning import best_ridge, ridgeless_width, snr_threshold
 from limitlab.laws.regression.random_features import RandomFeaturesRidge, risk
-from limitlab.laws.regression.random_features_tuning import best_ridge, ridgeless_width, snr_threshold
 from limitlab.models.activations import moments
 
 Array = NDArray[np.float64]

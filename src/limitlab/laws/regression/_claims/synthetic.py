@@ -8,8 +8,8 @@ from limitlab.lab import compare
 from limitlab.lab.claims import Outcome, claim
 from limitlab.lab.criteria import Number, above, agrees, below, near, near_relative, true
 from limitlab.lab.measures import SIGMAS, effort, largest, standard_error
+from limitlab.laws.regression._label_chains import shipped_images
 from limitlab.laws.regression.distillation import Distillation
-from limitlab.laws.regression.label_chains import shipped_images
 from limitlab.laws.regression.model_collapse import ModelCollapse, exact_accumulated
 from limitlab.laws.regression.ridge import Ridge
 

@@ -1,0 +1,432 @@
+"""`Forecast`: a scikit-learn estimator that knows its own learning curve."""
+
+from __future__ import annotations
+
+import warnings
+from html import escape
+from typing import Any, Literal, Self
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from limitlab.applied.forecast import _results as results
+from limitlab.applied.forecast import diagnostics
+from limitlab.applied.forecast._baselines import SPLITS, fit_power_law, real_values, sizes_for
+from limitlab.applied.forecast._curves import Population, approximation_error
+from limitlab.applied.forecast._fitting import NO_RIDGE, Decomposition
+from limitlab.applied.forecast._floor import noise_floor
+from limitlab.applied.forecast._gap import GapReport, gap_report
+from limitlab.applied.forecast._measure import measured
+from limitlab.applied.forecast._metrics import Classes
+from limitlab.applied.forecast._spectrum import from_numbers
+from limitlab.applied.forecast._surrogates import DRAWS, METRICS
+from limitlab.applied.forecast._targets import as_numbers, class_targets, require_finite
+from limitlab.laws.regression.finite_population_flow import flow_curve
+
+Array = NDArray[Any]
+
+
+class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
+    """Kernel ridge regression with its learning curve: errors for every number of points and ridge from one decomposition.
+
+    Fitted on N points, it predicts what ridge regression trained on n of them does on the others (`predict_error`), with a band
+    and beyond N (`learning_curve`, in any metric), for the best ridge (`best_ridge`), along training (`error_over_time`), and how
+    many points reach an error (`samples_for`). `backtest` says how far to trust an extrapolation, `check_gap` whether test data are
+    normal. As an estimator it is the fit to all N points.
+
+    Parameters
+    ----------
+    kernel
+        "linear", "rbf", "laplace", "relu-nngp", "ntk", "random-features", "auto" (the best of nine by leave-one-out), "precomputed"
+        (then X is the Gram matrix), a function `(X, Y) -> matrix`, or a feature map with `transform`.
+    ridge
+        lambda of (K/n + lambda), or "best": the one with the least expected error, at every n. scikit-learn's `KernelRidge` has
+        alpha = n lambda.
+    gamma, depth, width, activation
+        Parameters of the kernels "rbf" (default: one over the total variance), "relu-nngp" (hidden layers) and
+        "random-features" (number and activation).
+    intercept
+        Size of a constant feature, penalised like the others; 0 means none.
+    task
+        "regression", "classification" (labels become one target of +-1, or one of 0 and 1 for each of several classes), or "auto": y holds
+        labels if it holds text, True and False, or few whole numbers.
+    method
+        "exact" (all eigenvectors), "subsets" (forecasts of disjoint random subsets, averaged), "nystrom" (features from `rank` random
+        points), or "auto": exact up to 5,000 points, then subsets.
+    subsets, subset_size
+        How many subsets of how many points ("auto": 1,000).
+    rank
+        Of the Nystrom approximation.
+    dtype
+        "float64", or "float32" for half the memory and about six digits.
+    max_memory
+        Bytes that may be used (default: what is free); more than that is refused before the work starts.
+    classify
+        True is another way to say task="classification".
+    random_state
+        Seed of random features, subsets, Nystrom points and resampling.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((200, 5))
+    >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(1).standard_normal(200)
+    >>> forecast = Forecast(kernel="rbf", ridge=0.01).fit(X, y)
+    >>> forecast.predict_error(n=[50, 100], ridge=[0.01, 0.1]).test_error.values.round(2).tolist()
+    [[0.07, 0.22], [0.05, 0.21]]
+    """
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of the predictions, or the share of right labels."""
+        check_is_fitted(self, "coefficients_")
+        if self.classes_ is not None:
+            return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+        return float(RegressorMixin.score(self, X, y, sample_weight))
+
+    @classmethod
+    def from_spectrum(cls, eigenvalues: Any, energies: Any, population: int, ridge: float = 1e-2) -> Forecast:
+        """A forecast from eigenvalues of K/N and mode energies (u_k . y)^2 / N instead of data.
+
+        >>> values = [1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005]
+        >>> energies = [0.3, 0.1, 0.2, 0.1, 0.05, 0.05, 0.02, 0.01]
+        >>> made = Forecast.from_spectrum(values, energies, population=8)
+        >>> made.predict_error(4, [0.01, 0.1]).test_error.values.round(6).tolist()
+        [[0.658296, 0.61017]]
+        """
+        made = cls(ridge=ridge)
+        made.ridge_ = float(results.ridges(ridge)[0])
+        made.spectrum_ = from_numbers(eigenvalues, energies, population)
+        made._population = Population(made.spectrum_)
+        made.classes_ = None
+        return made
+
+    # -- forecasts ----------------------------------------------------------------------------------------------------
+
+    def predict_error(self, n: Any, ridge: Any = None, corrected: bool = False) -> xr.Dataset:
+        """Expected errors of ridge regression trained on n of the N points and tested on the others.
+
+        Parameters
+        ----------
+        n, ridge
+            Numbers of points (below N) and ridges (default: the estimator's own); one dimension of the result each.
+        corrected
+            Also give `corrected_test_error`, which uses the leverage of each point in place of their mean: better where
+            leverages differ, and the value that `learning_curve` shows.
+
+        Returns
+        -------
+        xarray.Dataset
+            test_error, train_error, degrees_of_freedom and effective_ridge over (n, ridge), averaged over outputs.
+        """
+        spectrum = self._fitted()
+        samples, lam = results.counts(n), results.ridges(self.ridge_ if ridge is None else ridge)
+        if (samples >= spectrum.population).any():
+            raise ValueError(
+                f"n = {samples[samples >= spectrum.population][0]:g} is not allowed: must be below N = {spectrum.population}, "
+                "the number of points fitted; learning_curve extrapolates beyond"
+            )
+        if corrected and spectrum.vectors is None:
+            raise ValueError("corrected=True needs data: this forecast was made from a spectrum")
+        found = self._population.errors(samples[:, None], lam, corrected)
+        names = ("train_error", "degrees_of_freedom", "effective_ridge")
+        values = {"test_error": found.law_error, **{name: getattr(found, name) for name in names}}
+        if corrected:
+            values["corrected_test_error"] = found.test_error
+        for sentence in diagnostics.doubts(spectrum, samples, lam):
+            warnings.warn(sentence, diagnostics.ForecastWarning, stacklevel=2)
+        variables = {name: (("n", "ridge"), value) for name, value in values.items()}
+        result = results.dataset(variables, {"n": samples, "ridge": lam})
+        return result.assign_attrs(self._provenance(samples[:, None], lam))
+
+    def learning_curve(
+        self, n: Any = None, ridge: Any = None, metric: Any = None, band: float = 0.9, baselines: bool = True
+    ) -> xr.Dataset:
+        """What a fit to n points is expected to do, with a band, also beyond the data.
+
+        Parameters
+        ----------
+        n
+            Numbers of points (default: twenty from N/50 to 2N). From N on they are extrapolated.
+        ridge
+            One ridge, or "best" for the best one at every n (default: the estimator's own).
+        metric
+            "mse" (the default for numbers), "error" (for labels), "accuracy", "auc", or a function of scores and labels (up to N).
+        band
+            Probability that the band is meant to have. Beyond N its width grows with what halves of the data would have missed; for
+            labels it is approximate there.
+        baselines
+            Whether to make real fits at a few sizes and show the power law through them (only where something is extrapolated).
+
+        Returns
+        -------
+        xarray.Dataset
+            Over n: value, low, high; step (value over that at N) with step_low and step_high; last_value, power_law, trust, extrapolated,
+            ridge; and of the mean square test_error, test_error_low and _high, law_error, train_error, degrees_of_freedom, effective_ridge.
+        """
+        spectrum = self._fitted()
+        total = spectrum.population
+        kind = self._metric(metric)
+        samples = results.counts(np.unique(np.round(np.geomspace(max(2, total / 50), 2 * total, 20))) if n is None else n)
+        lam, _ = self._ridge_at(samples, ridge)
+        found = self._population.errors(samples, lam)
+        beyond, known = samples >= total, spectrum.vectors is not None
+        doublings = np.log2(np.maximum(samples / total, 1.0))
+        missed = np.zeros(samples.shape)
+        if (doublings > 0).any() and known:
+            missed[beyond] = self._population.tail_deviation(lam[beyond])
+        deviation = np.hypot(found.deviation, missed * doublings)
+        made = results.curve(found._replace(deviation=deviation), samples, lam, beyond, band)
+        last, _ = self._ridge_at(np.array([float(total)]), ridge)
+        if kind == "mse":
+            value, base = found.test_error, float(self._population.errors(float(total), last).test_error[0])
+            spread: Array | None = deviation
+        else:
+            labelled = self._labelled()
+            value = labelled.curve(kind, samples, lam, lambda at: self._ridge_at(at, ridge)[0])
+            base = float(labelled.curve(kind, np.array([float(total)]), last, lambda at: self._ridge_at(at, ridge)[0])[0])
+            spread = labelled.deviation(kind, value, base, samples, missed) if isinstance(kind, str) else None
+        made = results.with_metric(made, kind, value, spread, base, missed * doublings, band)
+        if known and (doublings > 0).any():
+            made["trust"] = ("n", np.where(doublings > 0, [results.trust(one) for one in missed], ""))
+            if baselines:
+                made["power_law"] = (
+                    "n",
+                    self._power_law(kind, ridge)(samples) if isinstance(kind, str) else np.full(samples.shape, np.nan),
+                )
+        return made.assign_attrs(self._provenance(samples, lam))
+
+    def best_ridge(self, n: Any) -> xr.Dataset:
+        """The ridge with the least expected test error for every n, and that error (at_bound: the end of the range searched)."""
+        self._fitted()
+        samples = results.counts(n)
+        lam, at_bound = self._population.best_ridge(samples)
+        values = self._population.errors(samples, lam)
+        variables = {
+            "ridge": lam,
+            "test_error": values.test_error,
+            "effective_ridge": values.effective_ridge,
+            "at_bound": at_bound,
+        }
+        return results.dataset({name: ("n", value) for name, value in variables.items()}, {"n": samples})
+
+    def exponent(self) -> float:
+        """The power of n with which the best-ridge error above the noise of the targets falls between N/2 and N points.
+
+        A local slope that the spectrum and the targets imply, not a fit to runs: a scaling law of one's own data, as far as they reach.
+
+        >>> X = np.random.default_rng(0).standard_normal((400, 20))
+        >>> y = X @ np.ones(20) + np.random.default_rng(1).standard_normal(400)
+        >>> bool(0.8 < Forecast("linear").fit(X, y).exponent() < 1.2)  # few parameters: like 1/n
+        True
+        """
+        spectrum = self._fitted()
+        ask = np.array([0.5, 0.999]) * spectrum.population
+        errors = self._population.errors(ask, self._population.best_ridge(ask)[0]).test_error
+        above = errors - min(noise_floor(spectrum), 0.999 * float(errors[1]))
+        return float(np.log(above[0] / above[1]) / np.log(ask[1] / ask[0]))
+
+    def error_over_time(self, n: Any, time: Any) -> xr.Dataset:
+        """Expected errors of gradient flow on n of the points, stopped at a time, without ridge: dimensions n and time.
+
+        The loss is |f - y|^2 / (2n); t steps of gradient descent with step h are time t h. Ridge 1/t is similar.
+        """
+        spectrum = self._fitted()
+        samples, times = results.counts(n), np.atleast_1d(np.asarray(time, dtype=float))
+        pieces = [
+            flow_curve(one, times, spectrum.eigenvalues, spectrum.energies, spectrum.population, spectrum.multiplicities)
+            for one in samples
+        ]
+        values = {
+            name: (("n", "time"), np.array([getattr(piece, name) for piece in pieces]))
+            for name in ("test_error", "train_error")
+        }
+        result = results.dataset(values, {"n": samples, "time": times})
+        return result.assign_attrs(accuracy=max(piece.accuracy for piece in pieces))
+
+    def samples_for(self, error: float, ridge: Any = None) -> xr.Dataset:
+        """How many points reach a test error: n, with the band there.
+
+        Parameters
+        ----------
+        error
+            The test error wanted (mean square, averaged over outputs).
+        ridge
+            One ridge, or "best" (default: the estimator's own).
+        """
+        self._fitted()
+        if not np.isfinite(error) or error <= 0:
+            raise ValueError(f"error = {error!r} is not allowed: must be a finite number above 0")
+        n = self._population.samples_for(error, lambda samples: self._ridge_at(samples, ridge)[0])
+        curve = self.learning_curve([n], ridge, "mse", baselines=False)
+        names = ("test_error", "test_error_low", "test_error_high", "extrapolated", "ridge")
+        return xr.Dataset({"n": n, **{name: curve[name].item() for name in names if name in curve}})
+
+    # -- trust --------------------------------------------------------------------------------------------------------
+
+    def diagnose(self, ridge: Any = None) -> xr.Dataset:
+        """How unequal the leverages are, and the cross-validation errors of the fit to all points, for every ridge."""
+        lam = results.ridges(self.ridge_ if ridge is None else ridge)
+        values = diagnostics.diagnosed(self._fitted(), lam)
+        return results.dataset({name: ("ridge", value) for name, value in values.items()}, {"ridge": lam})
+
+    def backtest(self, ridge: Any = None) -> xr.Dataset:
+        """What halves of the data would have said about all of them: forecasts of the error at N, over half and ridge.
+
+        `missed` is the mean logarithm of forecast over truth, the error to expect of an extrapolation to twice the data; `trust` says
+        trusted (below 0.02), fair (to 0.07) or doubtful.
+        """
+        self._fitted()
+        lam = results.ridges(self.ridge_ if ridge is None else ridge)
+        forecasts, reference = self._population.backtest(lam)
+        missed = np.log(forecasts / reference).mean(axis=0)
+        values = {
+            "forecast": (("half", "ridge"), forecasts),
+            "reference": ("ridge", reference),
+            "missed": ("ridge", missed),
+            "trust": ("ridge", np.array([results.trust(one) for one in missed])),
+        }
+        return results.dataset(values, {"ridge": lam})
+
+    def measure(
+        self, n: Any, ridge: Any = None, splits: int = 5, seed: int = 0, order: Literal["random", "time"] = "random"
+    ) -> xr.Dataset:
+        """Real fits on random subsets of the data, for comparison: errors over (n, ridge) with standard errors.
+
+        With `order="time"` (rows in the order of time) subsets are consecutive rows, tested on those that follow.
+        """
+        check_is_fitted(self, "coefficients_")
+        lam = self.ridge_ if ridge is None else ridge
+        counts = np.round(results.counts(n))
+        return measured(
+            self._source(), self.X_fit_, self.targets_, counts, lam, splits, seed, classes=self.classes_ is not None,
+            groups=self.groups_, order=order,
+        )  # fmt: skip
+
+    def surrogate_scores(self, n: float, ridge: Any = None, draws: int = DRAWS) -> Array:
+        """Scores of every point as fits to n other points would give them, shape (draws, N, outputs): for any metric of your own."""
+        spectrum = self._fitted()
+        (samples,) = results.counts([n])
+        if samples > spectrum.population:
+            raise ValueError(
+                f"n = {n:g} is not allowed: must be at most N = {spectrum.population}, the number of points fitted"
+            )
+        return self._labelled().scores(float(samples), float(self._ridge_at(np.array([samples]), ridge)[0][0]), draws)
+
+    def run_spread(self, n: float, ridge: Any = None, metric: Any = None) -> float:
+        """Standard deviation of the metric over runs: other training points, and the N - n others as test points."""
+        self._fitted()
+        (samples,) = results.counts([n])
+        return self._labelled().run_spread(
+            self._metric(metric), samples, float(self._ridge_at(np.array([samples]), ridge)[0][0])
+        )
+
+    def check_gap(self, X: Any, y: Any) -> GapReport:
+        """Whether the error on test data is what the training data promise: gap, novelty and copies, a sentence each."""
+        inputs = self._checked(X)
+        targets = (
+            class_targets(np.r_[self.classes_, np.asarray(y).ravel()])[1][len(self.classes_) :]
+            if self.classes_ is not None
+            else as_numbers(y)
+        )
+        targets = np.asarray(targets, dtype=float).reshape(len(inputs), -1)
+        require_finite(targets, "y")
+        return gap_report(self, inputs, targets, self._scores(inputs))
+
+    def advice(self, ridge: Any = None) -> str:
+        """What to do next, in one sentence."""
+        from limitlab.applied.forecast.advice import advise
+
+        return advise(self, self.ridge if ridge is None else ridge)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        """The forecast as a notebook shows it: what more data would give, once it is fitted."""
+        if not hasattr(self, "spectrum_"):
+            return f"<pre>{escape(repr(self))}</pre>"
+        from limitlab.applied.forecast._notebook import forecast_html
+
+        return forecast_html(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _labelled(self) -> Classes:
+        if not hasattr(self, "labels_"):
+            raise ValueError("this forecast was made from a spectrum: fit it on data for anything but mean squares")
+        return self._classes
+
+    def _metric(self, metric: Any) -> Any:
+        if metric is None:
+            return "error" if self.classes_ is not None else "mse"
+        if callable(metric):
+            return metric
+        if metric not in METRICS:
+            raise ValueError(
+                f"metric = {metric!r} is not allowed: give one of {', '.join(METRICS)}, or a function of scores and labels"
+            )
+        if metric != "mse" and self.classes_ is None:
+            raise ValueError(
+                f"metric = {metric!r} is not allowed for numbers: it needs labels, Forecast(task='classification')"
+            )
+        return metric
+
+    def _power_law(self, metric: str, ridge: Any) -> Any:
+        """a n^-b + c through real fits at a few sizes."""
+        sizes = sizes_for(len(self.targets_))
+        ridges = np.maximum(self._ridge_at(sizes, ridge)[0], NO_RIDGE * self.spectrum_.mean_diagonal)
+        found = real_values(
+            self._source(), self.X_fit_, self.targets_, sizes, ridges, METRICS[metric], SPLITS, self.random_state
+        ).mean(axis=1)
+        if metric in ("error", "mse"):
+            return fit_power_law(sizes, found)
+        law = fit_power_law(sizes, 1 - found)
+        return lambda samples: 1 - law(samples)
+
+    def _ridge_at(self, samples: Array, ridge: Any) -> tuple[Array, bool]:
+        wanted = self.ridge if ridge is None else ridge
+        if isinstance(wanted, str):
+            if wanted != "best":
+                raise ValueError(f"ridge = {ridge!r} is not allowed: give a number of at least 0, or 'best'")
+            return self._population.best_ridge(samples)[0], True
+        lam = results.ridges(wanted)
+        if lam.size != 1:
+            raise ValueError(f"ridge = {ridge!r} is not allowed here: give one number, or 'best'")
+        return np.full(samples.shape, lam[0]), False
+
+    def _provenance(self, samples: Array, lam: Array) -> dict[str, Any]:
+        spectrum = self.spectrum_
+        attrs: dict[str, Any] = {"population": spectrum.population, "rank": spectrum.rank, "kind": "forecast"}
+        if spectrum.coarse is not None:
+            attrs["approximation_error"] = approximation_error(spectrum, samples, lam)
+        return attrs
+
+
+class ForecastClassifier(ClassifierMixin, Forecast):  # type: ignore[misc]
+    """`Forecast` as a classifier of scikit-learn: labels in, labels out, scored by accuracy.
+
+    >>> X = np.random.default_rng(0).standard_normal((200, 5))
+    >>> model = ForecastClassifier("linear").fit(X, np.where(X[:, 0] > 0, "up", "down"))
+    >>> model.predict(X[:2]).tolist(), model.score(X, np.where(X[:, 0] > 0, "up", "down")) > 0.95
+    (['up', 'up'], True)
+    """
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Decompose the data; y holds labels, whatever their type."""
+        asked = self.task
+        self.task = "classification"
+        try:
+            return super().fit(X, y, groups)
+        finally:
+            self.task = asked
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores of the fit to all points: one column per output, or a vector where there is one."""
+        values = self._scores(self._checked(X))
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of right labels."""
+        return Forecast.score(self, X, y, sample_weight)

@@ -1,0 +1,220 @@
+"""The same curve the hard way: real fits on random subsets, one eigendecomposition for all ridges of a subset.
+
+`measured` is the check that a forecast prints beside itself; `compare_with_sklearn` is what one would do without a forecast.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from limitlab.applied.forecast._kernels import Kernel
+from limitlab.applied.forecast._least_squares import RidgePath
+from limitlab.applied.forecast._surrogates import error_rate
+
+Array = NDArray[np.float64]
+
+ROUNDING = 1e-12
+
+
+def measured(
+    kernel: Kernel | Array,
+    X: Array,
+    targets: Array,
+    samples: Any,
+    ridge: Any,
+    splits: int = 5,
+    seed: int = 0,
+    most_tests: int = 4000,
+    classes: bool = False,
+    groups: NDArray[np.int64] | None = None,
+    order: Literal["random", "time"] = "random",
+) -> xr.Dataset:
+    """Train and test errors of kernel ridge regression on random subsets, tested on the rest.
+
+    Parameters
+    ----------
+    kernel
+        A fitted kernel, or the Gram matrix itself.
+    X, targets
+        Data (X is not used with a Gram matrix) and targets, one column per output.
+    samples, ridge
+        Sizes of the subsets and ridges.
+    splits
+        Random subsets per size.
+    seed
+        Seed of the subsets.
+    most_tests
+        At most so many of the other points are used for testing.
+    classes
+        Whether the columns of the targets are classes: then the share of wrong labels (by the largest output) is measured too.
+    groups
+        Group of every row: subsets then consist of whole groups (but one), and the tests of others.
+    order
+        "time": the rows are in the order of time, subsets are consecutive rows and are tested on the rows that follow.
+
+    Returns
+    -------
+    xarray.Dataset
+        test_error, train_error (and classification_error) over n and ridge, averaged over the splits, and the standard error
+        of each.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((60, 3))
+    >>> from limitlab.applied.forecast._kernels import make_kernel
+    >>> found = measured(make_kernel("linear", X), X, X[:, :1], [20, 40], [1e-9], splits=2)
+    >>> bool((found.test_error < 1e-10).all())
+    True
+    """
+    n, lam = np.atleast_1d(np.asarray(samples, dtype=int)), np.atleast_1d(np.asarray(ridge, dtype=float))
+    total = len(targets)
+    if (n < 1).any() or (n >= total).any():
+        raise ValueError(
+            f"n = {n[(n < 1) | (n >= total)][0]} is not allowed: real fits need 1 <= n < {total}, to leave points to test"
+        )
+    if splits < 1:
+        raise ValueError(f"splits = {splits} is not allowed: must be at least 1")
+    names = ("test_error", "train_error", *(("classification_error",) if classes else ()))
+    found = np.empty((len(names), splits, n.size, lam.size))
+    for split in range(splits):
+        for column, count in enumerate(n):
+            rng = np.random.default_rng([seed, split, int(count)])
+            if order == "time":
+                inside, outside = _in_time(total, int(count), split / max(splits - 1, 1), most_tests)
+            else:
+                inside, outside = _apart(total, int(count), groups, rng)
+            outside = outside[:most_tests]
+            found[:, split, column] = _one_fit(kernel, X, targets, inside, outside, lam, classes)
+    mean = found.mean(axis=1)
+    error = found.std(axis=1, ddof=1) / np.sqrt(splits) if splits > 1 else np.full_like(mean, np.inf)
+    variables = {name: (("n", "ridge"), mean[i]) for i, name in enumerate(names)}
+    variables |= {f"{name}_standard_error": (("n", "ridge"), error[i]) for i, name in enumerate(names)}
+    return xr.Dataset(variables, {"n": n, "ridge": lam}, {"splits": splits, "seed": seed, "kind": "measured"})
+
+
+def _in_time(total: int, count: int, share: float, most_tests: int) -> tuple[Any, Any]:
+    """Consecutive rows and those that follow; `share` moves the window from the first rows to the last ones."""
+    room = total - count
+    tests = max(1, min(most_tests, room // 2 or 1))
+    start = round(share * (room - tests))
+    return np.arange(start, start + count), np.arange(start + count, start + count + tests)
+
+
+def _apart(total: int, count: int, groups: NDArray[np.int64] | None, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Random rows and the others; with groups, rows of random groups and the groups that none of them is in."""
+    if groups is None:
+        order = rng.permutation(total)
+        return order[:count], order[count:]
+    rank = rng.permutation(int(groups.max()) + 1)
+    order = np.argsort(rank[groups] + rng.random(total) * 0.5, kind="stable")
+    inside = order[:count]
+    outside = order[count:][~np.isin(groups[order[count:]], groups[inside])]
+    if not outside.size:
+        raise ValueError(f"n = {count} is not allowed: it leaves no whole group of {int(groups.max()) + 1} to test on")
+    return inside, rng.permutation(outside)
+
+
+def _one_fit(
+    kernel: Kernel | Array, X: Array, targets: Array, inside: Any, outside: Any, lam: Array, classes: bool
+) -> Array:
+    """The errors of one subset for every ridge, shape (observables, ridges)."""
+    y, truth = targets[inside], targets[outside]
+    if isinstance(kernel, Kernel) and kernel.features is not None and kernel.table(X[:1]).shape[1] < len(inside):
+        path = RidgePath(kernel.table(X[inside]), y)
+        guess, own = path.predict(kernel.table(X[outside]), lam), path.predict(kernel.table(X[inside]), lam)
+    else:
+        solve = _one_ridge if lam.size == 1 and lam[0] > 0 else _dual_path
+        guess, own = solve(*_grams(kernel, X, inside, outside), y, lam)
+    errors = [((guess - truth) ** 2).mean(axis=(1, 2)), ((own - y) ** 2).mean(axis=(1, 2))]
+    if classes:
+        errors.append(np.array([error_rate(one, truth) for one in guess]))
+    return np.array(errors)
+
+
+def _grams(kernel: Kernel | Array, X: Array, inside: Any, outside: Any) -> tuple[Array, Array]:
+    if isinstance(kernel, Kernel):
+        return kernel(X[inside], X[inside]), kernel(X[outside], X[inside])
+    return kernel[np.ix_(inside, inside)], kernel[np.ix_(outside, inside)]
+
+
+def _one_ridge(gram: Array, across: Array, y: Array, lam: Array) -> tuple[Array, Array]:
+    """The same for one ridge, by one linear solve: an eighth of the cost."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    shifted = gram + len(y) * lam[0] * np.eye(len(y))
+    coefficients = cho_solve(cho_factor(shifted, overwrite_a=True, check_finite=False), y)
+    return (across @ coefficients)[None], (gram @ coefficients)[None]
+
+
+def _dual_path(gram: Array, across: Array, y: Array, lam: Array) -> tuple[Array, Array]:
+    """Predictions on the other points and on the points themselves for every ridge, shape (ridges, rows, outputs)."""
+    from scipy.linalg import eigh
+
+    n = len(y)
+    values, vectors = eigh(gram / n, driver="evd", check_finite=False)
+    values = np.where(values > ROUNDING * values[-1], values, 0.0)
+    with np.errstate(divide="ignore"):
+        inverse = np.where(
+            values[:, None] > 0, 1 / (values[:, None] + lam), np.where(lam > 0, 1 / np.where(lam > 0, lam, 1), 0.0)
+        )
+    scaled = (vectors.T @ y)[:, None, :] * inverse[:, :, None]  # (n, ridges, outputs)
+    flat = scaled.reshape(n, -1)
+    guess = ((across @ vectors) @ flat / n).reshape(len(across), lam.size, -1)
+    own = (vectors @ (values[:, None] * flat)).reshape(n, lam.size, -1)
+    return np.moveaxis(guess, 1, 0), np.moveaxis(own, 1, 0)
+
+
+def compare_with_sklearn(
+    X: Array,
+    y: Array,
+    samples: Any,
+    ridge: Any,
+    kernel: str = "rbf",
+    gamma: float | None = None,
+    splits: int = 5,
+    seed: int = 0,
+) -> xr.Dataset:
+    """The curve by `sklearn.model_selection.learning_curve` on `KernelRidge`: a fit for every size, ridge and split.
+
+    Parameters
+    ----------
+    X, y
+        Data.
+    samples, ridge
+        Sizes of the subsets, and lambda; scikit-learn's alpha is n lambda, so every pair is a run of its own.
+    kernel, gamma
+        Of `KernelRidge`; `gamma` None is this package's default width.
+    splits, seed
+        Random subsets of the largest size, of which smaller ones are the beginning.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((60, 3))
+    >>> compare_with_sklearn(X, X[:, 0], [20], [1e-3], kernel="linear", splits=2).test_error.shape
+    (1, 1)
+    """
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.model_selection import ShuffleSplit, learning_curve
+
+    from limitlab.applied.forecast._kernels import default_gamma
+
+    n, lam = np.atleast_1d(np.asarray(samples, dtype=int)), np.atleast_1d(np.asarray(ridge, dtype=float))
+    width = default_gamma(X) if gamma is None else gamma
+    train, test = np.empty((2, n.size, lam.size, splits))
+    for i, count in enumerate(n):
+        subsets = ShuffleSplit(splits, train_size=int(count), test_size=len(X) - int(count), random_state=seed)
+        for j, value in enumerate(lam):
+            model = KernelRidge(alpha=count * value, kernel=kernel, gamma=width if kernel == "rbf" else None)
+            _, own, other = learning_curve(
+                model, X, y, train_sizes=[int(count)], cv=subsets, scoring="neg_mean_squared_error"
+            )
+            train[i, j], test[i, j] = -own[0], -other[0]
+    axes = ("n", "ridge")
+    spread = test.std(axis=2, ddof=1) / np.sqrt(splits) if splits > 1 else np.full(test.shape[:2], np.inf)
+    means = {"test_error": test.mean(axis=2), "train_error": train.mean(axis=2), "test_error_standard_error": spread}
+    variables = {name: (axes, value) for name, value in means.items()}
+    return xr.Dataset(variables, {"n": n, "ridge": lam}, {"splits": splits, "seed": seed, "kind": "scikit-learn"})

@@ -1,0 +1,282 @@
+"""From data to what the law needs of them: eigenvalues of the Gram matrix and the targets along its eigenvectors.
+
+Three routes to the same thing. A kernel with fewer features than points goes through the singular values of its table of
+features; any other kernel through all eigenvectors of the Gram matrix; and where that is too large, through the features of
+a Nystrom approximation (Williams and Seeger 2001), K ~ K_M (K_MM)^-1 K_M' for `rank` points M drawn at random.
+
+What an approximation misses is positive semi-definite and its trace is known, so it is not thrown away: it stands in the law
+as one eigenvalue of high multiplicity, with the energy of the targets that no kept direction explains. The error of doing so
+is stated as twice the difference to half of the points M, which holds if it falls faster than one over the root of their number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.applied.forecast._kernels import Kernel
+from limitlab.applied.forecast._memory import exact_bytes, factor_bytes, require_memory
+from limitlab.numerics.equivalents import learned
+
+Array = NDArray[Any]
+
+ROUNDING = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 2e-6}
+"""Eigenvalues below this share of the largest are rounding noise, and count as zero."""
+
+INDEFINITE = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
+"""A negative eigenvalue beyond this share of the largest means that the matrix is no Gram matrix."""
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A population of N points as the law sees it.
+
+    Attributes
+    ----------
+    eigenvalues, multiplicities, energies
+        s_k of K/N, how many eigenvectors share each, and the mean square of the targets along them (averaged over outputs).
+        The last entry stands for all directions that are not kept: eigenvalue 0, or that of what an approximation misses.
+    population
+        N.
+    vectors, targets, projections
+        Eigenvectors of the kept directions (N x r), targets (N x q), and their inner products (r x q); None for a spectrum
+        that was given as numbers.
+    right
+        For features: the right singular vectors, which turn projections into coefficients.
+    coarse
+        The same population at half the rank of an approximation; None for an exact decomposition.
+    """
+
+    eigenvalues: Array
+    multiplicities: Array
+    energies: Array
+    population: int
+    vectors: Array | None = None
+    targets: Array | None = None
+    projections: Array | None = None
+    right: Array | None = None
+    coarse: Spectrum | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of directions with a positive eigenvalue."""
+        return round(float(self.multiplicities[self.eigenvalues > 0].sum()))
+
+    @property
+    def mean_diagonal(self) -> float:
+        """Trace of K/N: the size of a typical kernel of a point with itself, and the natural unit of a ridge."""
+        return float((self.multiplicities * self.eigenvalues).sum())
+
+    @property
+    def mean_square(self) -> float:
+        """Mean square of the targets: the error of predicting zero."""
+        return float(self.energies.sum())
+
+    def coefficients(self, ridge: float) -> Array:
+        """Coefficients of the fit to all points, in feature space where there is one."""
+        assert self.projections is not None
+        assert self.vectors is not None
+        s, total = self.eigenvalues[:-1], self.population
+        scaled = self.projections / (s + ridge)[:, None]
+        if self.right is not None:
+            return np.asarray(self.right @ (scaled * np.sqrt(s / total)[:, None]))
+        return np.asarray(self.vectors @ scaled / total)
+
+    def residuals(self, kappa: Array) -> Array:
+        """Residuals y - K (K + N kappa)^-1 y of every point for every kappa, shape (N, kappas, outputs)."""
+        if self.vectors is None or self.targets is None or self.projections is None:
+            raise ValueError("this forecast was made from a spectrum: fit it on data for residuals and bands")
+        share = learned(kappa, self.eigenvalues)
+        kept, rest = share[:, :-1].T, share[:, -1]  # (r, kappas), (kappas,)
+        missed = self.targets - self.vectors @ self.projections
+        scaled = (kept[:, :, None] * self.projections[:, None, :]).reshape(len(kept), -1)
+        fitted = (self.vectors @ scaled).reshape(self.population, len(rest), -1)
+        return np.asarray(self.targets[:, None, :] - fitted - rest[:, None] * missed[:, None, :], dtype=float)
+
+    def leverages(self, kappa: Array) -> Array:
+        """Diagonal of K (K + N kappa)^-1 for every kappa, shape (N, kappas)."""
+        if self.vectors is None:
+            raise ValueError("this forecast was made from a spectrum: fit it on data for leverages")
+        share = learned(kappa, self.eigenvalues)
+        squares = self.vectors**2
+        inside = 1 - squares.sum(axis=1, dtype=float)
+        return np.asarray(squares @ share[:, :-1].T + np.maximum(inside, 0)[:, None] * share[:, -1], dtype=float)
+
+    def subset(self, rows: NDArray[np.int64]) -> Spectrum:
+        """The spectrum of some of the points, from the matrix that the kept directions make (exact when they are all)."""
+        if self.vectors is None or self.targets is None:
+            raise ValueError("this forecast was made from a spectrum: fit it on data to look at a part of them")
+        table = self.vectors[rows] * np.sqrt(self.eigenvalues[:-1] * self.population).astype(self.vectors.dtype)
+        if table.shape[1] < len(rows):
+            return from_features(table, self.targets[rows])
+        return from_gram(table @ table.T, self.targets[rows])
+
+
+def from_numbers(eigenvalues: Any, energies: Any, population: int) -> Spectrum:
+    """A spectrum given as eigenvalues of K/N and mode energies.
+
+    >>> from_numbers([0.5, 1.0], [0.1, 0.2], 5).eigenvalues.tolist()
+    [1.0, 0.5, 0.0]
+    """
+    s, c = np.asarray(eigenvalues, dtype=float), np.asarray(energies, dtype=float)
+    if s.ndim != 1 or s.shape != c.shape or not s.size:
+        raise ValueError(f"energies is not allowed: must have one entry per eigenvalue, got shapes {c.shape} and {s.shape}")
+    if not (np.isfinite(s) & (s >= 0)).all() or not (s > 0).any():
+        raise ValueError("eigenvalues is not allowed: must be finite and at least 0, one of them above 0")
+    if not (np.isfinite(c) & (c >= 0)).all():
+        raise ValueError("energies is not allowed: must be finite and at least 0")
+    if not np.isfinite(population) or int(population) != population or population < s.size:
+        raise ValueError(
+            f"population = {population!r} is not allowed: must be a whole number of at least {s.size}, the number of eigenvalues"
+        )
+    positive = s > 0
+    order = np.argsort(-s[positive], kind="stable")
+    return _assembled(s[positive][order], c[positive][order], float(c[~positive].sum()), int(population))
+
+
+def from_gram(gram: Array, targets: Array, overwrite: bool = True) -> Spectrum:
+    """All eigenvectors of a Gram matrix, which is destroyed unless `overwrite` is False.
+
+    >>> found = from_gram(np.diag([3.0, 6.0, 0.0]), np.array([[1.0], [2.0], [3.0]]))
+    >>> found.eigenvalues.tolist(), found.energies.round(12).tolist()
+    ([2.0, 1.0, 0.0], [1.333333333333, 0.333333333333, 3.0])
+    """
+    from scipy.linalg import eigh
+
+    n = len(gram)
+    values, vectors = eigh(gram, driver="evd", overwrite_a=overwrite, check_finite=False)
+    top = float(values[-1])
+    if top <= 0:
+        raise ValueError("the Gram matrix has no positive eigenvalue: every input looks the same to this kernel")
+    if values[0] < -INDEFINITE[values.dtype] * top:
+        raise ValueError(
+            f"the Gram matrix is not positive semi-definite: its smallest eigenvalue is {values[0] / top:.2g} of the largest; "
+            "use a positive definite kernel"
+        )
+    kept = values > ROUNDING[values.dtype] * top
+    return _projected(values[kept][::-1].astype(float) / n, vectors[:, kept][:, ::-1], targets)
+
+
+def from_features(table: Array, targets: Array) -> Spectrum:
+    """The same for the kernel of inner products of features, from their singular values.
+
+    >>> found = from_features(np.array([[2.0], [0.0]]), np.array([[1.0], [1.0]]))
+    >>> found.eigenvalues.tolist(), found.energies.tolist()
+    ([2.0, 0.0], [0.5, 0.5])
+    """
+    from scipy.linalg import svd
+
+    left, singular, right = svd(table, full_matrices=False, check_finite=False)
+    if not singular.max(initial=0.0) > 0:
+        raise ValueError("the Gram matrix has no positive eigenvalue: every input looks the same to this kernel")
+    kept = singular > np.finfo(singular.dtype).eps * max(table.shape) * singular.max()
+    values = singular[kept].astype(float) ** 2 / len(table)
+    return replace(_projected(values, left[:, kept], targets), right=right[kept].T)
+
+
+def nystrom_features(kernel: Kernel, X: Array, landmarks: Array, dtype: Any) -> tuple[Array, Array]:
+    """Features of a Nystrom approximation, and the matrix that makes them of kernels with the landmarks."""
+    from scipy.linalg import eigh
+
+    values, vectors = eigh(kernel(landmarks, landmarks), driver="evd", check_finite=False)
+    kept = values > ROUNDING[np.dtype(np.float64)] * 1e3 * values[-1]
+    root = (vectors[:, kept] / np.sqrt(values[kept])).astype(dtype)
+    return kernel(X, landmarks, dtype) @ root, root
+
+
+def from_nystrom(table: Array, targets: Array, diagonal: Array, coarse: Spectrum | None = None) -> Spectrum:
+    """An approximation by features; what it misses of the diagonal of the Gram matrix becomes the last eigenvalue."""
+    found = from_features(table, targets)
+    missing = max(float(diagonal.sum() - (table.astype(float) ** 2).sum()), 0.0)
+    values, count = found.eigenvalues.copy(), float(found.multiplicities[-1])
+    if count > 0 and missing > ROUNDING[np.dtype(np.float64)] * float(diagonal.sum()):
+        values[-1] = missing / found.population / count
+    return replace(found, eigenvalues=values, coarse=coarse)
+
+
+def decompose(
+    kernel: Kernel,
+    X: Array,
+    targets: Array,
+    *,
+    method: str,
+    rank: int,
+    dtype: Any,
+    max_memory: float | None,
+    exact_limit: int,
+    rng: np.random.Generator,
+) -> tuple[Spectrum, Array | None, Array | None]:
+    """The spectrum of data by the route that fits them; for a Nystrom route also its landmarks and their matrix."""
+    n, itemsize = len(X), np.dtype(dtype).itemsize
+    if kernel.features is not None:
+        columns = kernel.table(X[:1]).shape[1]
+        if columns < n:
+            require_memory(
+                factor_bytes(n, columns, itemsize), max_memory, f"a table of {n} points and {columns} features",
+                "use fewer features, dtype='float32', or fewer rows",
+            )  # fmt: skip
+            return from_features(kernel.table(X, dtype), targets), None, None
+    if method == "exact" or (method == "auto" and n <= exact_limit):
+        require_memory(
+            exact_bytes(n, itemsize), max_memory, f"an exact decomposition of {n} points",
+            "use method='nystrom'" + (", dtype='float32'" if itemsize == 8 else "") + ", or fewer rows",
+        )  # fmt: skip
+        return from_gram(symmetric_gram(kernel, X, dtype), targets), None, None
+    count = min(rank, n)
+    require_memory(
+        factor_bytes(n, count, itemsize), max_memory, f"a Nystrom approximation of rank {count} for {n} points",
+        f"use a smaller rank than {count}" + (", dtype='float32'" if itemsize == 8 else "") + ", or fewer rows",
+    )  # fmt: skip
+    chosen = rng.permutation(n)[:count]
+    diagonal = kernel.diagonal(X)
+    half, _ = nystrom_features(kernel, X, X[chosen[: max(1, count // 2)]], dtype)
+    coarse = replace(from_nystrom(half, targets, diagonal), vectors=None, projections=None, right=None)
+    table, root = nystrom_features(kernel, X, X[chosen], dtype)
+    return from_nystrom(table, targets, diagonal, coarse), X[chosen], root
+
+
+def symmetric_gram(kernel: Kernel, X: Array, dtype: Any) -> Array:
+    """The Gram matrix of data; refuses a function that is no kernel."""
+    return checked_gram(kernel(X, X, dtype), "kernel")
+
+
+def checked_gram(gram: Array, name: str) -> Array:
+    """A symmetric, finite matrix, or one line that says what is wrong with it."""
+    if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
+        raise ValueError(f"{name} is not allowed: a Gram matrix must be square, got shape {gram.shape}")
+    if not np.isfinite(gram).all():
+        raise ValueError(f"{name} is not allowed: the Gram matrix holds NaN or infinity; remove or fill missing values")
+    size = float(np.abs(gram).max())
+    gap = _asymmetry(gram)
+    if gap > (1e-8 if gram.dtype == np.float64 else 1e-3) * size:
+        raise ValueError(
+            f"{name} is not allowed: the Gram matrix is not symmetric (entries differ from their mirror images by up to {gap:.2g})"
+        )
+    return gram
+
+
+def _asymmetry(gram: Array, block: int = 1024) -> float:
+    """Largest difference to the transpose, without a second matrix."""
+    largest = 0.0
+    for i in range(0, len(gram), block):
+        for j in range(0, i + 1, block):
+            gap = gram[i : i + block, j : j + block] - gram[j : j + block, i : i + block].T
+            largest = max(largest, float(np.abs(gap).max()))
+    return largest
+
+
+def _projected(values: Array, vectors: Array, targets: Array) -> Spectrum:
+    """Energies along eigenvectors; what they leave is measured on the residuals, so that it keeps its digits."""
+    projections = vectors.T @ targets.astype(vectors.dtype)
+    energies = (projections.astype(float) ** 2).mean(axis=1) / len(targets)
+    rest = float(np.mean((targets - vectors @ projections).astype(float) ** 2)) if len(values) < len(targets) else 0.0
+    found = _assembled(values, energies, rest, len(targets))
+    return replace(found, vectors=vectors, targets=targets, projections=projections)
+
+
+def _assembled(values: Array, energies: Array, rest: float, population: int) -> Spectrum:
+    multiplicities = np.append(np.ones(len(values)), float(population - len(values)))
+    return Spectrum(np.append(values, 0.0), multiplicities, np.append(energies, rest), population)

@@ -1,0 +1,113 @@
+"""The parameters that all laws of two-layer dynamics share: kernels and start."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from limitlab.laws import Law, parameter
+from limitlab.laws.dmft._finite.kernels import Kernels, checked_kernels, kernels_of
+from limitlab.models.activations import Activation
+
+Floats = NDArray[np.float64]
+
+DEFAULT_KERNEL = (0.0, 0.5, 0.5)
+DEFAULT_TARGET = (0.0, 0.5, 0.3)
+
+
+class TwoLayerStart(Law):
+    """A two-layer network f(x) = (1/m) sum_j a_j sigma(<w_j, x>) with unit w_j, and how it starts."""
+
+    kernel: tuple[float, ...] | None = parameter(
+        None,
+        "coefficients of h(q) = E sigma sigma' from degree 0",
+        note="None: of the activation, or 0.5 q + 0.5 q^2 if that is None too",
+        symbol="h",
+    )
+    target: tuple[float, ...] | None = parameter(
+        None,
+        "target by its coefficients",
+        note="of phihat(v) = E sigma phi from degree 0; None with a kernel: pure noise",
+        symbol=r"\hat\varphi",
+    )
+    target_norm: float | None = parameter(
+        None,
+        "squared norm of the target",
+        note="None: the least that its coefficients allow",
+        symbol=r"\|\varphi\|^2",
+        least=0,
+    )
+    activation: Activation | None = parameter(
+        None, "activation of the neurons", note="in place of a kernel", symbol=r"\sigma"
+    )
+    target_function: Activation | None = parameter(
+        None, "target as a function of the score", note="in place of coefficients", symbol=r"\varphi"
+    )
+    start_second_layer: float = parameter(1.0, "second-layer weight at the start", note="of every neuron", symbol="a_0")
+    start_overlap: float | None = parameter(
+        None,
+        "overlap at the start",
+        note="of every neuron with the target direction; None: 0.1, and 0 where the labels are pure noise",
+        symbol="v_0",
+        least=-1,
+        most=1,
+    )
+    times: float | tuple[float, ...] = parameter(
+        (0.0, 0.5, 1.0, 2.0, 4.0), "times", note="in which t = 1 moves the weights", symbol="t", kind="coordinate", least=0
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.activation is not None and (
+            self.kernel is not None or self.target is not None or self.target_norm is not None
+        ):
+            raise ValueError(
+                "activation is not allowed together with kernel, target or target_norm: give the functions or their coefficients"
+            )
+        if self.activation is None and self.target_function is not None:
+            raise ValueError("target_function is not allowed without activation: give both functions, or kernel and target")
+        if self.kernel is None and self.target is not None and self.activation is None:
+            raise ValueError("target is not allowed without kernel: give both")
+        self.kernels()
+        return self
+
+    def kernels(self) -> Kernels:
+        """h, phihat and the norm of the target, from whichever way they were given.
+
+        >>> from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+        >>> TwoLayerDynamics(kernel=(0, 0.4, 0.6)).kernels().target
+        ()
+        """
+        if self.activation is not None:
+            return kernels_of(self.activation, self.target_function)
+        if self.kernel is None:
+            return checked_kernels(DEFAULT_KERNEL, DEFAULT_TARGET, 1.0 if self.target_norm is None else self.target_norm)
+        return checked_kernels(self.kernel, self.target or (), self.target_norm)
+
+    @property
+    def overlap_at_start(self) -> float:
+        """v(0): as given, or 0.1 where there is something to overlap with.
+
+        >>> from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+        >>> TwoLayerDynamics().overlap_at_start, TwoLayerDynamics(kernel=(0, 0.4, 0.6)).overlap_at_start
+        (0.1, 0.0)
+        """
+        if self.start_overlap is not None:
+            return self.start_overlap
+        return 0.1 if any(self.kernels().target) else 0.0
+
+
+def check_correlation(width: int, overlap: float, correlation: float) -> None:
+    """Refuse starts that no m unit vectors have."""
+    if width == 1:
+        return
+    together = 1.0 + (width - 1) * correlation
+    slack = 1e-12
+    if correlation > 1 + slack or together < -slack or overlap**2 > together / width + slack:
+        raise ValueError(
+            f"start_correlation = {correlation:g} is not allowed: {width} unit vectors with overlap start_overlap = {overlap:g} need "
+            f"a common inner product between {max(-1 / (width - 1), (width * overlap**2 - 1) / (width - 1)):g} and 1"
+        )

@@ -1,0 +1,215 @@
+"""Effective dynamics of online SGD for any loss and any summary statistics (docs/theory/effective_dynamics.md).
+
+Setting.  x <- x - delta grad L(x, Y) with a fresh sample per step, delta = c / N; statistics u(x); time t = delta * steps.
+Result.   As N -> infinity du = (-f + g) dt + Sigma^{1/2} dB, with the population drift f, the corrector g and the volatility Sigma
+
+              f_i = E <grad L, grad u_i>,   g_i = (delta/2) E <H, (Hess u_i) H>,   Sigma_ij = delta E <H, grad u_i> <H, grad u_j>,    (1)
+
+          H = grad L - E grad L, provided that all three are functions of u: then u is said to close.
+Here.     (1) by Monte Carlo at a given point x, with automatic derivatives (JAX) and standard errors; the same at several points
+          with equal statistics tells whether u closes.
+Status.   Theorem under regularity (Ben Arous, Gheissari, Jagannath 2022).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab.models.autodiff import double_precision_jax
+
+__all__ = ["EffectiveDynamics"]
+
+Array = NDArray[np.float64]
+
+CLOSED = 5.0
+"""Standard errors by which drifts at points with equal statistics may differ."""
+EQUAL = 1e-3
+"""Differences of statistics, relative to their size, that count as none."""
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """The coefficients (1) at one point, each with its standard error."""
+
+    statistics: Array
+    population_drift: Array
+    population_drift_error: Array
+    corrector: Array
+    corrector_error: Array
+    volatility: Array
+    volatility_error: Array
+
+    @property
+    def drift(self) -> Array:
+        """-f + g."""
+        return self.corrector - self.population_drift
+
+    @property
+    def drift_error(self) -> Array:
+        """Its standard error."""
+        return np.hypot(self.corrector_error, self.population_drift_error)
+
+
+@dataclass(frozen=True)
+class Closure:
+    """Whether the drift is a function of the statistics: the largest difference between points, in standard errors."""
+
+    largest_z: float
+    drifts: Array
+    closes: bool
+
+
+class EffectiveDynamics:
+    """The limiting ODE or SDE of a loss and statistics typed by a user, estimated with standard errors.
+
+    Parameters
+    ----------
+    loss
+        Function (x, sample) -> number, written with `jax.numpy`.
+    statistics
+        Function x -> array of the summary statistics u, written with `jax.numpy`.
+    sampler
+        Function (key, count, dimension) -> samples along a first axis (an array, or a tuple of arrays).
+    step
+        c in the step size c / N.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> linear = EffectiveDynamics(  # labels <a, e_1>; the overlap's drift is 2 (1 - m)
+    ...     loss=lambda x, a: (a[0] - a @ x) ** 2,
+    ...     statistics=lambda x: jnp.array([x[0]]),
+    ...     sampler=lambda key, count, dimension: jax.random.normal(key, (count, dimension)),
+    ...     step=0.1,
+    ... )
+    >>> found = linear.at(np.eye(50)[1] * 0.5, samples=4000)
+    >>> bool(abs(found.drift[0] - 2.0) < 5 * found.drift_error[0] < 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        loss: Callable[[Any, Any], Any],
+        statistics: Callable[[Any], Any],
+        sampler: Callable[[Any, int, int], Any],
+        step: float,
+    ):
+        if not (step > 0 and math.isfinite(step)):
+            raise ValueError(f"step = {step!r} is not allowed: must be a positive number (the c of a step c / N)")
+        self.loss, self.statistics, self.sampler, self.step = loss, statistics, sampler, float(step)
+
+    def at(self, x: ArrayLike, samples: int = 2000, seed: int = 0) -> Coefficients:
+        """The coefficients (1) at a point, from fresh samples.
+
+        Parameters
+        ----------
+        x
+            The weights.
+        samples
+            Number of samples; errors fall like its inverse square root.
+        seed
+            Seed of the samples.
+        """
+        jax = double_precision_jax()
+
+        if samples < 2:
+            raise ValueError(f"samples = {samples} is not allowed: must be at least 2, to tell noise from mean")
+        point = jax.numpy.asarray(x, dtype=float)
+        delta = self.step / point.size
+        drawn = self.sampler(jax.random.key(seed), samples, point.size)
+        measured = self._compiled(point, drawn)
+        forces, bend = (np.asarray(part, dtype=float) for part in measured)
+        # NumPy from here on; centring with the sample mean costs one degree of freedom
+        noise = forces - forces.mean(axis=0)
+        unbiased = samples / (samples - 1)
+        curved = delta / 2 * unbiased * bend
+        squares = delta * unbiased * noise[:, :, None] * noise[:, None, :]
+        parts = [part for values in (forces, curved, squares) for part in _mean_and_error(values)]
+        return Coefficients(np.asarray(self.statistics(point), dtype=float), *parts)
+
+    @cached_property
+    def _compiled(self) -> Callable[[Any, Any], Any]:
+        """(x, samples) -> <grad L, grad u_i> and <H, (Hess u_i) H> for every sample, compiled once."""
+        jax = double_precision_jax()
+        jacobian = jax.jacobian(self.statistics)
+
+        def measure(point: Any, drawn: Any) -> Any:
+            gradients = jax.vmap(jax.grad(self.loss), (None, 0))(point, drawn)
+            centred = gradients - gradients.mean(axis=0)
+            bend = jax.vmap(lambda h: jax.jvp(jacobian, (point,), (h,))[1] @ h)(centred)
+            return gradients @ jacobian(point).T, bend
+
+        return jax.jit(measure)  # type: ignore[no-any-return]
+
+    def closure(self, points: Sequence[ArrayLike], samples: int = 2000, seed: int = 0) -> Closure:
+        """Compare the drift at points that have the same statistics but differ otherwise.
+
+        Equal drifts do not prove that the statistics close, different ones prove that they do not.
+        """
+        found = [self.at(point, samples, seed + i) for i, point in enumerate(points)]
+        if len(found) < 2:
+            raise ValueError("points = fewer than two is not allowed: give at least two points with the same statistics")
+        first = found[0]
+        for other in found[1:]:
+            if np.any(np.abs(other.statistics - first.statistics) > EQUAL * (1 + np.abs(first.statistics))):
+                raise ValueError(
+                    f"points with statistics {first.statistics} and {other.statistics} are not allowed: they must agree"
+                )
+        z = [
+            np.abs(one.drift - other.drift) / np.hypot(one.drift_error, other.drift_error)
+            for i, one in enumerate(found)
+            for other in found[:i]
+        ]
+        largest = float(np.max(z))
+        return Closure(largest, np.array([one.drift for one in found]), largest < CLOSED)
+
+    def flow(
+        self,
+        place: Callable[[Array], ArrayLike],
+        start: ArrayLike,
+        times: Sequence[float],
+        samples: int = 1000,
+        substeps: int = 4,
+        diffusion: bool = False,
+        seed: int = 0,
+    ) -> Array:
+        """Solve du = (-f + g) dt (+ Sigma^{1/2} dB if `diffusion`) from `start`: one row per time.
+
+        Parameters
+        ----------
+        place
+            Function u -> a point x that has these statistics.
+        start, times
+            Statistics at time 0 and the times to report, increasing.
+        samples, substeps
+            Samples per evaluation and midpoint steps (Euler-Maruyama steps if `diffusion`) between two reported times.
+        seed
+            Seed of samples and noise; evaluations share their samples, so that the right side is a smooth function.
+        """
+        rng = np.random.default_rng(seed)
+        u, now, rows = np.asarray(start, dtype=float), 0.0, []
+        for time in times:
+            h = (time - now) / substeps
+            for _ in range(substeps):
+                here = self.at(place(u), samples, seed)
+                if diffusion:
+                    values, vectors = np.linalg.eigh(here.volatility)
+                    kick = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(u.size))
+                    u = u + h * here.drift + math.sqrt(h) * kick
+                else:
+                    u = u + h * self.at(place(u + h / 2 * here.drift), samples, seed).drift
+            now = time
+            rows.append(u)
+        return np.array(rows)
+
+
+def _mean_and_error(values: Array) -> tuple[Array, Array]:
+    """Mean over the samples and its standard error."""
+    return values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(len(values))

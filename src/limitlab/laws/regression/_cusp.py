@@ -1,0 +1,68 @@
+"""The experiment behind the laws of local averages: a noisy cusp, sampled in a ball, estimated at its tip.
+
+Both laws can be simulated in two ways. With the labels averaged in closed form, only the distances of the samples matter and
+the spread of the result is small. With the labels drawn, the full recipe is followed: points in R^d, noisy labels, an
+estimator that knows nothing of the law. Every training set is then labelled twice, independently, because the two estimates
+e1, e2 of one input set tell bias and variance apart without bias of their own (docs/theory/local_averages.md, eq. 6):
+
+    E[e1 e2] = E[bias^2],    E[(e1 - e2)^2 / 2] = E[variance],    E[(e1^2 + e2^2) / 2] = excess risk.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.laws.regression._holder import cusp, uniform_ball
+
+Array = NDArray[np.float64]
+Labels = Literal["averaged", "drawn"]
+"""Labels of an experiment: averaged in closed form, or drawn."""
+
+
+class Estimator(Protocol):
+    """Anything with `fit` and `predict`."""
+
+    def fit(self, x: Array, y: Array) -> Estimator:
+        """Learn from the rows of x with labels y."""
+        ...
+
+    def predict(self, x: Array) -> Array:
+        """Estimate at the rows of x."""
+        ...
+
+
+def drawn_errors(
+    rng: np.random.Generator,
+    estimator: Estimator,
+    training_sets: int,
+    samples: int,
+    dimension: int,
+    smoothness: float,
+    amplitude: float,
+    noise: float,
+    offset: float = 0.0,
+) -> tuple[Array, Array]:
+    """Errors at the tip, of shape (training_sets, 2) for the two labellings, and all distances, (training_sets, samples)."""
+    errors, distances = np.empty((training_sets, 2)), np.empty((training_sets, samples))
+    tip = np.zeros((1, dimension))
+    for i in range(training_sets):
+        x = uniform_ball(rng, samples, dimension)
+        clean = cusp(x, smoothness, amplitude, offset)
+        labels = clean[:, None] + noise * rng.standard_normal((samples, 2))
+        errors[i] = estimator.fit(x, labels).predict(tip)[0] - offset
+        distances[i] = np.linalg.norm(x, axis=1)
+    return errors, distances
+
+
+def summary_of_errors(errors: Array) -> dict[str, Array]:
+    """Unbiased estimates of the observables from twice-labelled training sets.
+
+    >>> {name: float(value) for name, value in summary_of_errors(np.array([[1.0, 3.0]])).items()}
+    {'mean_bias': 2.0, 'squared_bias': 3.0, 'variance': 2.0, 'excess_risk': 5.0}
+    """
+    first, second = errors.T
+    squared_bias, variance = np.mean(first * second), np.mean((first - second) ** 2) / 2
+    return dict(mean_bias=np.mean(errors), squared_bias=squared_bias, variance=variance, excess_risk=squared_bias + variance)

@@ -1,0 +1,294 @@
+"""Marching a causal two-time system forward: one row of its triangular history per step.
+
+A system has *correlations* C(t, s) = C(s, t), *responses* R(t, s) with R(t, t) = 1, and *functions* x(t), which obey
+
+    d/dt X(t, s) = -lambda_X(t) X(t, s) + F_X(t, s),     d/dt C(t, t) = 2 [-lambda_C(t) C(t, t) + F_C(t, t)],          (1)
+
+where the forcings F contain memory integrals over everything up to t; and *auxiliary* two-time functions that follow
+algebraically from these (solutions of Volterra equations of the second kind, say). The step is Crank-Nicolson in (1): the
+local rate lambda is implicit, so a fast mode damps instead of exploding. One predictor (forcing and rate of the previous
+point) and one corrector make two evaluations of the system per step; the error is O(step^2).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab._core.checkpoints import checkpoint_of
+from limitlab._core.limits import FIRST_LOOK, duration
+from limitlab.errors import ConvergenceError
+from limitlab.numerics.two_time._checkpoint import load_checkpoint, save_checkpoint
+from limitlab.numerics.two_time._memory import History, WholeHistory, triangle_size
+from limitlab.numerics.two_time._nodes import capacity
+from limitlab.numerics.two_time._thinned import ThinnedHistory
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a system says at the newest time: rates and forcings of (1), and one-time observables to record."""
+
+    rates: Mapping[str, float]
+    forcings: Mapping[str, Floats | float]
+    observed: Mapping[str, float]
+
+
+class TwoTimeSystem(Protocol):
+    """A causal two-time system (1)."""
+
+    @property
+    def correlations(self) -> tuple[str, ...]:
+        """Names of the symmetric two-time functions."""
+
+    @property
+    def responses(self) -> tuple[str, ...]:
+        """Names of the causal two-time functions that are 1 on the diagonal."""
+
+    @property
+    def auxiliaries(self) -> tuple[str, ...]:
+        """Names of the two-time functions that the flow computes itself."""
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of the functions of one time."""
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """Names of the observables that the flow reports."""
+
+    def start(self) -> Mapping[str, float]:
+        """Values at time 0 of every function and of the diagonal of every correlation."""
+
+    def flow(self, history: History) -> Flow:
+        """Rates and forcings at the newest time; writes the newest rows of the auxiliaries into the history."""
+
+    def constrain(self, history: History) -> None:
+        """Impose constraints on the newest row, such as a fixed norm; called before every evaluation."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a march is: steps done, steps in all, seconds used, seconds left (estimated from the work still to do)."""
+
+    done: int
+    steps: int
+    elapsed: float
+    remaining: float
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A finished march: times, functions and recorded observables by name, and the history of the two-time functions."""
+
+    times: Floats
+    paths: Mapping[str, Floats]
+    history: History
+
+    def two_time(self, name: str) -> Floats:
+        """A two-time function as a full lower triangle (zeros above the diagonal); needs the whole history."""
+        if not isinstance(self.history, WholeHistory):
+            raise ValueError(f"two_time({name!r}) is not allowed with per_octave: a thinned history keeps `last_row` only")
+        size = self.times.size
+        full = np.zeros((size, size))
+        full[np.tril_indices(size)] = self.history.triangles[name]
+        return full
+
+    def last_row(self, name: str) -> tuple[Floats, Floats]:
+        """The earlier times that the last row keeps, and X(end, .) there."""
+        return self.times[self.history.columns], self.history.row(name)
+
+
+def memory_bytes(system: TwoTimeSystem, steps: int, per_octave: int | None = None) -> int:
+    """Bytes that the two-time functions of a march take."""
+    functions = len(system.correlations) + len(system.responses) + len(system.auxiliaries)
+    if per_octave is None:
+        return 8 * functions * triangle_size(steps)
+    size = capacity(steps, per_octave)
+    return 16 * (functions + 2) * size**2  # rows, columns, and the points and weights of both
+
+
+def march(
+    system: TwoTimeSystem,
+    end: float,
+    steps: int,
+    *,
+    per_octave: int | None = None,
+    memory_limit: float = 2e9,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+    progress: Callable[[Progress], None] | None = None,
+) -> Solution:
+    """Integrate a two-time system from 0 to `end` in `steps` equal steps.
+
+    Parameters
+    ----------
+    system
+        The equations.
+    end, steps
+        Last time and number of steps.
+    per_octave
+        Points per octave of a thinned history; None keeps the whole history. Step i then costs O((per_octave * log i)^2 + i)
+        instead of O(i^2).
+    memory_limit
+        Refuse to start when the triangles need more bytes than this.
+    checkpoint, checkpoint_every
+        File (npz) that is rewritten after this many seconds, and read at the start if it exists: an interrupted march
+        continues where it was, with the same result to the last bit. It is removed at the end. Without a file, that of a
+        surrounding `limitlab._core.checkpoints.checkpointing` block is used.
+    progress
+        Called about ten times a second.
+
+    Examples
+    --------
+    >>> from limitlab.numerics.two_time.examples import DampedOscillator
+    >>> solution = march(DampedOscillator(coupling=1.0), end=2.0, steps=200)
+    >>> bool(abs(solution.two_time("R")[-1, 0] - DampedOscillator(coupling=1.0).exact(2.0)) < 1e-4)
+    True
+    """
+    _check(end, steps, memory_bytes(system, steps, per_octave), memory_limit)
+    step = end / steps
+    names = ((*system.correlations, *system.responses), system.auxiliaries, system.functions, system.observed)
+    history: History = (
+        WholeHistory(*names, steps, step) if per_octave is None else ThinnedHistory(*names, steps, step, per_octave)
+    )
+    signature = f"{type(system).__name__} {system!r} end={end!r} steps={steps} per_octave={per_octave}"
+    if checkpoint is None:
+        around = checkpoint_of("march", system, end, steps, per_octave)
+        checkpoint, checkpoint_every = around.place, around.every
+        if checkpoint is not None:
+            Path(checkpoint).parent.mkdir(parents=True, exist_ok=True)
+            signature = Path(checkpoint).stem  # the hash of the system; a representation need not tell two of them apart
+    resumed = None if checkpoint is None else load_checkpoint(checkpoint, signature, history)
+    flow = _begin(system, history) if resumed is None else resumed
+    clock = _Clock(steps, per_octave, history.index, progress)
+    saved = time.monotonic()
+    for index in range(history.index + 1, steps + 1):
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow is found and explained by _advance
+            flow = _advance(system, history, flow, step, index)
+        clock.tick(index)
+        if checkpoint is not None and time.monotonic() - saved > checkpoint_every:
+            save_checkpoint(checkpoint, signature, history, flow.rates, flow.forcings)
+            saved = time.monotonic()
+    if checkpoint is not None:
+        Path(checkpoint).unlink(missing_ok=True)
+    return Solution(np.linspace(0.0, end, steps + 1), {**history.paths, **history.records}, history)
+
+
+def _check(end: float, steps: int, needed: int, limit: float) -> None:
+    if not (np.isfinite(end) and end > 0):
+        raise ValueError(f"end = {end} is not allowed: must be a finite time above 0")
+    if steps < 2:
+        raise ValueError(f"steps = {steps} is not allowed: must be at least 2")
+    if needed > limit:
+        allowed = int(steps * np.sqrt(limit / needed))
+        raise ValueError(
+            f"steps = {steps} is not allowed: the history would take {needed / 1e9:.2f} GB, the limit is {limit / 1e9:.2f} GB; "
+            f"use at most {allowed} steps, a thinned history (per_octave), or raise memory_limit"
+        )
+
+
+def _begin(system: TwoTimeSystem, history: History) -> Flow:
+    """Write the start into row 0 and evaluate the system there."""
+    start = system.start()
+    for name in system.functions:
+        history.paths[name][0] = start[name]
+    for name in system.correlations:
+        history.row(name)[0] = start[name]
+    for name in system.responses:
+        history.row(name)[0] = 1.0
+    system.constrain(history)
+    return _record(system, history, system.flow(history))
+
+
+def _record(system: TwoTimeSystem, history: History, flow: Flow) -> Flow:
+    for name in system.observed:
+        history.records[name][history.index] = flow.observed[name]
+    return flow
+
+
+def _advance(system: TwoTimeSystem, history: History, old: Flow, step: float, index: int) -> Flow:
+    """One step: predict with the old flow, evaluate, correct, evaluate."""
+    history.close_row()
+    kept = history.begin_row(index)
+    forcings = {name: f[kept] if isinstance(f, np.ndarray) else f for name, f in old.forcings.items()}
+    new = old = Flow(old.rates, forcings, old.observed)
+    for _ in range(2):
+        _crank_nicolson(system, history, old, new, step, index)
+        system.constrain(history)
+        new = system.flow(history)
+        if not math.isfinite(sum(map(abs, new.rates.values())) + sum(map(_sum, new.forcings.values()))):
+            rate = max(abs(value) for value in old.rates.values())
+            raise ConvergenceError(
+                f"the march overflowed at time {index * step:.4g}: the step {step:.3g} times the fastest local rate {rate:.3g} is "
+                f"{step * rate:.3g}; use more steps (below 1 is safe), or more points per octave if the history is thinned",
+                estimate=history.paths,
+            )
+    return _record(system, history, new)
+
+
+def _sum(force: Floats | float) -> float:
+    return float(np.add.reduce(force)) if isinstance(force, np.ndarray) else force
+
+
+def _crank_nicolson(system: TwoTimeSystem, history: History, old: Flow, new: Flow, step: float, index: int) -> None:
+    """Write the newest point of every evolving quantity; `new is old` makes the predictor."""
+    half = 0.5 * step
+    for name in system.functions:
+        path, (l0, l1) = history.paths[name], (old.rates[name], new.rates[name])
+        force = float(old.forcings[name]) + float(new.forcings[name])  # type: ignore[arg-type]
+        path[index] = (path[index - 1] * (1 - half * l0) + half * force) / (1 + half * l1)
+    for names, symmetric in ((system.correlations, True), (system.responses, False)):
+        for name in names:
+            before, newest = history.previous(name), history.row(name)
+            forces = np.asarray(old.forcings[name]), np.asarray(new.forcings[name])
+            _move_row(before, newest, *forces, old.rates[name], new.rates[name], step, symmetric)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _move_row(before: Any, newest: Any, f0: Any, f1: Any, l0: Any, l1: Any, step: Any, symmetric: Any) -> None:
+    """X(t, s) of (1) for all s < t, and X(t, t): along both arguments for a correlation, 1 for a response."""
+    half, last = 0.5 * step, before.size - 1
+    for s in range(before.size):
+        newest[s] = (before[s] * (1 - half * l0) + half * (f0[s] + f1[s])) / (1 + half * l1)
+    newest[-1] = 1.0
+    if symmetric:
+        newest[-1] = (before[last] * (1 - step * l0) + step * (f0[last] + f1[-1])) / (1 + step * l1)
+
+
+class _Clock:
+    """Calls back with the time that is left, estimated from the work of the remaining steps."""
+
+    def __init__(self, steps: int, per_octave: int | None, first: int, callback: Callable[[Progress], None] | None):
+        size = np.arange(steps + 1, dtype=float)
+        if per_octave is not None:
+            size = np.minimum(size, 2 * per_octave * np.log2(4 + size / per_octave))
+        self.work = np.cumsum(size**2 + 100.0 * np.arange(steps + 1) / max(steps, 1) + 2000.0)
+        self.first, self.steps, self.callback = first, steps, callback
+        self.began = self.last = time.monotonic()
+        self.speaks = self.began + FIRST_LOOK
+
+    def tick(self, done: int) -> None:
+        now = time.monotonic()
+        if self.callback is None and now > self.speaks and done < self.steps:
+            share = (self.work[-1] - self.work[done]) / (self.work[done] - self.work[self.first])
+            logging.getLogger("limitlab").warning(
+                f"the march has done {done} of {self.steps} steps after {now - self.began:.0f} s, about "
+                f"{duration((now - self.began) * float(share))} to go"
+            )
+            self.speaks = now + 2 * FIRST_LOOK
+        if self.callback is None or (now - self.last < 0.1 and done < self.steps):
+            return
+        self.last = now
+        share = (self.work[-1] - self.work[done]) / (self.work[done] - self.work[self.first])
+        self.callback(Progress(done, self.steps, now - self.began, (now - self.began) * float(share)))

@@ -1,0 +1,280 @@
+"""A history that forgets: few points of every row and of every column, dense at both ends.
+
+A row at time t keeps O(p log i) of its i columns (`limitlab.numerics.two_time._nodes`). A column that is dropped is never needed
+again, so a kept column s has seen every u from s to t, and keeps those that are dense near s and near t; the row of a kept s has its
+own columns. Both memory integrals at a kept column are therefore sums of O(p log i) stored numbers, and only the integrand f(t, .) is
+interpolated. A step costs O((p log i)^2 + i), and the whole history is O((p log T)^2) numbers, instead of O(i^2) and O(T^2).
+
+The bulk of `after`, a value times an integral over all points, is split off before the sum is thinned: when the motion has stopped it
+cancels against local terms, and what is left is small and so is its error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from limitlab.numerics.two_time._memory import Integrals, Mask
+from limitlab.numerics.two_time._nodes import capacity, interpolate_gaps, kept, spacings, trapezoid_weights
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@numba.njit(cache=True)
+def _fill(columns: Any, values: Any, last: Any) -> Any:
+    """All points from the kept ones."""
+    full = np.empty(last + 1)
+    for k in range(columns.size):
+        full[columns[k]] = values[k]
+    interpolate_gaps(columns, full)
+    return full
+
+
+@numba.njit(cache=True)
+def _thin(columns: Any, slots: Any, last: Any, spacing: Any, sizes: Any, points: Any, weights: Any, stored: Any) -> None:
+    """Drop from every column the points that it does not keep at the newest time, add that time, and weigh what is left."""
+    for c in range(columns.size):
+        s, slot, size = columns[c], slots[c], 0
+        for k in range(sizes[slot] if s < last else 0):
+            u = points[slot, k]
+            if u == s or u % spacing[min(u - s, last - u)] == 0:
+                if size < k:
+                    points[slot, size] = u
+                    for x in range(stored.shape[0]):
+                        stored[x, slot, size] = stored[x, slot, k]
+                size += 1
+        points[slot, size] = last
+        sizes[slot] = size + 1
+        trapezoid_weights(points[slot, : size + 1], weights[slot])
+
+
+@numba.njit(cache=True, fastmath=True)
+def _after(memory: Any, f: Any, number: Any) -> Any:
+    """int_s^t f(u) X(u,s) du = X(t,s) int_s^t f - int_s^t f(u) [X(t,s) - X(u,s)] du, the first integral over all points."""
+    newest, stored, (sizes, points, weights) = memory.rows_now[number], memory.columns_kept[number], memory.column_rule
+    last = f.size - 1
+    tail, later = np.zeros(last + 1), 0.5 * f[last]
+    for u in range(last - 1, -1, -1):
+        tail[u] = later + 0.5 * f[u]
+        later += f[u]
+    result = np.empty(memory.columns.size)
+    for c in range(memory.columns.size):
+        slot, total = memory.slots[c], 0.0
+        for k in range(sizes[slot] - 1):  # at u = t the bracket is 0
+            total += weights[slot, k] * f[points[slot, k]] * (newest[c] - stored[slot, k])
+        result[c] = memory.step * (newest[c] * tail[memory.columns[c]] - total)
+    return result
+
+
+@numba.njit(cache=True, fastmath=True)
+def _after_start(memory: Any, f: Any, number: Any) -> Any:
+    """int_s^t f(u) X(u,s) du = f(s) int_s^t X(u,s) du + int_s^t [f(u) - f(s)] X(u,s) du, where X(t,s) counts as 0."""
+    stored, sums, (sizes, points, weights) = memory.columns_kept[number], memory.sums[number], memory.column_rule
+    result = np.empty(memory.columns.size)
+    for c in range(memory.columns.size):
+        slot, start, total = memory.slots[c], f[memory.columns[c]], 0.0
+        for k in range(sizes[slot] - 1):
+            total += weights[slot, k] * (f[points[slot, k]] - start) * stored[slot, k]
+        result[c] = memory.step * (total + start * sums[slot])
+    return result
+
+
+@numba.njit(cache=True, fastmath=True)
+def _before(memory: Any, f: Any, number: Any) -> Any:
+    """int_0^s f(u) X(s,u) du over the columns that row s had; the newest row is not stored yet."""
+    stored, (sizes, points, weights) = memory.rows_kept[number], memory.row_rule
+    result = np.empty(memory.slots.size)
+    for c in range(memory.slots.size):
+        slot, total = memory.slots[c], 0.0
+        values = memory.rows_now[number] if c == memory.slots.size - 1 else stored[slot]
+        for k in range(sizes[slot]):
+            total += weights[slot, k] * f[points[slot, k]] * values[k]
+        result[c] = memory.step * total
+    return result
+
+
+Rule = tuple[Integers, Integers, Floats]
+"""How many points every column (or row) keeps, the points, and their weights in an integral."""
+
+
+class ThinnedMemory(NamedTuple):
+    """A thinned history as compiled code sees it (`limitlab.numerics.two_time.compiled`)."""
+
+    rows_now: Floats
+    columns: Integers
+    slots: Integers
+    columns_kept: Floats
+    rows_kept: Floats
+    sums: Floats
+    column_rule: Rule
+    row_rule: Rule
+    last: int
+    step: float
+
+    @staticmethod
+    def newest(memory: Any, number: int) -> Any:
+        """X(t, .) at the columns."""
+        return memory.rows_now[number]
+
+    @staticmethod
+    def after(memory: Any, f: Any, number: int) -> Any:
+        """int_s^t f(u) X(u, s) du."""
+        return _after(memory, _fill(memory.columns, f, memory.last), number)
+
+    @staticmethod
+    def after_start(memory: Any, f: Any, number: int) -> Any:
+        """int_s^t f(u) X(u, s) du without its last point u = t."""
+        return _after_start(memory, _fill(memory.columns, f, memory.last), number)
+
+    @staticmethod
+    def before(memory: Any, f: Any, number: int) -> Any:
+        """int_0^s f(u) X(s, u) du."""
+        return _before(memory, _fill(memory.columns, f, memory.last), number)
+
+    @staticmethod
+    def both(memory: Any, forward: Any, backward: Any, number: int) -> Any:
+        """`after(forward)` and `before(backward)`."""
+        after = _after(memory, _fill(memory.columns, forward, memory.last), number)
+        return after, _before(memory, _fill(memory.columns, backward, memory.last), number)
+
+    @staticmethod
+    def whole(memory: Any, f: Any, number: int) -> Any:
+        """int_0^t f(u) X(u, s) du for a symmetric X."""
+        full = _fill(memory.columns, f, memory.last)
+        result = _after(memory, full, number)
+        result += _before(memory, full, number)
+        return result
+
+    @staticmethod
+    def total(memory: Any, f: Any) -> Any:
+        """int_0^t f(u) du."""
+        return memory.step * np.sum(memory.row_rule[2][memory.slots[-1], : f.size] * f)
+
+
+class ThinnedHistory(Integrals):
+    """Few points of every row and column (see `History` for the methods).
+
+    Every kept column s owns a slot: an index into the arrays that hold the column, X(u, s) for kept u, and the row, X(s, u) for the
+    columns u that it kept.
+
+    Parameters
+    ----------
+    two_time, auxiliaries, functions, observed, steps, step
+        As for `WholeHistory`.
+    per_octave
+        Points per doubling of the distance from the newest time and from the start.
+    """
+
+    def __init__(
+        self,
+        two_time: Sequence[str],
+        auxiliaries: Sequence[str],
+        functions: Sequence[str],
+        observed: Sequence[str],
+        steps: int,
+        step: float,
+        per_octave: int,
+    ):
+        self.index, self.step = 0, float(step)
+        self.paths = {name: np.zeros(steps + 1) for name in functions}
+        self.records = {name: np.zeros(steps + 1) for name in observed}
+        self.columns: Integers = np.zeros(1, dtype=np.int64)
+        self.slots: Integers = np.zeros(1, dtype=np.int64)
+        self._spacing = spacings(steps, per_octave)
+        size = capacity(steps, per_octave)
+        self._free = list(range(size - 1, 0, -1))
+        names = (*two_time, *auxiliaries)
+        self.numbers = {name: number for number, name in enumerate(names)}
+        self._newest = self._previous = np.zeros((len(names), 1))
+        self._columns, self._rows = np.zeros((2, len(names), size, size))
+        self._sums = np.zeros((len(names), size))  # over u of X(u, s), up to the last closed row
+        self._column_rule, self._row_rule = (
+            (np.zeros(size, dtype=np.int64), np.zeros((size, size), dtype=np.int64), np.zeros((size, size)))
+            for _ in range(2)
+        )
+        self._open_row()
+
+    def _open_row(self) -> None:
+        """The newest row: its columns with their weights, and the points of all columns up to it."""
+        slot, size = self.slots[-1], self.columns.size
+        sizes, points, weights = self._row_rule
+        sizes[slot], points[slot, :size] = size, self.columns
+        trapezoid_weights(self.columns, weights[slot])
+        _thin(self.columns, self.slots, self.index, self._spacing, *self._column_rule, self._columns)
+        self._sums[:, slot] = 0.0
+
+    def row(self, name: str) -> Floats:
+        """X(t, .) at the columns."""
+        return self._newest[self.numbers[name]]
+
+    def previous(self, name: str) -> Floats:
+        """X(t - step, .) at the columns but the last."""
+        return self._previous[self.numbers[name]]
+
+    def path(self, name: str) -> Floats:
+        """x at the columns."""
+        return self.paths[name][self.columns]
+
+    def memory(self) -> ThinnedMemory:
+        """What compiled code sees."""
+        return ThinnedMemory(
+            self._newest,
+            self.columns,
+            self.slots,
+            self._columns,
+            self._rows,
+            self._sums,
+            self._column_rule,
+            self._row_rule,
+            self.index,
+            self.step,
+        )
+
+    def begin_row(self, index: int) -> Mask:
+        """Drop the columns that a row at this time does not keep, and add its own."""
+        still = kept(self.columns, index, self._spacing)
+        self._free += self.slots[~still].tolist()
+        self._previous = np.compress(still, self._newest, axis=1)
+        self.index = index
+        self.columns = np.append(self.columns[still], index)
+        self.slots = np.append(self.slots[still], self._free.pop())
+        self._newest = np.zeros((len(self.numbers), self.columns.size))
+        self._open_row()
+        return still
+
+    def close_row(self) -> None:
+        """Write the newest row into the columns, the rows and the sums."""
+        slot, size, ends = self.slots[-1], self.columns.size, self._column_rule[0][self.slots] - 1
+        self._columns[:, self.slots, ends] = self._newest
+        self._rows[:, slot, :size] = self._newest
+        self._sums[:, self.slots] += self._newest
+        self._sums[:, slot] *= 0.5
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Columns, slots and what they own."""
+        state: dict[str, NDArray[Any]] = {
+            "columns": self.columns,
+            "slots": self.slots,
+            "free": np.array(self._free, dtype=np.int64),
+            "stored_columns": self._columns,
+            "stored_rows": self._rows,
+            "newest": self._newest,
+            "sums": self._sums,
+        }
+        for kind, rule in (("column", self._column_rule), ("row", self._row_rule)):
+            state |= {f"{kind}_{part}": array for part, array in zip(("sizes", "points", "weights"), rule, strict=True)}
+        return state
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take everything back."""
+        self.columns, self.slots, self._free = state["columns"], state["slots"], state["free"].tolist()
+        self._columns, self._rows = state["stored_columns"], state["stored_rows"]
+        self._column_rule, self._row_rule = (
+            (state[f"{kind}_sizes"], state[f"{kind}_points"], state[f"{kind}_weights"]) for kind in ("column", "row")
+        )
+        self._newest, self._sums = state["newest"], state["sums"]

@@ -1,0 +1,72 @@
+"""Commands that take a law and its parameters: `limitlab predict ridge --ratio 2`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined]
+
+from limitlab.show._describe import kebab
+from limitlab.show.cli._app import app
+from limitlab.show.cli._completion import law_names, parameter_options
+from limitlab.show.cli._options import Asked, read_law
+
+LawArgument = Annotated[
+    str, typer.Argument(metavar="LAW", help="Name of a law, as `limitlab laws` lists them.", autocompletion=law_names)
+]
+
+
+class LawCommand(TyperCommand):
+    """A command whose help, asked for with a law (`limitlab predict ridge --help`), lists that law's options too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Remember the law before the options are read: the option for help ends the reading."""
+        ctx.meta["limitlab.law"] = next((arg for arg in args[:1] if not arg.startswith("-")), None)
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """What Tab offers: the options of the command, and those of the law that was named."""
+        offered = super().shell_complete(ctx, incomplete)
+        law = ctx.params.get("law_name") or ctx.meta.get("limitlab.law")
+        if law is None or not incomplete.startswith("-"):
+            return offered
+        kind = type(offered[0]) if offered else CompletionItem
+        return [*offered, *(kind(option, help=words) for option, words in parameter_options(law, incomplete))]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The command's help, then the law's parameters."""
+        super().format_help(ctx, formatter)
+        name = ctx.meta.get("limitlab.law")
+        if name is not None:
+            from limitlab._core.registry import find_law
+            from limitlab.show.cli._catalogue import parameter_table
+
+            typer.echo(f"\nOptions for the parameters of {find_law(name).__name__}:")
+            parameter_table(find_law(name))
+
+
+def law_command(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command that takes a law: what the command does not know is a parameter of the law."""
+    takes_parameters = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return app.command(cls=LawCommand, context_settings=takes_parameters, epilog=f"Example: limitlab {example}")
+
+
+def asked_law(ctx: typer.Context, name: str) -> Asked:
+    """The law that a command names, with the parameters that the rest of the command line gives it."""
+    from limitlab._core.registry import find_law
+
+    if name.startswith("-"):
+        raise ValueError(f"name the law before its parameters: limitlab {ctx.info_name} LAW {name} ...")
+    own = [option for param in ctx.command.params for option in param.opts if option.startswith("--")]
+    return read_law(find_law(name), ctx.args, own)
+
+
+def single(asked: Asked, command: str) -> Asked:
+    """Refuse swept parameters where a command wants one law."""
+    for name, values in asked.over.items():
+        raise ValueError(
+            f"--{kebab(name)} has {len(values)} values: `limitlab {command}` takes one, `limitlab predict` sweeps"
+        )
+    return asked

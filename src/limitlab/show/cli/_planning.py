@@ -1,0 +1,164 @@
+"""`plan` and `optimal`: which value of a parameter reaches a target, and which is best."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from limitlab._core.tables import number
+from limitlab.show.cli._lawcommand import LawArgument, asked_law, law_command, single
+from limitlab.show.cli._options import read_numbers
+from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
+from limitlab.show.cli._progress import working
+from limitlab.show.cli._running import title_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from limitlab._core.law import Law
+
+BoundsOption = Annotated[
+    str | None, typer.Option("--bounds", metavar="LOW:HIGH", help="Interval to look in (default: the parameter's range).")
+]
+
+
+@law_command("plan ridge --noise 0.5 --target test_error=0.4 --solve-for ratio")
+def plan(
+    ctx: typer.Context,
+    law_name: LawArgument,
+    target: Annotated[str, typer.Option("--target", metavar="NAME=VALUE", help="An observable and the value wanted.")],
+    solve_for: Annotated[str, typer.Option("--solve-for", metavar="PARAMETER", help="The parameter to choose.")],
+    bounds: BoundsOption = None,
+    prefer: Annotated[
+        Literal["smallest", "largest", "nearest"],
+        typer.Option("--prefer", help="Which answer to take where there are several."),
+    ] = "smallest",
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+) -> None:
+    """How much data, width or ridge does a target need? Exit code 1 when it is out of reach, with the best there is."""
+    from limitlab.lab import plan as run
+
+    law = single(asked_law(ctx, law_name), "plan").law
+    observable, wanted = read_target(target)
+    parameter = solve_for.removeprefix("--").replace("-", "_")
+    interval = read_bounds(bounds)
+    check_paths(out, plot)
+    with working(f"looking for {parameter}"):
+        result = run(law, {observable: wanted}, parameter, interval, prefer)
+    finish(law, result, parameter, observable, as_json, out, plot, level=wanted)
+    if not as_json:
+        answer, reached = result[parameter].item(), number(result[observable].item())
+        wish = "" if reached == number(wanted) else f" (wanted {number(wanted)})"  # a whole number rarely hits the target
+        others = [number(value) for value in result["solutions"].values.tolist() if value != answer]
+        typer.echo(
+            f"{parameter} = {number(answer)} gives {observable} = {reached}{wish}"
+            + (f"; other answers: {', '.join(others)}" if others else "")
+        )
+        words = in_words(law, parameter, answer)
+        if words:
+            typer.echo(words)
+
+
+@law_command("optimal ridge --ratio 2 --noise 0.5 --over ridge --minimise test_error")
+def optimal(
+    ctx: typer.Context,
+    law_name: LawArgument,
+    over: Annotated[str, typer.Option("--over", metavar="PARAMETER", help="The parameter to choose.")] = "ridge",
+    minimise: Annotated[
+        str, typer.Option("--minimise", metavar="NAME", help="The observable to make small.")
+    ] = "test_error",
+    bounds: BoundsOption = None,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+) -> None:
+    """The best value of a parameter: the global minimum of an observable of the limit."""
+    from limitlab.lab import optimal as run
+
+    law = single(asked_law(ctx, law_name), "optimal").law
+    parameter, observable = over.removeprefix("--").replace("-", "_"), minimise.replace("-", "_")
+    interval = read_bounds(bounds)
+    check_paths(out, plot)
+    with working(f"looking for the best {parameter}"):
+        result = run(law, parameter, observable, interval)
+    finish(law, result, parameter, observable, as_json, out, plot)
+    if not as_json:
+        best, value = number(result[parameter].item()), number(result[observable].item())
+        edge = " (an end of the interval searched: --bounds changes it)" if result.attrs["at_bound"] else ""
+        typer.echo(f"{parameter} = {best}{edge} minimises {observable}: {value}")
+
+
+def finish(
+    law: Law,
+    result: xr.Dataset,
+    parameter: str,
+    observable: str,
+    as_json: bool,
+    out: Path | None,
+    plot: Path | None,
+    level: float | None = None,
+) -> None:
+    """Save, draw and print an answer."""
+
+    def draw() -> Figure:
+        from limitlab.lab.result_figures import answer_figure
+
+        return answer_figure(law, result, parameter, observable, level)
+
+    def show() -> None:
+        names = [name for name in law.observed() if name in result]
+        rows = [{"observable": name, "value": result[name].item()} for name in names if result[name].ndim == 0]
+        print_table(rows, title=f"{title_of(law, [parameter])} at {parameter} = {number(result[parameter].item())}")
+
+    deliver(result, as_json, out, plot, draw, show)
+
+
+def in_words(law: Law, parameter: str, value: float) -> str:
+    """A ratio in the units that people think in; both ways round. Empty for what is not a ratio.
+
+    >>> from limitlab.laws import Ridge
+    >>> in_words(Ridge(), "ratio", 0.44)
+    'that is 0.44 features per sample, or 2.27 samples per feature'
+    """
+    description = type(law).parameters()[parameter].description
+    match = re.match(r"([a-z-]+(?: [a-z-]+)?s) per ((?:[a-z-]+ )?[a-z-]+)", description)
+    if match is None or not 0 < value < math.inf:
+        return ""
+    many, one = match.groups()
+    return f"that is {value:.3g} {many} per {one}, or {1 / value:.3g} {one}s per {many.removesuffix('s')}"
+
+
+def read_target(text: str) -> tuple[str, float]:
+    """The observable and the value of a target.
+
+    >>> read_target("test-error=0.3")
+    ('test_error', 0.3)
+    """
+    name, equals, value = text.partition("=")
+    (wanted,) = read_numbers("target", value) if equals and "," not in value and ":" not in value else (None,)
+    if not name.strip() or not isinstance(wanted, float):
+        raise ValueError(f"--target {text} is not allowed: give an observable and a number, such as test_error=0.3")
+    return name.strip().replace("-", "_"), wanted
+
+
+def read_bounds(text: str | None) -> tuple[float, float] | None:
+    """The interval of `--bounds`.
+
+    >>> read_bounds("0.1:10")
+    (0.1, 10.0)
+    """
+    if text is None:
+        return None
+    parts = text.replace(",", ":").split(":")
+    try:
+        low, high = (float(part) for part in parts)
+    except ValueError:
+        raise ValueError(f"--bounds {text} is not allowed: give two numbers, such as 0.1:10") from None
+    return low, high

@@ -1,0 +1,132 @@
+"""The page behind an address, and the page inside a notebook."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+
+from limitlab._core.law import Law
+from limitlab._core.registry import find_law
+from limitlab.show.explorer import _state as state
+from limitlab.show.explorer._app import Page
+from limitlab.show.explorer._catalogue import explorable
+from limitlab.show.explorer.jobs import Caps, Pool
+
+NOTEBOOK_HEIGHT = 760
+"""Of the page in a notebook, in pixels; its columns scroll."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+FULL = "The explorer has as many visitors as it takes. Please come back in a few minutes, or run your own: limitlab explore"
+BODY = {
+    "light": "html, body { margin: 0; height: 100%; background: #ffffff; color: #1c1c1c; }",
+    "dark": "html, body { margin: 0; height: 100%; background: #181818; color: #e6e6e6; }",
+}
+
+
+def run(port: int, host: str, show: bool, caps: Caps | None, law: str | None, ready: Callable[[str], None]) -> None:
+    """Serve until interrupted; every visitor has a page of their own. `ready` is told the address."""
+    first = find_law(law).__name__ if law else state.FIRST
+    pool = Pool(caps)
+    starting = threading.Thread(target=pool.warm, daemon=True)  # loads the laws a second time, while this process does
+    starting.start()
+    try:
+        server = _server(pool, first, port or _free_port(host), host)
+        ready(f"http://{host}:{server.port}/")
+        if show:
+            server.io_loop.add_callback(server.show, "/")
+        server.run_until_shutdown()
+    finally:
+        starting.join(timeout=20)
+        pool.close()
+
+
+def _server(pool: Pool, first: str, port: int, host: str) -> Any:
+    if first not in explorable():
+        raise ValueError(f"{first} cannot be explored: it has no number to draw along, or nothing to draw")
+    pn.extension("mathjax", "filedropper")
+    origins = [f"{name}:{port}" for name in (host, "localhost")] if host in LOOPBACK else ["*"]
+    try:
+        return pn.serve(
+            {"/": lambda: page_of(pool, first)}, port=port, address=host, show=False, start=False, title="limitlab explorer", verbose=False,
+            websocket_origin=origins, websocket_max_message_size=int(pool.caps.upload_megabytes * 2e6) + 2_000_000,
+        )  # fmt: skip
+    except OSError as error:
+        reason = error.strerror or error
+        raise ValueError(
+            f"cannot serve at {host}, port {port} ({reason}): choose another --port, or 0 for any that is free"
+        ) from None
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def page_of(pool: Pool, first: str) -> Any:
+    """The page of a visitor, at the state that the address says."""
+    if pool.visitors >= pool.caps.visitors:
+        return pn.pane.Str(FULL)
+    pool.visitors += 1
+    laws = explorable()
+    location = pn.state.location
+    asked = location.search if location is not None else ""
+    shown, remarks = state.read(asked, laws, first)
+    pn.config.theme = "dark" if shown.theme == "dark" else "default"
+    pn.config.raw_css = [BODY[shown.theme]]
+    told = [""]
+
+    def tell(address: str) -> None:
+        told[0] = f"?{address}"
+        if location is not None and location.search != told[0]:
+            location.search = told[0]
+
+    page = Page(laws, pool, shown, remarks, tell)
+    if location is not None:
+        location.param.watch(_wanderer(page, laws, told), "search")
+
+    def left(context: Any) -> None:
+        pool.visitors -= 1
+        page.runner.close()
+
+    pn.state.on_session_destroyed(left)
+    return page.view
+
+
+def _wanderer(page: Page, laws: Any, told: list[str]) -> Callable[[Any], None]:
+    """Follows the address when the visitor goes back and forth."""
+
+    def follow(event: Any) -> None:
+        if event.new != told[0]:
+            page.show(state.read(event.new, laws)[0])
+
+    return follow
+
+
+@functools.cache
+def _notebook_pool() -> Pool:
+    pool = Pool()
+    atexit.register(pool.close)
+    return pool
+
+
+def notebook(law: Law | type[Law] | str | None) -> Any:
+    """The page for a notebook, at a law's own parameters."""
+    pn.extension("mathjax", "filedropper", inline=True)  # with all that it needs: works without a network
+    given: Any = find_law(law) if isinstance(law, str) else law
+    laws = explorable()
+    if given is None:
+        given = laws[state.FIRST]
+    kind = type(given) if isinstance(given, Law) else given
+    if not (isinstance(kind, type) and issubclass(kind, Law)):
+        raise ValueError(
+            f"law = {law!r} is not a law: give one such as limitlab.laws.Ridge(ratio=2.0), its class or its name"
+        )
+    view = Page({**laws, kind.__name__: kind}, _notebook_pool(), state.start(given)).view
+    view.param.update(sizing_mode="stretch_width", height=NOTEBOOK_HEIGHT)
+    return view

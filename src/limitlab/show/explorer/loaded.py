@@ -1,9 +1,0 @@
-"""What a worker of the explorer has at hand when it starts: every law. Imported once, by the process that workers are forked from."""
-
-from __future__ import annotations
-
-from limitlab._core.registry import all_laws
-from limitlab.show.explorer import work
-
-LAWS = all_laws()
-JOBS = work.JOBS

@@ -1,0 +1,262 @@
+"""Running what the report shows, and writing it: the ledger, a comparison per law, the figures."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from limitlab._core.files import write_whole
+from limitlab._core.law import Law
+from limitlab._core.registry import all_laws, subject_of
+from limitlab._core.typeset import typeset
+from limitlab.lab.cells import Cells
+from limitlab.lab.claims import Claim, all_claims
+from limitlab.lab.figures import all_figures, describe_figures
+from limitlab.lab.progress import ProgressOption
+from limitlab.lab.runner import Finished, run_tasks
+from limitlab.lab.tasks import Task
+from limitlab.lab.verification import ClaimTask, Record, records_of
+from limitlab.show._paths import require_writable
+from limitlab.show.report._claims import CLAIMS, claim_card, ledger_table, verdict_of
+from limitlab.show.report._jobs import PartTask, unpacked
+from limitlab.show.report._laws import LAWS, about, claim_links
+from limitlab.show.report._page import Card, Picture, folded, legend, page, problem, section, slug, table
+from limitlab.show.report._provenance import provenance
+
+FIGURES = "Further figures"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a report found: names of the failed sections and claims, of laws left undecided, and how many claims stand where."""
+
+    failed: tuple[str, ...]
+    passed: int
+    missing: int
+    laws: int
+    undecided: tuple[str, ...] = ()
+
+    def counts(self) -> dict[str, int]:
+        """The counts by name."""
+        return {"claims_passed": self.passed, "claims_not_implemented": self.missing, "laws": self.laws}
+
+    def line(self) -> str:
+        """One line for the terminal."""
+        end = f"failed: {', '.join(self.failed)}" if self.failed else "nothing failed"
+        weak = f" (too few draws to decide: {', '.join(self.undecided)})" if self.undecided else ""
+        return f"{self.passed} claims pass, {self.missing} are not implemented, {self.laws} laws compared{weak}; {end}"
+
+
+def write_report(
+    path: str | Path,
+    laws: Sequence[type[Law]] | None = None,
+    quick: bool = True,
+    engine: Any = None,
+    store: str | Path | None = None,
+    progress: ProgressOption = None,
+) -> Summary:
+    """Write the report as one HTML file.
+
+    Parameters
+    ----------
+    path
+        File to write.
+    laws
+        Laws to include (default: all). Claims and figures are those of these laws, and all claims without a check.
+    quick
+        Small experiments, or the sizes that decide.
+    engine
+        As in `limitlab.sweep`: None does everything here, a number starts that many worker processes.
+    store
+        Folder in which finished parts and the draws behind them are kept: a second run computes only what changed.
+    progress
+        As in `limitlab.sweep`.
+
+    Returns
+    -------
+    Summary
+        What failed (nothing, one hopes). A part that fails says so on the page; the others are written all the same.
+    """
+    target, began = require_writable(path), time.perf_counter()
+    chosen = list(all_laws().values()) if laws is None else list(laws)
+    claims = claims_of({law.__name__ for law in chosen})
+    cache = None if store is None else str(store)
+    checked = [claim for claim in claims if claim.implemented]
+    everything = len(chosen) == len(all_laws())
+    figures = figure_parts(claims, everything, quick, cache)
+    parts = [PartTask("law", law.__name__, quick, cache, law=law) for law in chosen]
+    # Figures take longest and laws keep to a budget: the long ones first, so that no worker waits for the last one.
+    tasks: list[Task] = [*figures, *(ClaimTask(claim.id, quick, cache) for claim in checked), *parts]
+    run = run_tasks(tasks, engine, Cells(cache) if cache else None, progress, "writing the report")
+    if run.interrupted:
+        kept = f"; the finished ones are kept in {cache!r}" if cache else ""
+        raise KeyboardInterrupt(f"stopped after {run.done} of {len(tasks)} parts{kept}")
+    first, second = len(figures), len(figures) + len(checked)
+    found = {record.claim.id: record for record in records_of(checked, _part(run, first, second))}
+    records = [found.get(claim.id, Record(claim, "not implemented")) for claim in claims]
+    pictures, broken = drawn_figures(figures, _part(run, 0, first))
+    cards, own_pictures = law_cards(parts, _part(run, second, len(tasks)), [claim.id for claim in claims])
+    names = [law.__name__ for law in chosen]
+    claim_cards = [claim_card(record, pictures, names, full=not quick) for record in records]
+    shown = {record.claim.figure for record in records}
+    rest = [name for name in describe_figures() if name in pictures and name not in shown]
+    further = [figure_card(name, pictures[name]) for name in rest] + broken
+    left_out = figures_left_out([part.name for part in figures]) if everything else ""
+    summary = summarise(records, [*cards, *broken], len(chosen))
+    areas = list(dict.fromkeys(card.group for card in claim_cards))
+    content = [
+        header(),
+        summary_bar(records, cards),
+        ledger_table(records),
+        section(CLAIMS, sorted(claim_cards, key=lambda card: areas.index(card.group))),
+        section(LAWS, sorted(cards, key=lambda card: card.group)),
+        *([section(FIGURES, further, left_out)] if further or left_out else []),
+        f'<section id="provenance"><h2>How this page was made</h2>{provenance(quick, time.perf_counter() - began)}</section>',
+    ]
+    write_whole(target, page("limitlab report", content, [*pictures.values(), *own_pictures]).encode())
+    return summary
+
+
+def _part(run: Finished, start: int, end: int) -> Finished:
+    """The tasks of a run from `start` to `end`."""
+    failures = {position - start: trouble for position, trouble in run.failures.items() if start <= position < end}
+    return Finished(run.cells[start:end], failures)
+
+
+def drawn_figures(parts: Sequence[PartTask], run: Finished) -> tuple[dict[str, Picture], list[Card]]:
+    """The pictures by the id of their figure, and a card for every figure that could not be drawn."""
+    pictures, broken = {}, []
+    for position, (part, cell) in enumerate(zip(parts, run.cells, strict=True)):
+        picture = unpacked(cell)[1] if cell else None
+        if picture is not None:
+            pictures[part.name] = picture
+        else:
+            broken.append(broken_card("figure", part.name, typeset(part.caption), run.failures[position].error))
+    return pictures, broken
+
+
+def law_cards(parts: Sequence[PartTask], run: Finished, claims: list[str]) -> tuple[list[Card], list[Picture]]:
+    """A card for every law, also for one whose worker died, and their pictures."""
+    cards, pictures = [], []
+    for position, (part, cell) in enumerate(zip(parts, run.cells, strict=True)):
+        assert part.law is not None
+        card, picture = unpacked(cell) if cell else (None, None)
+        if card is None:
+            card = broken_card("law", part.name, typeset(part.law.title()), run.failures[position].error)
+            card = replace(card, group=subject_of(part.law), body=card.body + about(part.law))
+        cards.append(replace(card, body=card.body + claim_links(part.name, claims)))
+        pictures += [picture] if picture else []
+    return cards, pictures
+
+
+def broken_card(kind: str, name: str, lead: str, error: str) -> Card:
+    """In place of a card, what went wrong with it."""
+    return Card(f"{kind}-{slug(name)}", "", name, lead, problem(error), verdict="broken", failed=True)
+
+
+def figure_card(name: str, picture: Picture) -> Card:
+    """A figure that no claim shows."""
+    again = f'<p class="soft">Draw it: <code>limitlab figure {escape(name)}</code></p>'
+    return Card(f"figure-{slug(name)}", "", name, typeset(picture.caption), picture.shown() + again)
+
+
+def figures_left_out(drawn: Sequence[str]) -> str:
+    """The figures that a quick report does not draw, with what they show and how to see them."""
+    names = {name: words for name, words in describe_figures().items() if name not in drawn}
+    if not names:
+        return ""
+    rows = [{"figure": f"<code>{escape(name)}</code>", "shows": typeset(words)} for name, words in names.items()]
+    return (
+        f"<p>{len(names)} figures belong to no claim and are left out of a quick report. <code>limitlab figure NAME</code> draws one of "
+        "them, <code>limitlab report --full</code> and the documentation show all.</p>"
+        + folded(f"The {len(names)} figures", table(rows, raw=("figure", "shows")))
+    )
+
+
+def claims_of(names: set[str]) -> list[Claim]:
+    """The claims that concern these laws, and those that nobody checks yet; with all laws also those that need none."""
+    whole = names >= set(all_laws())
+    return [
+        claim
+        for claim in all_claims().values()
+        if not claim.implemented or names & set(claim.laws) or (whole and not claim.laws)
+    ]
+
+
+def figure_parts(claims: Sequence[Claim], everything: bool, quick: bool, cache: str | None) -> list[PartTask]:
+    """The figures of these claims; all figures in a full report on all laws."""
+    wanted = {claim.figure for claim in claims}
+    drawn = {name: words for name, words in describe_figures().items() if name in wanted or (everything and not quick)}
+    return [PartTask("figure", name, quick, cache, caption=drawn[name]) for name in spread_by_file(drawn)]
+
+
+def spread_by_file(names: Iterable[str]) -> list[str]:
+    """The first figure of every file, then the second of each, ...: figures of one file call the same compiled functions, and workers that
+    draw them at the same time would all compile them.
+
+    >>> spread_by_file(["alignment-mixture", "alignment-xor", "ridge-path"])
+    ['alignment-mixture', 'ridge-path', 'alignment-xor']
+    """
+    seen: Counter[str] = Counter()
+    rounds = {}
+    for name in names:
+        home = all_figures()[name].__module__
+        rounds[name] = seen[home]
+        seen[home] += 1
+    return sorted(rounds, key=rounds.__getitem__)
+
+
+def header() -> str:
+    """The title, what is on the page, and where."""
+    return (
+        "<header><h1>limitlab: the limit laws of learning, checked</h1>"
+        "<p>Each law is predicted, simulated at growing size, and compared. Squared errors carry no factor 1/2; "
+        "noise is a standard deviation.</p></header>"
+        f'<nav aria-label="Contents"><a href="#the-ledger">Ledger</a><a href="#{slug(CLAIMS)}">Claims</a>'
+        f'<a href="#{slug(LAWS)}">Laws</a><a href="#provenance">How this page was made</a>'
+        '<button type="button" data-cards="open" hidden>Unfold all cards</button>'
+        '<button type="button" data-cards="fold" hidden>Fold all</button></nav>'
+    )
+
+
+VERDICTS = ("pass", "consistent", "underpowered", "fail", "broken", "not implemented")
+
+
+def summary_bar(records: Sequence[Record], laws: Sequence[Card]) -> str:
+    """How many claims and laws stand where, at a glance."""
+    claims = _counts([verdict_of(record) for record in records], VERDICTS)
+    compared = _counts([card.verdict for card in laws], ("agree", "underpowered", "disagree", "broken"))
+    tiles = [f'<a class="tile" href="#{slug(CLAIMS)}"><b>{len(records)}</b> claims</a>']
+    tiles += [
+        f'<button type="button" class="tile {slug(word)}" data-choose="{word}"><b>{count}</b> {word}</button>'
+        for word, count in claims.items()
+    ]
+    tiles += [f'<a class="tile" href="#{slug(LAWS)}"><b>{len(laws)}</b> laws</a>']
+    tiles += [
+        f'<a class="tile {slug(word)}" href="#{slug(LAWS)}"><b>{count}</b> {word}</a>' for word, count in compared.items()
+    ]
+    share = "".join(f'<span class="{slug(word)}" style="flex:{count}"></span>' for word, count in claims.items())
+    return f'<div class="bar">{"".join(tiles)}</div><div class="share" aria-hidden="true">{share}</div>' + legend(
+        {**claims, **compared}
+    )
+
+
+def _counts(found: Sequence[str], words: Sequence[str]) -> Mapping[str, int]:
+    return {word: found.count(word) for word in words if word in found}
+
+
+def summarise(records: Sequence[Record], cards: Sequence[Card], laws: int) -> Summary:
+    """The counts of a report, and every claim, law and figure that failed."""
+    claims = [record.claim.id for record in records if record.status == "fail"]
+    return Summary(
+        failed=(*claims, *(card.title for card in cards if card.failed)),
+        passed=sum(record.status == "pass" for record in records),
+        missing=sum(record.status == "not implemented" for record in records),
+        laws=laws,
+        undecided=tuple(card.title for card in cards if card.undecided),
+    )
