@@ -14,7 +14,7 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from limitlab._core.references import reference_line
+from limitlab._core.references import bibliography, own_entries, reference_line
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law
@@ -36,8 +36,17 @@ def described(law: type[Law]) -> str:
         _section("Observables", (_titled(name, meta.long_name, meta.symbol) for name, meta in law.outputs().items()))
     )
     parts.append(_section("Setting and equations", equations(law).splitlines()))
-    parts.append(_section("References", map(reference_line, law.references)))
+    parts.append(_section("References", references_of(law)))
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def references_of(law: type[Law]) -> list[str]:
+    """The sources of a law, a line each; a key that no bibliography has stands for itself."""
+    from limitlab._core.registry import package_of
+
+    package = package_of(law)
+    known = {**bibliography(), **own_entries(package)}
+    return [reference_line(key, package) if key in known else key for key in law.references]
 
 
 def written(law: type[Law]) -> str:

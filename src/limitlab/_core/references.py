@@ -7,8 +7,12 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from limitlab.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from limitlab._core.registry import Package
 
 BIBLIOGRAPHY = files("limitlab") / "references.bib"
 
@@ -25,38 +29,49 @@ def bibliography() -> dict[str, str]:
     >>> bibliography()["bai1993limit"].startswith("@article{bai1993limit,")
     True
     """
-    entries = [(match[2], match[0]) for match in _ENTRY.finditer(BIBLIOGRAPHY.read_text(encoding="utf-8"))]
+    return read_entries(BIBLIOGRAPHY.read_text(encoding="utf-8"), BIBLIOGRAPHY.name)
+
+
+def own_entries(package: Package | None) -> dict[str, str]:
+    """The BibTeX entries in the `references.bib` of a package of another author, by key."""
+    file = None if package is None else package.file("references.bib")
+    return {} if file is None else read_entries(file.read_text(encoding="utf-8"), file.name)
+
+
+def read_entries(text: str, name: str) -> dict[str, str]:
+    """The BibTeX entries of a file by key; `name` is that of the file."""
+    entries = [(match[2], match[0]) for match in _ENTRY.finditer(text)]
     if len(dict(entries)) < len(entries):
-        raise ValueError(f"{BIBLIOGRAPHY.name} has a key twice")
+        raise ValueError(f"{name} has a key twice")
     return dict(entries)
 
 
-def bibtex(keys: Iterable[str]) -> list[str]:
-    """The entries of these keys, in their order."""
-    known = bibliography()
+def bibtex(keys: Iterable[str], package: Package | None = None) -> list[str]:
+    """The entries of these keys, in their order, from the bibliography of limitlab and from that of a package of another author."""
+    known = {**bibliography(), **own_entries(package)}
     for key in keys:
         if key not in known:
             raise ValueError(f"there is no reference {key!r} in references.bib: {did_you_mean(key, known)}")
     return [known[key] for key in keys]
 
 
-def fields(key: str) -> dict[str, str]:
+def fields(key: str, package: Package | None = None) -> dict[str, str]:
     """The fields of an entry, as plain text.
 
     >>> fields("bai1993limit")["year"]
     '1993'
     """
-    (entry,) = bibtex([key])
+    (entry,) = bibtex([key], package)
     return {match[1]: plain_text(match[2]) for match in _FIELD.finditer(entry)}
 
 
-def reference_line(key: str) -> str:
+def reference_line(key: str, package: Package | None = None) -> str:
     """Author, title and year of a source, for people.
 
     >>> reference_line("bai1993limit")
     'Bai, Zhi-Dong and Yin, Yong-Qua, Limit of the smallest eigenvalue of a large dimensional sample covariance matrix (1993)'
     """
-    found = fields(key)
+    found = fields(key, package)
     return f"{found['author']}, {found['title']} ({found['year']})"
 
 

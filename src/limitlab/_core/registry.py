@@ -145,9 +145,8 @@ def load_laws(place: str | os.PathLike[str]) -> dict[str, type[Law]]:
     >>> find_law("my_ridge_laws:MyRidge").title()
     'My own question?'
     """
-    source = Path(place)
+    source, name = Path(place), package_name(place)
     is_file = source.suffix == ".py" and source.is_file()
-    name = source.stem if is_file else source.resolve().name
     if not (is_file or source.is_dir()) or not name.isidentifier():
         raise ValueError(
             f"laws = {str(place)!r} is not allowed: must be a Python file such as my_laws.py, or a folder of such files "
@@ -165,6 +164,15 @@ def load_laws(place: str | os.PathLike[str]) -> dict[str, type[Law]]:
         )
     _LOADED[name] = package
     return {law_id(law): law for law in package.laws.values()}
+
+
+def package_name(place: str | os.PathLike[str]) -> str:
+    """The name of the package that a file or folder becomes.
+
+    >>> package_name("folder/my_laws.py"), package_name("folder/my_laws")
+    ('my_laws', 'my_laws')
+    """
+    return Path(place).stem if str(place).endswith(".py") else Path(place).resolve().name
 
 
 def know_package(name: str) -> None:
@@ -229,6 +237,12 @@ def as_law(law: Law | type[Law] | str) -> Law | type[Law]:
     if isinstance(law, Law) or _is_law(law):
         return law
     raise ValueError(f"law = {law!r} is not allowed: must be a law such as limitlab.laws.Ridge(ratio=2.0), or its name")
+
+
+def law_at_defaults(law: Law | str) -> Law:
+    """Return a law as it is, and the law with its default parameters for a name."""
+    found = as_law(law)
+    return found() if isinstance(found, type) else found
 
 
 def subject_of(law: type[Law]) -> str:

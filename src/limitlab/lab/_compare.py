@@ -26,6 +26,7 @@ import xarray as xr
 from limitlab._core.checks import checked_seeds, checked_sizes
 from limitlab._core.draws import identity, plain_parameters
 from limitlab._core.law import Law
+from limitlab._core.registry import as_law
 from limitlab._core.results import package, package_version
 from limitlab.lab._budget import refuse_comparison
 from limitlab.lab.cells import Cell, versions_of
@@ -116,7 +117,7 @@ class Comparison:
 
 
 def compare(
-    law: Law | type[Law],
+    law: Law | type[Law] | str,
     sizes: Sequence[int] | int | None = None,
     seeds: Sequence[int] | int | None = None,
     *,
@@ -134,7 +135,7 @@ def compare(
     Parameters
     ----------
     law
-        The law to test; or its class, which is tested at its check points, where no term is switched off.
+        The law to test; or its class or its name, for which the check points are tested, where no term is switched off.
     sizes
         Sizes of the experiments (default: the law's own). Three or more let the finite-size gap be fitted and checked.
     seeds
@@ -170,7 +171,8 @@ def compare(
     options: dict[str, object] = dict(
         early=early, level=level, resolution=resolution, observables=observables, engine=engine
     )
-    if isinstance(law, type) and issubclass(law, Law):
+    law = as_law(law)
+    if isinstance(law, type):
         points = law.check_points()
         options["level"] = level / len(points)
         share = None if budget is None else budget / len(points)
@@ -179,8 +181,6 @@ def compare(
             for i, point in enumerate(points)
         ]
         return _together(parts)
-    if not isinstance(law, Law):
-        raise ValueError(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0), or a class")
     numbers = sorted(checked_sizes(law.default_sizes if sizes is None else sizes))
     draws = checked_seeds(law.default_seeds if seeds is None else seeds, least=2)
     refuse_comparison(law, numbers, len(draws))

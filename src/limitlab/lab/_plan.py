@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab._core.law import Law
+from limitlab._core.registry import law_at_defaults
 from limitlab.errors import UnreachableTarget, did_you_mean
 from limitlab.lab._scan import Line
 from limitlab.lab._scan import minimise as minimise_on
@@ -28,7 +29,7 @@ MOST_VALLEYS = 24
 
 
 def plan(
-    law: Law,
+    law: Law | str,
     target: Mapping[str, float],
     solve_for: str,
     bounds: tuple[float, float] | None = None,
@@ -39,7 +40,7 @@ def plan(
     Parameters
     ----------
     law
-        The law, with every other parameter as it should be.
+        The law, with every other parameter as it should be; or its name, for its default parameters.
     target
         One observable and the value wanted, such as `{"test_error": 0.3}`.
     solve_for
@@ -87,7 +88,7 @@ def plan(
 
 
 def optimal(
-    law: Law,
+    law: Law | str,
     over: str = "ridge",
     minimise: str = "test_error",
     bounds: tuple[float, float] | None = None,
@@ -97,7 +98,7 @@ def optimal(
     Parameters
     ----------
     law
-        The law, with every other parameter as it should be.
+        The law, with every other parameter as it should be; or its name, for its default parameters.
     over
         The parameter to choose.
     minimise
@@ -117,6 +118,8 @@ def optimal(
     >>> round(float(best.ridge), 9), round(float(best.excess_risk), 9)
     (0.25, 0.280776406)
     """
+    law = law_at_defaults(law)
+    law = law_at_defaults(law)
     if isinstance(law, Law) and minimise not in law.observed():
         hint = did_you_mean(minimise, law.observed())
         raise ValueError(

@@ -20,7 +20,7 @@ import xarray as xr
 from pydantic_core import ValidationError
 
 from limitlab._core.law import Law
-from limitlab._core.registry import all_laws
+from limitlab._core.registry import find_law
 from limitlab._core.results import package_version
 from limitlab.lab.engines import Engine
 from limitlab.lab.grid import one_line
@@ -187,7 +187,7 @@ def _law(saved: xr.Dataset, path: Any) -> Law:
         or saved.attrs.get("kind") not in ("theory", "simulation", "comparison")
     ):
         raise ValueError(f"{str(path)!r} does not say how it was computed (law, parameters, kind)")
-    kind = all_laws().get(name) or _loaded(name)
+    kind = _known(name) or _loaded(name)
     if kind is None:
         raise ValueError(f"there is no law {name!r}: if it is one of your own, give its file with --laws FILE.py")
     try:
@@ -197,6 +197,14 @@ def _law(saved: xr.Dataset, path: Any) -> Law:
         raise ValueError(f"{str(path)!r} cannot be computed again: {one_line(error)}") from None
     except (ValueError, TypeError, RecursionError):
         raise ValueError(f"{str(path)!r} cannot be computed again: its parameters are not readable") from None
+
+
+def _known(name: str) -> type[Law] | None:
+    """The law of this class name that is built in, installed or loaded; None if there is none."""
+    try:
+        return find_law(name)
+    except ValueError:
+        return None
 
 
 def _loaded(name: str) -> type[Law] | None:

@@ -13,6 +13,7 @@ from limitlab._core.checks import checked_seeds, checked_sizes
 from limitlab._core.draws import identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.limits import memory_limit
+from limitlab._core.registry import law_at_defaults
 from limitlab._core.results import package_version
 from limitlab.lab._assemble import BESIDE, assemble_simulation, assemble_theory, beside_theory
 from limitlab.lab._budget import refuse_sweep
@@ -54,7 +55,7 @@ class SweepInterrupted(KeyboardInterrupt):
 
 
 def sweep(
-    law: Law,
+    law: Law | str,
     over: Mapping[str, Any],
     sizes: Sequence[int] | int | None = None,
     seeds: Sequence[int] | int | None = None,
@@ -69,7 +70,7 @@ def sweep(
     Parameters
     ----------
     law
-        The law; it gives the parameters that are not swept.
+        The law, or its name for the law with its default parameters; it gives the parameters that are not swept.
     over
         Values of every swept parameter: a sequence, an array, or a range such as "0.1:100:60log". The result has one
         dimension for each, in this order.
@@ -115,6 +116,7 @@ def sweep(
     >>> draws.test_error.dims
     ('ridge', 'size', 'seed')
     """
+    law = law_at_defaults(law)
     check_engine(engine)
     refuse_sweep(law, over, sizes, seeds, in_blocks=store is not None and Store(store).in_blocks)
     plan = plan_sweep(law, over, sizes, seeds, with_theory)

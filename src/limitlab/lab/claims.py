@@ -208,6 +208,8 @@ def find_claims(ids: Sequence[str] = ()) -> list[Claim]:
             found.append(_builtin_claim(builtin[known]))
         elif known in foreign:
             found.append(_foreign_claims()[foreign[known]])
+        elif len(same := [own for short, own in foreign.items() if short.partition(":")[2] == known]) == 1:
+            found.append(_foreign_claims()[same[0]])
         else:
             raise ValueError(
                 f"there is no claim {claim_id!r}: {did_you_mean(claim_id, [*index()['claims'], *foreign.values()])}"

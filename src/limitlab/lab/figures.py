@@ -70,6 +70,9 @@ def find_figure(name: str) -> str:
     wanted = name.lower().replace("_", "-")
     if wanted in spelt:
         return spelt[wanted]
+    same = [own for short, own in spelt.items() if short.partition(":")[2] == wanted]
+    if len(same) == 1:
+        return same[0]
     try:
         (claim,) = find_claims([name])
     except ValueError:

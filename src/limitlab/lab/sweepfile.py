@@ -18,9 +18,7 @@ Only `law` and `[over]` are needed; without `sizes` the limit itself is swept. P
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,7 +67,7 @@ class SweepSpec(BaseModel):
 
     def make_law(self) -> Law:
         """The law with the parameters of the file."""
-        kind = _own_law(self.law) if ":" in self.law else find_law(self.law)
+        kind = find_law(self.law)
         try:
             return kind(**self.parameters)
         except ValidationError as error:
@@ -165,33 +163,3 @@ def run_sweep(
         progress=progress,
         with_theory=spec.with_theory,
     )
-
-
-def load_laws(file: str | os.PathLike[str]) -> None:
-    """Run a Python file that defines laws of your own, so that a sweep file may name them as `module:Class`.
-
-    A sweep file is data: it cannot make Python import anything. The file with the laws is given on purpose, here or by `--laws`.
-    """
-    place = Path(file)
-    if place.suffix != ".py" or not place.is_file() or not place.stem.isidentifier():
-        raise ValueError(f"laws = {str(file)!r} is not allowed: must be a Python file such as my_laws.py")
-    folder = str(place.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # also how worker processes find it
-    module = importlib.import_module(place.stem)
-    found = getattr(module, "__file__", None)
-    if found is None or Path(found).resolve() != place.resolve():
-        raise ValueError(f"laws = {str(file)!r} is not allowed: another module is called {place.stem!r}, rename the file")
-
-
-def _own_law(name: str) -> type[Law]:
-    """A law that is not limitlab's, named `module:Class`; its module must have been loaded on purpose."""
-    module, _, attribute = name.partition(":")
-    if module not in sys.modules:
-        raise ValueError(
-            f"there is no law {name!r}: its module is not loaded; import it first, or give its file with --laws FILE.py"
-        )
-    found = getattr(sys.modules[module], attribute, None)
-    if not (isinstance(found, type) and issubclass(found, Law)):
-        raise ValueError(f"there is no law {name!r}: {attribute!r} is not a subclass of limitlab.laws.Law there")
-    return found

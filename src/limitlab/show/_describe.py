@@ -26,6 +26,7 @@ def example(law: type[Law]) -> str:
     'limitlab predict Ridge --ratio 0.1:10:50log'
     """
     from limitlab._core.about import kind_of
+    from limitlab._core.registry import law_id
 
     metas = law.parameters()
     numbers = [
@@ -37,8 +38,8 @@ def example(law: type[Law]) -> str:
     for name in sorted(numbers, key=lambda name: name not in law.array_parameters()):
         low, high, kind = span(metas[name].default, metas[name].scale)
         if metas[name].allows(low) and metas[name].allows(high):
-            return f"limitlab predict {law.__name__} --{kebab(name)} {low:g}:{high:g}:50{kind}"
-    return f"limitlab predict {law.__name__}"
+            return f"limitlab predict {law_id(law)} --{kebab(name)} {low:g}:{high:g}:50{kind}"
+    return f"limitlab predict {law_id(law)}"
 
 
 def span(default: Any, scale: str) -> tuple[float, float, str]:
@@ -55,16 +56,17 @@ def span(default: Any, scale: str) -> tuple[float, float, str]:
 def describe_law(law: type[Law]) -> dict[str, Any]:
     """A law as a plain structure, for JSON."""
     from limitlab._core.about import allowed
+    from limitlab._core.registry import law_id
     from limitlab.lab.claims import claims_of
 
     return {
-        "name": law.__name__,
+        "name": law_id(law),
         "title": law.title(),
         "status": law.status,
         "regime": law.regime,
         "assumptions": law.assumptions,
         "references": law.references,
-        "claims": claims_of(law.__name__),
+        "claims": claims_of(law),
         "observables": [
             {"name": name, "meaning": meta.long_name, "symbol": meta.symbol} for name, meta in law.outputs().items()
         ],

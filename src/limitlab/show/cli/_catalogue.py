@@ -10,7 +10,7 @@ from rich.table import Table
 from limitlab._core.tables import number, plain_symbol
 from limitlab.show._describe import describe_law, example, kebab
 from limitlab.show.cli._app import app
-from limitlab.show.cli._lawcommand import LawArgument
+from limitlab.show.cli._lawcommand import LawArgument, LawsOption
 from limitlab.show.cli._output import JsonOption, print_facts, print_json, stdout
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 @app.command(epilog="Example: limitlab laws")
-def laws(as_json: JsonOption = False) -> None:
+def laws(as_json: JsonOption = False, laws: LawsOption = None) -> None:
     """List every law: the question it answers, its status and the claims it stands for."""
-    from limitlab._core.registry import all_laws, laws_by_subject
+    from limitlab._core.registry import all_laws, law_id, laws_by_subject
     from limitlab.lab.claims import claims_of
 
     if as_json:
@@ -29,12 +29,12 @@ def laws(as_json: JsonOption = False) -> None:
     for subject, members in laws_by_subject().items():
         table = Table("law", "question", "status", "claims", title=subject, title_justify="left")
         for law in members:
-            table.add_row(law.__name__, law.title(), law.status, " ".join(claims_of(law.__name__)))
+            table.add_row(law_id(law), law.title(), law.status, " ".join(claims_of(law)))
         stdout().print(table, markup=False)
 
 
 @app.command(epilog="Example: limitlab show ridge")
-def show(law_name: LawArgument, as_json: JsonOption = False) -> None:
+def show(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = None) -> None:
     """What a law says: its regime, assumptions, parameters and observables."""
     from limitlab._core.registry import find_law
     from limitlab.lab.claims import claims_of
@@ -52,7 +52,7 @@ def show(law_name: LawArgument, as_json: JsonOption = False) -> None:
         "Assumptions": "\n".join(law.assumptions),
         "Observables": "\n".join(f"{name}: {meta.long_name}" for name, meta in law.outputs().items()),
         "Size": f"{law.size_meaning} (of an experiment)",
-        "Claims": ", ".join(claims_of(law.__name__)),
+        "Claims": ", ".join(claims_of(law)),
     }
     print_facts({term: words for term, words in facts.items() if words})
     parameter_table(law)
@@ -67,13 +67,13 @@ STATUS_WORDS = {
 
 
 @app.command(epilog="Example: limitlab cite ridge >> references.bib")
-def cite(law_name: LawArgument, as_json: JsonOption = False) -> None:
+def cite(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = None) -> None:
     """BibTeX of the sources of a law."""
     from limitlab._core.references import bibtex
-    from limitlab._core.registry import find_law
+    from limitlab._core.registry import find_law, package_of
 
     law = find_law(law_name)
-    references = bibtex(law.references)
+    references = bibtex(law.references, package_of(law))
     if as_json:
         print_json({"law": law.__name__, "references": references})
     elif references:

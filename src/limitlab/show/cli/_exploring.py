@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from limitlab.show.cli._app import app
+from limitlab.show.cli._lawcommand import LawsOption
 from limitlab.show.cli._output import JsonOption, print_json, say
 
 
@@ -22,6 +23,7 @@ def explore(
     workers: Annotated[int, typer.Option("--workers", min=0, help="Computations at the same time (0: one per core).")] = 0,
     visitors: Annotated[int, typer.Option("--visitors", min=1, help="Pages that are open at the same time.")] = 50,
     as_json: JsonOption = False,
+    laws: LawsOption = None,
 ) -> None:
     """Sliders for every law in a browser: theory live, experiments on it, phase diagrams, comparisons, plans, your own data."""
     from limitlab.show.explorer import serve

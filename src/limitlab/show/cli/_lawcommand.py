@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined]
@@ -13,9 +14,49 @@ from limitlab.show.cli._app import app
 from limitlab.show.cli._completion import law_names, parameter_options
 from limitlab.show.cli._options import Asked, read_law
 
+if TYPE_CHECKING:
+    from limitlab._core.law import Law
+
 LawArgument = Annotated[
     str, typer.Argument(metavar="LAW", help="Name of a law, as `limitlab laws` lists them.", autocompletion=law_names)
 ]
+
+
+def _load(places: list[Path] | None) -> list[Path] | None:
+    """Load the files and folders of `--laws`."""
+    if places:
+        from limitlab._core.registry import load_laws
+
+        for place in places:
+            load_laws(place)
+    return places
+
+
+LawsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--laws",
+        metavar="FILE-or-FOLDER",
+        help="A Python file or a folder with laws, claims and figures of your own; its laws are named module:Class.",
+        callback=_load,
+        is_eager=True,
+    ),
+]
+"""The option that loads laws of the user's own. It is read before the other options, so that their help can show the laws."""
+
+
+def laws_named(text: str) -> list[type[Law]]:
+    """The laws of a comma list of names, of files and of folders; files and folders are loaded.
+
+    >>> [law.__name__ for law in laws_named("ridge, early-stopping")]
+    ['Ridge', 'EarlyStopping']
+    """
+    from limitlab._core.registry import find_law, load_laws
+
+    laws: list[type[Law]] = []
+    for item in filter(None, (item.strip() for item in text.split(","))):
+        laws += load_laws(item).values() if item.endswith(".py") or Path(item).is_dir() else [find_law(item)]
+    return laws
 
 
 class LawCommand(TyperCommand):

@@ -15,6 +15,7 @@ from limitlab._core.files import write_whole
 from limitlab._core.tables import number
 from limitlab.show.cli._app import FAILED, app
 from limitlab.show.cli._completion import claim_ids
+from limitlab.show.cli._lawcommand import LawsOption
 from limitlab.show.cli._output import EngineOption, JsonOption, jsonable, print_json, read_engine, stdout
 
 if TYPE_CHECKING:
@@ -41,14 +42,24 @@ def verify(
         typer.Option("--out", metavar="FILE", help="Also write the ledger there, as Markdown (.md) or JSON (.json)."),
     ] = None,
     as_json: JsonOption = False,
+    laws: LawsOption = None,
 ) -> None:
-    """Check the claims of the ledger and print what was measured; exit code 1 when one fails."""
+    """Check the claims of the ledger and print what was measured; exit code 1 when one fails.
+
+    With --laws and without ids, only the claims of that file or folder are checked.
+    """
+    from limitlab._core.registry import package_name
     from limitlab.lab.claims import find_claims
     from limitlab.lab.verification import verify as run
 
     if out is not None and out.suffix not in (".md", ".json"):
         raise ValueError(f"--out {out} is not allowed: its name must end in .md or .json")
-    claims, start = find_claims(ids or []), time.perf_counter()
+    own = (
+        [one.id for one in find_claims() if one.package in {package_name(place) for place in laws}]
+        if laws and not ids
+        else []
+    )
+    claims, start = find_claims(ids or own), time.perf_counter()
     records = run(claims, quick=not full, engine=read_engine(engine), store=store)
     seconds = time.perf_counter() - start
     if out is not None:

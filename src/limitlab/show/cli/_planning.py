@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from limitlab._core.tables import number
-from limitlab.show.cli._lawcommand import LawArgument, asked_law, law_command, single
+from limitlab.show.cli._lawcommand import LawArgument, LawsOption, asked_law, law_command, single
 from limitlab.show.cli._options import read_numbers
 from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
 from limitlab.show.cli._progress import working
@@ -41,6 +41,7 @@ def plan(
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
+    laws: LawsOption = None,
 ) -> None:
     """How much data, width or ridge does a target need? Exit code 1 when it is out of reach, with the best there is."""
     from limitlab.lab import plan as run
@@ -78,6 +79,7 @@ def optimal(
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
+    laws: LawsOption = None,
 ) -> None:
     """The best value of a parameter: the global minimum of an observable of the limit."""
     from limitlab.lab import optimal as run

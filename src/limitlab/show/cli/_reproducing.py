@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from limitlab.show.cli._app import FAILED, app
+from limitlab.show.cli._lawcommand import LawsOption
 from limitlab.show.cli._output import EngineOption, JsonOption, print_json, read_engine
 from limitlab.show.cli._progress import working
-from limitlab.show.cli._sweeping import LawsOption
 
 
 @app.command(epilog="Example: limitlab reproduce ridge.nc")
@@ -23,10 +23,7 @@ def reproduce(
 ) -> None:
     """Compute a saved result again and say whether every number is the same; exit code 1 if they differ."""
     from limitlab.lab import reproduce as run
-    from limitlab.lab.sweepfile import load_laws
 
-    if laws is not None:
-        load_laws(laws)
     with working(f"computing {file} again"):
         found = run(file, engine=read_engine(engine), progress=False)
     if as_json:

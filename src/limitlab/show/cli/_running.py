@@ -10,7 +10,7 @@ import typer
 from limitlab._core.tables import long_rows, number, rows_of, table_names
 from limitlab.errors import did_you_mean
 from limitlab.show.cli._app import FAILED, INTERRUPTED
-from limitlab.show.cli._lawcommand import LawArgument, asked_law, law_command, single
+from limitlab.show.cli._lawcommand import LawArgument, LawsOption, asked_law, law_command, single
 from limitlab.show.cli._options import Asked, read_sizes
 from limitlab.show.cli._output import (
     EngineOption,
@@ -49,6 +49,7 @@ def predict(
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
+    laws: LawsOption = None,
 ) -> None:
     """The limit that a law predicts. An option with several values (0,0.1 or 0.1:10:50log) is swept over."""
     asked = asked_law(ctx, law_name)
@@ -116,6 +117,7 @@ def simulate(
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
+    laws: LawsOption = None,
 ) -> None:
     """Finite experiments of a law, beside its prediction. The same seed gives the same numbers."""
     asked = asked_law(ctx, law_name)
@@ -221,6 +223,7 @@ def compare(
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
+    laws: LawsOption = None,
 ) -> None:
     """Do theory and simulation agree? Error budget and verdict; exit code 1 unless the verdict is "agree".
 

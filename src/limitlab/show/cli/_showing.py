@@ -10,6 +10,7 @@ import typer
 from limitlab.show._paths import require_writable
 from limitlab.show.cli._app import FAILED, app
 from limitlab.show.cli._completion import figure_ids
+from limitlab.show.cli._lawcommand import LawsOption, laws_named
 from limitlab.show.cli._output import (
     FIGURE_FORMATS,
     JsonOption,
@@ -39,6 +40,7 @@ def figure(
     data: Annotated[bool, typer.Option("--data/--no-data", help="Save what is drawn beside it, as .csv.")] = True,
     list_all: Annotated[bool, typer.Option("--list", help="List the ids of all figures.")] = False,
     as_json: JsonOption = False,
+    laws: LawsOption = None,
 ) -> None:
     """Draw one of the figures behind the claims, and save the numbers that it shows beside it."""
     from limitlab.lab.figures import describe_figures, find_figure
@@ -51,7 +53,7 @@ def figure(
     if figure_id is None:
         raise ValueError("name a figure: `limitlab figure --list` lists them")
     name = find_figure(figure_id)
-    paths = figure_paths(out if out is not None else Path(f"{name}.png"), formats)
+    paths = figure_paths(out if out is not None else Path(f"{name.replace(':', '-')}.png"), formats)
     for path in paths:
         check_paths(figure=path)
     table = paths[0].with_suffix(".csv") if data else None
@@ -91,7 +93,10 @@ def report(
         bool, typer.Option("--quick/--full", help="Small experiments (minutes), or the sizes that decide.")
     ] = True,
     law_names: Annotated[
-        str | None, typer.Option("--laws", metavar="NAMES", help="Comma list of laws (default: all).")
+        str | None,
+        typer.Option(
+            "--laws", metavar="LIST", help="Comma list of laws, and of files or folders with laws (default: all laws)."
+        ),
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: one per core).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything anew, and keep nothing.")] = False,
@@ -101,11 +106,11 @@ def report(
 
     Finished parts are kept in FILE.cells: a second run computes only what changed.
     """
-    from limitlab._core.registry import all_laws, find_law
+    from limitlab._core.registry import all_laws
     from limitlab.lab.engines import available_cores
     from limitlab.show.report import write_report
 
-    laws = [find_law(name.strip()) for name in law_names.split(",")] if law_names else list(all_laws().values())
+    laws = laws_named(law_names) if law_names else list(all_laws().values())
     require_writable(out)
     processes = workers if workers is not None else available_cores()
     engine = processes if processes > 1 else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from limitlab._core.tables import rows_of
-from limitlab.show.cli._lawcommand import LawArgument, asked_law, law_command
+from limitlab.show.cli._lawcommand import LawArgument, LawsOption, asked_law, law_command
 from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
 from limitlab.show.cli._progress import working
 from limitlab.show.cli._running import require_axis, title_of
@@ -33,6 +33,7 @@ def stop(
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
+    laws: LawsOption = None,
 ) -> None:
     """When is a model trained long enough, and when too long? The best time, the error there, and the window around it.
 

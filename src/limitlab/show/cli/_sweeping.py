@@ -10,6 +10,7 @@ import typer
 
 from limitlab._core.tables import rows_of, table_names
 from limitlab.show.cli._app import app
+from limitlab.show.cli._lawcommand import LawsOption
 from limitlab.show.cli._output import (
     EngineOption,
     JsonOption,
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from limitlab.lab.sweepfile import SweepSpec
-
-LawsOption = Annotated[
-    Path | None, typer.Option("--laws", metavar="FILE.py", help="A Python file with laws of your own, named module:Class.")
-]
 
 EXAMPLE = """Example: limitlab sweep ridge.toml --engine 2, with a file ridge.toml such as
 
@@ -62,11 +59,9 @@ def sweep(
     ] = "1,2,16,128",
 ) -> None:
     """Run the sweep of a TOML file. With a store, the same command goes on where it was stopped, even by kill -9."""
-    from limitlab.lab.sweepfile import load_laws, load_sweep, run_sweep
+    from limitlab.lab.sweepfile import load_sweep, run_sweep
 
     check_paths(out, plot)
-    if laws is not None:
-        load_laws(laws)
     spec = load_sweep(file)
     if dry_run:
         foretell(spec, store if store is not None else spec.store, _numbers(workers), as_json)

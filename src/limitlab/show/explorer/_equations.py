@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from limitlab._core.law import Law
+from limitlab._core.registry import package_of
 from limitlab._core.typeset import typeset
 
 MOST = 12
@@ -40,6 +41,10 @@ def equations(law: type[Law]) -> list[tuple[str, str]]:
 
 def page(law: type[Law]) -> str:
     """The text of a law's page in docs/theory: shipped with the package, or beside the source."""
+    package = package_of(law)
+    own = package.file("theory", f"{law.page}.md") if package is not None and law.page else None
+    if own is not None:
+        return own.read_text(encoding="utf-8")
     return _read(f"{law.page}.md") if law.page else ""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import panel as pn
 
 from limitlab._core.law import Law
-from limitlab._core.registry import find_law
+from limitlab._core.registry import find_law, law_id
 from limitlab.show.explorer import _state as state
 from limitlab.show.explorer._app import Page
 from limitlab.show.explorer._catalogue import explorable
@@ -30,7 +30,7 @@ BODY = {
 
 def run(port: int, host: str, show: bool, caps: Caps | None, law: str | None, ready: Callable[[str], None]) -> None:
     """Serve until interrupted; every visitor has a page of their own. `ready` is told the address."""
-    first = find_law(law).__name__ if law else state.FIRST
+    first = law_id(find_law(law)) if law else state.FIRST
     pool = Pool(caps)
     starting = threading.Thread(target=pool.warm, daemon=True)  # loads the laws a second time, while this process does
     starting.start()
@@ -127,6 +127,6 @@ def notebook(law: Law | type[Law] | str | None) -> Any:
         raise ValueError(
             f"law = {law!r} is not a law: give one such as limitlab.laws.Ridge(ratio=2.0), its class or its name"
         )
-    view = Page({**laws, kind.__name__: kind}, _notebook_pool(), state.start(given)).view
+    view = Page({**laws, law_id(kind): kind}, _notebook_pool(), state.start(given)).view
     view.param.update(sizing_mode="stretch_width", height=NOTEBOOK_HEIGHT)
     return view

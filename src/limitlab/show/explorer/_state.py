@@ -17,6 +17,7 @@ from pydantic_core import ValidationError
 from limitlab._core.draws import plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.parameters import plain
+from limitlab._core.registry import law_id
 from limitlab.lab.grid import one_line
 from limitlab.show.explorer._declared import Control, axes_of, controls_of, curves_of, spaced
 
@@ -129,7 +130,7 @@ def start(law: Law | type[Law]) -> State:
     parameters = {} if isinstance(law, type) else changed(given)
     x, *others = [axis(given, name) for name in names]
     return State(
-        kind.__name__,
+        law_id(kind),
         x,
         others[0] if others else None,
         parameters,

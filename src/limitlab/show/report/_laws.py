@@ -6,9 +6,8 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
-from limitlab._core.about import allowed
-from limitlab._core.references import reference_line
-from limitlab._core.registry import subject_of
+from limitlab._core.about import allowed, references_of
+from limitlab._core.registry import law_id, subject_of
 from limitlab._core.tables import number
 from limitlab._core.typeset import mathml, typeset
 from limitlab.lab.claims import claims_of
@@ -25,7 +24,7 @@ LAWS = "The laws"
 
 def law_card(law: type[Law], comparison: Comparison | BaseException, seconds: float = 0.0) -> tuple[Card, Picture | None]:
     """The card of a law and the picture of its first check point."""
-    name, broken = law.__name__, isinstance(comparison, BaseException)
+    name, broken = law_id(law), isinstance(comparison, BaseException)
     body, picture = "", None
     if isinstance(comparison, BaseException):
         body = problem(comparison)
@@ -70,7 +69,7 @@ def about(law: type[Law]) -> str:
                 for name, meta in law.outputs().items()
             ),
             "Equations": theory_page(law),
-            "References": "; ".join(escape(reference_line(key)) for key in law.references),
+            "References": "; ".join(map(escape, references_of(law))),
         }
     )
     return facts + folded("Parameters", parameters_table(law))
@@ -123,7 +122,7 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
     shown = comparison.rows.index(most_decisive(comparison)[0])
     raw = ("observable", "verdict")
     rest = rows[:shown] + rows[shown + 1 :]
-    again = f"limitlab compare {type(law).__name__} " + " ".join(
+    again = f"limitlab compare {law_id(type(law))} " + " ".join(
         f"--{kebab(name)} {_typed(getattr(law, name))}" for name in type(law).parameters() if name in law.model_fields_set
     )
     return (

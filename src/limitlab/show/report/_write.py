@@ -12,7 +12,7 @@ from typing import Any
 
 from limitlab._core.files import write_whole
 from limitlab._core.law import Law
-from limitlab._core.registry import all_laws, subject_of
+from limitlab._core.registry import all_laws, law_id, package_of, subject_of
 from limitlab._core.typeset import typeset
 from limitlab.lab.cells import Cells
 from limitlab.lab.claims import Claim, all_claims
@@ -84,14 +84,14 @@ def write_report(
     """
     target, began = require_writable(path), time.perf_counter()
     chosen = list(all_laws().values()) if laws is None else list(laws)
-    claims = claims_of({law.__name__ for law in chosen})
+    claims = claims_of({law_id(law) for law in chosen})
     cache = None if store is None else str(store)
     checked = [claim for claim in claims if claim.implemented]
     everything = len(chosen) == len(all_laws())
     figures = figure_parts(claims, everything, quick, cache)
-    parts = [PartTask("law", law.__name__, quick, cache, law=law) for law in chosen]
+    parts = [PartTask("law", law_id(law), quick, cache, law=law, package=_package(law)) for law in chosen]
     # Figures take longest and laws keep to a budget: the long ones first, so that no worker waits for the last one.
-    tasks: list[Task] = [*figures, *(ClaimTask(claim.id, quick, cache) for claim in checked), *parts]
+    tasks: list[Task] = [*figures, *(ClaimTask(claim.id, quick, cache, claim.package) for claim in checked), *parts]
     run = run_tasks(tasks, engine, Cells(cache) if cache else None, progress, "writing the report")
     if run.interrupted:
         kept = f"; the finished ones are kept in {cache!r}" if cache else ""
@@ -101,7 +101,7 @@ def write_report(
     records = [found.get(claim.id, Record(claim, "not implemented")) for claim in claims]
     pictures, broken = drawn_figures(figures, _part(run, 0, first))
     cards, own_pictures = law_cards(parts, _part(run, second, len(tasks)), [claim.id for claim in claims])
-    names = [law.__name__ for law in chosen]
+    names = [law_id(law) for law in chosen]
     claim_cards = [claim_card(record, pictures, names, full=not quick) for record in records]
     shown = {record.claim.figure for record in records}
     rest = [name for name in describe_figures() if name in pictures and name not in shown]
@@ -192,7 +192,16 @@ def figure_parts(claims: Sequence[Claim], everything: bool, quick: bool, cache: 
     """The figures of these claims; all figures in a full report on all laws."""
     wanted = {claim.figure for claim in claims}
     drawn = {name: words for name, words in describe_figures().items() if name in wanted or (everything and not quick)}
-    return [PartTask("figure", name, quick, cache, caption=drawn[name]) for name in spread_by_file(drawn)]
+    return [
+        PartTask("figure", name, quick, cache, caption=drawn[name], package=name.partition(":")[0] if ":" in name else "")
+        for name in spread_by_file(drawn)
+    ]
+
+
+def _package(law: type[Law]) -> str:
+    """The name of the package of another author that a law was loaded from; empty for a built-in law."""
+    package = package_of(law)
+    return package.name if package is not None else ""
 
 
 def spread_by_file(names: Iterable[str]) -> list[str]:
