@@ -11,8 +11,9 @@ import limitlab as ll
 from limitlab.laws import Staircase, degree_two_step, gegenbauer_coefficients, unexplained_exact
 from limitlab.laws.approximation._equivalents import Levels, effective_ridge, tangent_unexplained
 from limitlab.laws.approximation.exact import relu_tangent_kernel, spanned, tangent_kernel, unit_rows
-from limitlab.laws.approximation.step import decoupled_step, occupied, step_strength
+from limitlab.laws.approximation.step import decoupled_step, step_strength
 from limitlab.models.data import sphere
+from limitlab.numerics.spectra import marchenko_pastur
 from references import reference
 
 entries = partial(reference, "approximation")
@@ -111,6 +112,38 @@ def test_the_cut_of_tangent_features_at_40_degrees_costs_4e_6():
 def test_degree_two_step(entry):
     inputs = entry["inputs"]
     assert degree_two_step(inputs["psi_N_over_d"], inputs["gamma"]) == pytest.approx(entry["outputs"]["r2"], abs=1e-11)
+
+
+@pytest.mark.parametrize("gamma", entries("nt_degree2_step_wide")[0]["inputs"]["gamma"])
+def test_degree_two_step_keeps_its_digits(gamma):
+    """Next to psi = 1 the smallest eigenvalues tend to 0; with 160 Gauss nodes the result is off by up to 69 % there."""
+    (entry,) = entries("nt_degree2_step_wide")
+    column = entry["inputs"]["gamma"].index(gamma)
+    found = [degree_two_step(psi, gamma) for psi in entry["inputs"]["psi_N_over_d"]]
+    np.testing.assert_allclose(found, [row[column] for row in entry["outputs"]["r2"]], rtol=4e-15, atol=0)
+
+
+def test_degree_two_step_at_the_ends_of_the_range():
+    (entry,) = entries("nt_degree2_step_extreme")
+    for psi, gamma, wanted in zip(*entry["inputs"].values(), entry["outputs"]["r2"], strict=True):
+        assert degree_two_step(psi, gamma) == pytest.approx(wanted, rel=4e-15, abs=0), (psi, gamma)
+    largest = np.finfo(float).max
+    assert degree_two_step(largest, 1 / largest) == pytest.approx(1 / 3, rel=1e-13)
+    assert degree_two_step(5e-324, largest) == 1
+    assert degree_two_step(largest, 5e-324) == pytest.approx(1, rel=1e-13)
+    assert degree_two_step(largest, largest) == 0
+
+
+near_one = st.tuples(st.floats(-15, -0.01), st.sampled_from([-1, 1])).map(lambda x: 1 + x[1] * 10 ** x[0])
+
+
+@settings(max_examples=100, deadline=None)
+@given(near_one | st.floats(-3, 3).map(lambda x: 10**x), st.floats(-12, 15).map(lambda x: 10**x))
+def test_degree_two_step_is_between_its_bounds(psi, gamma):
+    """1 + x + y is between 1 + x and (1 + x)(1 + y); and the mean of an inverse is at least the inverse of the mean."""
+    r, alone = degree_two_step(psi, gamma), float(marchenko_pastur.stieltjes(-1 / gamma / psi, 1 / psi)) / gamma / psi
+    rounding = 1e-14 + 1e-15 / max(abs(1 - psi), np.sqrt(1 / gamma))  # 1 / psi and 1 - 1 / psi in `alone`
+    assert max(alone**2 * (1 - 2 * rounding), (1 - 1e-14) / (1 + 2 * gamma * psi)) <= r <= alone * (1 + rounding)
 
 
 # -- sum rules --------------------------------------------------------------------------------------------------------
@@ -289,8 +322,9 @@ def test_step_law():
     assert degree_two_step(0.3, 1e9) == pytest.approx(0.49, abs=1e-6)
     assert degree_two_step(2.0) == 0.0
     assert degree_two_step(0.7, 1e-9) == pytest.approx(1.0, abs=1e-8)
-    s, mass = occupied(2.5)
-    assert mass @ s**2 == pytest.approx(2.5 * 3.5)  # second moment of sum_i w_i w_i^T per dimension: psi + psi^2
+    assert degree_two_step(0.7, 0.0) == 1.0
+    slope = (1 - degree_two_step(2.5, 1e-6)) / 2e-6  # 1 - r = 2 gamma psi - gamma^2 (2 (psi + psi^2) + 2 psi^2) + ...
+    assert slope == pytest.approx(2.5 - 1e-6 * (2.5 * 3.5 + 2.5**2), abs=1e-9)
     assert step_strength("relu") == pytest.approx(1.7519384, abs=1e-7)
     assert step_strength(tanh_shift) == pytest.approx(
         step_strength(ll.models.activations.Activation(tanh_shift, derivative=lambda u: 1 / np.cosh(u + 0.5) ** 2)), rel=1e-9
@@ -344,6 +378,8 @@ def test_the_decoupled_step_is_the_limit_of_the_equivalent():
         assert gaps[1] < gaps[0] / 8
         assert decoupled_step(psi, gamma) < degree_two_step(psi, gamma)
     assert decoupled_step(0.2, np.inf) == pytest.approx(decoupled_step(0.2, 1e9), abs=1e-6)
+    assert decoupled_step(0.2, 1e15) == pytest.approx(0.6 + 2 / 3 * 1e-15, rel=1e-15)
+    assert decoupled_step(0.5, 1e200) == pytest.approx(1e-100, rel=1e-15)
 
 
 # -- planning and refusals --------------------------------------------------------------------------------------------

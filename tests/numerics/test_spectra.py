@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
+from scipy.special import i0e, i1e
 
 from limitlab.errors import ConvergenceError
 from limitlab.numerics.equivalents import effective_ridge, negative_ridge_limit, resolvent_ridge
@@ -91,6 +92,35 @@ def test_mean_of_the_inverse(ratio):
     assert np.sum(weights / nodes) == pytest.approx(1 / (1 - ratio), rel=1e-12)
 
 
+@pytest.mark.parametrize("ratio", [1e-9, 0.5, 1 - 1e-6, 1 - 1e-12, 1.0, 1 + 1e-9, 3.0, 1e9])
+@pytest.mark.parametrize("shift", [1e-300, 1e-18, 1e-9, 0.3, 1e9])
+def test_logarithmic_rule_resolves_the_hard_edge(ratio, shift):
+    """The bulk's transform for z = -shift is the root of ratio z m^2 + (ratio - 1 + z) m + 1 = 0 with the atom taken out."""
+    variance = 1.3
+    nodes, weights = mp.log_quadrature(ratio, variance, smallest=shift)
+    low, high = mp.edges(ratio, variance)
+    assert low * (1 - 1e-14) <= nodes.min()
+    assert nodes.max() <= high * (1 + 1e-14)
+    assert weights.sum() == pytest.approx(min(1, 1 / ratio), rel=2e-15)
+    for order in (1, 2, 3):
+        assert weights @ nodes**order == pytest.approx(float(mp.moment(order, ratio, variance)), rel=4e-15)
+    with localcontext() as context:
+        context.prec = 700
+        g, s = Decimal(ratio), Decimal(shift) / Decimal(variance)
+        b = 1 - g + s
+        wanted = ((-b + (b * b + 4 * g * s).sqrt()) / (2 * g) - max(1 - 1 / g, Decimal(0))) / Decimal(shift)
+    assert weights @ (1 / (nodes + shift)) == pytest.approx(float(wanted), rel=4e-15)
+
+
+def test_logarithmic_rule_of_an_exponential_at_ratio_one():
+    """The mean of e^(-tx) is e^(-2t) (I_0(2t) + I_1(2t)) there; 256 Gauss nodes are off by two per cent at t = 1e5."""
+    for t in (0.1, 1e2, 1e5, 1e12):
+        nodes, weights = mp.log_quadrature(1.0, smallest=1 / t, spacing=0.1875)
+        assert weights @ np.exp(-t * nodes) == pytest.approx(i0e(2 * t) + i1e(2 * t), rel=2e-14)
+    gauss, weights = mp.quadrature(1.0, count=256)
+    assert abs(weights @ np.exp(-1e5 * gauss) / (i0e(2e5) + i1e(2e5)) - 1) > 0.02
+
+
 @settings(max_examples=60)
 @given(ratio=ratios, x=st.floats(-1, 12), y=st.floats(-8, 2).map(lambda power: 10.0**power), sign=st.sampled_from([1, -1]))
 def test_self_consistency_branch_and_symmetry(ratio, x, y, sign):
@@ -153,6 +183,11 @@ def test_values_at_the_ends_of_the_range():
         (lambda: mp.stieltjes(1.0, 0.5), r"inside the support.*x \+ 0j"),
         (lambda: mp.moment(-1, 0.5), "order = -1"),
         (lambda: mp.quadrature(0.5, count=0), "count = 0"),
+        (lambda: mp.log_quadrature(1.0, smallest=0.0), "smallest = 0.0 is not allowed: .* above 0 at ratio = 1"),
+        (lambda: mp.log_quadrature(0.5, smallest=-1.0), "smallest = -1.0"),
+        (lambda: mp.log_quadrature(0.5, smallest=np.nan), "smallest = nan"),
+        (lambda: mp.log_quadrature(0.5, smallest=0.1, spacing=0.0), "spacing = 0.0"),
+        (lambda: mp.log_quadrature(-0.5, smallest=0.1), "ratio = -0.5"),
     ],
 )
 def test_marchenko_pastur_refuses(call, message):

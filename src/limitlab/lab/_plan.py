@@ -70,7 +70,7 @@ def plan(
     >>> round(float(answer.test_error), 10)
     0.4
     """
-    observable, wanted = _checked_target(target)
+    law, (observable, wanted) = law_at_defaults(law), _checked_target(target)
     line = Line(law, solve_for, observable, bounds)
     grid = line.grid(SCAN_POINTS[solve_for in law.array_parameters()])
     values = line(grid)
@@ -118,7 +118,6 @@ def optimal(
     >>> round(float(best.ridge), 9), round(float(best.excess_risk), 9)
     (0.25, 0.280776406)
     """
-    law = law_at_defaults(law)
     law = law_at_defaults(law)
     if isinstance(law, Law) and minimise not in law.observed():
         hint = did_you_mean(minimise, law.observed())

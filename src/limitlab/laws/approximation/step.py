@@ -4,6 +4,11 @@ Limit.    N, d -> infinity with N/d -> psi (`width_ratio`).
 Result.   r_2 = int int mu(ds) mu(ds') / (1 + gamma (s + s')),                                                           (13)
 
           mu the law of the eigenvalues of sum_i w_i w_i^T: Marchenko and Pastur's with N/d = psi, an atom (1 - psi)_+ at 0 included.
+          The inner integral is c m(c + s), where c = 1/gamma and m(x) = int mu(ds') / (x + s') is the positive root of
+
+              x m^2 + (x + psi - 1) m = 1.                                                                               (13a)
+
+          The outer integral is elliptic. `marchenko_pastur.log_quadrature` evaluates it to rounding error at every psi and gamma.
 Status.   Derived: the features of different neurons share directions, which the staircase's equivalent (10)-(12) leaves out.
 """
 
@@ -23,11 +28,14 @@ __all__ = ["degree_two_step", "step_strength"]
 
 Array = NDArray[np.float64]
 
-NODES = 160
-
 
 def degree_two_step(width_ratio: float, gamma: float = math.inf) -> float:
     """r_2 of tangent features with N = psi d neurons: the share of a quadratic form without trace that is not explained.
+
+    The relative error is below 4e-15 for every `gamma` and every `width_ratio` up to 1e300, also next to width_ratio = 1, where the
+    smallest eigenvalues tend to 0. (The largest one in 2769 comparisons with 50-digit values is 1e-15; the comparisons cover width
+    ratios from 1e-3 to 1e3, with distances from 1 down to 1e-15, and gamma from 1e-12 to 1e15.) Results below 1e-300 lose digits
+    when they come near the smallest floating-point number.
 
     Parameters
     ----------
@@ -40,17 +48,33 @@ def degree_two_step(width_ratio: float, gamma: float = math.inf) -> float:
     --------
     >>> round(degree_two_step(0.5, 1.7519383938841089), 9), degree_two_step(0.25)
     (0.536516464, 0.5625)
+    >>> f"{degree_two_step(1.0, 1e4):.10e}"
+    '3.2166609465e-04'
     """
     if not (width_ratio >= 0 and math.isfinite(width_ratio)):
         raise ValueError(f"width_ratio = {width_ratio!r} is not allowed: must be at least 0 and finite")
     if not gamma >= 0:
         raise ValueError(f"gamma = {gamma!r} is not allowed: must be at least 0, inf allowed")
-    empty = max(1.0 - width_ratio, 0.0)
-    if width_ratio == 0 or math.isinf(gamma):
+    psi, strength = float(width_ratio), float(gamma)
+    empty = max(1.0 - psi, 0.0)
+    if psi == 0 or math.isinf(strength):
         return empty**2
-    s, mass = occupied(width_ratio)
-    among = mass @ (1 / (1 + gamma * (s[:, None] + s))) @ mass
-    return float(empty**2 + 2 * empty * (mass @ (1 / (1 + gamma * s))) + among)
+    if strength == 0:
+        return 1.0
+    root = 1 + math.sqrt(psi)  # s is in units of the upper edge, root^2
+    # 1 and gamma root^2, both divided by the larger one, so that nothing overflows
+    white, coloured = min(1 / strength / root / root, 1.0), min(strength * root * root, 1.0)
+    s, mass = marchenko_pastur.log_quadrature(psi, 1 / root / root, smallest=white)
+
+    def given(s: Array) -> Array:
+        """c m(c + s), by the form of the root of (13a) in which no terms cancel."""
+        tilt = (psi - 1) / root / root  # the lower edge is its square
+        linear = white + coloured * (s + tilt)
+        radical = np.sqrt(white + coloured * (s + tilt**2)) * np.sqrt(white + coloured * (s + 1))
+        conjugate = coloured * (2 / root) ** 2 * (white + coloured * s) / (radical + np.abs(linear))
+        return 2 * white / np.where(linear > 0, linear + radical, conjugate)
+
+    return min(float((psi * mass) @ given(s) + empty * given(np.zeros(1))[0]), 1.0)
 
 
 def decoupled_step(width_ratio: float, gamma: float) -> float:
@@ -61,20 +85,9 @@ def decoupled_step(width_ratio: float, gamma: float) -> float:
     """
     if math.isinf(gamma):
         return max(1 - 2 * width_ratio, 0.0)
-    middle = 1 + 2 * width_ratio * gamma - gamma
-    return 2 / (middle + math.sqrt(middle**2 + 4 * gamma))
-
-
-def occupied(width_ratio: float) -> tuple[Array, Array]:
-    """Nodes and weights for the non-zero eigenvalues of sum_i w_i w_i^T per dimension; the weights add up to min(1, psi).
-
-    The matrix is psi times the sample covariance of N vectors in d dimensions, of ratio 1/psi.
-
-    >>> s, mass = occupied(0.5)
-    >>> float(mass.sum().round(12)), float((mass @ s).round(12))
-    (0.5, 0.5)
-    """
-    return marchenko_pastur.quadrature(1 / width_ratio, variance=width_ratio, count=NODES)
+    middle = 1 + (2 * width_ratio - 1) * gamma
+    radical = math.hypot(middle, 2 * math.sqrt(gamma))
+    return 2 / (middle + radical) if middle > 0 else (radical - middle) / 2 / gamma
 
 
 def step_strength(activation: Any) -> float:
