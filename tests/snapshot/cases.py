@@ -41,7 +41,8 @@ CALLS = (
     "sample-size --pilot pilot.csv --target died --predictors 5",
     "forecast houses.csv --target price --n 20:300:5log --splits 2 --error 0.3 --out f.csv --plot f.svg",
     "forecast houses.csv --target kind --kernel relu-nngp --n 20,60",
-    "forecast houses.csv --target price --groups city",
+    "forecast houses.csv --target price --groups shop --kernel rbf --n 20,60",
+    "forecast houses.csv --target price --time size --kernel linear --n 20,60",
     "scaling-fit runs.csv --compute 1e22,1e24 --out r.csv --plot r.svg",
     "scaling-fit ray.csv --compute 1e22",
     "verify J3 J5 --out v.md",
@@ -61,17 +62,8 @@ CALLS = (
     "--version",
 )
 """Each is run as it stands and with --json."""
-COMPLETIONS = (
-    "predict ri",
-    "predict ridge --no",
-    "figure ridge",
-    "figure ",
-    "verify J",
-    "verify ",
-    "predict ",
-    "sw",
-    "simulate Mar",
-)
+COMPLETIONS = "predict ri|predict ridge --no|figure ridge|figure |verify J|verify |predict |sw|simulate Mar"
+"""Beginnings of a command line at which the Tab key is pressed."""
 
 
 def command_lines(laws: list[str]) -> Iterator[str]:
@@ -112,7 +104,9 @@ def write_inputs(folder: Path) -> set[Path]:
     loss = [1.82 + 482 * a**-0.348 + 2085 * b**-0.366 for a, b in ((n, d), (line, 20 * line))]
     noisy = [(one * np.exp(0.01 * rng.standard_normal(one.size))).round(6) for one in loss]
     texts = {
-        "houses.csv": table("size,city,price,kind", size, city, price, np.where(price > 0.8, "dear", "cheap")),
+        "houses.csv": table(
+            "size,city,shop,price,kind", size, city, np.arange(120) % 17, price, np.where(price > 0.8, "dear", "cheap")
+        ),
         "pilot.csv": table("a,b,c,d,e,died", *x.T, died),
         "runs.csv": table("Params,tokens,val_loss", n, d, noisy[0]),
         "ray.csv": table("N,D,loss", line, 20 * line, noisy[1]),

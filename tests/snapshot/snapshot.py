@@ -56,19 +56,10 @@ FEW = 20
 """Arrays with fewer numbers than this are recorded with their values, not only with their hash."""
 TOLERANCE = {"figures": 1e-9}
 """The relative error to which the numbers of a kind are compared; all other kinds are compared exactly."""
-NOT_RECORDED = {
-    "version",
-    "versions",
-    "python",
-    "platform",
-    "seconds",
-    "uncertainty",
-    "core_hours",
-    "wall_seconds",
-    "longest",
-}
-NOT_RECORDED |= {"each", "start", "worker_memory"}
+NOT_RECORDED = {"version", "versions", "seconds"}
 """Keys of attributes and JSON output that differ between machines or runs."""
+MEASURED = {"uncertainty", "longest", "each", "start", "worker_memory", "core_hours", "wall_seconds"}
+"""Further such keys of one JSON output, the estimate of `limitlab sweep --dry-run`, which times a few draws."""
 KNOWN: dict[tuple[str, str], str] = {}
 """Entries (kind, pattern of the name) that two records of the same code may differ in, with the reason: listed, but not counted."""
 
@@ -120,7 +111,10 @@ def text(value: Any) -> str:
     words = re.sub(r"\babout \S+ s more here", "about * s more here", words)
     words = re.sub(r"\(\d+\.\d s\)", "(* s)", words)
     words = re.sub(r"\b0x[0-9a-f]+\b", "0x*", words)
-    words = re.sub(r"\blimitlab(\.\w+)+", "limitlab.*", words)
+    words = re.sub(
+        r"\blimitlab(?:\.\w+)*\.([A-Z]\w*)", r"limitlab.*.\1", words
+    )  # the name of a class is kept, its place is not
+    words = re.sub(r"\blimitlab(?:\.\w+)+", "limitlab.*", words)
     return words.replace(f"limitlab {version('limitlab')}", "limitlab VERSION")
 
 
@@ -135,7 +129,8 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, dict) or hasattr(value, "items"):
-        return {text(key): plain(item) for key, item in value.items() if key not in NOT_RECORDED}
+        left_out = NOT_RECORDED | (MEASURED if "wall_seconds" in value else set())
+        return {text(key): plain(item) for key, item in value.items() if key not in left_out}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return text(value)
@@ -279,11 +274,11 @@ def figure_entry(name: str) -> dict[str, Any]:
     figure = draw(True)
     numbers = ("x", "y", "low", "high", "value")
     series = []
-    for about, rows in itertools.groupby(
-        found.drawn_rows(figure), lambda row: [(k, v) for k, v in row.items() if k not in numbers]
+    for about, group in itertools.groupby(
+        found.drawn_rows(figure), lambda row: {k: row[k] for k in row if k not in numbers}
     ):
-        listed = list(rows)
-        series.append({**dict(about), **{column: [row[column] for row in listed] for column in numbers}})
+        rows = list(group)
+        series.append({**about, **{column: [row[column] for row in rows] for column in numbers}})
     panels = [
         dict(
             title=axes.get_title(), x_label=axes.get_xlabel(), y_label=axes.get_ylabel(), label=str(axes.get_label()),
@@ -305,24 +300,30 @@ def figure_entry(name: str) -> dict[str, Any]:
 # -- commands and errors ------------------------------------------------------------------------------------------------
 
 
-def command_entry(line: str, variables: dict[str, str] | None = None) -> dict[str, Any]:
-    """One call of the command line in a folder of its own: exit code, output, and the files that it wrote."""
+@contextmanager
+def folder_with_inputs() -> Iterator[tuple[Path, set[Path]]]:
+    """A temporary working folder and the input files in it."""
     import cases
-    from typer.testing import CliRunner
 
     home, folder = os.getcwd(), Path(tempfile.mkdtemp(prefix="limitlab-snapshot-"))
     try:
         os.chdir(folder)
-        given = cases.write_inputs(folder)
-        for one in line.split(" && "):
-            done = CliRunner().invoke(internals().app, shlex.split(one), prog_name="limitlab", env=variables)
-        bug = {} if done.exception is None or isinstance(done.exception, SystemExit) else raised(done.exception)
-        written = {path.relative_to(folder).as_posix(): path for path in sorted(folder.iterdir()) if path not in given}
-        files = {name: file_content(path) for name, path in written.items()}
-        return {"code": done.exit_code, "stdout": output(done.stdout), "stderr": text(done.stderr), "files": files, **bug}
+        yield folder, cases.write_inputs(folder)
     finally:
         os.chdir(home)
         shutil.rmtree(folder)
+
+
+def command_entry(line: str, variables: dict[str, str] | None = None) -> dict[str, Any]:
+    """One call of the command line in a folder of its own: exit code, output, and the files that it wrote."""
+    from typer.testing import CliRunner
+
+    with folder_with_inputs() as (folder, given):
+        for one in line.split(" && "):
+            done = CliRunner().invoke(internals().app, shlex.split(one), prog_name="limitlab", env=variables)
+        bug = {} if done.exception is None or isinstance(done.exception, SystemExit) else raised(done.exception)
+        files = {path.name: file_content(path) for path in sorted(folder.iterdir()) if path not in given}
+        return {"code": done.exit_code, "stdout": output(done.stdout), "stderr": text(done.stderr), "files": files, **bug}
 
 
 def output(words: str) -> Any:
@@ -340,23 +341,17 @@ def file_content(path: Path) -> Any:
     if path.suffix not in (".csv", ".md", ".svg"):
         return "written" if path.is_dir() or path.stat().st_size else "empty"
     words = text(path.read_text(encoding="utf-8"))
+    if path.suffix == ".md":  # the ledger, with the minutes of all claims and the seconds of each
+        words = re.sub(r"\| \d+ \|$", "| * |", re.sub(r"in \d+\.\d minutes", "in * minutes", words), flags=re.MULTILINE)
     return words.splitlines() if len(words) < 5000 else hashlib.sha256(words.encode()).hexdigest()
 
 
 def error_entry(expression: str) -> dict[str, Any]:
-    """A call with bad input: the error that it raises, or what it gives in spite of it."""
+    """A call with bad input: the error that it raises, or the type of what it gives in spite of it."""
     import cases
 
-    home, folder = os.getcwd(), Path(tempfile.mkdtemp(prefix="limitlab-snapshot-"))
-    try:
-        os.chdir(folder)
-        cases.write_inputs(folder)
-        return {"accepted": text(type(eval(expression, cases.names(internals()))).__name__)}
-    except Exception as error:
-        return raised(error)
-    finally:
-        os.chdir(home)
-        shutil.rmtree(folder)
+    with folder_with_inputs():
+        return captured(lambda: {"accepted": type(eval(expression, cases.names(internals()))).__name__})
 
 
 def refusals_entry(law: Any) -> dict[str, Any]:
@@ -391,7 +386,7 @@ def entries(kind: str) -> dict[str, Callable[[], Any]]:
         return {name: part(figure_entry, name) for name in sorted(found.all_figures())}
     if kind == "commands":
         lines = cases.command_lines(list(found.all_laws()))
-        tab = {f"TAB {words}|": part(command_entry, "", cases.completion(words)) for words in cases.COMPLETIONS}
+        tab = {f"TAB {words}|": part(command_entry, "", cases.completion(words)) for words in cases.COMPLETIONS.split("|")}
         return {f"limitlab {line}": part(command_entry, line) for line in lines} | tab
     refusals = {f"{name}(bad values)": part(refusals_entry, law) for name, law in found.all_laws().items()}
     wrong = {f"limitlab {line}": part(command_entry, line) for line in cases.BAD_COMMANDS}
@@ -409,6 +404,7 @@ def compute(kind: str, name: str) -> tuple[Any, float]:
 
 def record(file: Path, kinds: list[str], jobs: int) -> None:
     """Compute every entry of the kinds and write them to a file."""
+    print(f"recording {importlib.import_module('limitlab').__file__}", file=sys.stderr)
     content: dict[str, dict[str, Any]] = {}
     walls = {}
     for kind in kinds:
@@ -426,9 +422,11 @@ def record(file: Path, kinds: list[str], jobs: int) -> None:
         failed = [
             name
             for name, entry in content[kind].items()
-            if kind != "errors" and isinstance(entry, dict) and "error" in entry
+            if kind != "errors" and ' < Exception", "message": ' in json.dumps(entry)
         ]
-        print(f"{kind}: {len(content[kind])} entries in {seconds:.0f} s; errors: {', '.join(failed) or 'none'}")
+        print(
+            f"{kind}: {len(content[kind])} entries in {seconds:.0f} s; with an error inside: {', '.join(failed) or 'none'}"
+        )
 
 
 def show(kind: str, names: list[str], results: Any) -> Iterator[Any]:
