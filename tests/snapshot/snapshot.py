@@ -5,7 +5,7 @@
 
 A record holds five kinds of entries. Numbers of figures are compared to a relative error of 1e-9, everything else exactly. Durations,
 versions, absolute paths, memory addresses and dotted paths of modules are left out of the recorded texts, because they may change.
-The inputs of the kinds `commands` and `errors` are in `cases.py` beside this file.
+The inputs of the kinds `commands` and `errors` are in `cases.py` beside this file; `recorded.py` turns results into plain data.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any
@@ -43,23 +42,21 @@ if __name__ == "__main__":  # pytest imports this file when it collects doctests
     # NumPy is imported later, inside the functions: its BLAS reads these variables once.
     for _variable in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA"):
         os.environ[f"{_variable}_NUM_THREADS"] = "1"
-    os.environ.update(MPLBACKEND="Agg", JAX_PLATFORMS="cpu", LIMITLAB_MEMORY="4GB", LIMITLAB_TIME="24h")
+    os.environ.update(
+        MPLBACKEND="Agg", JAX_PLATFORMS="cpu", LIMITLAB_MEMORY="4GB", LIMITLAB_TIME="24h", LIMITLAB_PATIENCE="none"
+    )
     os.environ.update(COLUMNS="120", TERMINAL_WIDTH="120", NO_COLOR="1", TERM="dumb", TZ="UTC")
-    for _variable in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "LIMITLAB_PATIENCE"):
+    for _variable in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS"):
         os.environ.pop(_variable, None)
+
+from recorded import PREFIX, captured, dataset, declared, plain, raised, text
 
 KINDS = ("laws", "errors", "commands", "figures", "claims")
 SEED = 7
 LONGEST_DRAW = 60
 """Seconds after which one draw of a law is given up."""
-FEW = 20
-"""Arrays with fewer numbers than this are recorded with their values, not only with their hash."""
 TOLERANCE = {"figures": 1e-9}
 """The relative error to which the numbers of a kind are compared; all other kinds are compared exactly."""
-NOT_RECORDED = {"version", "versions", "seconds"}
-"""Keys of attributes and JSON output that differ between machines or runs."""
-MEASURED = {"uncertainty", "longest", "each", "start", "worker_memory", "core_hours", "wall_seconds"}
-"""Further such keys of one JSON output, the estimate of `limitlab sweep --dry-run`, which times a few draws."""
 KNOWN: dict[tuple[str, str], str] = {}
 """Entries (kind, pattern of the name) that two records of the same code may differ in, with the reason: listed, but not counted."""
 
@@ -94,86 +91,6 @@ def _first(name: str, modules: tuple[str, ...]) -> Any:
         except AttributeError:
             pass
     raise SystemExit(f"none of {', '.join(modules)} has {name!r}: add its new place to the table in internals()")
-
-
-# -- values as plain data ---------------------------------------------------------------------------------------------
-
-
-def text(value: Any) -> str:
-    """A text without what may change: module paths, absolute paths, addresses, durations, versions."""
-    from importlib.metadata import version
-
-    words = str(value).replace(tempfile.gettempdir() + "/limitlab-snapshot-", "<tmp>/")
-    for folder, name in ((str(Path(__file__).parents[2]), "<root>"), (sys.prefix, "<python>")):
-        words = words.replace(folder, name)
-    words = re.sub(r"<tmp>/\w+", "<tmp>", words)
-    words = re.sub(r"^.* so far\)\n", "", words, flags=re.MULTILINE)  # lines that appear only on a slow machine
-    words = re.sub(r"\babout \S+ s more here", "about * s more here", words)
-    words = re.sub(r"\(\d+\.\d s\)", "(* s)", words)
-    words = re.sub(r"\b0x[0-9a-f]+\b", "0x*", words)
-    words = re.sub(
-        r"\blimitlab(?:\.\w+)*\.([A-Z]\w*)", r"limitlab.*.\1", words
-    )  # the name of a class is kept, its place is not
-    words = re.sub(r"\blimitlab(?:\.\w+)+", "limitlab.*", words)
-    return words.replace(f"limitlab {version('limitlab')}", "limitlab VERSION")
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON data: numbers in full, texts without what may change, anything else by its text."""
-    import numpy as np
-
-    if isinstance(value, np.ndarray) and value.size >= FEW:
-        return array(value)
-    if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    if isinstance(value, dict) or hasattr(value, "items"):
-        left_out = NOT_RECORDED | (MEASURED if "wall_seconds" in value else set())
-        return {text(key): plain(item) for key, item in value.items() if key not in left_out}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return text(value)
-
-
-def array(value: Any) -> dict[str, Any]:
-    """An array: type, shape, hash of its bytes, and its values where they are few."""
-    import numpy as np
-
-    found = np.ascontiguousarray(value)
-    content = found.tobytes() if found.dtype.kind != "O" else repr(found.tolist()).encode()
-    about = dict(dtype=str(found.dtype), shape=list(np.shape(value)), sha256=hashlib.sha256(content).hexdigest())
-    if found.size < FEW:
-        about["values"] = plain(found.astype(str).tolist() if found.dtype.kind in "cO" else np.asarray(value).tolist())
-    return about
-
-
-def dataset(result: Any) -> dict[str, Any]:
-    """An `xarray.Dataset`: every variable and coordinate with its dimensions, numbers and attributes."""
-    variables = {
-        str(name): dict(dims=list(one.dims), **array(one.values), attrs=plain(one.attrs))
-        for name, one in result.variables.items()
-    }
-    return dict(variables=variables, coordinates=sorted(map(str, result.coords)), attrs=plain(result.attrs))
-
-
-def declared(record: Any) -> dict[str, str]:
-    """Every field of a dataclass such as `Parameter` or `Observable`."""
-    return {field.name: text(repr(getattr(record, field.name))) for field in fields(record)}
-
-
-def raised(error: BaseException) -> dict[str, Any]:
-    """An error: the names of its classes, and its message."""
-    classes = [kind.__name__ for kind in type(error).__mro__ if issubclass(kind, Exception)]
-    return {"error": " < ".join(classes), "message": text(error)}
-
-
-def captured(function: Callable[[], Any]) -> Any:
-    """The result of a function as it is, or the error that it raised."""
-    try:
-        return function()
-    except Exception as error:
-        return raised(error)
 
 
 @contextmanager
@@ -305,7 +222,7 @@ def folder_with_inputs() -> Iterator[tuple[Path, set[Path]]]:
     """A temporary working folder and the input files in it."""
     import cases
 
-    home, folder = os.getcwd(), Path(tempfile.mkdtemp(prefix="limitlab-snapshot-"))
+    home, folder = os.getcwd(), Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
         os.chdir(folder)
         yield folder, cases.write_inputs(folder)
@@ -419,14 +336,9 @@ def record(file: Path, kinds: list[str], jobs: int) -> None:
         with gzip.open(file, "wt", encoding="utf-8", compresslevel=6) as stream:  # after each kind: what is finished is kept
             json.dump(content, stream)
     for kind, seconds in walls.items():
-        failed = [
-            name
-            for name, entry in content[kind].items()
-            if kind != "errors" and ' < Exception", "message": ' in json.dumps(entry)
-        ]
-        print(
-            f"{kind}: {len(content[kind])} entries in {seconds:.0f} s; with an error inside: {', '.join(failed) or 'none'}"
-        )
+        found = content[kind]
+        failed = [name for name in found if kind != "errors" and ' < Exception", "message": ' in json.dumps(found[name])]
+        print(f"{kind}: {len(found)} entries in {seconds:.0f} s; with an error inside: {', '.join(failed) or 'none'}")
 
 
 def show(kind: str, names: list[str], results: Any) -> Iterator[Any]:
@@ -450,11 +362,9 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def same(old: Any, new: Any, tolerance: float) -> bool:
     """Whether two values are equal; numbers to a relative error."""
-    if isinstance(old, float) and isinstance(new, float):
-        if math.isnan(old) or math.isnan(new):
-            return math.isnan(old) and math.isnan(new)
-        return old == new or abs(old - new) <= tolerance * max(abs(old), abs(new)) < math.inf
-    return type(old) is type(new) and bool(old == new)
+    if tolerance and isinstance(old, float) and isinstance(new, float) and math.isfinite(old) and math.isfinite(new):
+        return abs(old - new) <= tolerance * max(abs(old), abs(new))
+    return repr(old) == repr(new)
 
 
 def differences(old: Any, new: Any, tolerance: float) -> Iterator[str]:
