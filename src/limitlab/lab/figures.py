@@ -50,7 +50,7 @@ def all_figures() -> dict[str, Draw]:
 def describe_figures() -> dict[str, str]:
     """What every figure shows in one line, by id. For built-in figures nothing is imported.
 
-    >>> describe_figures()["marchenko-pastur"].startswith("Eigenvalues")
+    >>> describe_figures()["marchenko-pastur"].startswith("Histograms")
     True
     """
     own = {name: str(entry["shows"]) for name, entry in index()["figures"].items()}
