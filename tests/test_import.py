@@ -9,13 +9,12 @@ import sys
 import pytest
 
 HEAVY = {"jax", "matplotlib", "sklearn", "numba", "panel", "distributed"}
-LAWS = {
-    **dict.fromkeys(
-        ("MarchenkoPastur", "Ridge", "MaxMargin", "LeastSquaresDescent", "Staircase", "UniformConvergence"), set()
-    ),
-    **dict.fromkeys(("LinearNetwork", "TwoGaussians", "OnlineSingleIndex", "MixtureAlignment", "EquiangularTokens"), set()),
-    **dict.fromkeys(("KernelGradientFlow", "TwoLayerDynamics", "PowerLawScaling"), {"numba"}),
-}
+PLAIN = (
+    *("MarchenkoPastur", "Ridge", "MaxMargin", "LeastSquaresDescent", "Staircase", "UniformConvergence"),
+    *("LinearNetwork", "TwoGaussians", "OnlineSingleIndex", "MixtureAlignment", "EquiangularTokens"),
+)
+COMPILED = ("KernelGradientFlow", "TwoLayerDynamics", "PowerLawScaling")
+LAWS: dict[str, set[str]] = {**{law: set() for law in PLAIN}, **{law: {"numba"} for law in COMPILED}}
 """A law of every subject, with the heavy libraries that its module may load."""
 
 
