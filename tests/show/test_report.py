@@ -23,7 +23,7 @@ from limitlab.lab.runner import run_tasks
 from limitlab.lab.verification import Record
 from limitlab.laws import Law, NearestNeighbours, parameter
 from limitlab.plotting.style import COLOURS, new_figure, simulation_points
-from limitlab.show.cli import _app as app
+from limitlab.show.cli import app
 from limitlab.show.cli._progress import working
 from limitlab.show.report import _page as page
 from limitlab.show.report import write_report
