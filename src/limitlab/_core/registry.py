@@ -18,7 +18,6 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
-import json
 import os
 import pkgutil
 import sys
@@ -32,6 +31,7 @@ from typing import Any
 
 from limitlab._core.draws import is_builtin
 from limitlab._core.law import Law
+from limitlab._core.listing import index
 from limitlab.errors import did_you_mean
 
 ENTRY_POINTS = "limitlab.laws"
@@ -303,13 +303,6 @@ def _letters(name: str) -> str:
 
 
 # -- modules of claims and figures --------------------------------------------------------------------------------------
-
-
-@functools.cache
-def index() -> dict[str, dict[str, Any]]:
-    """The built-in laws, claims and figures with their modules, as `index.json` lists them."""
-    content: dict[str, dict[str, Any]] = json.loads((files("limitlab") / "_core" / "index.json").read_text(encoding="utf-8"))
-    return content
 
 
 def builtin_packages() -> list[str]:
