@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import importlib.util
+import operator
 import re
 import shlex
 import subprocess
@@ -187,6 +189,25 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert found in [block.text.strip() for block in blocks(README)]
     assert "pytest" in found
     assert "[test]" in found
+
+
+def test_architecture_page_names_functions_that_exist() -> None:
+    """The table of one prediction: a module and a function of it in every row."""
+    rows = re.findall(
+        r"^\| `(limitlab\.[\w.]+)` \| `([\w.]+)` \|", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert len(rows) > 10
+    for module, function in rows:
+        assert callable(operator.attrgetter(function)(importlib.import_module(module))), (module, function)
+
+
+def test_architecture_page_names_every_package() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"][0][
+        "layers"
+    ]
+    table = re.findall(r"^\| `(\w+)(?:\.py|/|/<subject>/)` \|", text, re.MULTILINE)
+    assert table == list(reversed(layers))
 
 
 def test_root_holds_no_output_of_an_example() -> None:
