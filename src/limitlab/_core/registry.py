@@ -284,7 +284,7 @@ def package_of(law: type[Law]) -> Package | None:
 def _builtin(name: str) -> type[Law]:
     law = getattr(importlib.import_module(index()["laws"][name]), name)
     assert _is_law(law), name
-    return law  # type: ignore[no-any-return]
+    return law
 
 
 def _foreign(name: str) -> type[Law]:
