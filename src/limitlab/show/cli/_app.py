@@ -40,6 +40,7 @@ class OneLineErrors(TyperGroup):
         try:
             with warnings.catch_warnings():  # what overflows at an extreme point is said in a sentence, or does not matter
                 warnings.simplefilter("ignore", RuntimeWarning)
+                warnings.showwarning = warn
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except Exception as error:
             if not expected(error):
@@ -95,6 +96,12 @@ def messages(error: Exception) -> list[str]:
     if callable(errors):
         return [_one_line(str(item["msg"]).removeprefix("Value error, ")) for item in errors()]
     return [_one_line(line) for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+
+
+def warn(message: Warning | str, *further: Any) -> None:
+    """Print a warning as one line on stderr, without the place in the source that issued it."""
+    typer.secho("warning: ", fg="yellow", bold=True, err=True, nl=False)
+    typer.echo(_one_line(str(message)), err=True)
 
 
 def complain(line: str) -> None:
