@@ -28,6 +28,9 @@ settings.register_profile("explore", deadline=None, max_examples=500, suppress_h
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+collect_ignore = ["snapshot"]  # a script, not tests
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> Iterator[None]:
     """Libraries that a plugin loaded before this file was read are limited too."""

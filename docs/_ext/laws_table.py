@@ -48,7 +48,7 @@ def about_laws(names: list[str]) -> str:
     """The head of a theory page: its laws with their questions, claims, figures and sources."""
     laws = [find_law(name) for name in names]
     lines = [
-        f"- {{py:obj}}`{law.__name__} <{law.__module__}.{law.__qualname__}>` ({law.status}): {said(law.title())}"
+        f"- {{py:obj}}`{law.__name__} <limitlab.laws.{law.__qualname__}>` ({law.status}): {said(law.title())}"
         for law in laws
     ]
     ids = sorted({claim for law in laws for claim in claims_of(law.__name__)}, key=lambda claim: (claim[0], int(claim[1:])))
@@ -169,7 +169,7 @@ def public_names() -> str:
             value = getattr(module, name)
             if (inspect.isclass(value) or inspect.isfunction(value)) and value not in seen:
                 seen.add(value)
-                home = f"{value.__module__}.{value.__qualname__}"
+                home = f"{module.__name__}.{name}"
                 summary = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
                 lines.append(f"| {{py:obj}}`{module.__name__}.{name} <{home}>` | {said(summary)} |")
     return "\n".join(lines)
@@ -181,7 +181,7 @@ def public_laws() -> str:
     for subject, laws in laws_by_subject().items():
         lines += [f"**{subject}**", "", "| law | the question it answers | theory |", "|---|---|---|"]
         for law in laws:
-            home, page = f"{law.__module__}.{law.__qualname__}", theory_page(law).relative_to(DOCS).as_posix()
+            home, page = f"limitlab.laws.{law.__qualname__}", theory_page(law).relative_to(DOCS).as_posix()
             lines.append(f"| {{py:obj}}`{law.__name__} <{home}>` | {said(law.title())} | [](../{page}) |")
         lines.append("")
     return "\n".join(lines)

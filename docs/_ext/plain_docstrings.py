@@ -108,14 +108,6 @@ def _literal(block: list[str]) -> list[str]:
     return [f".. code-block:: {language}", *options, "", *("   " + line for line in lines)]
 
 
-def claims_of(module: str) -> list[str]:
-    """The claims that a file of the ledger checks: registered there, not names of it."""
-    from limitlab.lab.claims import all_claims
-
-    checked = [claim for claim in all_claims().values() if claim.check and claim.check.__module__ == module]
-    return [line for claim in checked for line in (f"- **{claim.id}** {protect(claim.statement)}", "")]
-
-
 # -- what is in them --------------------------------------------------------------------------------------------------
 
 
@@ -152,7 +144,7 @@ def _indent(line: str) -> int:
 def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Rewrite a docstring in place before it is parsed."""
     if what == "module":
-        lines[:] = [*laid_out(lines), *claims_of(name)]
+        lines[:] = laid_out(lines)
         return
     if what in ("attribute", "data", "property") and lines and ":" in lines[0]:
         lines.insert(0, "\\ ")  # what stands before a colon in the first line would be a type

@@ -9,6 +9,7 @@ from . import numerics as numerics
 from . import plotting as plotting
 from . import show as show
 from . import testing as testing
+from ._core.checkpoints import checkpointing as checkpointing
 from ._core.limits import limits as limits
 from ._core.registry import load_laws as load_laws
 from .applied.forecast import Forecast as Forecast
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "applied",
     "caching",
+    "checkpointing",
     "compare",
     "errors",
     "explore",

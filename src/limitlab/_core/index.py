@@ -38,9 +38,10 @@ def outputs(package: str | None = None) -> dict[Path, str]:
         return {root / package / "__init__.pyi": make(f"limitlab.{package}")}
     made = {path: content for name in PACKAGES for path, content in outputs(name).items()}
     made[root / "_core" / "index.json"] = json.dumps(built_in(), indent=1, ensure_ascii=False) + "\n"
-    pinned = root.parents[1] / "tests" / "public_names.txt"
-    if pinned.is_file():  # a checkout
-        made[pinned] = "".join(f"{name}\n" for name in promised())
+    checkout = root.parents[1]
+    if (checkout / "tests" / "public_names.txt").is_file():
+        made[checkout / "tests" / "public_names.txt"] = "".join(f"{name}\n" for name in promised())
+        made |= {checkout / "docs" / "api" / f"{name}.md": text for name, text in api_pages().items()}
     return made
 
 
@@ -100,6 +101,31 @@ def public_modules(package: str) -> list[ModuleType]:
     walked = (one.name for one in pkgutil.walk_packages(home.__path__, f"{package}."))
     modules = (importlib.import_module(name) for name in walked if not {"_claims", "_figures"} & set(name.split(".")))
     return [module for module in modules if hasattr(module, "__all__")]
+
+
+def api_pages() -> dict[str, str]:
+    """A page of the reference for every public package: its names, which link to a page each."""
+    pages = {}
+    for package in ("limitlab", *(f"limitlab.{name}" for name in (*FLAT, *BY_MODULE, *ALONE))):
+        inside = [name for name in promised() if _page_of(name) == package]
+        names = [name for name in inside if not inspect.ismodule(_value(name)) and not name.endswith("__version__")]
+        title = (inspect.getdoc(importlib.import_module(package)) or package).split("\n")[0]
+        listed = "\n".join(f"   {name}" for name in names)
+        pages[package.removeprefix("limitlab.")] = (
+            f"# {package}\n\n{title}\n\n```{{eval-rst}}\n.. autosummary::\n   :toctree: generated\n\n{listed}\n```\n"
+        )
+    return pages
+
+
+def _page_of(name: str) -> str:
+    """The package on whose page of the reference a public name is listed."""
+    parts = name.split(".")
+    return "limitlab" if len(parts) == 2 else ".".join(parts[:2])
+
+
+def _value(name: str) -> object:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def flat_stub(package: str) -> str:

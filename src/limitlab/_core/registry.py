@@ -18,9 +18,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
-import json
 import keyword
-import multiprocessing
 import os
 import pkgutil
 import sys
@@ -35,6 +33,7 @@ from typing import Any
 
 from limitlab._core.draws import is_builtin
 from limitlab._core.law import Law
+from limitlab._core.listing import index
 from limitlab.errors import did_you_mean
 
 ENTRY_POINTS = "limitlab.laws"
@@ -159,7 +158,9 @@ def _installed() -> dict[str, Package]:
 
 def _warn(sentence: str) -> None:
     """Issue a warning. A worker process issues none, because the process that started it has already done so."""
-    if multiprocessing.parent_process() is None:
+    from multiprocessing import parent_process
+
+    if parent_process() is None:
         warnings.warn(sentence, UserWarning, stacklevel=3)
 
 
@@ -403,13 +404,6 @@ def _letters(name: str) -> str:
 
 
 # -- modules of claims and figures --------------------------------------------------------------------------------------
-
-
-@functools.cache
-def index() -> dict[str, dict[str, Any]]:
-    """The built-in laws, claims and figures with their modules, as `index.json` lists them."""
-    content: dict[str, dict[str, Any]] = json.loads((files("limitlab") / "_core" / "index.json").read_text(encoding="utf-8"))
-    return content
 
 
 def builtin_packages() -> list[str]:

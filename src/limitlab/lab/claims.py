@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import Literal
 
 from limitlab._core.law import Law
-from limitlab._core.registry import index, law_id, packages
+from limitlab._core.listing import index
+from limitlab._core.registry import law_id, packages
 from limitlab.errors import did_you_mean
 from limitlab.lab.criteria import Criterion, Number
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limitlab._core.registry import index, packages
+from limitlab._core.listing import index
+from limitlab._core.registry import packages
 from limitlab.errors import did_you_mean
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from limitlab._core.registry import index
+from limitlab._core.listing import index
 from limitlab.show._describe import kebab
 
 
