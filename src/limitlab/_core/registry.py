@@ -78,7 +78,8 @@ class Package:
         laws: dict[str, type[Law]] = {}
         for module in _public_modules(self.module):
             for name, value in vars(module).items():
-                if not _is_law(value) or value.__module__ != module.__name__ or name != value.__name__ or name.startswith("_"):
+                defined_here = _is_law(value) and value.__module__ == module.__name__ and value.__name__ == name
+                if not defined_here or name.startswith("_"):
                     continue
                 if name in laws:
                     raise ValueError(
@@ -298,10 +299,10 @@ def find_law(name: str) -> type[Law]:
     """
     if ":" in name:
         return _foreign(name)
-    spelt = {_letters(known): known for known in index()["laws"]}
-    if _letters(name) in spelt:
-        return _builtin(spelt[_letters(name)])
-    matches = [law for one in packages().values() for own, law in one.laws.items() if _letters(own) == _letters(name)]
+    spelt = {letters(known): known for known in index()["laws"]}
+    if letters(name) in spelt:
+        return _builtin(spelt[letters(name)])
+    matches = [law for one in packages().values() for own, law in one.laws.items() if letters(own) == letters(name)]
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -379,10 +380,10 @@ def _foreign(name: str) -> type[Law]:
     home, _, attribute = name.partition(":")
     package = packages().get(home)
     if package is not None:
-        spelt = {_letters(known): law for known, law in package.laws.items()}
-        if _letters(attribute) not in spelt:
+        spelt = {letters(known): law for known, law in package.laws.items()}
+        if letters(attribute) not in spelt:
             raise ValueError(f"there is no law {name!r}: {did_you_mean(attribute, package.laws)}")
-        return spelt[_letters(attribute)]
+        return spelt[letters(attribute)]
     if home.partition(".")[0] == "limitlab" and ":" not in attribute:
         return find_law(attribute)
     if home not in sys.modules:
@@ -399,7 +400,12 @@ def _is_law(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, Law) and value is not Law and bool(value.observables)
 
 
-def _letters(name: str) -> str:
+def letters(name: str) -> str:
+    """The letters of a name: names with the same letters are the same name on the command line.
+
+    >>> letters("marchenko-pastur") == letters("MarchenkoPastur")
+    True
+    """
     return name.replace("-", "").replace("_", "").lower()
 
 

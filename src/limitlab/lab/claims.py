@@ -173,9 +173,9 @@ def _foreign_claims() -> dict[str, Claim]:
         for module in package.modules("_claims"):
             for one in claims_in(module):
                 named = f"{package.name}:{one.id}"
-                if named in claims and claims[named].check is one.check:  # `_claims/__init__.py` may repeat the claims of its modules
-                    continue
                 if named in claims:
+                    if claims[named].check is one.check:  # `_claims/__init__.py` may repeat the claims of its modules
+                        continue
                     raise ValueError(f"the claim {named} is stated twice: give one of the two claims another id")
                 figure = f"{package.name}:{one.figure}" if one.figure else None
                 laws = tuple(own.get(law, law) for law in one.laws)
