@@ -49,8 +49,8 @@ def new_law(
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text.encode())
     shown = {
-        "created": [str(path) for path in contents if path in created],
-        "extended": [str(path) for path in contents if path not in created],
+        "created": [as_typed(path) for path in contents if path in created],
+        "extended": [as_typed(path) for path in contents if path not in created],
     }
     if as_json:
         print_json({"law": place.law_id(name), **shown, "next": place.next_commands(name)})
@@ -83,6 +83,12 @@ def check_name(name: str) -> None:
             raise ValueError(f"--name {name} is not allowed: {owner} has this name already; choose another name")
     if module_of(name) in NOT_LAWS:
         raise ValueError(f"--name {name} is not allowed: a module called {module_of(name)}.py is not searched for laws")
+
+
+def as_typed(path: Path) -> str:
+    """A path relative to the current folder if it lies below it, so that commands can be copied."""
+    full = path.resolve()
+    return str(full.relative_to(Path.cwd())) if full.is_relative_to(Path.cwd()) else str(full)
 
 
 def module_of(name: str) -> str:
@@ -134,13 +140,13 @@ class Place:
     def next_commands(self, name: str) -> list[str]:
         """Commands that check the new law."""
         if self.root is not None:
-            return ["python -m limitlab._core.index", f"limitlab compare {name}", f"pytest {self.test}"]
-        load = f"--laws {self.folder}"
+            return ["python -m limitlab._core.index", f"limitlab compare {name}", f"pytest {as_typed(self.test)}"]
+        load = f"--laws {as_typed(self.folder)}"
         return [
             f"limitlab compare {self.law_id(name)} {load}",
             f"limitlab verify {load}",
             f"limitlab figure {self.subject}:{dashed(name)} {load}",
-            f"pytest {self.test.parent}",
+            f"pytest {as_typed(self.test.parent)}",
         ]
 
 
@@ -279,7 +285,10 @@ def free_claim_id(place: Place) -> str:
     """The first of X1, X2, ... that no claim of limitlab (in a checkout) or of the folder has."""
     from limitlab._core.listing import index
 
-    sources = [*place.folder.glob("_claims.py"), *place.folder.glob("_claims/*.py")]
+    folders = (
+        [place.folder] if place.root is None else place.folder.resolve().parent.iterdir()
+    )  # the index may be out of date
+    sources = [path for folder in folders for form in ("_claims.py", "_claims/*.py") for path in folder.glob(form)]
     taken = {found for path in sources for found in re.findall(r'"(X\d+)"', path.read_text(encoding="utf-8"))}
     taken |= set(index()["claims"]) if place.root is not None else set()
     return next(label for number in range(1, len(taken) + 2) if (label := f"X{number}") not in taken)
