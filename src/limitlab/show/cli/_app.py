@@ -40,7 +40,7 @@ class OneLineErrors(TyperGroup):
         try:
             with warnings.catch_warnings():  # what overflows at an extreme point is said in a sentence, or does not matter
                 warnings.simplefilter("ignore", RuntimeWarning)
-                warnings.showwarning = warn
+                warnings.showwarning = warn  # type: ignore[assignment]
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except Exception as error:
             if not expected(error):

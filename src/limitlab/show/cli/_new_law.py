@@ -55,9 +55,9 @@ def new_law(
     if as_json:
         print_json({"law": place.law_id(name), **shown, "next": place.next_commands(name)})
         return
-    for word, paths in shown.items():
-        for path in paths:
-            typer.echo(f"{word} {path}")
+    for word, names in shown.items():
+        for file in names:
+            typer.echo(f"{word} {file}")
     typer.echo("\nNext, check the example, then edit it:")
     for command in place.next_commands(name):
         typer.echo(f"    {command}")
@@ -318,7 +318,7 @@ def extended(path: Path, template: str) -> str:
         line for node in module.body if isinstance(node, (ast.Import, ast.ImportFrom)) for line in single_imports(node)
     }
     lines = template.splitlines()
-    start = min(node.lineno for node in (*function.decorator_list, function)) - 1
+    start = min([function.lineno, *(node.lineno for node in function.decorator_list)]) - 1
     body = function.body[1].lineno - 1  # after the docstring
     local = local_imports(new, present, needed)
     added = [*lines[start:body], *local, *lines[body : function.end_lineno]]
