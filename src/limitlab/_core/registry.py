@@ -207,20 +207,27 @@ def load_laws(place: str | os.PathLike[str]) -> dict[str, type[Law]]:
     if is_new:
         sys.path.append(parent)  # at the end, so that files beside `place` do not replace installed modules
         importlib.invalidate_caches()
-    if not is_free(name, source):
+    try:
+        if not is_free(name, source):
+            raise ValueError(
+                f"laws = {str(place)!r} is not allowed: another module is called {name!r}; rename the file or folder"
+            )
+        package = Package(name)
+        laws = _imported_laws(package, str(place))
+    except BaseException:
         if is_new:
             sys.path.remove(parent)
-        raise ValueError(
-            f"laws = {str(place)!r} is not allowed: another module is called {name!r}; rename the file or folder"
-        )
-    package = Package(name)
-    try:
-        laws = package.laws
-    except Exception as error:  # the file of a user can raise any error
-        raise ValueError(f"laws = {str(place)!r} cannot be imported: {_failure(error)}; correct the file") from error
-    if name not in _installed():
-        _LOADED[name] = package
+        raise
+    _LOADED[name] = package
     return {law_id(law): law for law in laws.values()}
+
+
+def _imported_laws(package: Package, place: str) -> dict[str, type[Law]]:
+    """The laws of a package; an error of its modules becomes one sentence."""
+    try:
+        return package.laws
+    except Exception as error:  # the file of a user can raise any error
+        raise ValueError(f"laws = {place!r} cannot be imported: {_failure(error)}; correct the file") from error
 
 
 def is_module_name(name: str) -> bool:
