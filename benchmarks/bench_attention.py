@@ -11,9 +11,8 @@ import sys
 
 import numpy as np
 
+from limitlab.models.attention import Attention, phase_diagram
 from limitlab.models.attention.engines import random_grams, random_tokens
-from limitlab.models.attention.ensembles import phase_diagram
-from limitlab.models.attention.fields import Attention
 from timing import best, clock, print_ratios
 
 TOKENS, DIMENSION, HORIZON, STEP = 32, 128, 30.0, 0.1

@@ -15,7 +15,7 @@ import warnings
 
 import numpy as np
 
-from limitlab.applied.forecast import Forecast, compare_with_sklearn
+from limitlab.applied import Forecast, compare_with_sklearn
 from limitlab.models.datasets import prepared
 from timing import clock, print_ratios
 

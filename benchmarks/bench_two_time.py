@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from limitlab.laws import InterpolationTransition, TwoLayerDynamics
 from limitlab.laws.dmft.examples import single_index
-from limitlab.laws.dmft.interpolation import InterpolationTransition
-from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.numerics.two_time import extrapolate
 
 NAMES = ("train_error", "test_error", "second_layer", "overlap")

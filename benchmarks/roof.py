@@ -21,8 +21,8 @@ import numpy as np
 from limitlab._core.blas import single_threaded
 from limitlab.laws import OnlineSingleIndex, RandomFeaturesRidge, Ridge, TwoLayerDynamics, ntk
 from limitlab.laws.mean_field._training import ramp_sgd
+from limitlab.models.attention import Attention
 from limitlab.models.attention.engines import random_tokens
-from limitlab.models.attention.fields import Attention
 from limitlab.models.online import full_overlap_paths
 from limitlab.numerics.normal_rows import fill_row, key_of
 from timing import progress

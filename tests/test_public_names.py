@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import limitlab
 from limitlab._core import index, listing
 from limitlab.lab.claims import all_claims
 from limitlab.lab.figures import all_figures
+from markdown_blocks import ROOT
 
 NAMES = Path(__file__).with_name("public_names.txt").read_text(encoding="utf-8").split()
 API = (
@@ -78,3 +81,23 @@ def test_unknown_names_are_attribute_errors_with_a_hint() -> None:
         limitlab.Ridge  # noqa: B018
     with pytest.raises(AttributeError, match="did you mean 'Ridge'"):
         limitlab.laws.Rigde  # noqa: B018
+
+
+def pages() -> list[Path]:
+    """README, the documentation and its examples and notebooks."""
+    suffixes = (".md", ".py", ".ipynb")
+    made = {"_build", "_ext", "gallery", "generated"}
+    found = (path for path in sorted((ROOT / "docs").rglob("*")) if path.suffix in suffixes)
+    return [ROOT / "README.md", *(path for path in found if not made & set(path.relative_to(ROOT).parts))]
+
+
+def test_pages_and_examples_import_only_promised_names() -> None:
+    wrong = []
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        if page.suffix == ".ipynb":
+            text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+        for module, names in re.findall(r"(?m)^[ >.]*from (limitlab[\w.]*) import (\([^)]*\)|[^\n(]+)", text):
+            listed = (name.split(" as ")[0].strip(" .>\n") for name in re.sub(r"#.*", "", names).strip("()").split(","))
+            wrong += [f"{page.name}: {module}.{name}" for name in listed if name and f"{module}.{name}" not in NAMES]
+    assert not wrong

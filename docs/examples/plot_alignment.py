@@ -9,7 +9,7 @@ the bulk, and the weights move into their eigenspaces. How clearly one sees this
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Four classes in high dimension, ten test samples per dimension. The law predicts the trajectory of SGD and, at every time, the edge of the

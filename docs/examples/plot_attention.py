@@ -10,7 +10,7 @@ number of layers that grows exponentially with the inverse temperature.
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Common overlap of 16 tokens over the layers: the closed equation, and tokens in dimension 256.

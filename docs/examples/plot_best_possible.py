@@ -9,7 +9,7 @@ so a method can be judged against the best there is instead of against other met
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 # %%
 # Labels made by a plane: the best possible error and that of the largest margin, against the samples per feature. The

@@ -9,7 +9,7 @@ meet, and falls again beyond. A ridge penalty tames the peak, and the best penal
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # The prediction, for three penalties on a fine grid of features per sample. This is one vectorised call.

@@ -9,7 +9,7 @@ Gradient flow on least squares, stopped at time :math:`t`, behaves much like rid
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Features are 0.8 times the samples, where the fully trained solution overfits. Both predictions, along their whole path:

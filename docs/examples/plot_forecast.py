@@ -9,9 +9,9 @@ Gram matrix once. Lines are forecasts, points are real fits on random subsets, d
 import numpy as np
 
 from limitlab import Forecast
-from limitlab.applied.plots import draw_curve
+from limitlab.applied import draw_curve
 from limitlab.models.datasets import mnist, prepared
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Diabetes: 442 patients, ten measurements. All kernels do equally well, and the curves are flat: more patients would not help.

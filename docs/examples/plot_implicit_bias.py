@@ -10,7 +10,7 @@ logarithm: training much longer changes next to nothing.
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Least squares with four unknowns per sample: relative distance to the least-norm solution after :math:`k` steps of the best

@@ -9,7 +9,7 @@ every mode of the labels waits, then is learned within a short time, the stronge
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Strength of three modes over time, from a start of strength 0.001, and networks trained on 200 samples.

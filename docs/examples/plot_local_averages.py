@@ -10,7 +10,7 @@ more samples, at the best possible rate.
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Nearest neighbours on a cusp :math:`|x|` in two dimensions. A draw is a training set; each simulation below has 400 of

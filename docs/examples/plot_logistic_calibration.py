@@ -10,7 +10,7 @@ import numpy as np
 
 import limitlab as ll
 from limitlab.applied import sample_size
-from limitlab.plotting.style import finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 # %%
 # Inflation of the coefficients and calibration slope (1 is perfect) against predictors per patient, and simulated

@@ -10,7 +10,7 @@ larger margin and, here, more errors.
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Labels that are right with probability :math:`\Phi(b|t|)` at a score :math:`t`. The smaller the slope :math:`b`, the noisier.

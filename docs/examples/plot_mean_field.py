@@ -9,7 +9,7 @@ changes; as :math:`\\alpha` grows it becomes its own linearisation. How fast dep
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # The mean-field limit (infinitely many neurons) at fixed :math:`\alpha`, and networks of 400 neurons. A start is *generic* when all second

@@ -7,7 +7,7 @@ How large a share?
 """
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, readable_ticks, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 # %%
 # Excess risk over ten generations, for several shares of real labels; points are chains of regressions with 100

@@ -10,7 +10,7 @@ search takes.
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Three pairs of teacher and student, with information exponents 1, 2 and 3, all from the same overlap at the start.

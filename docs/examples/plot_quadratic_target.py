@@ -10,7 +10,7 @@ eigenvalues first.
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # A target with a falling spectrum in ten dimensions. Change `spectrum` and see who wins. The points are draws of

@@ -10,7 +10,7 @@ whether the widest network is the best, depends on the noise.
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # ReLU neurons, three samples per input dimension, a linear target. Change `noise`, `activation` or `sample_ratio` and

@@ -8,8 +8,7 @@ and the best size for a larger budget. Then the same number of runs along one ra
 
 import numpy as np
 
-from limitlab.applied import scaling_fit
-from limitlab.applied.plots import scaling_fit_figure
+from limitlab.applied import scaling_fit, scaling_fit_figure
 
 rng = np.random.default_rng(0)
 N, D = (grid.ravel() for grid in np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geomspace(1e9, 3e11, 6)))

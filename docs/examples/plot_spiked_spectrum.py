@@ -9,7 +9,7 @@ eigenvalue, a spike, shows up outside of this bulk only when it is large enough:
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import COLOURS, finish, new_figure, simulation_points, theory_line
 
 # %%
 # The law of the bulk: half as many dimensions as samples, all true eigenvalues 1.

@@ -10,7 +10,7 @@ weak start is lost at every strength.
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Overlap with the hidden direction over time, from three starts. Lines are the limit, points runs in dimension 3000.

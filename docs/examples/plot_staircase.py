@@ -9,7 +9,7 @@ dimension. Tangent features, which also move the first layer a little, are one d
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 
 def activation(u):

@@ -9,7 +9,7 @@ larger batch lowers the floor for more samples; and there is a largest step beyo
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Excess risk over time for three steps, with runs in dimension 100.

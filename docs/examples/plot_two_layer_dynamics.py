@@ -10,8 +10,8 @@ A two-layer network trained on noisy data learns its target in a time of order o
 import numpy as np
 
 import limitlab as ll
-from limitlab.applied.stopping import plan_stopping
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.applied import plan_stopping
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Eight tanh neurons, four samples per dimension, labels with noise. The whole trajectory to :math:`t = 10m`:

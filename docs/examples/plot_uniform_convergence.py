@@ -9,7 +9,7 @@ between train and test risk has an exact limit. It can be compared with the gap 
 import numpy as np
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # The largest gap over a ball of radius 1 (lines and points), and the gap of ridge regression at its best penalty

@@ -12,7 +12,7 @@ import limitlab as ll
 from limitlab.applied import NetworkKernel
 from limitlab.laws import KernelGradientFlow
 from limitlab.models.datasets import digits
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # Mean train error over random starts: the limit of infinite width as a line, networks of two widths as points.

@@ -8,7 +8,7 @@ failures.
 """
 
 import limitlab as ll
-from limitlab.plotting.style import finish, new_figure, simulation_points, theory_line
+from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
 # The probability that :math:`K` neurons suffice, and networks trained by SGD in dimension 50.

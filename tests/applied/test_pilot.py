@@ -92,7 +92,7 @@ def test_a_file_with_a_category(tmp_path):
 
     from typer.testing import CliRunner
 
-    from limitlab.show.cli import _app as app
+    from limitlab.show.cli import app
 
     asked = ["sample-size", "--pilot", str(file), "--target", "died"]
     shown = json.loads(CliRunner().invoke(app, [*asked, "--json"]).output)

@@ -84,7 +84,7 @@ def test_the_promise_on_a_grid_of_designs(predictors, auc, prevalence):
 def test_command():
     from typer.testing import CliRunner
 
-    from limitlab.show.cli import _app as app
+    from limitlab.show.cli import app
 
     asked = ["sample-size", "--predictors", "20", "--auc", "0.8", "--prevalence", "0.2"]
     shown = CliRunner().invoke(app, asked)

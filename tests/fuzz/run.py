@@ -124,7 +124,7 @@ def run_command(arguments: list[str]) -> str:
     """A command line in this process: its exit code, and nothing foreign on its way."""
     from typer.testing import CliRunner
 
-    from limitlab.show.cli import _app as app
+    from limitlab.show.cli import app
 
     result = CliRunner().invoke(app, arguments)
     if result.exception is not None and not isinstance(result.exception, SystemExit):

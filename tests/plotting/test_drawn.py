@@ -18,7 +18,7 @@ from limitlab.laws import EarlyStopping, Ridge
 from limitlab.plotting.drawn import COLUMNS, drawn_rows, panels_without_data
 from limitlab.plotting.save import rendered
 from limitlab.plotting.style import new_figure, reading_key, simulation_points, theory_line
-from limitlab.show.cli import _app as app
+from limitlab.show.cli import app
 
 
 def of_kind(figure: Figure, kind: str) -> list[dict[str, object]]:

@@ -20,11 +20,12 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import limitlab.laws
+from limitlab._core import registry
 from limitlab._core.registry import all_laws
 from limitlab.lab.claims import Claim, Outcome, claims_of
 from limitlab.lab.criteria import below
 from limitlab.laws import Draw, Law, NearestNeighbours, Ridge, parameter
-from limitlab.show.cli import _app as app
+from limitlab.show.cli import app
 from markdown_blocks import ROOT, blocks
 
 COMMANDS = [
@@ -72,8 +73,11 @@ class Coin(Law):
 
 @pytest.fixture(autouse=True)
 def _with_a_coin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limitlab.laws, "Coin", Coin, raising=False)
-    monkeypatch.setattr(limitlab.laws, "__all__", [*limitlab.laws.__all__, "Coin"])
+    """The coin is a law of another author, whose package is this file."""
+    package = registry.Package(Coin.__module__.partition(".")[0])
+    package.laws = {"Coin": Coin}
+    monkeypatch.setattr(package, "modules", lambda part: [])
+    monkeypatch.setitem(registry._LOADED, package.name, package)
 
 
 def run(*args: str) -> Any:
@@ -387,7 +391,9 @@ def make_claim(passed: bool | None) -> Claim:
 
 def with_claims(monkeypatch: pytest.MonkeyPatch, *claims: Claim) -> None:
     """A ledger of these claims alone."""
-    monkeypatch.setattr("limitlab.lab.claims.all_claims", lambda: {claim.id: claim for claim in claims})
+    known = {claim.id: claim for claim in claims}
+    for place in ("limitlab.lab.verification.find_claims", "limitlab.lab.claims.find_claims"):  # the importer first
+        monkeypatch.setattr(place, lambda ids=(): [known[one] for one in ids or known])
 
 
 @pytest.mark.parametrize(("passed", "status", "code"), [(True, "pass", 0), (False, "fail", 1), (None, "not implemented", 1)])
@@ -533,7 +539,7 @@ def test_paths_are_checked_before_the_work(monkeypatch: pytest.MonkeyPatch, tmp_
     def work(*args: object, **options: object) -> None:
         raise AssertionError("the work had begun")
 
-    monkeypatch.setattr("limitlab.lab._compare.compare", work)
+    monkeypatch.setattr(limitlab.lab, "compare", work, raising=False)
     monkeypatch.setattr(Coin, "theory", work)
     monkeypatch.setattr(Coin, "simulate", work)
     missing = str(tmp_path / "missing" / "x.nc")

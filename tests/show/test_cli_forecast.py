@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from limitlab.show.cli import _app as app
+from limitlab.show.cli import app
 from limitlab.show.cli.forecast_words import curve_rows
 from limitlab.show.cli.forecasting import measured_points
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from limitlab.show.cli import _app as app
+from limitlab.show.cli import app
 
 
 @pytest.fixture

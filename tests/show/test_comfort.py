@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from limitlab._core.registry import all_laws, find_law
-from limitlab.show.cli import _app as app
+from limitlab.show.cli import app
 from limitlab.show.cli._completion import claim_ids, figure_ids, law_names, parameter_options
 from limitlab.show.cli._guide import HAVE, MODEL, WANT, answer
 from limitlab.show.cli._planning import in_words

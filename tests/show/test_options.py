@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limitlab._core.about import allowed, kind_of
+from limitlab._core.registry import law_id
 from limitlab.laws import Law, NearestNeighbours, Ridge, parameter
 from limitlab.show._describe import describe_law, example, kebab
 from limitlab.show.cli._options import read_law, read_numbers, read_sizes, read_values, split_options
@@ -169,7 +170,7 @@ def test_what_is_allowed_in_words(name: str, words: str) -> None:
 @pytest.mark.parametrize("law", [Everything, Ridge, NearestNeighbours])
 def test_the_example_of_a_law_is_a_command_that_works(law: type[Law]) -> None:
     words = example(law).split()
-    assert words[:3] == ["limitlab", "predict", law.__name__]
+    assert words[:3] == ["limitlab", "predict", law_id(law)]
     asked = read_law(law, words[3:])
     assert len(next(iter(asked.over.values()))) > 2
 

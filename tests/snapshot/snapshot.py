@@ -65,15 +65,13 @@ KNOWN: dict[tuple[str, str], str] = {}
 def internals() -> SimpleNamespace:
     """Every internal name that the script needs: the first candidate (module, name) that exists."""
     places = {
-        "all_laws find_law subject_of": ("limitlab._core.registry", "limitlab.lab.registry"),
-        "stream_words": ("limitlab._core.draws", "limitlab.laws.draws"),
-        "all_claims find_claims": ("limitlab.ledger", "limitlab.lab", "limitlab.lab.claims", "limitlab.lab.ledger"),
-        "all_figures describe_figures find_figure make_figure": (
-            "limitlab.show.figures", "limitlab.plotting", "limitlab.plotting.catalogue",
-        ),
-        "drawn_rows": ("limitlab.show.figures.drawn", "limitlab.plotting.drawn"),
-        "app": ("limitlab.show.cli", "limitlab.cli"),
-    }  # fmt: skip
+        "all_laws find_law subject_of": ("limitlab._core.registry",),
+        "stream_words": ("limitlab._core.draws",),
+        "all_claims find_claims": ("limitlab.lab.claims",),
+        "all_figures describe_figures find_figure figure": ("limitlab.lab.figures",),
+        "drawn_rows": ("limitlab.plotting.drawn",),
+        "app": ("limitlab.show.cli",),
+    }
     found = SimpleNamespace()
     for names, modules in places.items():
         for name in names.split():

@@ -42,11 +42,8 @@ def described(law: type[Law]) -> str:
 
 def references_of(law: type[Law]) -> list[str]:
     """The sources of a law, a line each; a key that no bibliography has stands for itself."""
-    from limitlab._core.registry import package_of
-
-    package = package_of(law)
-    known = {**bibliography(), **own_entries(package)}
-    return [reference_line(key, package) if key in known else key for key in law.references]
+    known = {**bibliography(), **own_entries(law)}
+    return [reference_line(key, law) if key in known else key for key in law.references]
 
 
 def written(law: type[Law]) -> str:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from limitlab.errors import did_you_mean
-
-if TYPE_CHECKING:
-    from limitlab._core.registry import Package
 
 BIBLIOGRAPHY = files("limitlab") / "references.bib"
 
@@ -32,10 +30,17 @@ def bibliography() -> dict[str, str]:
     return read_entries(BIBLIOGRAPHY.read_text(encoding="utf-8"), BIBLIOGRAPHY.name)
 
 
-def own_entries(package: Package | None) -> dict[str, str]:
-    """The BibTeX entries in the `references.bib` of a package of another author, by key."""
-    file = None if package is None else package.file("references.bib")
-    return {} if file is None else read_entries(file.read_text(encoding="utf-8"), file.name)
+def own_entries(law: type | None) -> dict[str, str]:
+    """The BibTeX entries in the `references.bib` of the package of another author that defines a law, by key."""
+    package = None if law is None else sys.modules.get(law.__module__.partition(".")[0])
+    folders = [] if package is None or package.__name__ == "limitlab" else list(getattr(package, "__path__", ()))
+    files_there = [Path(folder) / "references.bib" for folder in folders]
+    return {
+        key: text
+        for file in files_there
+        if file.is_file()
+        for key, text in read_entries(file.read_text("utf-8"), file.name).items()
+    }
 
 
 def read_entries(text: str, name: str) -> dict[str, str]:
@@ -46,32 +51,32 @@ def read_entries(text: str, name: str) -> dict[str, str]:
     return dict(entries)
 
 
-def bibtex(keys: Iterable[str], package: Package | None = None) -> list[str]:
-    """The entries of these keys, in their order, from the bibliography of limitlab and from that of a package of another author."""
-    known = {**bibliography(), **own_entries(package)}
+def bibtex(keys: Iterable[str], law: type | None = None) -> list[str]:
+    """The entries of these keys, in their order, from the bibliography of limitlab and from that of the package of a law."""
+    known = {**bibliography(), **own_entries(law)}
     for key in keys:
         if key not in known:
             raise ValueError(f"there is no reference {key!r} in references.bib: {did_you_mean(key, known)}")
     return [known[key] for key in keys]
 
 
-def fields(key: str, package: Package | None = None) -> dict[str, str]:
+def fields(key: str, law: type | None = None) -> dict[str, str]:
     """The fields of an entry, as plain text.
 
     >>> fields("bai1993limit")["year"]
     '1993'
     """
-    (entry,) = bibtex([key], package)
+    (entry,) = bibtex([key], law)
     return {match[1]: plain_text(match[2]) for match in _FIELD.finditer(entry)}
 
 
-def reference_line(key: str, package: Package | None = None) -> str:
+def reference_line(key: str, law: type | None = None) -> str:
     """Author, title and year of a source, for people.
 
     >>> reference_line("bai1993limit")
     'Bai, Zhi-Dong and Yin, Yong-Qua, Limit of the smallest eigenvalue of a large dimensional sample covariance matrix (1993)'
     """
-    found = fields(key, package)
+    found = fields(key, law)
     return f"{found['author']}, {found['title']} ({found['year']})"
 
 

@@ -14,7 +14,9 @@ from .forecast import compare_with_sklearn as compare_with_sklearn
 from .plots import draw_curve as draw_curve
 from .plots import forecast_figure as forecast_figure
 from .forecast import forecast_other as forecast_other
+from .stopping import plan_stopping as plan_stopping
 from .pilot import read_pilot as read_pilot
+from .forecast.tables import read_table as read_table
 from .study_size import sample_size as sample_size
 from .plots import sample_size_figure as sample_size_figure
 from .scaling.fit import scaling_fit as scaling_fit
@@ -24,6 +26,7 @@ from .spectrum_blocks import spectrum as spectrum
 from .spectrum_blocks import spectrum_along as spectrum_along
 from .stopping import stop as stop
 from .plots import stopping_figure as stopping_figure
+from .stopping import stopping_table as stopping_table
 
 __all__ = [
     "Forecast",
@@ -39,7 +42,9 @@ __all__ = [
     "draw_curve",
     "forecast_figure",
     "forecast_other",
+    "plan_stopping",
     "read_pilot",
+    "read_table",
     "sample_size",
     "sample_size_figure",
     "scaling_fit",
@@ -49,4 +54,5 @@ __all__ = [
     "spectrum_along",
     "stop",
     "stopping_figure",
+    "stopping_table",
 ]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from limitlab._core.law import Law
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 
-__all__ = ["stop"]
+__all__ = ["plan_stopping", "stop", "stopping_table"]
 
 Floats = NDArray[np.float64]
 

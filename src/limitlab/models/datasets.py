@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from limitlab.errors import did_you_mean
 
-__all__ = ["digits", "prepared"]
+__all__ = ["digits", "mnist", "prepared"]
 
 Array = NDArray[np.float64]
 Part = Literal["train", "test", "all"]

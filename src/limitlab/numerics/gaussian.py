@@ -20,7 +20,7 @@ from limitlab.numerics.averages import Array, Function, Kinks, averages, checked
 from limitlab.numerics.averages import hermite_rule as hermite_rule
 from limitlab.numerics.panel_rules import panel_rule as panel_rule
 
-__all__ = ["expectation", "hermite_coefficients", "hermite_values", "inner_product", "norm"]
+__all__ = ["expectation", "hermite_coefficients", "hermite_values", "inner_product", "norm", "pair_expectation"]
 
 
 @overload

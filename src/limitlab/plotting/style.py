@@ -12,7 +12,16 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["best_line", "finish", "mean_and_error", "new_figure", "simulation_points", "theory_line"]
+__all__ = [
+    "COLOURS",
+    "best_line",
+    "finish",
+    "mean_and_error",
+    "new_figure",
+    "readable_ticks",
+    "simulation_points",
+    "theory_line",
+]
 
 # Okabe and Ito's palette: distinguishable with every common form of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

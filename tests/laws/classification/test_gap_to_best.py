@@ -281,7 +281,7 @@ def test_command(tmp_path):
 
     from typer.testing import CliRunner
 
-    from limitlab.show.cli import _app as app
+    from limitlab.show.cli import app
 
     picture = tmp_path / "gap.png"
     asked = ["predict", "ridge", "--ratio", "0.5,2", "--best", "--json", "--plot", str(picture)]

@@ -430,3 +430,17 @@ class ForecastClassifier(ClassifierMixin, Forecast):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of right labels."""
         return Forecast.score(self, X, y, sample_weight)
+
+
+def check_gap(X: Any, y: Any, X_test: Any, y_test: Any, kernel: Any = "auto", **options: Any) -> GapReport:
+    """Whether the error on test data is what training data promise: `Forecast(kernel, ...).fit(X, y).check_gap(X_test, y_test)`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X, noise = rng.standard_normal((300, 3)), 0.1 * rng.standard_normal(300)
+    >>> y = X[:, 0] + noise
+    >>> check_gap(X[:200], y[:200], X[200:], y[200:], kernel="linear").passed
+    True
+    >>> check_gap(X[:200], y[:200], X[200:] + 1, y[200:], kernel="linear").passed
+    False
+    """
+    return Forecast(kernel, **{"task": "auto", **options}).fit(X, y).check_gap(X_test, y_test)

@@ -70,22 +70,6 @@ class GapReport:
         return "\n".join(self.sentences)
 
 
-def check_gap(X: Any, y: Any, X_test: Any, y_test: Any, kernel: Any = "auto", **options: Any) -> GapReport:
-    """Whether the error on test data is what training data promise: `Forecast(kernel, ...).fit(X, y).check_gap(X_test, y_test)`.
-
-    >>> rng = np.random.default_rng(0)
-    >>> X, noise = rng.standard_normal((300, 3)), 0.1 * rng.standard_normal(300)
-    >>> y = X[:, 0] + noise
-    >>> check_gap(X[:200], y[:200], X[200:], y[200:], kernel="linear").passed
-    True
-    >>> check_gap(X[:200], y[:200], X[200:] + 1, y[200:], kernel="linear").passed
-    False
-    """
-    from limitlab.applied.forecast._estimator import Forecast
-
-    return Forecast(kernel, **{"task": "auto", **options}).fit(X, y).check_gap(X_test, y_test)
-
-
 def gap_report(forecast: Forecast, X: Array, targets: Array, scores: Array) -> GapReport:
     """The three tests of a fitted forecast on test data with `targets` and the fit's `scores`."""
     spectrum, ridge = forecast.spectrum_, max(forecast.ridge_, 1e-9 * forecast.spectrum_.mean_diagonal)

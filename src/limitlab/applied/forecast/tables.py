@@ -24,6 +24,8 @@ from limitlab.applied.forecast._texts import days_of, numbers_of
 from limitlab.applied.forecast.files import load_frame
 from limitlab.errors import did_you_mean
 
+__all__ = ["read_table"]
+
 Array = NDArray[Any]
 
 MOST_LEVELS = 30

@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.checkpoints import write_arrays
-
-if TYPE_CHECKING:
-    from limitlab.numerics.two_time._marching import Flow
-    from limitlab.numerics.two_time._memory import History
+from limitlab.numerics.two_time._memory import History
 
 Floats = NDArray[np.float64]
 
@@ -36,13 +32,13 @@ def save_checkpoint(
     write_arrays(path, arrays)
 
 
-def load_checkpoint(path: str | os.PathLike[str], signature: str, history: History) -> Flow | None:
-    """Fill the history from a file and return the flow at its newest point; None when there is no file.
+def load_checkpoint(
+    path: str | os.PathLike[str], signature: str, history: History
+) -> tuple[dict[str, float], dict[str, Floats | float]] | None:
+    """Fill the history from a file and return rates and forcings at its newest point; None when there is no file.
 
     A file of another system, another grid or another version is refused, never mixed in.
     """
-    from limitlab.numerics.two_time._marching import Flow
-
     if not Path(path).exists():
         return None
     with np.load(path, allow_pickle=False) as data:
@@ -66,5 +62,7 @@ def load_checkpoint(path: str | os.PathLike[str], signature: str, history: Histo
             f"checkpoint = {str(path)!r} is not allowed: it has no part {missing}, so another version of limitlab wrote it; remove it"
         ) from None
     rates = {name: float(value) for name, value in parts["rate"].items()}
-    forcings = {name: value if value.ndim else float(value) for name, value in parts["forcing"].items()}
-    return Flow(rates, forcings, {})
+    forcings: dict[str, Floats | float] = {
+        name: value if value.ndim else float(value) for name, value in parts["forcing"].items()
+    }
+    return rates, forcings

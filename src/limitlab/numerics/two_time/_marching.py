@@ -170,7 +170,7 @@ def march(
             Path(checkpoint).parent.mkdir(parents=True, exist_ok=True)
             signature = Path(checkpoint).stem  # the hash of the system; a representation need not tell two of them apart
     resumed = None if checkpoint is None else load_checkpoint(checkpoint, signature, history)
-    flow = _begin(system, history) if resumed is None else resumed
+    flow = _begin(system, history) if resumed is None else Flow(*resumed, {})
     clock = _Clock(steps, per_octave, history.index, progress)
     saved = time.monotonic()
     for index in range(history.index + 1, steps + 1):

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Table
 
-from limitlab._core.tables import number, plain_symbol
-from limitlab.show._describe import describe_law, example, kebab
+from limitlab.show._describe import describe_law, example
 from limitlab.show.cli._app import app
 from limitlab.show.cli._lawcommand import LawArgument, LawsOption
-from limitlab.show.cli._output import JsonOption, print_facts, print_json, stdout
+from limitlab.show.cli._output import JsonOption, parameter_table, print_facts, print_json, stdout
 
 if TYPE_CHECKING:
-    from limitlab._core.law import Law
+    pass
 
 
 @app.command(epilog="Example: limitlab laws")
@@ -70,36 +69,13 @@ STATUS_WORDS = {
 def cite(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = None) -> None:
     """BibTeX of the sources of a law."""
     from limitlab._core.references import bibtex
-    from limitlab._core.registry import find_law, package_of
+    from limitlab._core.registry import find_law
 
     law = find_law(law_name)
-    references = bibtex(law.references, package_of(law))
+    references = bibtex(law.references, law)
     if as_json:
         print_json({"law": law.__name__, "references": references})
     elif references:
         typer.echo("\n\n".join(references))
     else:
         raise ValueError(f"{law.__name__} names no references")
-
-
-def parameter_table(law: type[Law]) -> None:
-    """Print a law's parameters as the options they are: those that decide the limit, then the advanced ones by kind."""
-    from limitlab._core.about import allowed
-
-    for kinds, title in (
-        (("physics", "coordinate"), ""),
-        (("solver",), KIND_WORDS["solver"]),
-        (("experiment",), KIND_WORDS["experiment"]),
-    ):
-        chosen = {name: meta for name, meta in law.parameters().items() if meta.kind in kinds}
-        if not chosen:
-            continue
-        table = Table("option", "symbol", "default", "allowed", "description", title=title or None, title_justify="left")
-        for name, meta in chosen.items():
-            unit = f" [{meta.unit}]" if meta.unit else ""
-            default, words = number(meta.default), meta.words + unit
-            table.add_row(f"--{kebab(name)}", plain_symbol(meta.symbol), default, allowed(law, name), words)
-        stdout().print(table, markup=False)
-
-
-KIND_WORDS = {"solver": "Accuracy of the prediction (advanced)", "experiment": "What is simulated (advanced)"}

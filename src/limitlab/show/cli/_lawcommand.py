@@ -82,7 +82,7 @@ class LawCommand(TyperCommand):
         name = ctx.meta.get("limitlab.law")
         if name is not None:
             from limitlab._core.registry import find_law
-            from limitlab.show.cli._catalogue import parameter_table
+            from limitlab.show.cli._output import parameter_table
 
             typer.echo(f"\nOptions for the parameters of {find_law(name).__name__}:")
             parameter_table(find_law(name))

@@ -15,12 +15,15 @@ from rich.console import Console
 from rich.table import Table
 
 from limitlab._core.files import replacing, write_whole
-from limitlab._core.tables import number, rows_of, table_names
+from limitlab._core.tables import number, plain_symbol, rows_of, table_names
+from limitlab.show._describe import kebab
 from limitlab.show._paths import require_writable
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
+
+    from limitlab._core.law import Law
 
 JsonOption = Annotated[bool, typer.Option("--json", help='Print JSON instead of a table (infinity as the string "inf").')]
 OutOption = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Save the numbers: .csv or .nc (NetCDF).")]
@@ -242,3 +245,26 @@ def save_drawn(figure: Figure, path: Path) -> None:
 
     write_whole(path, as_csv(drawn_rows(figure)).encode())
     say(f"wrote {path}")
+
+
+KIND_WORDS = {"solver": "Accuracy of the prediction (advanced)", "experiment": "What is simulated (advanced)"}
+
+
+def parameter_table(law: type[Law]) -> None:
+    """Print a law's parameters as the options they are: those that decide the limit, then the advanced ones by kind."""
+    from limitlab._core.about import allowed
+
+    for kinds, title in (
+        (("physics", "coordinate"), ""),
+        (("solver",), KIND_WORDS["solver"]),
+        (("experiment",), KIND_WORDS["experiment"]),
+    ):
+        chosen = {name: meta for name, meta in law.parameters().items() if meta.kind in kinds}
+        if not chosen:
+            continue
+        table = Table("option", "symbol", "default", "allowed", "description", title=title or None, title_justify="left")
+        for name, meta in chosen.items():
+            unit = f" [{meta.unit}]" if meta.unit else ""
+            default, words = number(meta.default), meta.words + unit
+            table.add_row(f"--{kebab(name)}", plain_symbol(meta.symbol), default, allowed(law, name), words)
+        stdout().print(table, markup=False)
