@@ -167,6 +167,7 @@ COMMANDS = [
     ("laws", "{subject}"),
     ("show {id}", "number of means d"),
     ("show {id}", "Example: limitlab predict {id}"),
+    ("predict {id} --help", "--mean-size"),
     ("predict {id} --noise 0.5,1", "0.16"),
     ("predict {dashed} --noise 1 --json", '"excess_risk": 0.5'),
     ("simulate {law} --size 50 --seeds 3", "3 draws"),
