@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import importlib.util
+import operator
 import re
 import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -28,6 +31,19 @@ INTERACTIVE = [page for page in pages() if ">>>" in page.read_text(encoding="utf
 
 def short(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
+
+
+def visible_files() -> set[str]:
+    """Names of the files and folders in the root of the repository; those of tools begin with a dot."""
+    return {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_left_in_the_root() -> Iterator[None]:
+    """Fail if an example, a command or the build of the documentation writes a file into the root of the repository."""
+    before = visible_files()
+    yield
+    assert visible_files() - before == set()
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +98,8 @@ def test_examples_on_the_page_run(page: Path, tmp_path: Path, monkeypatch: pytes
         names = example.globs
     assert runner.tries > 0
     assert runner.failures == 0, "".join(report)
+    if page.parent.name == "tutorial":  # readers start Python in a folder of their own, often the repository
+        assert list(tmp_path.iterdir()) == []
 
 
 THEORY = sorted(page for page in (ROOT / "docs" / "theory").glob("*.md") if page.name != "index.md")
@@ -171,6 +189,33 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert found in [block.text.strip() for block in blocks(README)]
     assert "pytest" in found
     assert "[test]" in found
+
+
+def test_architecture_page_names_functions_that_exist() -> None:
+    """The table of one prediction: a module and a function of it in every row."""
+    rows = re.findall(
+        r"^\| `(limitlab\.[\w.]+)` \| `([\w.]+)` \|", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert len(rows) > 10
+    for module, function in rows:
+        assert callable(operator.attrgetter(function)(importlib.import_module(module))), (module, function)
+
+
+def test_architecture_page_names_every_package() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"][0][
+        "layers"
+    ]
+    table = re.findall(r"^\| `(\w+)(?:\.py|/|/<subject>/)` \|", text, re.MULTILINE)
+    assert table == list(reversed(layers))
+
+
+def test_root_holds_no_output_of_an_example() -> None:
+    """Data, figures and results belong into a folder; the root has the files that describe the project."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
+    in_root = {name for name in listed if "/" not in name and not name.startswith(".")}
+    allowed = {".md", ".cff", ".toml", ".py", ""}
+    assert [name for name in sorted(in_root) if Path(name).suffix not in allowed] == []
 
 
 def test_versions_are_the_same_everywhere() -> None:

@@ -6,9 +6,9 @@ import inspect
 import re
 from typing import Any
 
-from limitlab._core.about import allowed, written
+from limitlab._core.about import allowed, equations, written
 from limitlab._core.law import Law
-from plain_docstrings import protect
+from plain_docstrings import blocks, protect
 
 LONGEST = 200
 TABLE = re.compile(r"= ?\(\([^=]{200,}\)\)")
@@ -44,10 +44,13 @@ def parameter_list(law: type[Law]) -> list[str]:
 
 
 def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Insert the table after the first paragraph of a law's docstring."""
+    """Insert the table after the first paragraph of a law's docstring, and append the setting and equations of its module."""
     if what == "class" and inspect.isclass(obj) and issubclass(obj, Law) and obj is not Law:
         first = lines.index("") if "" in lines else len(lines)
         lines[first:first] = parameter_list(obj)
+        stated = equations(obj).splitlines()
+        if stated:
+            lines += ["", ".. rubric:: Setting and equations", "", *blocks(stated)]
 
 
 def as_written(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

@@ -67,10 +67,10 @@ def shown(part: str | Formula) -> str:
 def laid_out(lines: list[str]) -> list[str]:
     """A module's docstring: its first paragraph's line, then its blocks as text or verbatim."""
     first, _, rest = "\n".join(lines).strip().partition("\n")
-    return [protect(first), "", *_blocks(rest.strip("\n").split("\n"))]
+    return [protect(first), "", *blocks(rest.strip("\n").split("\n"))]
 
 
-def _blocks(lines: list[str]) -> Iterator[str]:
+def blocks(lines: list[str]) -> Iterator[str]:
     """Runs of lines without a gap, each in its own way; a headed paragraph takes all that is indented below it."""
     rest = list(lines)
     while rest:
@@ -78,7 +78,7 @@ def _blocks(lines: list[str]) -> Iterator[str]:
             inside = [" " * head.end() + rest.pop(0)[head.end() :]]
             while rest and (not rest[0].strip() or rest[0].startswith(" " * head.end())):
                 inside.append(rest.pop(0))
-            yield from (f"**{head[1] or head[2]}**", *("   " + line for line in _blocks(_dedented(inside))), "")
+            yield from (f"**{head[1] or head[2]}**", *("   " + line for line in blocks(_dedented(inside))), "")
         elif not rest[0].strip():
             rest.pop(0)
         else:

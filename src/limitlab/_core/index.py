@@ -109,12 +109,20 @@ def api_pages() -> dict[str, str]:
     for package in ("limitlab", *(f"limitlab.{name}" for name in (*FLAT, *BY_MODULE, *ALONE))):
         inside = [name for name in promised() if _page_of(name) == package]
         names = [name for name in inside if not inspect.ismodule(_value(name)) and not name.endswith("__version__")]
+        elsewhere = {name: _elsewhere(name) for name in names if package == "limitlab" and inspect.isclass(_value(name))}
         title = (inspect.getdoc(importlib.import_module(package)) or package).split("\n")[0]
-        listed = "\n".join(f"   {name}" for name in names)
-        pages[package.removeprefix("limitlab.")] = (
-            f"# {package}\n\n{title}\n\n```{{eval-rst}}\n.. autosummary::\n   :toctree: generated\n\n{listed}\n```\n"
+        lists = [(":toctree: generated", [name for name in names if name not in elsewhere])]
+        lists += [(":nosignatures:", list(elsewhere.values()))] if elsewhere else []
+        blocks = "\n".join(
+            f".. autosummary::\n   {option}\n\n" + "".join(f"   {name}\n" for name in own) for option, own in lists
         )
+        pages[package.removeprefix("limitlab.")] = f"# {package}\n\n{title}\n\n```{{eval-rst}}\n{blocks}```\n"
     return pages
+
+
+def _elsewhere(name: str) -> str:
+    """The public path of a class of the top level in the package that defines it; two pages for a class are not allowed."""
+    return next(other for other in promised() if other != name and _value(other) is _value(name))
 
 
 def _page_of(name: str) -> str:

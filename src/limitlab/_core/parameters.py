@@ -230,4 +230,4 @@ def refusal(meta: Parameter, value: Any, reason: str = "") -> PydanticCustomErro
     shown = _short(value)
     symbol = f", symbol {meta.symbol}" if meta.symbol else ""
     text = f"{meta.name} = {shown} is not allowed: {reason or 'must be ' + meta.allowed} ({meta.words}{symbol})"
-    return PydanticCustomError("parameter", text)  # type: ignore[arg-type]
+    return PydanticCustomError("parameter", text)

@@ -328,13 +328,22 @@ def as_law(law: Law | type[Law] | str) -> Law | type[Law]:
         return find_law(law)
     if isinstance(law, Law) or _is_law(law):
         return law
-    raise ValueError(f"law = {law!r} is not allowed: must be a law such as limitlab.laws.Ridge(ratio=2.0), or its name")
+    raise ValueError(
+        f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0), a class or a name"
+    )
 
 
 def law_at_defaults(law: Law | str) -> Law:
-    """Return a law as it is, and the law with its default parameters for a name."""
-    found = as_law(law)
-    return found() if isinstance(found, type) else found
+    """Return a law as it is, and the law with its default parameters for a name.
+
+    >>> law_at_defaults("ridge").ratio
+    2.0
+    """
+    if isinstance(law, str):
+        return find_law(law)()
+    if not isinstance(law, Law):
+        raise ValueError(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0), or a name")
+    return law
 
 
 def subject_of(law: type[Law]) -> str:
@@ -379,7 +388,7 @@ def laws_option(package: str) -> str:
 def _builtin(name: str) -> type[Law]:
     law = getattr(importlib.import_module(index()["laws"][name]), name)
     assert _is_law(law), name
-    return law  # type: ignore[no-any-return]
+    return law
 
 
 def _foreign(name: str) -> type[Law]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import xarray as xr
@@ -81,13 +81,19 @@ class StoppingPlan:
         )
 
 
+@overload
+def stop(law: Law | None = None, over: None = None, *, end: float | None = None, slack: float = SLACK) -> StoppingPlan: ...
+@overload
+def stop(
+    law: Law | None = None, over: Mapping[str, Sequence[Any]] = ..., *, end: float | None = None, slack: float = SLACK
+) -> xr.Dataset: ...
 def stop(
     law: Law | None = None,
     over: Mapping[str, Sequence[Any]] | None = None,
     *,
     end: float | None = None,
     slack: float = SLACK,
-) -> Any:
+) -> StoppingPlan | xr.Dataset:
     """When to stop training: one plan, or with `over` a table of plans.
 
     Parameters

@@ -117,7 +117,7 @@ def reproduce(path: str | os.PathLike[str], *, engine: Engine = None, progress: 
     verdicts = [verdict for verdict, _ in found.values()] or ["differs"]
     revision = saved.attrs.get("revision")
     return Reproduction(
-        verdict=max(verdicts, key=order.index),  # type: ignore[arg-type]
+        verdict=max(verdicts, key=order.index),
         law=type(law).__name__,
         kind=str(saved.attrs["kind"]),
         differences={name: difference for name, (_, difference) in found.items()},

@@ -112,7 +112,7 @@ def _drawing(name: str) -> Draw:
     """The function that draws a figure; only its module is imported."""
     entry = index()["figures"].get(name)
     found = importlib.import_module(entry["module"]).FIGURES if entry else _foreign("FIGURES")
-    return found[name]  # type: ignore[no-any-return]
+    return found[name]
 
 
 def _foreign(table: str) -> dict[str, Any]:

@@ -47,10 +47,10 @@ def _special_of(x: Any) -> ModuleType:
     if _numpy_of(x).__name__.startswith("jax"):
         from jax.scipy import special as jax_special
 
-        return jax_special  # type: ignore[no-any-return]
+        return jax_special
     from scipy import special
 
-    return special  # type: ignore[no-any-return]
+    return special
 
 
 def _relu(x: Any) -> Any:

@@ -94,7 +94,7 @@ class FunctionParameter:
             return cls(given)  # type: ignore[call-arg]
         except ValueError as error:
             reason = error.reason if isinstance(error, FunctionError) else str(error)
-            raise PydanticCustomError(cls.KIND, reason) from None  # type: ignore[arg-type]
+            raise PydanticCustomError(cls.KIND, reason) from None
 
     def _serialised(self, info: core_schema.SerializationInfo) -> Any:
         return self.name if self.name in self.names() or info.mode == "json" else self

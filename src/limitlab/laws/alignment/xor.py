@@ -144,7 +144,7 @@ class XorAlignment(Law):
         if self.captured > self.width:
             raise PydanticCustomError(
                 "parameter",
-                f"captured = {self.captured} is not allowed: at most one cluster per neuron, width = {self.width}",  # type: ignore[arg-type]
+                f"captured = {self.captured} is not allowed: at most one cluster per neuron, width = {self.width}",
             )
         return self
 

@@ -31,7 +31,7 @@ Q1, Q2, Q3, Q4 = (
 INVERSE_PI = 1 / np.pi
 
 
-@numba.njit(inline="always", error_model="numpy", fastmath=FASTMATH)  # type: ignore[untyped-decorator]
+@numba.njit(inline="always", error_model="numpy", fastmath=FASTMATH)
 def arc_share(rho: float) -> tuple[float, float]:
     """(pi - angle) / pi and sin(angle) / pi + rho (pi - angle) / pi for the angle whose cosine is rho."""
     size = abs(rho)
@@ -49,7 +49,7 @@ def arc_share(rho: float) -> tuple[float, float]:
     return share, INVERSE_PI * np.sqrt((1.0 - size) * (1.0 + size)) + share * signed
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
 def relu_duals(value: Array, slope: Array, roots1: Array, roots2: Array) -> None:
     """The duals of relu: `value` comes as the covariances and leaves as E s(u) s(v); `slope` gets E s'(u) s'(v)."""
     inverse2 = np.empty_like(roots2)
@@ -64,7 +64,7 @@ def relu_duals(value: Array, slope: Array, roots1: Array, roots2: Array) -> None
             slope[i, j] = 0.5 * share
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
 def relu_pass(
     gram: Array,
     tangent: Array,

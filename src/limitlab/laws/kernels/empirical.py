@@ -172,7 +172,7 @@ def _jacobians(jax: Any, outputs: Function, theta: Any, X: Any, Y: Any, done: Co
 def _columns(jax: Any, outputs: Function, theta: Any, X: Any, Y: Any, count: int) -> Array:
     """J_X (J_Y' e) for all unit vectors e."""
 
-    @jax.jit  # type: ignore[untyped-decorator]
+    @jax.jit
     def column(unit: Any) -> Any:
         _, back = jax.vjp(lambda at: outputs(at, Y), theta)
         return jax.jvp(lambda at: outputs(at, X), (theta,), (back(unit)[0],))[1]

@@ -206,7 +206,7 @@ def lazy_slopes(quick: bool) -> Outcome:
     scales, runs = (8.0, 32.0, 128.0), 4 if quick else 20
     criteria = []
     for name, slope in (("generic", -1), ("paired", -2)):
-        law = OutputScale(initialisation=name, times=2.0)  # type: ignore[arg-type]
+        law = OutputScale(initialisation=name, times=2.0)
         for what in ("kernel_change", "linearisation_distance", "weight_displacement"):
             measured = network_slope(law, what, scales, runs)
             target = -1 if what == "weight_displacement" else slope
@@ -259,7 +259,7 @@ def residuals_follow_the_kernel(quick: bool) -> Outcome:
 
 def slope_ratios(initialisation: str, networks: int, gap: float = 1e-3) -> list[float]:
     """Measured slope of |u|^2 over <u, H u>, at three times of several networks far from the lazy regime."""
-    law = OutputScale(initialisation=initialisation, scale=1.0)  # type: ignore[arg-type]
+    law = OutputScale(initialisation=initialisation, scale=1.0)
     (x, y), found = law.data(), []
     for seed in range(networks):
         start = law.start(np.random.default_rng([seed, 5]), 60)

@@ -179,7 +179,7 @@ def output_scale(quick: bool = True) -> Figure:
         "linearisation_distance": "distance to the linearised residuals",
     }
     for index, start in enumerate(("generic", "paired", "signs")):
-        law = OutputScale(initialisation=start, times=2.0)  # type: ignore[arg-type]
+        law = OutputScale(initialisation=start, times=2.0)
         if start != "signs":  # the limit of independent signs is that of pairs
             limits = [law.replace(scale=float(scale)).theory() for scale in scales]
         found = [law.replace(scale=float(scale)).simulate_batch(400, range(runs)) for scale in few]

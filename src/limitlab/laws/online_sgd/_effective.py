@@ -146,7 +146,7 @@ class EffectiveDynamics:
             bend = jax.vmap(lambda h: jax.jvp(jacobian, (point,), (h,))[1] @ h)(centred)
             return gradients @ jacobian(point).T, bend
 
-        return jax.jit(measure)  # type: ignore[no-any-return]
+        return jax.jit(measure)
 
     def closure(self, points: Sequence[ArrayLike], samples: int = 2000, seed: int = 0) -> Closure:
         """Compare the drift at points that have the same statistics but differ otherwise.

@@ -387,4 +387,4 @@ class StreamingLeastSquares(GroupedSignal):
         residual = float(np.sum((labels - rows @ fitted) ** 2)) / (n - p)
         energies = (fitted @ basis) ** 2
         spectrum = dict(eigenvalues=np.maximum(values, 0.0), weights=np.ones(p), signal_energy=energies)
-        return cls(**spectrum, noise=math.sqrt(residual), dimension=p, **options)  # type: ignore[arg-type]
+        return cls(**spectrum, noise=math.sqrt(residual), dimension=p, **options)

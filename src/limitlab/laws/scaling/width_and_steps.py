@@ -151,7 +151,7 @@ class PowerLawScaling(Law):
             noise=0.4,
             steps=(16, 40, 100),
         )
-        return [cls(**first), cls(**second)]  # type: ignore[arg-type]
+        return [cls(**first), cls(**second)]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

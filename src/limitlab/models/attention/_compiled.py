@@ -51,7 +51,7 @@ EXTENSION = np.array(
 )
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)
 def velocity(gram: bool, normalised: bool, beta: float, y: Array, out: Array, weights: Array) -> None:
     """The time derivative of one system, written into `out`; `weights` is room for an n x n matrix."""
     n, m = y.shape
@@ -90,7 +90,7 @@ def velocity(gram: bool, normalised: bool, beta: float, y: Array, out: Array, we
                 out[i, k] = pulled[i, k] - radial * y[i, k]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _bad(gram: bool, y: Array) -> int:
     """Whether a state is not finite, or a Gram matrix not one of unit vectors."""
     for i in range(y.shape[0]):
@@ -102,7 +102,7 @@ def _bad(gram: bool, y: Array) -> int:
     return DONE
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _copy(source: Array, to: Array) -> None:
     """Entry by entry: an assignment of arrays would compile its message about wrong shapes, for seconds."""
     for i in range(source.shape[0]):
@@ -110,7 +110,7 @@ def _copy(source: Array, to: Array) -> None:
             to[i, k] = source[i, k]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _renormalise(y: Array) -> None:
     for i in range(y.shape[0]):
         length = 0.0
@@ -121,7 +121,7 @@ def _renormalise(y: Array) -> None:
             y[i, k] /= length
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _combine(start: Array, slopes: Array, coefficients: Array, h: float, out: Array) -> None:
     """out = start + h sum_k coefficients[k] slopes[k], row by row: loops along a row become vector instructions."""
     for i in range(start.shape[0]):
@@ -133,7 +133,7 @@ def _combine(start: Array, slopes: Array, coefficients: Array, h: float, out: Ar
                 out[i, k] += weight * slopes[stage, i, k]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _step_error(slopes: Array, zero: Array, room: Array) -> float:
     """Largest entry of the difference between the solutions of orders 5 and 4, over the step; NaN if there is one."""
     _combine(zero, slopes, ERROR, 1.0, room)
@@ -145,7 +145,7 @@ def _step_error(slopes: Array, zero: Array, room: Array) -> float:
     return worst
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _extend(theta: float, weights: Array) -> None:
     """Weights of the slopes in the continuous extension at a fraction theta of the step."""
     for stage in range(7):
@@ -156,7 +156,7 @@ def _extend(theta: float, weights: Array) -> None:
         weights[stage] = total
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def integrate(
     gram: bool, normalised: bool, beta: float, start: Array, times: Array, tolerance: float, most_steps: int, out: Array
 ) -> int:
@@ -201,7 +201,7 @@ def integrate(
     return DONE
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, fastmath=FASTMATH)
 def circle_velocity(angles: Array, even: Array, odd: Array, normalised: bool, factor: float, out: Array) -> None:
     """Angular velocities from the kernels' Fourier coefficients: two passes over the tokens, O(n K), nothing stored but K moments.
 

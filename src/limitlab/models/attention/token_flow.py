@@ -162,7 +162,7 @@ def checked_feed_forward(given: Any) -> Callable[[float, Array], Array] | None:
     if isinstance(given, Sequence) and not isinstance(given, str) and len(given) in (2, 3, 4):
         return FeedForward(*given)
     if callable(given):
-        return given  # type: ignore[no-any-return]
+        return given
     raise ValueError("feed_forward is not allowed: must be FeedForward, (w, a, b[, activation]) or a function of (time, x)")
 
 

@@ -23,7 +23,7 @@ Inverse.   For real u1 and height y >= 0 exactly one u2 >= 0 has Im psi(u1 + i u
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ class Population(NamedTuple):
         return float(self.c @ self.s**2)
 
 
-def image(u: NDArray, population: Population) -> NDArray:
+def image(u: NDArray[Any], population: Population) -> NDArray[Any]:
     """psi(u) of (8), for real or complex arrays u.
 
     >>> population = Population(np.array([1.0]), np.array([0.25]), 0.75)
@@ -74,7 +74,7 @@ def image(u: NDArray, population: Population) -> NDArray:
     return np.asarray(u * (1 + np.sum(c * s / gap, axis=-1)))
 
 
-def total(term: Callable[[NDArray], NDArray], u: NDArray, population: Population) -> NDArray:
+def total(term: Callable[[NDArray[Any]], NDArray[Any]], u: NDArray[Any], population: Population) -> NDArray[Any]:
     """sum_k term(u)_k for an array u of any shape, where `term` gets u with a last axis for k; memory stays bounded.
 
     >>> population = Population(np.array([1.0, 2.0]), np.array([0.25, 0.25]), 0.5)
@@ -86,7 +86,7 @@ def total(term: Callable[[NDArray], NDArray], u: NDArray, population: Population
     return np.concatenate(parts).reshape(np.shape(u)) if parts else np.zeros(np.shape(u))
 
 
-def slope(u: NDArray, population: Population) -> NDArray:
+def slope(u: NDArray[Any], population: Population) -> NDArray[Any]:
     """psi'(u) = 1 - f(u)."""
     s, c, _ = population
     return np.asarray(1 - np.sum(c * (s / (u[..., None] - s)) ** 2, axis=-1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ def save_checkpoint(
     forcings: Mapping[str, Floats | float],
 ) -> None:
     """Write the history up to its newest point and the flow there; a reader sees the old file or the new one."""
-    arrays: dict[str, NDArray] = {"signature": np.array(signature), "index": np.array(history.index)}
+    arrays: dict[str, NDArray[Any]] = {"signature": np.array(signature), "index": np.array(history.index)}
     arrays |= {f"history/{name}": array for name, array in history.state().items()}
     arrays |= {f"path/{name}": path[: history.index + 1] for name, path in history.paths.items()}
     arrays |= {f"record/{name}": path[: history.index + 1] for name, path in history.records.items()}

@@ -246,7 +246,7 @@ def _crank_nicolson(system: TwoTimeSystem, history: History, old: Flow, new: Flo
     half = 0.5 * step
     for name in system.functions:
         path, (l0, l1) = history.paths[name], (old.rates[name], new.rates[name])
-        force = float(old.forcings[name]) + float(new.forcings[name])  # type: ignore[arg-type]
+        force = float(old.forcings[name]) + float(new.forcings[name])
         path[index] = (path[index - 1] * (1 - half * l0) + half * force) / (1 + half * l1)
     for names, symmetric in ((system.correlations, True), (system.responses, False)):
         for name in names:

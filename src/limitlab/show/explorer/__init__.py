@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from panel.viewable import Viewable
+
     from limitlab._core.law import Law
     from limitlab.show.explorer.jobs import Caps
 
@@ -14,7 +16,7 @@ __all__ = ["explore", "serve"]
 MISSING = 'the explorer needs Panel, which is not installed: pip install "limitlab[explorer]"'
 
 
-def explore(law: Law | type[Law] | str | None = None) -> Any:
+def explore(law: Law | type[Law] | str | None = None) -> Viewable:
     """A law with sliders, in a notebook: a Panel object, which the notebook shows.
 
     Parameters

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import panel as pn
+from panel.viewable import Viewable
 
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law, law_id
@@ -115,7 +116,7 @@ def _notebook_pool() -> Pool:
     return pool
 
 
-def notebook(law: Law | type[Law] | str | None) -> Any:
+def notebook(law: Law | type[Law] | str | None) -> Viewable:
     """The page for a notebook, at a law's own parameters."""
     pn.extension("mathjax", "filedropper", inline=True)  # with all that it needs: works without a network
     given: Any = find_law(law) if isinstance(law, str) else law

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+@numba.njit(inline="always")
 def add(to: Array, source: Array) -> None:
     """Add one row to another."""
     for k in range(len(to)):
         to[k] += source[k]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def diagonal_sums(tables: Array, before: int, side: int, after: int, half: int, circular: bool) -> Array:
     """sum_o M[p + o, q + o] over |o| <= half along one side of the positions, for tables of shape (pairs, positions, positions).
 

@@ -30,7 +30,7 @@ def one_per_direction(eigenvalues: np.ndarray, **options: object) -> StreamingLe
     """A law with one group for each direction and unit energies."""
     size = len(eigenvalues)
     flat = tuple(np.ones(size))
-    return StreamingLeastSquares(  # type: ignore[arg-type]
+    return StreamingLeastSquares(
         **{"eigenvalues": tuple(eigenvalues), "weights": flat, "signal_energy": flat, "dimension": size, **options}
     )
 
