@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +31,7 @@ from limitlab._core.parameters import KINDS, Parameter
 from limitlab._core.references import bibliography
 from limitlab.lab import compare, sweep
 
-__all__ = ["LawContractError", "check_law", "true_errors"]
+__all__ = ["LawContractError", "check_faults", "check_law", "true_errors"]
 
 
 class LawContractError(AssertionError):
@@ -379,3 +386,96 @@ def _agreement(law: Law, sizes: Sequence[int] | None, seeds: int | None) -> None
         grows = gap[-1] - gap[0] - 5 * np.hypot(noise[-1], noise[0]) - 1e-10 * (1 + np.max(theory[np.isfinite(theory)]))
         assert not (np.isfinite(grows) & (grows > 0)).any(), f"the gap of {name} grows with size: {gap[0]} -> {gap[-1]}"
         assert np.isfinite(mean).all(), f"mean of {name} is not finite"
+
+
+# -- planted faults -----------------------------------------------------------------------------------------------------
+
+
+COMPARE = """
+import sys
+from limitlab import compare, load_laws
+folder, budget, *names = sys.argv[1:]
+laws = load_laws(folder)
+verdicts = [compare(laws[f"{folder}:{name}"], budget=float(budget), progress=False).verdict for name in names]
+print(max(verdicts, key=("agree", "underpowered", "disagree").index))
+"""
+
+
+def check_faults(folder: str | os.PathLike[str], budget: float = 20.0) -> dict[str, str]:
+    """Plant the faults of a folder of laws in a copy, one at a time, and check that a comparison or a test notices each of them.
+
+    Parameters
+    ----------
+    folder
+        A folder with laws and a list of faults, `faults.toml`, as `limitlab new-law` writes it. In `file` the text `old`, which
+        occurs once, becomes `new`. Then the `laws` are compared at their check points. A fault without laws is left to its `tests`.
+    budget
+        Seconds that a comparison may spend on adding draws.
+
+    Returns
+    -------
+    dict[str, str]
+        The fate of every fault: "disagree" (the verdict of the comparison), "error" or "test".
+
+    Raises
+    ------
+    LawContractError
+        Listing every fault that is not noticed.
+
+    Examples
+    --------
+    >>> check_faults("my_laws")    # doctest: +SKIP
+    {'my_law.py: tau for tau^2 in (1)': 'disagree'}
+    """
+    source = Path(folder).resolve()
+    if not (source / "faults.toml").is_file():
+        raise ValueError(
+            f"folder = {str(folder)!r} is not allowed: it has no faults.toml; `limitlab new-law` writes an example"
+        )
+    faults = tomllib.loads((source / "faults.toml").read_text(encoding="utf-8")).get("fault", [])
+    fates: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as place:
+        for number, fault in enumerate(faults, 1):
+            copy = Path(place) / str(number) / source.name
+            shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+            path = copy / fault["file"]
+            text = path.read_text(encoding="utf-8")
+            if text.count(fault["old"]) != 1:
+                raise ValueError(
+                    f"fault {number}: {fault['old']!r} occurs {text.count(fault['old'])} times in {fault['file']}, not once"
+                )
+            if number == 1:
+                _check_sound(copy, faults, budget)
+            path.write_text(text.replace(fault["old"], fault["new"]), encoding="utf-8")
+            words = fault.get("note") or f"{fault['old']} -> {fault['new']}"
+            fates[f"{fault['file']}: {words}"] = _fate(copy, fault, budget)
+    missed = [f"{name} ({fate})" for name, fate in fates.items() if fate not in ("disagree", "error", "test")]
+    if missed:
+        raise LawContractError(f"{len(missed)} of {len(faults)} faults are not noticed:\n  " + "\n  ".join(missed))
+    return fates
+
+
+def _check_sound(copy: Path, faults: Sequence[Any], budget: float) -> None:
+    """Raise unless the laws agree without a fault, because otherwise every fault would seem to be noticed."""
+    names = list(dict.fromkeys(name for fault in faults for name in fault.get("laws", ())))
+    done = _run(copy, "-c", COMPARE, copy.name, str(budget), *names) if names else None
+    if done is not None and done.stdout.strip() != "agree":
+        problem = done.stdout.strip() or done.stderr.strip().split("\n")[-1]
+        raise LawContractError(f"without a fault the comparison does not agree: {problem}")
+
+
+def _fate(copy: Path, fault: dict[str, Any], budget: float) -> str:
+    """What notices a planted fault: the verdict of the comparison, or the tests of a fault without laws."""
+    if fault.get("laws"):
+        done = _run(copy, "-c", COMPARE, copy.name, str(budget), *fault["laws"])
+        return done.stdout.strip() if done.returncode == 0 else "error"
+    done = _run(copy, "-m", "pytest", "-q", *(str(Path(copy.name) / test) for test in fault.get("tests", ())))
+    return "test" if done.returncode == 1 else "the tests pass"
+
+
+def _run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in the folder that contains the copy, so that the copy is imported and not its source."""
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=copy.parent, env=environment, capture_output=True, text=True, check=False
+    )

@@ -48,6 +48,7 @@ COMMANDS = [
     "figure",
     "report",
     "explore",
+    "new-law",
     "bench",
 ]
 HEAVY = {"panel", "bokeh", "matplotlib", "sklearn", "jax", "numba", "xarray", "pydantic"}

@@ -18,9 +18,11 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import keyword
 import os
 import pkgutil
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from importlib.metadata import entry_points
@@ -44,11 +46,20 @@ _LOADED: dict[str, Package] = {}
 """Packages that `load_laws` has loaded in this process, by name."""
 
 
-class Package:
-    """A package or file of another author. `name` is its import name and the first part of its ids."""
+NOT_LAWS = ("conftest", "setup", "tests")
+"""Modules and folders in a package of another author that hold no laws. They are not imported."""
 
-    def __init__(self, name: str):
+
+class Package:
+    """A package or file of another author. `name` is its import name and the first part of its ids.
+
+    `installed` says that an entry point declares the package. Then no command needs `--laws` to load it.
+    """
+
+    def __init__(self, name: str, installed: bool = False):
         self.name = name
+        self.installed = installed
+        self._parts: dict[str, list[ModuleType]] = {}
 
     @functools.cached_property
     def module(self) -> ModuleType:
@@ -64,21 +75,38 @@ class Package:
     @functools.cached_property
     def laws(self) -> dict[str, type[Law]]:
         """The laws that the public modules of the package define, by class name."""
-        modules = [self.module]
-        if self.folder is not None:
-            found = pkgutil.walk_packages(self.module.__path__, f"{self.name}.")
-            names = [one.name for one in found if not any(part.startswith("_") for part in one.name.split("."))]
-            modules += [importlib.import_module(name) for name in names]
-        return {
-            name: value
-            for module in modules
-            for name, value in vars(module).items()
-            if _is_law(value) and value.__module__ == module.__name__ and not name.startswith("_")
-        }
+        laws: dict[str, type[Law]] = {}
+        for module in _public_modules(self.module):
+            for name, value in vars(module).items():
+                defined_here = _is_law(value) and value.__module__ == module.__name__ and value.__name__ == name
+                if not defined_here or name.startswith("_"):
+                    continue
+                if name in laws:
+                    raise ValueError(
+                        f"two modules of {self.name!r} define the law {name}: {laws[name].__module__} and {module.__name__}; "
+                        "rename one of the two classes"
+                    )
+                laws[name] = value
+        return laws
 
     def modules(self, part: str) -> list[ModuleType]:
-        """The modules of a part, `_claims` or `_figures`, of the package; of a single file the file itself."""
-        return [self.module] if self.folder is None else _part_modules(f"{self.name}.{part}")
+        """The modules of a part, `_claims` or `_figures`, of the package; of a single file the file itself.
+
+        A part that cannot be imported is an error in a package that the user has loaded. In an installed package it is named in a
+        warning and left out.
+        """
+        if self.folder is None:
+            return [self.module]
+        if part not in self._parts:
+            try:
+                self._parts[part] = _part_modules(f"{self.name}.{part}")
+            except Exception as error:  # a foreign module can raise any error
+                sentence = f"the module {part!r} of the package {self.name!r} cannot be imported"
+                if not self.installed:
+                    raise ValueError(f"{sentence}: {_failure(error)}") from error
+                _warn(f"{sentence} and is left out: {_failure(error)}")
+                self._parts[part] = []
+        return self._parts[part]
 
     def title(self) -> str:
         """The heading of the laws of the package: the first line of its docstring."""
@@ -89,11 +117,18 @@ class Package:
         place = None if self.folder is None else self.folder.joinpath(*parts)
         return place if place is not None and place.is_file() else None
 
+    @property
+    def source(self) -> str:
+        """The name of the file or folder that `--laws` and `load_laws` take, without the path of this machine; empty if installed."""
+        if self.installed:
+            return ""
+        return self.name if self.folder is not None else f"{self.name}.py"
+
     def digest(self, *without: str) -> str:
-        """SHA-256 of the Python files of the package; `without` as in `source_digest`."""
+        """SHA-256 of the Python files of the package except its tests; `without` as in `source_digest`."""
         if self.folder is None:
-            return hashlib.sha256(Path(str(self.module.__file__)).read_bytes()).hexdigest()
-        return source_digest(self.folder, *without)
+            return _file_digest(Path(str(self.module.__file__)))
+        return source_digest(self.folder, "tests", *without)
 
 
 # -- packages of other authors ------------------------------------------------------------------------------------------
@@ -109,31 +144,46 @@ def _installed() -> dict[str, Package]:
     """Packages that declare an entry point. One that cannot be imported is named in a warning and left out."""
     found = {}
     for point in entry_points(group=ENTRY_POINTS):
-        package = Package(point.value.partition(":")[0])
+        package = Package(point.value.partition(":")[0], installed=True)
         try:
             _ = package.laws
-        except Exception as error:  # whatever a foreign package raises must not stop limitlab
-            warnings.warn(
+        except Exception as error:  # a foreign package can raise any error, and none of them must stop limitlab
+            _warn(
                 f"the package {package.name!r} of the entry point {point.name!r} cannot be imported and is left out: "
-                f"{type(error).__name__}: {error}",
-                RuntimeWarning,
-                stacklevel=2,
+                f"{_failure(error)}"
             )
         else:
             found[package.name] = package
     return found
 
 
+def _warn(sentence: str) -> None:
+    """Issue a warning. A worker process issues none, because the process that started it has already done so."""
+    from multiprocessing import parent_process
+
+    if parent_process() is None:
+        warnings.warn(sentence, UserWarning, stacklevel=3)
+
+
+def _failure(error: Exception) -> str:
+    """The type and the message of an error of a foreign module, with the last line of code outside the import system."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
+    inside = [frame for frame in frames if Path(frame.filename) not in (Path(__file__), Path(importlib.__file__))]
+    where = f" ({Path(inside[-1].filename).name}, line {inside[-1].lineno})" if inside else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
 def load_laws(place: str | os.PathLike[str]) -> dict[str, type[Law]]:
     """Load the laws, claims and figures of a Python file or of a folder, and return the laws by their ids.
 
-    The folder that contains `place` is added to `sys.path`, so that worker processes find the module too.
+    The folder that contains `place` is added to the end of `sys.path`, so that worker processes find the module too. Python imports
+    a module once per process: after an edit of the file, start Python again.
 
     Parameters
     ----------
     place
         A file such as `my_laws.py`, or a folder with the shape of a subject: modules with laws, and optionally `_claims.py`,
-        `_figures.py`, `references.bib` and `theory/*.md`. The code in it is executed.
+        `_figures.py`, `references.bib` and `theory/*.md`. The code in it is executed. `limitlab new-law` writes such a folder.
 
     Examples
     --------
@@ -147,23 +197,62 @@ def load_laws(place: str | os.PathLike[str]) -> dict[str, type[Law]]:
     """
     source, name = Path(place), package_name(place)
     is_file = source.suffix == ".py" and source.is_file()
-    if not (is_file or source.is_dir()) or not name.isidentifier():
+    if not (is_file or source.is_dir()) or not is_module_name(name):
         raise ValueError(
             f"laws = {str(place)!r} is not allowed: must be a Python file such as my_laws.py, or a folder of such files "
             "whose name is a Python name"
         )
     parent = str(source.resolve().parent)
-    if parent not in sys.path:
-        sys.path.insert(0, parent)  # worker processes inherit the search path
+    is_new = parent not in sys.path
+    if is_new:
+        sys.path.append(parent)  # at the end, so that files beside `place` do not replace installed modules
         importlib.invalidate_caches()
-    package = Package(name)
-    homes = [getattr(package.module, "__file__", None), *(getattr(package.module, "__path__", None) or ())]
-    if source.resolve() not in [Path(home).resolve() for home in homes if home]:
-        raise ValueError(
-            f"laws = {str(place)!r} is not allowed: another module is called {name!r}; rename the file or folder"
-        )
+    try:
+        if not is_free(name, source):
+            raise ValueError(
+                f"laws = {str(place)!r} is not allowed: another module is called {name!r}; rename the file or folder"
+            )
+        package = Package(name)
+        laws = _imported_laws(package, str(place))
+    except BaseException:
+        if is_new:
+            sys.path.remove(parent)
+        raise
     _LOADED[name] = package
-    return {law_id(law): law for law in package.laws.values()}
+    return {law_id(law): law for law in laws.values()}
+
+
+def _imported_laws(package: Package, place: str) -> dict[str, type[Law]]:
+    """The laws of a package; an error of its modules becomes one sentence."""
+    try:
+        return package.laws
+    except Exception as error:  # the file of a user can raise any error
+        raise ValueError(f"laws = {place!r} cannot be imported: {_failure(error)}; correct the file") from error
+
+
+def is_module_name(name: str) -> bool:
+    """Whether a file or folder of this name can be imported.
+
+    >>> is_module_name("my_laws"), is_module_name("my-laws"), is_module_name("class")
+    (True, False, False)
+    """
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def is_free(name: str, source: Path) -> bool:
+    """Whether no module of this name exists anywhere but at `source`. Nothing is imported.
+
+    >>> is_free("json", Path("json.py")), is_free("a_name_that_no_module_has", Path("laws.py"))
+    (False, True)
+    """
+    try:
+        spec = importlib.util.find_spec(name)
+    except ValueError:  # a loaded module without a specification, such as __main__
+        return False
+    if spec is None:
+        return True
+    homes = [spec.origin, *(spec.submodule_search_locations or ())]
+    return source.resolve() in [Path(home).resolve() for home in homes if home]
 
 
 def package_name(place: str | os.PathLike[str]) -> str:
@@ -195,12 +284,15 @@ def all_laws() -> dict[str, type[Law]]:
 
 
 def law_id(law: type[Law]) -> str:
-    """The id of a law: its class name, with the name of its package in front unless it is built in.
+    """The id of a law: its class name, with the name of its package (or of its module, without one) in front unless it is built in.
 
     >>> law_id(find_law("ridge"))
     'Ridge'
     """
-    return law.__qualname__ if is_builtin(law) else f"{law.__module__.partition('.')[0]}:{law.__qualname__}"
+    if is_builtin(law):
+        return law.__qualname__
+    package = package_of(law)
+    return f"{law.__module__ if package is None else package.name}:{law.__qualname__}"
 
 
 def find_law(name: str) -> type[Law]:
@@ -214,10 +306,10 @@ def find_law(name: str) -> type[Law]:
     """
     if ":" in name:
         return _foreign(name)
-    spelt = {_letters(known): known for known in index()["laws"]}
-    if _letters(name) in spelt:
-        return _builtin(spelt[_letters(name)])
-    matches = [law for one in packages().values() for own, law in one.laws.items() if _letters(own) == _letters(name)]
+    spelt = {letters(known): known for known in index()["laws"]}
+    if letters(name) in spelt:
+        return _builtin(spelt[letters(name)])
+    matches = [law for one in packages().values() for own, law in one.laws.items() if letters(own) == letters(name)]
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -263,9 +355,8 @@ def subject_of(law: type[Law]) -> str:
     if is_builtin(law):
         package = ".".join(law.__module__.split(".")[:3])
         return (inspect.getdoc(importlib.import_module(package)) or package).split("\n")[0].rstrip(".")
-    package_name = law.__module__.partition(".")[0]
-    known = packages().get(package_name)
-    return "Laws of your own" if known is None or known.folder is None else known.title()
+    known = package_of(law)
+    return "Laws of your own" if known is None else known.title()
 
 
 def laws_by_subject() -> dict[str, list[type[Law]]]:
@@ -278,7 +369,20 @@ def laws_by_subject() -> dict[str, list[type[Law]]]:
 
 def package_of(law: type[Law]) -> Package | None:
     """The package of another author that a law belongs to; None for a built-in law and for one that was not loaded as a package."""
-    return None if is_builtin(law) else packages().get(law.__module__.partition(".")[0])
+    if is_builtin(law):
+        return None
+    inside = [one for name, one in packages().items() if f"{law.__module__}.".startswith(f"{name}.")]
+    return max(inside, key=lambda one: len(one.name), default=None)
+
+
+def laws_option(package: str) -> str:
+    """The option that loads a package on the command line, with a space in front; empty for installed packages and for limitlab.
+
+    >>> laws_option("")
+    ''
+    """
+    known = packages().get(package)
+    return f" --laws {known.source}" if known is not None and known.source else ""
 
 
 def _builtin(name: str) -> type[Law]:
@@ -291,13 +395,18 @@ def _foreign(name: str) -> type[Law]:
     """The law `package:Class` or `module:Class` of another author; its module must have been loaded on purpose."""
     home, _, attribute = name.partition(":")
     package = packages().get(home)
-    if package is not None and attribute in package.laws:
-        return package.laws[attribute]
+    if package is not None:
+        spelt = {letters(known): law for known, law in package.laws.items()}
+        if letters(attribute) not in spelt:
+            raise ValueError(f"there is no law {name!r}: {did_you_mean(attribute, package.laws)}")
+        return spelt[letters(attribute)]
+    if home.partition(".")[0] == "limitlab" and ":" not in attribute:
+        return find_law(attribute)
     if home not in sys.modules:
         raise ValueError(
             f"there is no law {name!r}: its module is not loaded; import it first, or give its file with --laws FILE.py"
         )
-    law = getattr(sys.modules[home], attribute, None)
+    law = vars(sys.modules[home]).get(attribute)  # getattr could import a further module
     if not _is_law(law):
         raise ValueError(f"there is no law {name!r}: {attribute!r} is not a subclass of limitlab.laws.Law there")
     return law  # type: ignore[return-value]
@@ -307,7 +416,12 @@ def _is_law(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, Law) and value is not Law and bool(value.observables)
 
 
-def _letters(name: str) -> str:
+def letters(name: str) -> str:
+    """The letters of a name: names with the same letters are the same name on the command line.
+
+    >>> letters("marchenko-pastur") == letters("MarchenkoPastur")
+    True
+    """
     return name.replace("-", "").replace("_", "").lower()
 
 
@@ -329,6 +443,15 @@ def part_modules(part: str) -> Iterator[tuple[str, ModuleType]]:
     for package in packages().values():
         for module in package.modules(part):
             yield f"{package.name}:", module
+
+
+def _public_modules(module: ModuleType) -> Iterator[ModuleType]:
+    """A module and the public modules below it; private ones, tests and `setup.py` are not imported."""
+    yield module
+    for one in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{module.__name__}."):
+        last = one.name.rpartition(".")[2]
+        if not last.startswith("_") and last not in NOT_LAWS:
+            yield from _public_modules(importlib.import_module(one.name))
 
 
 def _part_modules(name: str) -> list[ModuleType]:
@@ -355,3 +478,8 @@ def source_digest(root: Path, *without: str) -> str:
             total.update(path.relative_to(root).as_posix().encode())
             total.update(path.read_bytes())
     return total.hexdigest()
+
+
+@functools.cache
+def _file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -174,7 +174,9 @@ def _foreign_claims() -> dict[str, Claim]:
             for one in claims_in(module):
                 named = f"{package.name}:{one.id}"
                 if named in claims:
-                    raise ImportError(f"claim {named} is stated twice")
+                    if claims[named].check is one.check:  # `_claims/__init__.py` may repeat the claims of its modules
+                        continue
+                    raise ValueError(f"the claim {named} is stated twice: give one of the two claims another id")
                 figure = f"{package.name}:{one.figure}" if one.figure else None
                 laws = tuple(own.get(law, law) for law in one.laws)
                 claims[named] = replace(one, id=named, laws=laws, figure=figure, package=package.name)
@@ -209,13 +211,20 @@ def find_claims(ids: Sequence[str] = ()) -> list[Claim]:
             found.append(_builtin_claim(builtin[known]))
         elif known in foreign:
             found.append(_foreign_claims()[foreign[known]])
-        elif len(same := [own for short, own in foreign.items() if short.partition(":")[2] == known]) == 1:
+        elif same := [own for short, own in foreign.items() if short.partition(":")[2] == known]:
+            if len(same) > 1:
+                raise ValueError(f"claim {claim_id!r} is ambiguous: write one of {', '.join(sorted(same))}")
             found.append(_foreign_claims()[same[0]])
         else:
             raise ValueError(
                 f"there is no claim {claim_id!r}: {did_you_mean(claim_id, [*index()['claims'], *foreign.values()])}"
             )
     return found
+
+
+def claims_of_package(name: str) -> list[Claim]:
+    """The claims of a package or file of another author."""
+    return [one for one in _foreign_claims().values() if one.package == name]
 
 
 def laws_of_claims() -> dict[str, tuple[str, ...]]:

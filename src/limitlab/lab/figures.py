@@ -72,11 +72,15 @@ def find_figure(name: str) -> str:
     if wanted in spelt:
         return spelt[wanted]
     same = [own for short, own in spelt.items() if short.partition(":")[2] == wanted]
-    if len(same) == 1:
+    if len(same) > 1:
+        raise ValueError(f"figure {name!r} is ambiguous: write one of {', '.join(sorted(same))}")
+    if same:
         return same[0]
     try:
         (claim,) = find_claims([name])
-    except ValueError:
+    except ValueError as error:
+        if "ambiguous" in str(error):
+            raise
         raise ValueError(f"there is no figure {name!r}: {did_you_mean(name, known)}") from None
     if claim.figure is None or claim.figure not in known:
         raise ValueError(f"claim {claim.id} has no figure: `limitlab figure --list` lists those there are")

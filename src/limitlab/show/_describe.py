@@ -26,9 +26,10 @@ def example(law: type[Law]) -> str:
     'limitlab predict Ridge --ratio 0.1:10:50log'
     """
     from limitlab._core.about import kind_of
-    from limitlab._core.registry import law_id
+    from limitlab._core.registry import law_id, laws_option, package_of
 
-    metas = law.parameters()
+    metas, package = law.parameters(), package_of(law)
+    load = laws_option(package.name) if package is not None else ""
     numbers = [
         name
         for name, meta in metas.items()
@@ -38,8 +39,8 @@ def example(law: type[Law]) -> str:
     for name in sorted(numbers, key=lambda name: name not in law.array_parameters()):
         low, high, kind = span(metas[name].default, metas[name].scale)
         if metas[name].allows(low) and metas[name].allows(high):
-            return f"limitlab predict {law_id(law)} --{kebab(name)} {low:g}:{high:g}:50{kind}"
-    return f"limitlab predict {law_id(law)}"
+            return f"limitlab predict {law_id(law)} --{kebab(name)} {low:g}:{high:g}:50{kind}{load}"
+    return f"limitlab predict {law_id(law)}{load}"
 
 
 def span(default: Any, scale: str) -> tuple[float, float, str]:

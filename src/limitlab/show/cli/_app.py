@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -38,7 +39,10 @@ class OneLineErrors(TyperGroup):
     ) -> Any:
         """Run the command line; in standalone mode end the process with the exit code."""
         try:
-            with warnings.catch_warnings():  # what overflows at an extreme point is said in a sentence, or does not matter
+            with (
+                warnings.catch_warnings(),
+                one_line_warnings(),
+            ):  # what overflows at an extreme point is said in a sentence, or does not matter
                 warnings.simplefilter("ignore", RuntimeWarning)
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except Exception as error:
@@ -95,6 +99,17 @@ def messages(error: Exception) -> list[str]:
     if callable(errors):
         return [_one_line(str(item["msg"]).removeprefix("Value error, ")) for item in errors()]
     return [_one_line(line) for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """Print warnings as one line on stderr, without the place in the source that issued them."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *further, **named: f"warning: {_one_line(str(message))}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 def complain(line: str) -> None:

@@ -18,7 +18,7 @@ def law_names(incomplete: str = "") -> list[str]:
     (['marchenko-pastur'], ['Ridge', 'RidgeScaling'])
     """
     listed = list(index()["laws"])
-    spelt = listed if incomplete[:1].isupper() else [_dashed(name) for name in listed]
+    spelt = listed if incomplete[:1].isupper() else [dashed(name) for name in listed]
     return [name for name in spelt if name.startswith(incomplete)]
 
 
@@ -56,5 +56,10 @@ def parameter_options(law: str, incomplete: str = "--") -> list[tuple[str, str]]
     return [(option, words) for option, words in options if option.startswith(incomplete)]
 
 
-def _dashed(name: str) -> str:
+def dashed(name: str) -> str:
+    """The name of a class as it is spelt on the command line.
+
+    >>> dashed("MarchenkoPastur")
+    'marchenko-pastur'
+    """
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()

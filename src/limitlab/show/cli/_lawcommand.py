@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,6 +66,9 @@ class LawCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Remember the law before the options are read: the option for help ends the reading."""
         ctx.meta["limitlab.law"] = next((arg for arg in args[:1] if not arg.startswith("-")), None)
+        places = [Path(value) for option, value in pairwise(args) if option == "--laws"]
+        if "--help" in args and not ctx.resilient_parsing:
+            _load(places)  # the help of a law in a file needs the file, also if --help stands before --laws
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:

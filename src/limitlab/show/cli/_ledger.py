@@ -49,17 +49,18 @@ def verify(
     With --laws and without ids, only the claims of that file or folder are checked.
     """
     from limitlab._core.registry import package_name
-    from limitlab.lab.claims import find_claims
+    from limitlab.lab.claims import claims_of_package, find_claims
     from limitlab.lab.verification import verify as run
 
     if out is not None and out.suffix not in (".md", ".json"):
         raise ValueError(f"--out {out} is not allowed: its name must end in .md or .json")
-    own = (
-        [one.id for one in find_claims() if one.package in {package_name(place) for place in laws}]
-        if laws and not ids
-        else []
-    )
-    claims, start = find_claims(ids or own), time.perf_counter()
+    if laws and not ids:
+        claims = [one for place in laws for one in claims_of_package(package_name(place))]
+        if not claims:
+            raise ValueError(f"--laws {laws[0]} states no claims: write them in _claims.py, or name the claims to check")
+    else:
+        claims = find_claims(ids or ())
+    start = time.perf_counter()
     records = run(claims, quick=not full, engine=read_engine(engine), store=store)
     seconds = time.perf_counter() - start
     if out is not None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 from limitlab._core.registry import all_laws
 from limitlab.show.explorer import _work as work
 
-LAWS = all_laws()
+with warnings.catch_warnings():  # the server has already warned about packages that cannot be imported
+    warnings.simplefilter("ignore", UserWarning)
+    LAWS = all_laws()
 JOBS = work.JOBS

@@ -6,6 +6,7 @@ from typing import Any
 
 from limitlab._core.draws import is_builtin, plain_parameters
 from limitlab._core.law import Law
+from limitlab._core.registry import package_of
 from limitlab.show.explorer._declared import FEW_POINTS, POINTS, controls_of, dimension, live
 from limitlab.show.explorer._state import Axis, State
 
@@ -38,7 +39,11 @@ def snippet(state: State, law: Law, measured: bool = False) -> str:
     imports = ["import limitlab as ll"]
     imports += ["import matplotlib.pyplot as plt"] if "plt." in text else []
     imports += ["import numpy as np"] if "np." in text else []
-    imports += [] if own else [f"from {type(law).__module__} import {type(law).__name__}"]
+    if not own:
+        package = package_of(type(law))
+        source = package.source if package is not None else ""
+        imports += [f'll.load_laws("{source}")  # the path of your file or folder'] if source else []
+        imports += [f"from {type(law).__module__} import {type(law).__name__}"]
     return "\n".join([*imports, "", text, ""])
 
 

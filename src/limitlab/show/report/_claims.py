@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from limitlab._core.registry import laws_option
 from limitlab._core.tables import number
 from limitlab._core.typeset import typeset
 from limitlab.show.report._page import Card, Picture, badge, definitions, folded, slug, table
@@ -81,6 +82,7 @@ def _order(claim_id: str) -> str:
 def claim_card(record: Record, pictures: Mapping[str, Picture], laws: Sequence[str], full: bool = False) -> Card:
     """A claim with what decided it, its figure, its time and how to check it again."""
     one, verdict, again = record.claim, verdict_of(record), " --full" if full else ""
+    load = escape(laws_option(one.package))
     body = "" if record.outcome is None else _decided(record.outcome)
     if record.error:
         body += f'<p class="problem">The check broke: {escape(record.error)}</p>'
@@ -92,8 +94,8 @@ def claim_card(record: Record, pictures: Mapping[str, Picture], laws: Sequence[s
             "Area": escape(one.area),
             "Time": f"{record.outcome.seconds:.1f} s" if record.outcome else "",
             "Seeds": seeds_of(one),
-            "Reproduce this": f"<code>limitlab verify {escape(one.id)}{again}</code>" if one.implemented else "",
-            "Draw it": f"<code>limitlab figure {escape(one.figure)}</code>" if one.figure else "",
+            "Reproduce this": f"<code>limitlab verify {escape(one.id)}{again}{load}</code>" if one.implemented else "",
+            "Draw it": f"<code>limitlab figure {escape(one.figure)}{load}</code>" if one.figure else "",
         }
     )
     return Card(

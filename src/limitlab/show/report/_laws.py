@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from limitlab._core.about import allowed, references_of
-from limitlab._core.registry import law_id, subject_of
+from limitlab._core.registry import law_id, laws_option, package_of, subject_of
 from limitlab._core.tables import number
 from limitlab._core.typeset import mathml, typeset
 from limitlab.lab.claims import claims_of
@@ -24,7 +24,7 @@ LAWS = "The laws"
 
 def law_card(law: type[Law], comparison: Comparison | BaseException, seconds: float = 0.0) -> tuple[Card, Picture | None]:
     """The card of a law and the picture of its first check point."""
-    name, broken = law_id(law), isinstance(comparison, BaseException)
+    name, load, broken = law_id(law), loading(law), isinstance(comparison, BaseException)
     body, picture = "", None
     if isinstance(comparison, BaseException):
         body = problem(comparison)
@@ -37,9 +37,9 @@ def law_card(law: type[Law], comparison: Comparison | BaseException, seconds: fl
                 picture = drawn(f"law-{slug(name)}", replace(part, rows=most_decisive(part)).plot(), caption)
             body += comparison_body(part, where, picture if i == 1 else None)
         if len(points) < known:
-            body += f'<p class="soft">The first of {known} check points; <code>limitlab compare {name}</code> compares at all.</p>'
+            body += f'<p class="soft">The first of {known} check points; <code>limitlab compare {name}{load}</code> compares at all.</p>'
     body += definitions(
-        {"Time": f"{seconds:.1f} s" if seconds else "", "Reproduce this": f"<code>limitlab compare {name}</code>"}
+        {"Time": f"{seconds:.1f} s" if seconds else "", "Reproduce this": f"<code>limitlab compare {name}{load}</code>"}
     )
     verdict = "broken" if isinstance(comparison, BaseException) else comparison.verdict
     card = Card(
@@ -125,6 +125,7 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
     again = f"limitlab compare {law_id(type(law))} " + " ".join(
         f"--{kebab(name)} {_typed(getattr(law, name))}" for name in type(law).parameters() if name in law.model_fields_set
     )
+    again += loading(type(law))
     return (
         f"<h4>{escape(where.capitalize())} {badge(comparison.verdict)}</h4>"
         f"<p>{typeset(comparison.explanation)}</p>"
@@ -159,5 +160,13 @@ def _typed(value: object) -> str:
 
 
 def theory_page(law: type[Law]) -> str:
-    """The page of the documentation that derives a law, as HTML; an empty text if the law names none."""
-    return f"<code>docs/theory/{escape(law.page)}.md</code>" if law.page else ""
+    """The page that derives a law, as HTML; an empty text if the law names none."""
+    package = package_of(law)
+    folder = "docs" if package is None else package.name
+    return f"<code>{escape(folder)}/theory/{escape(law.page)}.md</code>" if law.page else ""
+
+
+def loading(law: type[Law]) -> str:
+    """The option that a command needs to load the package of a law; empty for a built-in law."""
+    package = package_of(law)
+    return "" if package is None else laws_option(package.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from limitlab._core.files import write_whole
 from limitlab._core.law import Law
-from limitlab._core.registry import all_laws, law_id, package_of, subject_of
+from limitlab._core.registry import all_laws, law_id, laws_option, package_of, packages, subject_of
 from limitlab._core.typeset import typeset
 from limitlab.lab.cells import Cells
 from limitlab.lab.claims import Claim, all_claims
@@ -84,11 +84,12 @@ def write_report(
     """
     target, began = require_writable(path), time.perf_counter()
     chosen = list(all_laws().values()) if laws is None else list(laws)
-    claims = claims_of({law_id(law) for law in chosen})
+    foreign = whole_packages(chosen)
+    claims = claims_of({law_id(law) for law in chosen}, foreign)
     cache = None if store is None else str(store)
     checked = [claim for claim in claims if claim.implemented]
     everything = len(chosen) == len(all_laws())
-    figures = figure_parts(claims, everything, quick, cache)
+    figures = figure_parts(claims, everything, quick, cache, foreign)
     parts = [PartTask("law", law_id(law), quick, cache, law=law, package=_package(law)) for law in chosen]
     # Figures take longest and laws keep to a budget: the long ones first, so that no worker waits for the last one.
     tasks: list[Task] = [*figures, *(ClaimTask(claim.id, quick, cache, claim.package) for claim in checked), *parts]
@@ -161,7 +162,8 @@ def broken_card(kind: str, name: str, lead: str, error: str) -> Card:
 
 def figure_card(name: str, picture: Picture) -> Card:
     """A figure that no claim shows."""
-    again = f'<p class="soft">Draw it: <code>limitlab figure {escape(name)}</code></p>'
+    load = escape(laws_option(_prefix(name)))
+    again = f'<p class="soft">Draw it: <code>limitlab figure {escape(name)}{load}</code></p>'
     return Card(f"figure-{slug(name)}", "", name, typeset(picture.caption), picture.shown() + again)
 
 
@@ -178,24 +180,40 @@ def figures_left_out(drawn: Sequence[str]) -> str:
     )
 
 
-def claims_of(names: set[str]) -> list[Claim]:
-    """The claims that concern these laws, and those that nobody checks yet; with all laws also those that need none."""
+def whole_packages(laws: Sequence[type[Law]]) -> set[str]:
+    """The packages of other authors all of whose laws are chosen."""
+    return {name for name, package in packages().items() if set(package.laws.values()) <= set(laws)}
+
+
+def claims_of(names: set[str], foreign: Collection[str] = ()) -> list[Claim]:
+    """The claims that concern these laws, and those that have no check yet; with all laws also those that name no law.
+
+    Of the packages `foreign` all claims are included.
+    """
     whole = names >= set(all_laws())
     return [
         claim
         for claim in all_claims().values()
-        if not claim.implemented or names & set(claim.laws) or (whole and not claim.laws)
+        if not claim.implemented or names & set(claim.laws) or claim.package in foreign or (whole and not claim.laws)
     ]
 
 
-def figure_parts(claims: Sequence[Claim], everything: bool, quick: bool, cache: str | None) -> list[PartTask]:
-    """The figures of these claims; all figures in a full report on all laws."""
-    wanted = {claim.figure for claim in claims}
-    drawn = {name: words for name, words in describe_figures().items() if name in wanted or (everything and not quick)}
+def figure_parts(
+    claims: Sequence[Claim], everything: bool, quick: bool, cache: str | None, foreign: Collection[str] = ()
+) -> list[PartTask]:
+    """The figures of these claims and of the packages `foreign`; all figures in a full report on all laws."""
+    wanted, every = {claim.figure for claim in claims}, everything and not quick
+    drawn = {
+        name: words for name, words in describe_figures().items() if name in wanted or _prefix(name) in foreign or every
+    }
     return [
-        PartTask("figure", name, quick, cache, caption=drawn[name], package=name.partition(":")[0] if ":" in name else "")
-        for name in spread_by_file(drawn)
+        PartTask("figure", name, quick, cache, caption=drawn[name], package=_prefix(name)) for name in spread_by_file(drawn)
     ]
+
+
+def _prefix(name: str) -> str:
+    """The package in the id of a figure; empty for a figure of limitlab."""
+    return name.partition(":")[0] if ":" in name else ""
 
 
 def _package(law: type[Law]) -> str:
