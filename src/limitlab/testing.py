@@ -7,7 +7,6 @@ True
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 import pickle
@@ -349,7 +348,7 @@ def _streams(law: Law, size: int) -> None:
 
 
 def _moves_coordinates(law: Law, meta: Parameter) -> bool:
-    return meta.kind == "coordinate" or meta.name in inspect.getsource(type(law).coordinates)
+    return meta.kind == "coordinate" or meta.name in type(law).coordinates.__code__.co_names
 
 
 def _path(law: Law, size: int) -> None:

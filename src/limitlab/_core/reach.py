@@ -6,7 +6,7 @@ closed) would be a riddle, so it becomes one sentence that names the law and its
 
 from __future__ import annotations
 
-import linecache
+import dis
 import math
 from collections.abc import Mapping
 from importlib.resources import files
@@ -29,6 +29,7 @@ EXTREME = 1e4
 """A parameter this many times larger or smaller than its default is named first."""
 
 _PACKAGE = str(files("limitlab"))
+_RAISE = dis.opmap["RAISE_VARARGS"]
 _LIBRARIES = tuple(
     f"{folder}{name}{folder}" for folder in ("/", "\\") for name in ("numpy", "scipy", "numba", "sklearn", "jax")
 )
@@ -65,20 +66,20 @@ def _on_purpose(error: Exception) -> bool:
     """Whether the error was raised by a sentence of ours or of the user's, not by a library or by arithmetic."""
     if isinstance(error, ValidationError) or type(error).__module__.startswith("limitlab."):
         return True
-    file, line = _origin(error.__traceback__)
+    file, stated = _origin(error.__traceback__)
     if any(library in file for library in _LIBRARIES):
         return False
-    return line.lstrip().startswith("raise") or not (file.startswith(_PACKAGE) or isinstance(error, ArithmeticError))
+    return stated or not (file.startswith(_PACKAGE) or isinstance(error, ArithmeticError))
 
 
-def _origin(trace: TracebackType | None) -> tuple[str, str]:
-    """The file and the line in which an error was raised."""
+def _origin(trace: TracebackType | None) -> tuple[str, bool]:
+    """The file in which an error was raised, and whether a `raise` statement raised it rather than an operation that failed."""
     if trace is None:
-        return "", ""
+        return "", False
     while trace.tb_next is not None:
         trace = trace.tb_next
-    file = trace.tb_frame.f_code.co_filename
-    return file, linecache.getline(file, trace.tb_lineno)
+    code = trace.tb_frame.f_code
+    return code.co_filename, code.co_code[trace.tb_lasti] == _RAISE
 
 
 def _extremes(law: Law) -> dict[str, Any]:
