@@ -1,4 +1,4 @@
-"""What a worker of the explorer has at hand when it starts: every law. Imported once, by the process that workers are forked from."""
+"""Imported by the fork server of the explorer, so that new worker processes have all laws loaded."""
 
 from __future__ import annotations
 
