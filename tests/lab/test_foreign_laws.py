@@ -353,10 +353,10 @@ def test_report_shows_claims_and_figures_of_a_package(homes: dict[str, Home], tm
 def test_report_shows_figures_and_claims_that_name_no_law(tmp_path: Path) -> None:
     file = tmp_path / "extra_parts.py"
     file.write_text(
-        "from limitlab.lab import Outcome, claim, equal\nfrom limitlab.laws import NearestNeighbours\n"
+        "from limitlab.lab import claim\nfrom limitlab.laws import NearestNeighbours\n"
         "from limitlab.plotting import finish, new_figure, theory_line\n\n"
         "class MyNeighbours(NearestNeighbours):\n    'Is this law of mine shown?'\n\n"
-        "@claim('Q1', 'Arithmetic', 'Two and two make four.')\ndef sums(quick):\n    return Outcome((equal('2 + 2', 2 + 2, 4),))\n\n"
+        "@claim('Q1', 'Arithmetic')\ndef sums(check):\n    'Two and two make four.'\n    check.equal('2 + 2', 2 + 2, 4)\n\n"
         "def line(quick=True):\n    'A line that no claim names.'\n    figure, (axes,) = new_figure()\n"
         "    theory_line(axes, [0, 1], [0, 1], 0, 'line')\n    finish(axes, 'x', 'y')\n    return figure\n\nFIGURES = {'a-line': line}\n"
     )

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Criterion, Number, above, agrees, below
-from limitlab.lab.measures import effort, standard_error, words
+from limitlab.lab.check import Check, Number
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import standard_error, words
 from limitlab.laws.dmft._claims.dynamics import AREA
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
@@ -23,39 +22,27 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@claim(
-    "D1",
-    AREA,
-    "The general dynamical mean-field process describes gradient descent on a smooth loss as n, d grow at fixed n/d.",
-    laws=("FirstOrderDynamics",),
-    figure="beyond-gaussian-model",
-)
-def general_process(quick: bool) -> Outcome:
-    """Gradient descent at growing d for an exactly solvable and for nonlinear losses; networks beyond the Gaussian model."""
-    criteria: list[Criterion] = []
-    measured: dict[str, Number] = {}
-    for name in ("square", "tanh") if quick else CASES:
-        law = FirstOrderDynamics(steps=8, signal_energy=1.0, paths=20000 if quick else 160000, **CASES[name])
-        result = compare(law, SIZES, 60 if quick else 240, **effort(quick))
-        criteria.append(
-            agrees(f"the process for the {name} loss (errors, norm and overlap after extrapolation in d)", result)
-        )
-        measured[f"{name}: accuracy of the process"] = float(law.theory().attrs["accuracy"])
+@claim("D1", AREA, FirstOrderDynamics, figure="beyond-gaussian-model")
+def general_process(check: Check) -> None:
+    """The general dynamical mean-field process describes gradient descent on a smooth loss as n, d grow at fixed n/d.
+
+    Gradient descent at growing d for an exactly solvable and for nonlinear losses; networks beyond the Gaussian model.
+    """
+    for name in ("square", "tanh") if check.quick else CASES:
+        law = FirstOrderDynamics(steps=8, signal_energy=1.0, paths=20000 if check.quick else 160000, **CASES[name])
+        statement = f"the process for the {name} loss (errors, norm and overlap after extrapolation in d)"
+        (result,) = check.agree(statement, law, sizes=SIZES, seeds=60 if check.quick else 240)
+        check.show(f"{name}: accuracy of the process", float(law.theory().attrs["accuracy"]))
         for row in result.rows:
-            measured[f"{name}: gap of the {words(row.observable)}"] = row.gap
-            measured[f"{name}: gap of the {words(row.observable)} that would be noticed"] = row.half_width
-    if not quick:
+            check.show(f"{name}: gap of the {words(row.observable)}", row.gap)
+            check.show(f"{name}: gap of the {words(row.observable)} that would be noticed", row.half_width)
+    if not check.quick:
         to_exact, to_gaussian, errors = beyond_the_gaussian_model()
-        criteria += [
-            below("distance of a tanh network of two neurons from the process, in standard errors", abs(to_exact), 4),
-            above("distance of this network from the Gaussian model, in standard errors", abs(to_gaussian), 4),
-        ]
-        measured |= errors
-    return Outcome(
-        tuple(criteria),
-        measured,
-        note="the square loss is solved exactly; the nonlinear process is sampled, which adds the stated accuracy",
-    )
+        check.below("distance of a tanh network of two neurons from the process, in standard errors", abs(to_exact), 4)
+        check.above("distance of this network from the Gaussian model, in standard errors", abs(to_gaussian), 4)
+        for name, number in errors.items():
+            check.show(name, number)
+    check.note("the square loss is solved exactly; the nonlinear process is sampled, which adds the stated accuracy")
 
 
 def beyond_the_gaussian_model(size: int = 400, draws: int = 60, steps: int = 40) -> tuple[float, float, dict[str, Number]]:

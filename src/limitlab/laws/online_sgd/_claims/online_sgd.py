@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Number, above, agrees, below, equal, near, true
-from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, slope, smallest
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, slope, smallest
 from limitlab.laws.online_sgd._effective import EffectiveDynamics
 from limitlab.laws.online_sgd._recovery import DiffusiveRecovery, LogarithmicRecovery
 from limitlab.laws.online_sgd._spherical import SphericalSGD
@@ -38,16 +37,13 @@ def search_times(law: SphericalSGD, size: int, level: float, runs: int, two_side
     return np.array(times, dtype=float)
 
 
-@claim(
-    "J15",
-    AREA,
-    "The population loss of teacher-student, PCA and mixture models depends on the overlap alone.",
-    laws=("OnlineSingleIndex", "OnlinePCA", "OnlineMixture"),
-    figure="online-sgd-losses",
-)
-def population_losses(quick: bool) -> Outcome:
-    """phi(m) against averages of the loss over samples, for three models and several overlaps."""
-    count, z = 100_000 if quick else 2_000_000, []
+@claim("J15", AREA, OnlineSingleIndex, OnlinePCA, OnlineMixture, figure="online-sgd-losses")
+def population_losses(check: Check) -> None:
+    """The population loss of teacher-student, PCA and mixture models depends on the overlap alone.
+
+    phi(m) against averages of the loss over samples, for three models and several overlaps.
+    """
+    count, z = 100_000 if check.quick else 2_000_000, []
     laws: tuple[SphericalSGD, ...] = (
         OnlineSingleIndex(teacher="relu", student="tanh", noise=0.3),
         OnlineSingleIndex(teacher="h3", student="h3"),
@@ -61,7 +57,8 @@ def population_losses(quick: bool) -> Outcome:
             along = law.model().first(along, extra)
             losses = sampled_loss(law, along, m * along + math.sqrt(1 - m * m) * across, extra)
             z.append(sigmas(losses, law.population_loss(m)))
-    return Outcome((below("largest z of the mean loss, 4 models at 3 overlaps", largest(z), SIGMAS),), {"samples": count})
+    check.below("largest z of the mean loss, 4 models at 3 overlaps", largest(z), SIGMAS)
+    check.show("samples", count)
 
 
 def sampled_loss(law: Any, z: Array, w: Array, extra: Array) -> Array:
@@ -73,66 +70,56 @@ def sampled_loss(law: Any, z: Array, w: Array, extra: Array) -> Array:
     return np.asarray(-(np.logaddexp(w + law.field, -w - law.field) - math.log(2)))
 
 
-@claim(
-    "J16",
-    AREA,
-    "The information exponent k sets the samples SGD needs: of order N, N log N, N^(k-1) for k = 1, 2, >= 3.",
-    laws=("OnlineSingleIndex", "OnlinePCA", "OnlineMixture"),
-    figure="online-sgd-recovery",
-)
-def sample_complexity(quick: bool) -> Outcome:
-    """Recovery times of exponents 1, 2 and 3 at growing dimension against N, N log N and N^2."""
+@claim("J16", AREA, OnlineSingleIndex, OnlinePCA, OnlineMixture, figure="online-sgd-recovery")
+def sample_complexity(check: Check) -> None:
+    """The information exponent k sets the samples SGD needs: of order N, N log N, N^(k-1) for k = 1, 2, >= 3.
+
+    Recovery times of exponents 1, 2 and 3 at growing dimension against N, N log N and N^2.
+    """
     from scipy import stats
 
     first = OnlineSingleIndex(teacher="identity", student="identity", noise=0.5, step=0.5)
     sizes = [200, 800, 3200]
     exponent_one = log_slope(
-        sizes, [np.median(search_times(first, n, 0.5, 30 if quick else 100, False, 0.5)) for n in sizes]
+        sizes, [np.median(search_times(first, n, 0.5, 30 if check.quick else 100, False, 0.5)) for n in sizes]
     )
+    check.near("exponent of the median time for k = 1", exponent_one.value, 1, 0.1)
 
     second = OnlineSingleIndex(teacher="square", student="square", step=0.02)
     law = second.recovery(0.5)
     assert isinstance(law, LogarithmicRecovery)
-    sizes, runs = [100, 1600] if quick else [100, 3200], 120 if quick else 1500
+    sizes, runs = [100, 1600] if check.quick else [100, 3200], 120 if check.quick else 1500
     times = [0.02 * search_times(second, n, 0.5, runs, True, 0.02) / n for n in sizes]
     z_two = [sigmas(part, law.mean(n)) for n, part in zip(sizes, times, strict=True)]
+    check.below("largest z of the mean time for k = 2 against (log N)/(2 kappa) + constant", largest(z_two), SIGMAS)
     without_log = sigmas(times[1], float(np.mean(times[0])))  # as if the time were of order N
+    check.above(f"z of a time of order N for k = 2, N = {sizes[0]} to {sizes[-1]}", without_log, 8)
     slope_two = slope(np.log(sizes), [np.mean(part) for part in times], np.full(len(sizes), law.std(1) / math.sqrt(runs)))
     ratio_two, ratio_two_error = 2 * law.kappa * slope_two.value, 2 * law.kappa * slope_two.error
     p_value = float(stats.kstest(times[-1], lambda t: law.cdf(t, sizes[-1])).pvalue)
+    check.above(f"Kolmogorov-Smirnov p-value of the times for k = 2 at N = {sizes[-1]}", p_value, 1e-4)
 
     third = OnlineSingleIndex(teacher="h3", student="h3")
     blow_up = third.recovery(0.5)
     assert isinstance(blow_up, DiffusiveRecovery)
-    third_sizes, runs = [25, 100] if quick else [25, 70, 200], 110 if quick else 150
+    third_sizes, runs = [25, 100] if check.quick else [25, 70, 200], 110 if check.quick else 150
     found = [search_times(third, n, 0.5, runs, False, 0.05 / math.sqrt(n)) for n in third_sizes]
     exponent_three = log_slope(third_sizes, [np.median(part) for part in found])
     exponent_three_error = median_slope_error(third_sizes, found)
     z_three = [sigmas(part / n**2, blow_up.mean(n, 0.05)) for n, part in zip(third_sizes, found, strict=True)]
+    check.below("largest z of the mean time for k = 3", largest(z_three), SIGMAS)
     log_law = np.log(third_sizes[-1]) / np.log(third_sizes[0]) * third_sizes[-1] / third_sizes[0]
     as_second = sigmas(found[-1], float(np.mean(found[0])) * log_law)  # as if the time were of order N log N
-    criteria = [
-        near("exponent of the median time for k = 1", exponent_one.value, 1, 0.1),
-        below("largest z of the mean time for k = 2 against (log N)/(2 kappa) + constant", largest(z_two), SIGMAS),
-        above(f"z of a time of order N for k = 2, N = {sizes[0]} to {sizes[-1]}", without_log, 8),
-        above(f"Kolmogorov-Smirnov p-value of the times for k = 2 at N = {sizes[-1]}", p_value, 1e-4),
-        below("largest z of the mean time for k = 3", largest(z_three), SIGMAS),
-        above(f"z of a time of order N log N for k = 3, N = {third_sizes[0]} to {third_sizes[-1]}", as_second, 5),
-    ]
-    if not quick:
-        criteria += [
-            near("slope of the mean time in log N over 1/(2 kappa) for k = 2", ratio_two, 1, 0.05),
-            near("exponent of the median time for k = 3", exponent_three.value, 2, 0.15),
-        ]
-    return Outcome(
-        tuple(criteria),
-        {
-            "slope of the mean time in log N over 1/(2 kappa) for k = 2, measured": ratio_two,
-            "standard error of the slope for k = 2": ratio_two_error,
-            "exponent of the median time for k = 3, measured": exponent_three.value,
-            "standard error of the exponent for k = 3": exponent_three_error,
-        },
-        note="Median times for k = 1 and 3. Slopes are judged by the full check; the quick one tests the laws of the times themselves.",
+    check.above(f"z of a time of order N log N for k = 3, N = {third_sizes[0]} to {third_sizes[-1]}", as_second, 5)
+    if not check.quick:
+        check.near("slope of the mean time in log N over 1/(2 kappa) for k = 2", ratio_two, 1, 0.05)
+        check.near("exponent of the median time for k = 3", exponent_three.value, 2, 0.15)
+    check.show("slope of the mean time in log N over 1/(2 kappa) for k = 2, measured", ratio_two)
+    check.show("standard error of the slope for k = 2", ratio_two_error)
+    check.show("exponent of the median time for k = 3, measured", exponent_three.value)
+    check.show("standard error of the exponent for k = 3", exponent_three_error)
+    check.note(
+        "Median times for k = 1 and 3. Slopes are judged by the full check; the quick one tests the laws of the times themselves."
     )
 
 
@@ -143,16 +130,13 @@ def median_slope_error(sizes: list[int], samples: list[Array]) -> float:
     return float(np.std([log_slope(sizes, medians).value for medians in again]))
 
 
-@claim(
-    "J17",
-    AREA,
-    "For k >= 2 almost all samples go into the search; the descent takes of order N over the step.",
-    laws=("OnlineSingleIndex",),
-    figure="online-sgd-recovery",
-)
-def descent(quick: bool) -> Outcome:
-    """Exponent 3 with steps of order N^(-1/2): the descent takes N / step, the search N^2, and the descent is not of order N."""
-    sizes, runs, level = (400, 1600) if quick else (800, 3200, 12800), 6 if quick else 10, 0.3
+@claim("J17", AREA, OnlineSingleIndex, figure="online-sgd-recovery")
+def descent(check: Check) -> None:
+    """For k >= 2 almost all samples go into the search; the descent takes of order N over the step.
+
+    Exponent 3 with steps of order N^(-1/2): the descent takes N / step, the search N^2, and the descent is not of order N.
+    """
+    sizes, runs, level = (400, 1600) if check.quick else (800, 3200, 12800), 6 if check.quick else 10, 0.3
     means, laws = [], []
     for size in sizes:
         law = OnlineSingleIndex(teacher="h3", student="h3", step=0.05 / math.sqrt(size))
@@ -163,22 +147,21 @@ def descent(quick: bool) -> Outcome:
             times.append(hitting_times(rng, model, level, size, law.step, end, False, 10**9)[0])
         means.append(float(np.mean(times)))
         laws.append(size / law.step * law.descent_time(level))
+    check.near(f"descent time over (N/step) int dm/h at N = {sizes[-1]}", means[-1] / laws[-1], 1, 0.1)
     exponent, expected = log_slope(sizes, means).value, log_slope(sizes, laws).value
+    check.below("distance of the descent's exponent in N from its law's at these N", abs(exponent - expected), 0.1)
+    check.above("exponent in N of the descent time (1 if it were of order N)", exponent, 1.25)
     blow_up = OnlineSingleIndex(teacher="h3", student="h3").recovery(level)
     assert isinstance(blow_up, DiffusiveRecovery)
     shares = [mean / (blow_up.mean(size, 0.05) * size**2) for size, mean in zip(sizes, means, strict=True)]
-    walked = [measured_share(n, level, 12 if quick else 60) for n in ((25, 100) if quick else (25, 100, 200))]
-    return Outcome(
-        (
-            near(f"descent time over (N/step) int dm/h at N = {sizes[-1]}", means[-1] / laws[-1], 1, 0.1),
-            below("distance of the descent's exponent in N from its law's at these N", abs(exponent - expected), 0.1),
-            above("exponent in N of the descent time (1 if it were of order N)", exponent, 1.25),
-            below(f"share of the search that the descent takes at N = {sizes[-1]}, by the laws", shares[-1], 0.05),
-            below("share of the samples that whole runs from random starts spend on the descent, N = 100", walked[1], 0.5),
-            below("that share at N = 100 over that at N = 25 (1 if both grew alike)", walked[1] / walked[0], 0.75),
-        ),
-        {"exponent in N of the law": expected, "measured share at N = 25": walked[0]},
-        note="Corrected: a bound of order N for the descent would be exponent 1; with the step of order N^(-1/2) it tends to 3/2.",
+    check.below(f"share of the search that the descent takes at N = {sizes[-1]}, by the laws", shares[-1], 0.05)
+    walked = [measured_share(n, level, 12 if check.quick else 60) for n in ((25, 100) if check.quick else (25, 100, 200))]
+    check.below("share of the samples that whole runs from random starts spend on the descent, N = 100", walked[1], 0.5)
+    check.below("that share at N = 100 over that at N = 25 (1 if both grew alike)", walked[1] / walked[0], 0.75)
+    check.show("exponent in N of the law", expected)
+    check.show("measured share at N = 25", walked[0])
+    check.note(
+        "Corrected: a bound of order N for the descent would be exponent 1; with the step of order N^(-1/2) it tends to 3/2."
     )
 
 
@@ -194,18 +177,16 @@ def measured_share(size: int, level: float, runs: int) -> float:
     return float((end - search) / search)
 
 
-@claim(
-    "J18",
-    AREA,
-    "Summary statistics of online SGD follow an ODE or SDE with population drift, corrector and volatility.",
-    laws=("SpikedTensor",),
-)
-def effective_dynamics(quick: bool) -> Outcome:
-    """The generic construction on the spiked matrix and on phase retrieval; the overlap alone does not close."""
+@claim("J18", AREA, SpikedTensor)
+def effective_dynamics(check: Check) -> None:
+    """Summary statistics of online SGD follow an ODE or SDE with population drift, corrector and volatility.
+
+    The generic construction on the spiked matrix and on phase retrieval; the overlap alone does not close.
+    """
     import jax
     import jax.numpy as jnp
 
-    size, samples = (40, 600) if quick else (100, 4000)
+    size, samples = (40, 600) if check.quick else (100, 4000)
 
     def statistics(x: Any) -> Any:
         return jnp.array([x[0], x @ x - x[0] ** 2])
@@ -230,52 +211,44 @@ def effective_dynamics(quick: bool) -> Outcome:
     matrix = EffectiveDynamics(matrix_loss, statistics, matrices, 0.8).at(place(0.7, 0.6), samples)
     exact = np.array([float(part) for part in velocity(2, 1.7, 0.8, 0.7, 0.6)])
     z_matrix = float(np.max(np.abs(matrix.drift - exact) / (matrix.drift_error + np.abs(exact) / size)))
+    check.below("largest z of the drift of the spiked matrix (standard errors plus 1/N)", z_matrix, SIGMAS)
     phase = EffectiveDynamics(phase_loss, statistics, vectors, 0.02).at(place(0.5, 0.3), 40 * samples)
     square = 0.55
     sixth = 3 * square + 3 - 6 * square**2 - 6 * square + 15 * square**3
     exact = np.array([6 * (1 - square), 2.4 * (1 - 3 * square) + 0.32 * sixth])
     z_phase = float(np.max(np.abs(phase.drift - exact) / (phase.drift_error + np.abs(exact) / size)))
+    check.below("largest z of the drift of phase retrieval (standard errors plus 1/N)", z_phase, SIGMAS)
     rescaled = EffectiveDynamics(matrix_loss, lambda x: math.sqrt(size) * x[:1], matrices, 0.8).at(place(0.0, 0.6), samples)
     spread = float(rescaled.volatility[0, 0])
     z_spread = abs(spread - 8 * 0.8 * 0.6) / float(rescaled.volatility_error[0, 0])
+    check.below("z of the volatility 8 c q of sqrt(N) m at m = 0", z_spread, SIGMAS)
+    check.above("that volatility in its own standard errors", spread / float(rescaled.volatility_error[0, 0]), 10)
     quiet = float(matrix.volatility.max()) * size  # of statistics of order 1 it vanishes like 1/N
+    check.below("volatility of statistics of order 1, times N", quiet, 200)
     alone = EffectiveDynamics(matrix_loss, lambda x: x[:1], matrices, 0.8)
     verdict = alone.closure([place(0.7, 0.6), place(0.7, 1.4)], samples)
-    return Outcome(
-        (
-            below("largest z of the drift of the spiked matrix (standard errors plus 1/N)", z_matrix, SIGMAS),
-            below("largest z of the drift of phase retrieval (standard errors plus 1/N)", z_phase, SIGMAS),
-            below("z of the volatility 8 c q of sqrt(N) m at m = 0", z_spread, SIGMAS),
-            above("that volatility in its own standard errors", spread / float(rescaled.volatility_error[0, 0]), 10),
-            below("volatility of statistics of order 1, times N", quiet, 200),
-            true("the overlap alone is flagged as not closed", not verdict.closes),
-        ),
-        {
-            "volatility of sqrt(N) m at m = 0": spread,
-            "largest z between drifts at one overlap": verdict.largest_z,
-            "dimension": size,
-        },
-    )
+    check.true("the overlap alone is flagged as not closed", not verdict.closes)
+    check.show("volatility of sqrt(N) m at m = 0", spread)
+    check.show("largest z between drifts at one overlap", verdict.largest_z)
+    check.show("dimension", size)
 
 
-@claim(
-    "J19",
-    AREA,
-    "Spiked tensor PCA at the critical step: ODE, fixed points and their stability in the signal strength.",
-    laws=("SpikedTensor",),
-    figure="spiked-matrix-phases",
-)
-def spiked_flow(quick: bool) -> Outcome:
-    """Trajectories at N = 2000 against the flow, and what rests where."""
-    size, runs = 2000, 10 if quick else 60
-    times, z, measured = np.array([0.2, 0.6, 1.2]), [], dict[str, Number]()
+@claim("J19", AREA, SpikedTensor, figure="spiked-matrix-phases")
+def spiked_flow(check: Check) -> None:
+    """Spiked tensor PCA at the critical step: ODE, fixed points and their stability in the signal strength.
+
+    Trajectories at N = 2000 against the flow, and what rests where.
+    """
+    size, runs = 2000, 10 if check.quick else 60
+    times, z = np.array([0.2, 0.6, 1.2]), []
     for snr in (0.5, 1.0, 2.0):
         law = SpikedTensor(order=2, snr=snr, start_overlap=0.5, times=tuple(times))
         tracks = np.stack([law.run(law.draw(size, seed), times) for seed in range(runs)])
         theory = np.stack([law.theory().overlap.values, law.theory().residual.values], axis=1)
         error = tracks.std(axis=0, ddof=1) / math.sqrt(runs)
         z.append(float(np.max(np.abs(tracks.mean(axis=0) - theory) / (error + 3 / size))))
-        measured[f"mean overlap at lambda = {snr:g}, t = 1.2"] = float(tracks[:, -1, 0].mean())
+        check.show(f"mean overlap at lambda = {snr:g}, t = 1.2", float(tracks[:, -1, 0].mean()))
+    check.below("largest z of mean overlap and residual at N = 2000 (standard errors plus 3/N)", largest(z), SIGMAS)
     tensor = SpikedTensor(order=3, snr=6.0, step=0.5, times=(0.75,), start_residual=0.5)
     low, high = (point.overlap for point in tensor.fixed_points() if point.overlap > 0)
     ends = []  # at t = 0.5 one run in four would still be on its way up; after t = 1 noise starts to lift the lower ones
@@ -283,101 +256,80 @@ def spiked_flow(quick: bool) -> Outcome:
         start = tensor.replace(start_overlap=factor * low)
         ends.append(float(start.run(start.draw(8000, 1), np.array([0.75]))[-1, 0]))
     kinds = [" ".join(point.kind for point in SpikedTensor(order=2, snr=snr).fixed_points()) for snr in (0.5, 1.0, 2.0)]
-    return Outcome(
-        (
-            below("largest z of mean overlap and residual at N = 2000 (standard errors plus 3/N)", largest(z), SIGMAS),
-            equal("points of rest at lambda = 0.5, 1, 2", ", ".join(kinds), "stable, critical, unstable stable stable"),
-            near("order 3: overlap at the end from below the unstable point", ends[0], 0, 0.2),
-            near("order 3: overlap at the end from above the unstable point", ends[1], high, 0.1),
-        ),
-        measured,
-    )
+    check.equal("points of rest at lambda = 0.5, 1, 2", ", ".join(kinds), "stable, critical, unstable stable stable")
+    check.near("order 3: overlap at the end from below the unstable point", ends[0], 0, 0.2)
+    check.near("order 3: overlap at the end from above the unstable point", ends[1], high, 0.1)
 
 
-@claim(
-    "J20",
-    AREA,
-    "The rescaled overlap of spiked matrix PCA is an Ornstein-Uhlenbeck process, repelling exactly above lambda = 1.",
-    laws=("SpikedTensorDiffusion",),
-    figure="spiked-matrix-transition",
-)
-def spiked_transition(quick: bool) -> Outcome:
-    """Law of sqrt(N) m: Gaussian with the variance of the Ornstein-Uhlenbeck process, on both sides of lambda = 1."""
+@claim("J20", AREA, SpikedTensorDiffusion, figure="spiked-matrix-transition")
+def spiked_transition(check: Check) -> None:
+    """The rescaled overlap of spiked matrix PCA is an Ornstein-Uhlenbeck process, repelling exactly above lambda = 1.
+
+    Law of sqrt(N) m: Gaussian with the variance of the Ornstein-Uhlenbeck process, on both sides of lambda = 1.
+    """
     from scipy import stats
 
-    size, runs, time = 1000, 400 if quick else 4000, np.array([0.4])
-    z, p_values, measured = [], [], dict[str, Number]()
+    size, runs, time = 1000, 400 if check.quick else 4000, np.array([0.4])
+    z, p_values = [], []
     for snr, step in ((0.5, 1.0), (1.0, 1.0), (1.3, 1.0), (0.8, 0.5), (1.3, 0.5)):
         law = SpikedTensorDiffusion(snr=snr, step=step, start_residual=step, times=(0.4,), replicas=runs)
         u = math.sqrt(size) * law.runs(law.draw(size, 0), time)[:, 0, 0]
         variance = float(law.theory().overlap_variance[0])
         z.append(abs(float(np.mean(u**2)) / variance - 1) / math.sqrt(2 / runs))
         p_values.append(float(stats.kstest(u / math.sqrt(variance), "norm").pvalue))
-        measured[f"variance at lambda = {snr:g}, c = {step:g} simulated"] = float(np.mean(u**2))
-        measured[f"variance at lambda = {snr:g}, c = {step:g} in theory"] = variance
+        check.show(f"variance at lambda = {snr:g}, c = {step:g} simulated", float(np.mean(u**2)))
+        check.show(f"variance at lambda = {snr:g}, c = {step:g} in theory", variance)
+    check.below("largest z of the variance at lambda = 0.5, 1, 1.3 (c = 1) and 0.8, 1.3 (c = 1/2)", largest(z), SIGMAS)
+    check.above("smallest Kolmogorov-Smirnov p-value of the normal law", smallest(p_values), 1e-4)
     half = SpikedTensorDiffusion(snr=0.8, step=0.5, times=(0.4,), replicas=200)
     residual = float(half.runs(half.draw(4000, 0), time)[:, 0, 1].mean())
-    return Outcome(
-        (
-            below("largest z of the variance at lambda = 0.5, 1, 1.3 (c = 1) and 0.8, 1.3 (c = 1/2)", largest(z), SIGMAS),
-            above("smallest Kolmogorov-Smirnov p-value of the normal law", smallest(p_values), 1e-4),
-            near("q(0.4) at c = 1/2 (with q^2 - c: 0.714)", residual, 0.5561, 0.01),
-        ),
-        measured,
-        note="Corrected: dq = -8 q (q - c) dt; with q^2 - c the residual would rest at sqrt(c) and not at c.",
-    )
+    check.near("q(0.4) at c = 1/2 (with q^2 - c: 0.714)", residual, 0.5561, 0.01)
+    check.note("Corrected: dq = -8 q (q - c) dt; with q^2 - c the residual would rest at sqrt(c) and not at c.")
 
 
 XOR_SIGMAS = 3.0
 """Standard errors within which the share of networks that find all clusters has to agree with p_K."""
 
 
-@claim(
-    "J21",
-    AREA,
-    "XOR mixture: ballistic ODE, critical regulariser 1/8, 39 components of fixed points at K = 4, success probability p_K.",
-    laws=("XorMixture", "XorDynamics"),
-    figure="xor-success",
-)
-def xor(quick: bool) -> Outcome:
-    """Catalogue, success probability and the sign rule; margins at their fixed point; the flow at finite noise."""
+@claim("J21", AREA, XorMixture, XorDynamics, figure="xor-success")
+def xor(check: Check) -> None:
+    """XOR mixture: ballistic ODE, critical regulariser 1/8, 39 components of fixed points at K = 4, success probability p_K.
+
+    Catalogue, success probability and the sign rule; margins at their fixed point; the flow at finite noise.
+    """
     counts = [len(fixed_components(width)) for width in (1, 2, 3, 4, 5, 8)]
-    size, networks = (500, 200) if quick else (3000, 400)
-    z, measured = [], dict[str, Number]()
+    check.equal("components of fixed points at K = 1, 2, 3, 4, 5, 8", ", ".join(map(str, counts)), "5, 17, 35, 39, 16, 16")
+    check.equal("p_4", float(success_probability(4)), 3 / 32)
+    size, networks = (500, 200) if check.quick else (3000, 400)
+    z = []
     for width in (4, 6):
         law = XorMixture(width=width, networks=networks)
         margins, announced = law.train(law.draw(size, 0))
         captured = margins > capture_level(margins)
         share, p = float(np.mean(captured.all(axis=1))), law.success_probability()
         z.append(abs(share - p) / math.sqrt(p * (1 - p) / networks))
-        measured[f"share of successes at K = {width}"], measured[f"p_K at K = {width}"] = share, p
+        check.show(f"share of successes at K = {width}", share)
+        check.show(f"p_K at K = {width}", p)
+    check.below("largest z of the share of successes at K = 4, 6", largest(z), XOR_SIGMAS)
     agreement = float(np.mean(np.all(captured == announced, axis=1)))
+    check.above("share of networks whose signs at the start announce what they capture, K = 6", agreement, 0.9)
+    check.near("median margin of captured classes at K = 6", float(np.median(margins[captured])), law.class_strength(), 0.1)
     strong = XorMixture(width=4, regularizer=0.15, networks=5)
     left = float(strong.train(strong.draw(200, 0))[0].max())
-    flow = compare(XorDynamics, seeds=150 if quick else 600, **effort(quick))
-    wide = {width: failures(width, size // 5, 400 if quick else 2000) for width in (8, 12)}
+    check.below("largest margin above the critical regulariser, alpha = 0.15", left, 0.1)
+    wide = {width: failures(width, size // 5, 400 if check.quick else 2000) for width in (8, 12)}
     for width, (share, _) in wide.items():
-        measured[f"share of failures at K = {width}"] = share
-        measured[f"1 - p_K at K = {width}"] = 1 - float(success_probability(width))
-    return Outcome(
-        (
-            equal(
-                "components of fixed points at K = 1, 2, 3, 4, 5, 8", ", ".join(map(str, counts)), "5, 17, 35, 39, 16, 16"
-            ),
-            equal("p_4", float(success_probability(4)), 3 / 32),
-            below("largest z of the share of successes at K = 4, 6", largest(z), XOR_SIGMAS),
-            above("share of networks whose signs at the start announce what they capture, K = 6", agreement, 0.9),
-            near(
-                "median margin of captured classes at K = 6", float(np.median(margins[captured])), law.class_strength(), 0.1
-            ),
-            below("largest margin above the critical regulariser, alpha = 0.15", left, 0.1),
-            below("largest z of the share of failures at K = 8, 12", largest(z for _, z in wide.values()), SIGMAS),
-            below("share of failures at K = 12 over that at K = 8 (limit (3/4)^4 = 0.32)", wide[12][0] / wide[8][0], 0.5),
-            agrees("the flow at finite noise of one neuron and of two, at several times:", flow),
-        ),
-        measured,
-        note="Corrected: p_4 = 3/32, not 3/27.",
+        check.show(f"share of failures at K = {width}", share)
+        check.show(f"1 - p_K at K = {width}", 1 - float(success_probability(width)))
+    check.below("largest z of the share of failures at K = 8, 12", largest(z for _, z in wide.values()), SIGMAS)
+    check.below("share of failures at K = 12 over that at K = 8 (limit (3/4)^4 = 0.32)", wide[12][0] / wide[8][0], 0.5)
+    check.agree(
+        "the flow at finite noise of one neuron and of two, at several times:",
+        XorDynamics,
+        seeds=150 if check.quick else 600,
+        together=True,
     )
+    check.note("Corrected: p_4 = 3/32, not 3/27.")
 
 
 def failures(width: int, size: int, networks: int) -> tuple[float, float]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import above, agrees, below, near
-from limitlab.lab.measures import effort, largest
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import largest
 from limitlab.laws.online_sgd.multi_pass import MultiPassLeastSquares
 from limitlab.laws.online_sgd.streaming import StreamingLeastSquares
 
@@ -35,61 +34,49 @@ def one_per_direction(eigenvalues: np.ndarray, **options: object) -> StreamingLe
     )
 
 
-@claim(
-    "S1",
-    _AREA,
-    "The mean risk of one-pass SGD on least squares is exact in every dimension, and closed for all numbers of steps.",
-    laws=("StreamingLeastSquares",),
-    figure="streaming-least-squares",
-)
-def exact_at_every_dimension(quick: bool) -> Outcome:
-    """The closed form against the recursion step by step, runs of SGD with batches, momentum, signs and averages, the 1/d to the limit."""
-    steps = 2000 if quick else 20_000
+@claim("S1", _AREA, StreamingLeastSquares, figure="streaming-least-squares")
+def exact_at_every_dimension(check: Check) -> None:
+    """The mean risk of one-pass SGD on least squares is exact in every dimension, and closed for all numbers of steps.
+
+    The closed form against the recursion step by step, runs of SGD with batches, momentum, signs and averages, the 1/d to the limit.
+    """
+    steps = 2000 if check.quick else 20_000
     law = one_per_direction(1 / np.arange(1, 61.0), step=12.0, batch=2, noise=0.5, times=tuple(np.arange(steps + 1) / 60))
     gap = largest(np.abs(law.theory().excess_risk.values / stepwise(law, steps) - 1))
-    points = [compare(point, seeds=10 if quick else None, **effort(quick)) for point in StreamingLeastSquares.check_points()]
+    check.below(f"largest relative gap between closed form and {steps} steps of the recursion", gap, 1e-11)
+    check.agree("runs of SGD", StreamingLeastSquares, seeds=10 if check.quick else None)
     flat = StreamingLeastSquares(step=0.8, noise=0.5, times=(2.0,))
     limit = float(flat.theory().excess_risk[0])
     gaps = [d * (float(flat.replace(dimension=d).theory().excess_risk[0]) / limit - 1) for d in (50, 200, 800)]
-    return Outcome(
-        (
-            below(f"largest relative gap between closed form and {steps} steps of the recursion", gap, 1e-11),
-            *(agrees(f"runs of SGD at check point {i + 1}", found) for i, found in enumerate(points)),
-            near("d times the relative gap to the limit at d = 50, over that at d = 800", gaps[0] / gaps[2], 1.0, 0.05),
-        ),
-        measured={f"d times the gap at d = {d}": found for d, found in zip((50, 200, 800), gaps, strict=True)},
-    )
+    check.near("d times the relative gap to the limit at d = 50, over that at d = 800", gaps[0] / gaps[2], 1.0, 0.05)
+    for d, found in zip((50, 200, 800), gaps, strict=True):
+        check.show(f"d times the gap at d = {d}", found)
 
 
-@claim(
-    "S2",
-    _AREA,
-    "The largest stable step of one-pass SGD is not 2B over the trace: with a large top eigenvalue it is shorter.",
-    laws=("StreamingLeastSquares",),
-    figure="streaming-least-squares",
-)
-def shorter_than_the_trace_says(quick: bool) -> Outcome:
-    """Threshold for s = j^-2; the quadratic form that decides is measured over one step, below it and between it and the textbook value."""
+@claim("S2", _AREA, StreamingLeastSquares, figure="streaming-least-squares")
+def shorter_than_the_trace_says(check: Check) -> None:
+    """The largest stable step of one-pass SGD is not 2B over the trace: with a large top eigenvalue it is shorter.
+
+    Threshold for s = j^-2; the quadratic form that decides is measured over one step, below it and between it and the textbook value.
+    """
     s = np.arange(1, 61.0) ** -2
     limit, textbook = one_per_direction(s, step=1.0).largest_step() / 60, 2 / float(s.sum())
-    rng, runs = np.random.default_rng(0), 200_000 if quick else 2_000_000
+    check.near("largest step for s = j^-2, d = 60, B = 1", limit, 0.612, 0.001)
+    check.above("textbook value over the truth", textbook / limit, 1.9)
+    rng, runs = np.random.default_rng(0), 200_000 if check.quick else 2_000_000
     growth = {
         name: one_step_growth(rng, s, eta, runs) for name, eta in (("below", 0.8 * limit), ("between", 0.9 * textbook))
     }
-    return Outcome(
-        (
-            near("largest step for s = j^-2, d = 60, B = 1", limit, 0.612, 0.001),
-            above("textbook value over the truth", textbook / limit, 1.9),
-            below("growth in one step at 0.8 of the largest step, plus 5 standard errors", sum(growth["below"]), 1.0),
-            above(
-                "growth in one step at 0.9 of the textbook value, less 5 standard errors",
-                growth["between"][0] - growth["between"][1],
-                1.0,
-            ),
-        ),
-        measured={"2B / trace": textbook, **{f"growth {name}": value for name, (value, _) in growth.items()}},
-        note="Above the threshold the mean over runs is soon carried by few of them: growth is measured over one step.",
+    check.below("growth in one step at 0.8 of the largest step, plus 5 standard errors", sum(growth["below"]), 1.0)
+    check.above(
+        "growth in one step at 0.9 of the textbook value, less 5 standard errors",
+        growth["between"][0] - growth["between"][1],
+        1.0,
     )
+    check.show("2B / trace", textbook)
+    for name, (value, _) in growth.items():
+        check.show(f"growth {name}", value)
+    check.note("Above the threshold the mean over runs is soon carried by few of them: growth is measured over one step.")
 
 
 def one_step_growth(rng: np.random.Generator, s: np.ndarray, eta: float, runs: int) -> tuple[float, float]:
@@ -106,29 +93,21 @@ def one_step_growth(rng: np.random.Generator, s: np.ndarray, eta: float, runs: i
     return float(values.mean()), 5 * float(values.std()) / np.sqrt(values.size)
 
 
-@claim(
-    "S6",
-    _AREA,
-    "On fixed data the noise of batches multiplies the late train error by 1/(1 - eta tr S / 2B), and vanishes by itself where n < p.",
-    laws=("MultiPassLeastSquares",),
-    figure="multi-pass-least-squares",
-)
-def price_of_batches(quick: bool) -> Outcome:
-    """Late train error against gradient descent's on both sides of p = n, and paths of SGD at the check points."""
+@claim("S6", _AREA, MultiPassLeastSquares, figure="multi-pass-least-squares")
+def price_of_batches(check: Check) -> None:
+    """On fixed data the noise of batches multiplies the late train error by 1/(1 - eta tr S / 2B), and vanishes by itself where n < p.
+
+    Late train error against gradient descent's on both sides of p = n, and paths of SGD at the check points.
+    """
     tall = MultiPassLeastSquares(ratio=0.5, samples=200.0, step=0.01, times=(200.0,)).theory()
     wide = MultiPassLeastSquares(ratio=2.0, samples=150.0, step=0.006, times=(0.0, 60.0)).theory()
-    points = MultiPassLeastSquares.check_points()[1:] if quick else MultiPassLeastSquares.check_points()
-    comparisons = [compare(point, seeds=500 if quick else None, **effort(quick)) for point in points]
     price = float(tall.train_error[0] / tall.descent_train_error[0])
-    return Outcome(
-        (
-            near("late train error over that of gradient descent at half the threshold, n = 2p", price, 2.0, 0.05),
-            below(
-                "train error at time 60 over that at the start, p = 2n",
-                float(wide.train_error[1] / wide.train_error[0]),
-                1e-3,
-            ),
-            *(agrees(f"paths of SGD at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-        ),
-        measured={"price at half the threshold": price},
+    check.near("late train error over that of gradient descent at half the threshold, n = 2p", price, 2.0, 0.05)
+    check.below(
+        "train error at time 60 over that at the start, p = 2n", float(wide.train_error[1] / wide.train_error[0]), 1e-3
     )
+    if check.quick:
+        check.agree("paths of SGD at check point 2", MultiPassLeastSquares.check_points()[1], seeds=500)
+    else:
+        check.agree("paths of SGD", MultiPassLeastSquares)
+    check.show("price at half the threshold", price)

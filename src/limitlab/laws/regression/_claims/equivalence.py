@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Criterion, Number, above, agrees, below, near
-from limitlab.lab.measures import common_rate, effort, words
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import common_rate, words
 from limitlab.laws.classification.margin_equivalence import MarginEquivalence
 from limitlab.laws.regression._claims.random_features import AREA, RATE_BAND, RATE_ERROR
 from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEquivalence
@@ -20,50 +19,40 @@ EQUIVALENT = (
 )
 
 
-@claim(
-    "T7",
-    AREA,
-    "Nonlinear random features and noisy linear ones, mu0 + mu1 <w, x> + mu* z, give the same errors when n and N are of the "
-    "order of d; their gap closes like 1/d. The same is conjectured for the largest margin.",
-    laws=("GaussianEquivalence", "MarginEquivalence", "RandomFeaturesRidge"),
-    figure="gaussian-equivalence",
-)
-def equivalence(quick: bool) -> Outcome:
-    """Both kinds of features against the limit and against each other; then a size at which they part ways."""
-    sizes, seeds = ((25, 50, 100), 40) if quick else ((80, 160, 320), 20)
+@claim("T7", AREA, GaussianEquivalence, MarginEquivalence, RandomFeaturesRidge, figure="gaussian-equivalence")
+def equivalence(check: Check) -> None:
+    """Nonlinear random features and noisy linear ones, mu0 + mu1 <w, x> + mu* z, give the same errors when n and N are of
+    the order of d; their gap closes like 1/d. The same is conjectured for the largest margin.
+
+    Both kinds of features against the limit and against each other; then a size at which they part ways.
+    """
+    sizes, seeds = ((25, 50, 100), 40) if check.quick else ((80, 160, 320), 20)
     gaps, errors = [], []
-    criteria: list[Criterion] = []
-    measured: dict[str, Number] = {}
     for law in EQUIVALENT:
-        comparison = compare(law, sizes, seeds, **effort(quick))
-        criteria.append(agrees(f"the limit of ridge regression on {law.activation.name} and on linear features", comparison))
-        for name in COMPARED:
-            scale = comparison.dataset[f"theory_{name}"].values
-            gaps.append(comparison.dataset[f"mean_{name}_gap"].values / scale)
-            errors.append(comparison.dataset[f"error_{name}_gap"].values / scale)
+        name = f"the limit of ridge regression on {law.activation.name} and on linear features"
+        (comparison,) = check.agree(name, law, sizes=sizes, seeds=seeds)
+        for observable in COMPARED:
+            scale = comparison.dataset[f"theory_{observable}"].values
+            gaps.append(comparison.dataset[f"mean_{observable}_gap"].values / scale)
+            errors.append(comparison.dataset[f"error_{observable}_gap"].values / scale)
         for size, gap in zip(sizes, np.abs(gaps[-len(COMPARED) :]).max(axis=0), strict=True):
-            measured[f"{law.activation.name}: largest relative gap at d = {size}"] = float(gap)
+            check.show(f"{law.activation.name}: largest relative gap at d = {size}", float(gap))
     rate, rate_error = common_rate(sizes, np.stack(gaps, axis=1), np.stack(errors, axis=1))
-    margins = compare(MarginEquivalence(), (20, 40, 80) if quick else (50, 100, 200), 60 if quick else 40, **effort(quick))
+    check.near("exponent in 1/d of the gaps between both kinds", rate, 1, RATE_BAND)
+    check.below("standard error of the exponent of the gaps", rate_error, RATE_ERROR)
+    sizes, seeds = ((20, 40, 80), 60) if check.quick else ((50, 100, 200), 40)
+    name = "the limit of the largest margin on nonlinear and on linear features"
+    (margins,) = check.agree(name, MarginEquivalence(), sizes=sizes, seeds=seeds)
     for row in margins.rows:
         if row.observable.endswith("gap"):
-            measured[f"max-margin: {words(row.observable)}"] = row.simulation
-            measured[f"max-margin: {words(row.observable)}, standard error"] = row.standard_error
+            check.show(f"max-margin: {words(row.observable)}", row.simulation)
+            check.show(f"max-margin: {words(row.observable)}, standard error", row.standard_error)
     nonlinear, linear = beyond_the_regime()
-    criteria += [
-        near("exponent in 1/d of the gaps between both kinds", rate, 1, RATE_BAND),
-        below("standard error of the exponent of the gaps", rate_error, RATE_ERROR),
-        agrees("the limit of the largest margin on nonlinear and on linear features", margins),
-        below("share of a quadratic target that nonlinear features do not learn at n of order d^2", nonlinear, 0.5),
-        above("share of the same target that linear features do not learn", linear, 0.9),
-    ]
-    return Outcome(
-        tuple(criteria),
-        measured,
-        note=(
-            "The linear features keep the mean mu0 of the activation; without it they could not carry a constant. For ridge regression "
-            "the equivalence is a theorem, for the largest margin a conjecture."
-        ),
+    check.below("share of a quadratic target that nonlinear features do not learn at n of order d^2", nonlinear, 0.5)
+    check.above("share of the same target that linear features do not learn", linear, 0.9)
+    check.note(
+        "The linear features keep the mean mu0 of the activation; without it they could not carry a constant. For ridge regression "
+        "the equivalence is a theorem, for the largest margin a conjecture."
     )
 
 
