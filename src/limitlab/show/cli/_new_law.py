@@ -321,13 +321,14 @@ def extended(path: Path, template: str) -> str:
     start = min([function.lineno, *(node.lineno for node in function.decorator_list)]) - 1
     body = function.body[1].lineno - 1  # after the docstring
     above = {node.id for part in function.decorator_list for node in ast.walk(part) if isinstance(node, ast.Name)} - names
+    head = with_import(source, new, above)
     local = local_imports(new, present, needed | above)
     added = [*lines[start:body], *local, *lines[body : function.end_lineno]]
     if not function.decorator_list:
         figures = next(line for line in lines if line.startswith("FIGURES"))
         entry = re.sub(r"FIGURES = \{(.*): (\w+)\}", r"FIGURES[\1] = \2", figures)
         added += ["", "", entry if "FIGURES" in names else figures]
-    return with_import(source, new, above).rstrip("\n") + "\n\n\n" + "\n".join(added) + "\n"
+    return head.rstrip("\n") + "\n\n\n" + "\n".join(added) + "\n"
 
 
 def with_import(source: str, template: ast.Module, names: set[str]) -> str:
