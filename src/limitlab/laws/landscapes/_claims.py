@@ -55,9 +55,8 @@ def peak(check: Check) -> None:
         float((mean[top] - mean[-1]) / np.hypot(error[top], error[-1])),
         3.0,
     )
-    beyond = found.train_loss.values[
-        ratio > (1.25 if check.quick else 1.03)
-    ]  # close to the threshold a few starts of small networks get stuck
+    # close to the threshold a few starts of small networks get stuck
+    beyond = found.train_loss.values[ratio > (1.25 if check.quick else 1.03)]
     check.below("largest train error past the threshold", largest(beyond.ravel()), 1e-10)
     check.above("train error at half the threshold", float(found.train_loss.values[ratio < 0.6].min(axis=1).max()), 1e-3)
     check.agree("the end of the second descent", WidthDoubleDescent.check_points()[0], seeds=120 if check.quick else 300)

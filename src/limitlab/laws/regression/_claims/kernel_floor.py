@@ -62,10 +62,8 @@ def feature_learning_wins(check: Check) -> None:
     start = [float(feature_learning(width).theory().test_error[0]) - NOISE**2 for width in widths]
     check.above("risk of the network at its start minus F*^2", smallest(start) - REST, 0.0)
     seen = feature_learning(10).replace(times=(2.0, 5.0, 7.7))
-    runs = (
-        seen.simulate_batch(30 if check.quick else 50, range(6 if check.quick else 12)).test_error.isel(time=-1).values
-        - NOISE**2
-    )
+    size, draws = (30, 6) if check.quick else (50, 12)
+    runs = seen.simulate_batch(size, range(draws)).test_error.isel(time=-1).values - NOISE**2
     check.below(
         "simulated risk at width 10, t = 7.7, plus 4 standard errors", float(runs.mean()) + 4 * standard_error(runs), REST
     )

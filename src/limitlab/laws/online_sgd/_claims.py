@@ -1,8 +1,9 @@
-"""Claims about online SGD: population losses, recovery times, effective dynamics, spiked tensors, the XOR mixture (J15 to J21)."""
+"""Claims about online SGD (J15 to J21, J32 to J34, S1, S2, S6)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,14 @@ from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, slope, sma
 from limitlab.laws.online_sgd._effective import EffectiveDynamics
 from limitlab.laws.online_sgd._recovery import DiffusiveRecovery, LogarithmicRecovery
 from limitlab.laws.online_sgd._spherical import SphericalSGD
+from limitlab.laws.online_sgd.growth import GrowthExponents, Point, fitted
+from limitlab.laws.online_sgd.large_deviation import SgdLargeDeviation
 from limitlab.laws.online_sgd.mixture import OnlineMixture
+from limitlab.laws.online_sgd.multi_pass import MultiPassLeastSquares
 from limitlab.laws.online_sgd.pca import OnlinePCA
 from limitlab.laws.online_sgd.single_index import OnlineSingleIndex
 from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
+from limitlab.laws.online_sgd.streaming import StreamingLeastSquares
 from limitlab.laws.online_sgd.xor import XorMixture, capture_level, fixed_components, success_probability
 from limitlab.laws.online_sgd.xor_flow import XorDynamics
 from limitlab.models.online import hitting_times, uniform_overlap
@@ -25,6 +30,8 @@ from limitlab.models.online import hitting_times, uniform_overlap
 Array = NDArray[np.float64]
 
 AREA = "Online SGD"
+
+# -- single index, spiked tensors, XOR mixture -----------------------------------------------------------------------
 
 
 def search_times(law: SphericalSGD, size: int, level: float, runs: int, two_sided: bool, step: float) -> Array:
@@ -339,3 +346,293 @@ def failures(width: int, size: int, networks: int) -> tuple[float, float]:
     share = float(np.mean((margins <= capture_level(margins)).any(axis=1)))
     p = 1 - law.success_probability()
     return share, max(abs(share - p) - 0.5 * p / math.sqrt(size), 0.0) / math.sqrt(p * (1 - p) / networks)
+
+
+# -- lengths of steps ------------------------------------------------------------------------------------------------
+
+
+@claim("J32", AREA, SpikedTensor, OnlinePCA, figure="growth-exponents")
+def growing_moments(check: Check) -> None:
+    """The moment conditions of the limit theorems hold for the examples, and for the spiked matrix steps of order 1/N are
+    the largest localizable ones.
+
+    Fitted growth exponents against the allowed ones; phase retrieval by quadrature; a heavy-tailed control, which has to fail.
+    """
+    sizes, samples = ((100, 200, 400, 800), 1000) if check.quick else ((50, 100, 200, 400, 800), 4000)
+    matrix = SpikedTensor(order=2).growth_exponents(sizes, samples)
+    check.near("spiked matrix: exponent of E|H|^8", matrix.norm_eighth, 4.0, 0.15)
+    check.near("spiked matrix: exponent of E<H, grad u>^4", matrix.directional_fourth, 0.0, 0.15)
+    check.near("spiked matrix: exponent of the variance of <Hess u, H H'>", matrix.curvature_variance, 1.0, 0.15)
+    check.near("spiked matrix: exponent of the largest localizable step", matrix.largest_step_exponent, -1.0, 0.05)
+    check.true(
+        "steps N^-1 and N^-1.5 are localizable, N^-0.8 is not",
+        [matrix.localizable(s) for s in (-1, -1.5, -0.8)] == [True, True, False],
+    )
+    sizes = (50, 100, 200, 400) if check.quick else (50, 100, 200, 400, 800)
+    pca = online_pca(sizes, 4000)
+    check.near("online PCA: exponent of the second moment along the signal", pca.directional_second, 0.0, 0.15)
+    check.near("online PCA: exponent of E|H|^5", pca.norm_fifth, 2.5, 0.15)
+    retrieval = float(np.polyfit(np.log(sizes), [np.log(phase_retrieval_fifth(n)) for n in sizes], 1)[0])
+    check.near("phase retrieval: exponent of E|H|^5, by quadrature", retrieval, 2.5, 0.05)
+    heavy = [student_inputs(sizes, 4000, seed) for seed in range(3)]
+    slopes = np.linspace(0.05, 0.95, 10)
+    pushed = largest(float(OnlinePCA(snr=1.0).population_slope(m)) for m in slopes)
+    check.below("online PCA: largest slope of the population loss on (0, 1)", pushed, 0.0)
+    check.true(
+        "Student inputs with 3 degrees of freedom are not regular, or not reliably so",
+        not any(one.regular and one.reliable for one in heavy),
+    )
+    check.show("Student inputs: exponents of the second moment", ", ".join(f"{one.directional_second:.2f}" for one in heavy))
+    check.show("Student inputs: exponents of E|H|^5", ", ".join(f"{one.norm_fifth:.2f}" for one in heavy))
+    check.note(
+        "Corrections of the source: the remark on the sign of the slope is about assumption B; its Jensen inequality is a lower "
+        "bound; localizability needs the Hessian of the statistic, not of the loss."
+    )
+
+
+def online_pca(sizes: Sequence[int], samples: int) -> GrowthExponents:
+    """Spherical gradients of -<y, x>^2, y = g v + z, at three overlaps with v."""
+
+    def at(size: int) -> Iterator[Point]:
+        rng = np.random.default_rng(size)
+        for m in (0.0, 0.5, 0.9):
+            x = np.zeros(size)
+            x[:2] = m, np.sqrt(1 - m * m)
+            y = rng.standard_normal((samples, size))
+            y[:, 0] += rng.standard_normal(samples)
+            yield spherical_noise(-2 * (y @ x)[:, None] * y, x)
+
+    return fitted(at, sizes)
+
+
+def student_inputs(sizes: Sequence[int], samples: int, seed: int) -> GrowthExponents:
+    """The control: linear regression on inputs without a third moment. What it squares has no fourth one."""
+
+    def at(size: int) -> Iterator[Point]:
+        rng = np.random.default_rng([seed, size])
+        a = rng.standard_t(3, (samples, size)) / np.sqrt(3)
+        x = np.eye(size)[1] * np.sqrt(0.75) + np.eye(size)[0] * 0.5
+        yield spherical_noise(2 * (a @ x - a[:, 0])[:, None] * a, x)
+
+    return fitted(at, sizes)
+
+
+def spherical_noise(gradients: Array, x: Array) -> Point:
+    """Noise of gradients projected on the sphere at x, with the overlap along the first axis as the only statistic."""
+    forces = gradients - (gradients @ x)[:, None] * x
+    return Point(forces - forces.mean(axis=0), np.eye(x.size)[:1], np.zeros((1, x.size, x.size)))
+
+
+def phase_retrieval_fifth(size: int) -> float:
+    """E |grad|^5 of the loss (<a, x>^2 - <a, v>^2)^2 on the sphere at overlap 0, by quadrature: sampled, it scatters by 0.3.
+
+    The gradient is 4 (u^2 - b^2) u times a vector of squared length b^2 + chi^2 with size - 2 degrees of freedom.
+    """
+    from scipy.stats import chi2
+
+    x, w = np.polynomial.hermite_e.hermegauss(60)
+    w = w / w.sum()
+    levels, shares = np.polynomial.legendre.leggauss(80)
+    rest = chi2.ppf((levels + 1) / 2, size - 2)
+    length = (x[:, None] ** 2 + rest) ** 2.5 @ (shares / 2)  # given b
+    force = np.abs(4 * (x[:, None] ** 2 - x**2) * x[:, None]) ** 5  # rows u, columns b
+    return float(w @ force @ (w * length))
+
+
+@claim("J33", AREA, SgdLargeDeviation, figure="sgd-large-deviation")
+def large_deviations(check: Check) -> None:
+    """In fixed dimension SGD with a small step strays from its flow with probability exp(-I(eps)/step), and I depends on the
+    whole law of the noise.
+
+    -step log P, exactly or by weighted draws, at steps down to 1/160 (1/320), extrapolated against the Legendre transform.
+    """
+    gaussian = SgdLargeDeviation(deviation=0.5, times=1.0, noise_law="gaussian")
+    sign = gaussian.replace(noise_law="sign", paths=20_000 if check.quick else 200_000)
+    sizes = (40, 80, 160) if check.quick else (80, 160, 320)
+    exact = [gaussian.exact_probability(size) for size in sizes]
+    curves = {
+        "Gaussian": [-float(np.log(p)) / size for p, size in zip(exact, sizes, strict=True)],
+        "sign": [float(sign.simulate(size, 0).rate) for size in sizes],
+    }
+    limits = {"Gaussian": float(gaussian.theory().rate), "sign": float(sign.theory().rate)}
+    fitted = {name: extrapolated(sizes, curve) for name, curve in curves.items()}
+    for name in fitted:
+        check.near_relative(f"extrapolated rate of {name} noise", fitted[name], limits[name], 0.01)
+    check.above("extrapolated rate of signs over that of Gaussian noise", fitted["sign"] / fitted["Gaussian"], 1.15)
+    check.below("smallest probability in the table (Gaussian noise)", exact[-1], 1e-20)
+    counted = -float(np.log(sign.exact_probability(20))) / 20
+    drawn = [float(law.simulate(20, 1).rate) for law in (sign, gaussian)]
+    check.near("weighted draws of signs against all 2^20 paths at step 1/20", drawn[0], counted, 1e-3)
+    check.near(
+        "weighted draws of Gaussian noise against the transfer operator at step 1/20",
+        drawn[1],
+        -float(np.log(gaussian.exact_probability(20))) / 20,
+        2e-3,
+    )
+    for name, curve in curves.items():
+        for size, value in zip(sizes, curve, strict=True):
+            check.show(f"rate at step 1/{size}, {name} noise", value)
+    check.note(
+        "Counting would need more than 1e20 runs. The interpolated path of the source must be X_k + (t/step - k)(X_{k+1} - X_k)."
+    )
+
+
+def extrapolated(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """The limit of I + A delta + B delta log(1/delta) through three or more values at delta = 1/size.
+
+    >>> round(extrapolated((10, 20, 40), [1 + 2 / n + 3 / n * np.log(n) for n in (10, 20, 40)]), 9)
+    1.0
+    """
+    step = 1 / np.asarray(sizes, dtype=float)
+    table = np.stack([np.ones_like(step), step, step * np.log(1 / step)], axis=1)
+    return float(np.linalg.lstsq(table, np.asarray(values), rcond=None)[0][0])
+
+
+@claim("J34", AREA, SpikedTensor, figure="subcritical-steps")
+def short_steps(check: Check) -> None:
+    """Steps far below 1/N give the flow of the population loss, the limit c -> 0 of the critical equations; the gap is of
+    the order of step times dimension.
+
+    Exact chain at steps N^-b: gap to the population flow against N^(1-b); the equations at small c; the comparison at c = 0.
+    """
+    runs, sizes = (60, (100, 400, 1600)) if check.quick else (400, (100, 400, 1600, 6400))
+    population = subcritical(0.0).theory()
+    distances = []
+    for power in (1.0, 1.25, 1.5):
+        gaps, errors = [], []
+        for size in sizes:
+            law = subcritical(size ** (1 - power))
+            found = law.simulate_batch(size, range(runs if size < 6400 else runs // 10))
+            residual, error = float(found.residual.mean()), float(found.residual.std(ddof=1)) / np.sqrt(found.sizes["seed"])
+            gaps.append(residual - float(population.residual))
+            errors.append(error)
+            distances.append(abs(residual - float(law.theory().residual)) - 5 * error - 1.5 / size)
+            check.show(f"residual at N = {size}, step N^-{power:g}", residual)
+        exponent = log_slope(sizes, gaps, np.maximum(errors, 1e-9))
+        check.near(f"exponent in N of the residual's gap at steps N^-{power:g}", exponent.value, 1 - power, 0.05)
+    check.below(
+        "largest gap of the chain to the equation with c = step N, beyond 5 standard errors and 1.5/N",
+        largest(distances),
+        0.0,
+    )
+    constants = np.array([0.01, 0.02, 0.05])
+    flows = [subcritical(float(c)).theory() for c in constants]
+    slopes = [
+        slope([0, *constants], [float(one[name]) for one in (population, *flows)]).value for name in ("residual", "overlap")
+    ]
+    check.near("growth of the residual with c at time 0.6", slopes[0], 0.998, 0.01)
+    check.near("growth of the overlap with c at time 0.6", slopes[1], -0.361, 0.01)
+    check.agree("chain with steps N^-2 against the population flow", subcritical(0.0).replace(times=(0.1, 0.3)))
+    check.note(
+        "At b = 1 the gap does not shrink: the critical step has its own limit. What longer steps do (edge of stability) is open."
+    )
+
+
+def subcritical(step: float) -> SpikedTensor:
+    """The spiked matrix of the check at one value of step times dimension."""
+    return SpikedTensor(order=2, snr=2.0, step=step, start_overlap=0.3, start_residual=0.7, times=0.6)
+
+
+# -- least squares at scale ------------------------------------------------------------------------------------------
+
+AREA_SCALING = "Scaling laws"
+
+
+def stepwise(law: StreamingLeastSquares, steps: int) -> list[float]:
+    """The mean excess risk step by step, equation (1) written out direction by direction."""
+    assert law.dimension is not None
+    s, a = np.asarray(law.eigenvalues), np.asarray(law.signal_energy)
+    eta, risks = law.step / law.dimension, []
+    for _ in range(steps + 1):
+        risks.append(float(s @ a))
+        spread = eta**2 / law.batch
+        a = ((1 - eta * s) ** 2 + spread * (1 + law.kurtosis) * s**2) * a + spread * s * (risks[-1] + law.noise**2)
+    return risks
+
+
+def one_per_direction(eigenvalues: np.ndarray, **options: object) -> StreamingLeastSquares:
+    """A law with one group for each direction and unit energies."""
+    size = len(eigenvalues)
+    flat = tuple(np.ones(size))
+    return StreamingLeastSquares(
+        **{"eigenvalues": tuple(eigenvalues), "weights": flat, "signal_energy": flat, "dimension": size, **options}
+    )
+
+
+@claim("S1", AREA_SCALING, StreamingLeastSquares, figure="streaming-least-squares")
+def exact_at_every_dimension(check: Check) -> None:
+    """The mean risk of one-pass SGD on least squares is exact in every dimension, and closed for all numbers of steps.
+
+    The closed form against the recursion step by step, runs of SGD with batches, momentum, signs and averages, the 1/d to the limit.
+    """
+    steps = 2000 if check.quick else 20_000
+    law = one_per_direction(1 / np.arange(1, 61.0), step=12.0, batch=2, noise=0.5, times=tuple(np.arange(steps + 1) / 60))
+    gap = largest(np.abs(law.theory().excess_risk.values / stepwise(law, steps) - 1))
+    check.below(f"largest relative gap between closed form and {steps} steps of the recursion", gap, 1e-11)
+    check.agree("runs of SGD", StreamingLeastSquares, seeds=10 if check.quick else None)
+    flat = StreamingLeastSquares(step=0.8, noise=0.5, times=(2.0,))
+    limit = float(flat.theory().excess_risk[0])
+    gaps = [d * (float(flat.replace(dimension=d).theory().excess_risk[0]) / limit - 1) for d in (50, 200, 800)]
+    check.near("d times the relative gap to the limit at d = 50, over that at d = 800", gaps[0] / gaps[2], 1.0, 0.05)
+    for d, found in zip((50, 200, 800), gaps, strict=True):
+        check.show(f"d times the gap at d = {d}", found)
+
+
+@claim("S2", AREA_SCALING, StreamingLeastSquares, figure="streaming-least-squares")
+def shorter_than_the_trace_says(check: Check) -> None:
+    """The largest stable step of one-pass SGD is not 2B over the trace: with a large top eigenvalue it is shorter.
+
+    Threshold for s = j^-2; the quadratic form that decides is measured over one step, below it and between it and the textbook value.
+    """
+    s = np.arange(1, 61.0) ** -2
+    limit, textbook = one_per_direction(s, step=1.0).largest_step() / 60, 2 / float(s.sum())
+    check.near("largest step for s = j^-2, d = 60, B = 1", limit, 0.612, 0.001)
+    check.above("textbook value over the truth", textbook / limit, 1.9)
+    rng, runs = np.random.default_rng(0), 200_000 if check.quick else 2_000_000
+    growth = {
+        name: one_step_growth(rng, s, eta, runs) for name, eta in (("below", 0.8 * limit), ("between", 0.9 * textbook))
+    }
+    check.below("growth in one step at 0.8 of the largest step, plus 5 standard errors", sum(growth["below"]), 1.0)
+    check.above(
+        "growth in one step at 0.9 of the textbook value, less 5 standard errors",
+        growth["between"][0] - growth["between"][1],
+        1.0,
+    )
+    check.show("2B / trace", textbook)
+    for name, (value, _) in growth.items():
+        check.show(f"growth {name}", value)
+    check.note("Above the threshold the mean over runs is soon carried by few of them: growth is measured over one step.")
+
+
+def one_step_growth(rng: np.random.Generator, s: np.ndarray, eta: float, runs: int) -> tuple[float, float]:
+    """Factor by which a step of SGD multiplies the quadratic form that grows fastest, and five standard errors of it."""
+    spread = np.diag((1 - eta * s) ** 2 + eta**2 * s**2) + eta**2 * np.outer(s, s)
+    form = np.abs(np.linalg.eigh(spread)[1][:, -1])
+    found = []
+    for _ in range(20):
+        error = np.sqrt(form) * (2.0 * rng.integers(0, 2, (runs // 20, len(s))) - 1)
+        x = rng.standard_normal(error.shape) * np.sqrt(s)
+        moved = error - eta * np.einsum("rd,rd->r", x, error)[:, None] * x
+        found.append(moved**2 @ form)
+    values = np.concatenate(found)
+    return float(values.mean()), 5 * float(values.std()) / np.sqrt(values.size)
+
+
+@claim("S6", AREA_SCALING, MultiPassLeastSquares, figure="multi-pass-least-squares")
+def price_of_batches(check: Check) -> None:
+    """On fixed data the noise of batches multiplies the late train error by 1/(1 - eta tr S / 2B), and vanishes by itself where n < p.
+
+    Late train error against gradient descent's on both sides of p = n, and paths of SGD at the check points.
+    """
+    tall = MultiPassLeastSquares(ratio=0.5, samples=200.0, step=0.01, times=(200.0,)).theory()
+    wide = MultiPassLeastSquares(ratio=2.0, samples=150.0, step=0.006, times=(0.0, 60.0)).theory()
+    price = float(tall.train_error[0] / tall.descent_train_error[0])
+    check.near("late train error over that of gradient descent at half the threshold, n = 2p", price, 2.0, 0.05)
+    check.below(
+        "train error at time 60 over that at the start, p = 2n", float(wide.train_error[1] / wide.train_error[0]), 1e-3
+    )
+    if check.quick:
+        check.agree("paths of SGD at check point 2", MultiPassLeastSquares.check_points()[1], seeds=500)
+    else:
+        check.agree("paths of SGD", MultiPassLeastSquares)
+    check.show("price at half the threshold", price)
