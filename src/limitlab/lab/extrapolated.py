@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.plotting.style import mean_and_error
+from limitlab._core.draws import mean_and_error
 
 if TYPE_CHECKING:
     from limitlab.lab._compare import Comparison

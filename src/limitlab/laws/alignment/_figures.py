@@ -12,7 +12,7 @@ from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
 from limitlab.laws.alignment.xor import XorAlignment, announce, second_layer_path
-from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, legend_of_styles, simulation_points, theory_line
 
 MATRIX_NAMES = {"hessian": "Hessian", "gradient": "gradient"}
 
@@ -35,7 +35,7 @@ def alignment_mixture(quick: bool = True) -> Figure:
             if found is not None:
                 simulation_points(axes, few, *extrapolated(found, name), index)
     ran = ", ".join(str(size) for size in sizes)
-    reading_key(panels[1], None, f"SGD, extrapolated\n($d = {ran}$)")
+    legend_of_styles(panels[1], None, f"SGD, extrapolated\n($d = {ran}$)")
     finish(panels[0], "time $t$", r"alignment $\rho(x^c,E_{10}(H_{cc}))$", "with Hessian blocks", ylim=(0, 1.02))
     finish(panels[1], "time $t$", r"alignment $\rho(x^c,E_{10}(G_{cc}))$", "with gradient blocks", ylim=(0, 1.02))
     needed = np.linspace(2.0, 60.0, 8 if quick else 30)

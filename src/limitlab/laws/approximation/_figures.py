@@ -39,7 +39,7 @@ from limitlab.plotting.style import (
     finish,
     mean_and_error,
     new_figure,
-    reading_key,
+    legend_of_styles,
     simulation_points,
     theory_line,
 )
@@ -67,7 +67,7 @@ def staircase(quick: bool = True) -> Figure:
         name = r"$\log n/\log d$" if model == "kernel_ridge" else r"$\log N/\log d$"
         top = 1.4 if model == "kernel_ridge" else 1.08
         if model == "rf":
-            reading_key(panel, "equivalent", "drawn")
+            legend_of_styles(panel, "equivalent", "drawn")
         finish(panel, name, "error over the target's variance", title, ylim=(-0.03, top), legend=model != "rf")
     axes[0].legend(loc="lower left", fontsize=11, frameon=False)
     return figure
@@ -162,7 +162,7 @@ def one_direction(quick: bool = True) -> Figure:
             for seed in range(10 if quick else 60)
         ]
         simulation_points(left, few / d**2, *mean_and_error(runs), index)
-    reading_key(left, "equivalent at this $d$", "drawn neurons")
+    legend_of_styles(left, "equivalent at this $d$", "drawn neurons")
     label = r"error over $\mathrm{Var}\,f_*$"
     finish(left, "neurons $N/d^2$", label, "tangent features on $f_* = Q_3(\\langle b, x\\rangle)$", xscale="log")
     dimensions = np.unique(np.round(np.geomspace(5, 3000, 14)).astype(int))
@@ -236,7 +236,7 @@ def quadratic_sgd(quick: bool = True) -> Figure:
             sgd, flow = sgd_path(B, width, index, end, points=POINTS)
             theory_line(panel, times, flow / variance, index, f"population flow, start {index + 1}")
             simulation_points(panel, times[::10], sgd[::10] / variance, index=index)
-        reading_key(panel, None, "one pass of SGD")
+        legend_of_styles(panel, None, "one pass of SGD")
         panel.axhline(float(law.theory().relative_risk), color="grey", linestyle="--", linewidth=1.5, label="optimum")
         finish(
             panel,

@@ -27,7 +27,7 @@ from limitlab.plotting.style import (
     finish,
     mean_and_error,
     new_figure,
-    reading_key,
+    legend_of_styles,
     simulation_points,
     theory_line,
     value_map,
@@ -235,7 +235,7 @@ def circle_density(quick: bool = True) -> Figure:
         )
         table = np.array([run[name] for run in runs])
         simulation_points(right, few.times, table.mean(axis=0), table.std(axis=0, ddof=1) / np.sqrt(len(runs)), index)
-    reading_key(right, r"density, $n\to\infty$", f"$n = 400$, {len(runs)} draws")
+    legend_of_styles(right, r"density, $n\to\infty$", f"$n = 400$, {len(runs)} draws")
     finish(right, "time $t$", "mean over the tokens", "moments of the density")
     return figure
 

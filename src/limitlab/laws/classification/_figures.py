@@ -27,7 +27,7 @@ from limitlab.plotting.style import (
     finish,
     mean_and_error,
     new_figure,
-    reading_key,
+    legend_of_styles,
     simulation_points,
     theory_line,
 )
@@ -105,7 +105,7 @@ def logistic_calibration(quick: bool = True) -> Figure:
         shares = np.array([share_without_fit(p, int(n), b0, gamma, draws) for n in counts])
         errors = np.sqrt(np.maximum(shares * (1 - shares), 0.25 / draws) / draws)
         simulation_points(right, counts, shares, errors, index)
-    reading_key(right, "law", f"{draws} draws")
+    legend_of_styles(right, "law", f"{draws} draws")
     finish(right, "samples $n$", "probability that no fit exists", rf"$p={p}$ predictors and an intercept")
     return figure
 

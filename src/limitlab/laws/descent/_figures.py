@@ -14,7 +14,7 @@ from limitlab.laws.descent._separable_flow import TAILS, LeastSquares, Separable
 from limitlab.laws.descent.least_squares import LeastSquaresDescent
 from limitlab.laws.descent.logistic import LogisticDescent
 from limitlab.laws.landscapes.minima import digits_minima
-from limitlab.plotting.style import COLOURS, MARKERS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, MARKERS, finish, new_figure, legend_of_styles, simulation_points, theory_line
 
 # -- margins ------------------------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ def global_minima(quick: bool = True) -> Figure:
         errors_found = np.array([getattr(one, name) for one in found])
         simulation_points(right, [place], [errors_found.mean()], [errors_found.std(ddof=1) / math.sqrt(len(found))], place)
         right.plot(np.full(len(found), place + 0.18), errors_found, ".", color=COLOURS[place], alpha=0.6)
-    reading_key(right, None, "mean over runs")
+    legend_of_styles(right, None, "mean over runs")
     right.plot([], [], ".", color="0.4", label="single runs")
     right.set_xticks(range(4), names, fontsize=11)
     right.set_xlim(-0.5, 3.6)

@@ -26,7 +26,7 @@ from limitlab.laws.dmft.multi_index import MultiIndexFlow
 from limitlab.laws.dmft.population import MeanFieldSingleIndex
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
-from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, legend_of_styles, simulation_points, theory_line
 
 # -- dynamics -----------------------------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ def timeline(quick: bool = True) -> Figure:
             theory_line(panel, times / scale, result[name], index, f"$m = {width}$")
             if index == 0:
                 simulation_points(panel, few / scale, *extrapolated(found, name), index)
-    reading_key(axes[0], None, f"$m = 10$, networks, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
+    legend_of_styles(axes[0], None, f"$m = 10$, networks, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
     times = np.geomspace(0.2, 6.0 * widths[-1], 60)
     mean_field = MeanFieldSingleIndex(times=tuple(0.5 * times), **SINGLE_INDEX).theory()
     for panel, (name, label) in zip(axes, names, strict=True):
@@ -264,9 +264,9 @@ def _errors(axes: Axes, curves: Curves) -> None:
         theory_line(axes, curves.times, curves.gaussian[name], index, linestyle="--", linewidth=1.3)
         mean, error = curves.measured(name)
         simulation_points(axes, curves.times[MARKS], mean[MARKS], error[MARKS], index)
-    reading_key(axes, "exact equations", None)
+    legend_of_styles(axes, "exact equations", None)
     axes.plot([], [], "--", color="0.4", linewidth=1.3, label="Gaussian model")
-    reading_key(axes, None, f"gradient descent, $d = {curves.size}$")
+    legend_of_styles(axes, None, f"gradient descent, $d = {curves.size}$")
 
 
 def _deviations(axes: Axes, curves: Curves) -> None:
@@ -324,7 +324,7 @@ def frozen_layer(quick: bool = True) -> Figure:
         if share in (0.6, 1.2):
             found = compare(law.replace(times=some), (15, 30), 2 * seeds, observables=["train_error"])
             simulation_points(right, some, *extrapolated(found, "train_error"), index)
-    reading_key(right, None, "one neuron,\nextrapolated ($d = 15, 30$)")
+    legend_of_styles(right, None, "one neuron,\nextrapolated ($d = 15, 30$)")
     title = r"limit of large $m$, $h = q^3$, $\alpha = 0.3$"
     finish(right, "time $t$", "train error", title, xscale="log", yscale="log", ylim=(1e-7, 2))
     return figure

@@ -20,7 +20,7 @@ from limitlab.laws.mean_field.noisy import NoisyMeanField
 from limitlab.laws.mean_field.output_scale import OutputScale
 from limitlab.laws.mean_field.particles import MeanFieldParticles
 from limitlab.laws.mean_field.two_gaussians import TwoGaussians
-from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, finish, new_figure, legend_of_styles, simulation_points, theory_line
 
 # -- meanfield ----------------------------------------------------------------------------------------------------
 
@@ -38,7 +38,7 @@ def two_gaussians(quick: bool = True) -> Figure:
         theory_line(left, grid, law.theory().risk, index, rf"$\Delta = {separation:g}$")
         found = compare(law.replace(times=tuple(few), step=step), widths, seeds, observables=["risk"])
         simulation_points(left, few, *extrapolated(found, "risk"), index)
-    reading_key(left, r"limit $N\to\infty$", f"SGD, extrapolated\n($N = {', '.join(map(str, widths))}$)")
+    legend_of_styles(left, r"limit $N\to\infty$", f"SGD, extrapolated\n($N = {', '.join(map(str, widths))}$)")
     finish(left, r"time $t$ (step $\times$ samples)", "risk $R$", "two Gaussians, $d = 40$", xscale="log", yscale="log")
     law, times = TwoGaussians(separation=0.8), [0.0, 0.5, 2.0, 5.0]
     paths, weights = law.radii(times)
@@ -51,7 +51,7 @@ def two_gaussians(quick: bool = True) -> Figure:
         middle = (edges[1:] + edges[:-1]) / 2
         height, error = (counts / scale)[seen], (np.sqrt(counts) / scale)[seen]
         simulation_points(right, middle[seen], height, error, index, markersize=3.5)
-    reading_key(right, None, f"SGD, $N = {width}$")
+    legend_of_styles(right, None, f"SGD, $N = {width}$")
     finish(right, "length $r$ of a weight", "density", r"lengths of the weights, $\Delta = 0.8$")
     return figure
 

@@ -27,7 +27,7 @@ from limitlab.plotting.style import (
     finish,
     mean_and_error,
     new_figure,
-    reading_key,
+    legend_of_styles,
     simulation_points,
     theory_line,
     value_map,
@@ -82,7 +82,7 @@ def recovery_times(quick: bool = True) -> Figure:
             curve = [recovery.mean(int(n)) * n / steps[k] for n in grid]
         theory_line(left, grid, curve, index, f"$k = {k}$")
         simulation_points(left, sizes[k], means, errors, index)
-    reading_key(left, "limit", f"SGD, {runs} runs")
+    legend_of_styles(left, "limit", f"SGD, {runs} runs")
     finish(
         left,
         "dimension $N$",
@@ -201,7 +201,7 @@ def xor_success(quick: bool = True) -> Figure:
         theory_line(right, fine, theory[name].values[0], index, label)
         value, error = extrapolated(found, name)
         simulation_points(right, times[::2], value[0, ::2], error[0, ::2], index, markersize=4)
-    reading_key(right, "limit", "SGD, extrapolated ($N = 125, 250, 500$)")
+    legend_of_styles(right, "limit", "SGD, extrapolated ($N = 125, 250, 500$)")
     finish(right, "time $t$", "statistics of one neuron", r"$\lambda = 5$, $\alpha = 0.03$", ylim=(-0.1, 1.5))
     return figure
 
@@ -304,7 +304,7 @@ def sgd_large_deviation(quick: bool = True) -> Figure:
         found = compare(law, sizes.tolist(), 4, observables=["rate"], progress=False)
         simulation_points(left, [0.0], *extrapolated(found, "rate"), index)
         theory_line(left, [0, 0.05], [limit, limit], index)
-    reading_key(left, r"limit $I(\varepsilon)$", r"first points: extrapolated to $\delta = 0$")
+    legend_of_styles(left, r"limit $I(\varepsilon)$", r"first points: extrapolated to $\delta = 0$")
     finish(
         left,
         r"step $\delta$",

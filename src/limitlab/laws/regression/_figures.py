@@ -37,7 +37,7 @@ from limitlab.plotting.style import (
     finish,
     mean_and_error,
     new_figure,
-    reading_key,
+    legend_of_styles,
     simulation_points,
     theory_line,
 )
@@ -200,7 +200,7 @@ def double_descent(quick: bool = True) -> Figure:
         kept = (few != 1.0) | (index > 0)  # without a ridge the risk is infinite there
         simulation_points(left, few[kept], mean[kept, index], error[kept, index], index)
     theory_line(left, shares, _excess(law, 3.0 * shares, None), 6, r"best $\lambda$", linestyle="--")
-    reading_key(left, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
+    legend_of_styles(left, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
     title = r"ReLU, $n/d = 3$, $F_1^2/\tau^2 = 4$"
     finish(left, WIDTH_LABEL, "excess risk $R$", title, xscale="log", ylim=(0, 3))
     noisy = law.replace(noise=5**0.5)
@@ -237,7 +237,7 @@ def ridge_choice(quick: bool = True) -> Figure:
             axes.plot(max(best, grid[0]), value, marker="*", markersize=15, color=COLOURS[index], clip_on=False, zorder=5)
         side = "below" if snr < base.replace(width_ratio=np.inf).snr_threshold() else "above"
         title = rf"signal to noise $\rho = {snr:g}$, {side} $\mu_1^2/\mu_*^2 = 2.75$"
-        reading_key(axes, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
+        legend_of_styles(axes, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
         axes.plot([], [], "*", color="0.4", markersize=12, label=r"best $\lambda$ (at the left edge: 0)")
         finish(axes, r"penalty $\lambda$", "excess risk $R/F_1^2$", title, xscale="log")
     return figure
@@ -346,7 +346,7 @@ def ridge_double_descent(quick: bool = True) -> Figure:
         simulation_points(left, few, *_over_ratios(law, few, samples, seeds, "excess_risk"), index)
         best_line(left, law, "best possible" if index == 3 else "", less=1.0, ratio=np.geomspace(0.02, 20, 60))
     left.axvline(1, color="grey", linewidth=1, linestyle=":")
-    reading_key(left, r"limit $n\to\infty$", f"simulated, $n = {samples}$")
+    legend_of_styles(left, r"limit $n\to\infty$", f"simulated, $n = {samples}$")
     finish(
         left, r"features per sample $\gamma = p/n$", r"excess risk $R/\tau^2$", "least-norm solution",
         xscale="log", yscale="log", ylim=(0.05, 400),
@@ -357,7 +357,7 @@ def ridge_double_descent(quick: bool = True) -> Figure:
             theory_line(right, ratios, law.evaluate(ratio=ratios)[name], index, label)
         simulation_points(right, few, *_over_ratios(law, few, samples, seeds, name), index)
     right.axvline(1, color="grey", linewidth=1, linestyle=":")
-    reading_key(right, r"limit $n\to\infty$", f"simulated, $n = {samples}$")
+    legend_of_styles(right, r"limit $n\to\infty$", f"simulated, $n = {samples}$")
     finish(
         right, r"features per sample $\gamma = p/n$", r"squared error over $\tau^2$", r"$|\beta|^2/\tau^2 = 4$: the two parts",
         xscale="log", ylim=(-0.3, 8),
@@ -377,7 +377,7 @@ def ridge_path(quick: bool = True) -> Figure:
         for index, (name, label) in enumerate(names):
             theory_line(axes, grid, values[name], index, label)
             simulation_points(axes, few, *_over_seeds_regression([run[name] for run in runs]), index)
-        reading_key(axes, None, f"simulated, $p = {size}$")
+        legend_of_styles(axes, None, f"simulated, $p = {size}$")
         axes.axvline(law.optimal_ridge(), color="grey", linewidth=1, linestyle="--", label=r"best $\lambda$")
         finish(
             axes,
@@ -402,7 +402,7 @@ def optimal_ridge(quick: bool = True) -> Figure:
     some = np.array([0.2, 0.5, 0.8, 1.25, 2.0, 5.0])
     for index, ridge in ((1, 0.01), (2, 0.1)):
         simulation_points(left, some, *_over_ratios(base.replace(ridge=ridge), some, 150, seeds, "test_error"), index)
-    reading_key(left, None, "simulated, $n = 150$")
+    legend_of_styles(left, None, "simulated, $n = 150$")
     theory_line(left, ratios, best, 6, r"best $\lambda = \gamma\tau^2/|\beta|^2$", linestyle="--")
     finish(
         left, r"features per sample $\gamma = p/n$", "test error", r"isotropic, $\tau = 0.5$", xscale="log", ylim=(0.2, 3)
@@ -484,7 +484,7 @@ def model_collapse(quick: bool = True) -> Figure:
         theory_line(left, lines, law.theory().excess_risk, index, label)
         runs = law.replace(generations=few).simulate_batch(size, range(seeds)).excess_risk
         simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / math.sqrt(seeds), index)
-    reading_key(left, "limit", f"simulated, $p={size}$")
+    legend_of_styles(left, "limit", f"simulated, $p={size}$")
     finish(
         left,
         "generation $g$",
@@ -520,7 +520,7 @@ def distillation(quick: bool = True) -> Figure:
             errors = [float(run.std(ddof=1)) / math.sqrt(seeds) for run in runs]
             simulation_points(left, few, [float(run.mean()) for run in runs], errors, index)
     left.axhline(float(law.theory().teacher_excess_risk), color="0.3", linestyle="--", linewidth=1.4, label="teacher")
-    reading_key(left, None, f"simulated, $p={size}$")
+    legend_of_styles(left, None, f"simulated, $p={size}$")
     finish(
         left, r"student's penalty $\lambda$", "excess risk $R$", "a teacher with a quarter of its best penalty", xscale="log"
     )
@@ -534,7 +534,7 @@ def distillation(quick: bool = True) -> Figure:
         simulation_points(right, some, [float(run.mean()) for run in runs], errors, index)
     least = float(Ridge(ratio=0.8, ridge=best, noise=1.0, **GROUPS_SYNTHETIC).theory().excess_risk)
     right.axhline(least, color="0.3", linestyle="--", linewidth=1.4, label="best ridge alone")
-    reading_key(right, None, f"simulated, $p={size}$")
+    legend_of_styles(right, None, f"simulated, $p={size}$")
     finish(
         right,
         r"share $\xi$ of the teacher's labels",
