@@ -129,7 +129,7 @@ def predictions_along(law: Law, parameter: Setting, values: ArrayLike) -> dict[s
         return _coordinate_first(law.replace(**{coordinate: changes[coordinate].tolist()}).evaluate(), law, coordinate)
     if set(changes) <= set(law.array_parameters()):
         return {name: array for name, array in law.evaluate(**changes).items() if name != "accuracy"}
-    return _stacked(each.evaluate() for each in _laws_at(law, changes))
+    return _stacked(each.evaluate() for each in _laws_at(law, changes, at.size))
 
 
 def draws_along(law: Law, parameter: Setting, values: ArrayLike, size: Size, seeds: int | Sequence[int]) -> dict[str, Array]:
@@ -148,7 +148,7 @@ def draws_along(law: Law, parameter: Setting, values: ArrayLike, size: Size, see
         return _stacked(_coordinate_first(line.experiment(size, seed), line, coordinate) for seed in numbers)
     if set(changes) <= set(law.path_parameters()) and not callable(size):
         return _stacked(law.experiment(size, seed, **changes) for seed in numbers)
-    laws = _laws_at(law, changes)
+    laws = _laws_at(law, changes, at.size)
     sizes = [size(float(value)) if callable(size) else size for value in at]
     return _stacked(
         _stacked(each.experiment(number, seed) for each, number in zip(laws, sizes, strict=True)) for seed in numbers
@@ -158,7 +158,7 @@ def draws_along(law: Law, parameter: Setting, values: ArrayLike, size: Size, see
 def _changes(parameter: Setting, values: Array) -> dict[str, Array]:
     """The parameters that change along the axis, as arrays of their values there."""
     if isinstance(parameter, str):
-        return {parameter: values}
+        return {} if parameter == "size" else {parameter: values}
     return {name: np.broadcast_to(np.asarray(array), values.shape) for name, array in parameter(values).items()}
 
 
@@ -184,8 +184,10 @@ def _coordinate_first(values: Mapping[str, Any], law: Law, coordinate: str) -> d
     return arrays
 
 
-def _laws_at(law: Law, changes: Mapping[str, Array]) -> list[Law]:
+def _laws_at(law: Law, changes: Mapping[str, Array], count: int) -> list[Law]:
     """The law at every value on the axis."""
+    if not changes:
+        return [law] * count
     columns = {name: array.tolist() for name, array in changes.items()}
     return [law.replace(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
