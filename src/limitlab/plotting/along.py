@@ -19,7 +19,7 @@ __all__ = ["along"]
 
 Array = NDArray[np.float64]
 Setting = str | Callable[[Array], Mapping[str, Any]]
-"""The name of a parameter, or a function from the values on the axis to the parameters that change with them."""
+"""The name of a parameter, "size", or a function from the values on the axis to the parameters that change with them."""
 Size = int | Callable[[float], int]
 """The size of every experiment, or a function from the value on the axis to the size there."""
 
@@ -52,8 +52,8 @@ def along(
     law
         A law, or several laws by their labels. The law sets all parameters that do not change along the axis.
     parameter
-        The name of the parameter on the axis. It can also be a function that returns the parameters of the law for an array of values
-        on the axis, for example `lambda samples: {"ratio": 1 / samples}`.
+        The name of the parameter on the axis, or "size" for the size of the experiments. It can also be a function that returns the
+        parameters of the law for an array of values on the axis, for example `lambda samples: {"ratio": 1 / samples}`.
     observables
         The name of an observable, several names, or names with their labels.
     line, points
@@ -86,6 +86,7 @@ def along(
     panels = [axes] * len(names) if isinstance(axes, Axes) else list(axes)
     laws = {"": law} if isinstance(law, Law) else dict(law)
     fine, few = np.asarray(line, dtype=float), np.asarray(points, dtype=float)
+    size = int if parameter == "size" else size
     _check(laws, parameter, names, panels, fine, few, size, seeds)
     change = transform or np.asarray
     shared = len(names) > 1 and isinstance(axes, Axes)
@@ -132,7 +133,9 @@ def predictions_along(law: Law, parameter: Setting, values: ArrayLike) -> dict[s
     return _stacked(each.evaluate() for each in _laws_at(law, changes, at.size))
 
 
-def draws_along(law: Law, parameter: Setting, values: ArrayLike, size: Size, seeds: int | Sequence[int]) -> dict[str, Array]:
+def draws_along(
+    law: Law, parameter: Setting, values: ArrayLike, size: Size = int, seeds: int | Sequence[int] = 1
+) -> dict[str, Array]:
     """Return draws of a law along a parameter, by observable. The draws are the first axis of every array, the values the second.
 
     >>> from limitlab.laws import Ridge
@@ -200,7 +203,7 @@ def _stacked(results: Iterable[Mapping[str, Any]]) -> dict[str, Array]:
 
 def _label(axes: Axes, law: type[Law], parameter: Setting, observable: str | None) -> None:
     """Set the labels of the axes from the declarations of the law."""
-    if isinstance(parameter, str):
+    if isinstance(parameter, str) and parameter != "size":
         meta = law.parameters()[parameter]
         axes.set_xlabel(
             f"{meta.dimension if meta.kind == 'coordinate' else meta.description} {drawable(meta.symbol)}".rstrip()
@@ -229,7 +232,7 @@ def _check(
         )
     for law in laws.values():
         known = type(law)
-        if isinstance(parameter, str) and parameter not in known.parameters():
+        if isinstance(parameter, str) and parameter != "size" and parameter not in known.parameters():
             raise ValueError(
                 f"parameter = {parameter!r} is not allowed: {known.__name__} has no such parameter: {known.hint(parameter)}"
             )

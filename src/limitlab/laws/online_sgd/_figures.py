@@ -262,7 +262,7 @@ def sgd_large_deviation(quick: bool = True) -> Figure:
     for index, (noise_law, words) in enumerate(NOISE.items()):
         law = SgdLargeDeviation(deviation=0.5, times=1.0, noise_law=noise_law, paths=20_000)
         limit = float(law.theory().rate)
-        rates = draws_along(law, "size", sizes, int, seeds=4)["rate"]
+        rates = draws_along(law, "size", sizes, seeds=4)["rate"]
         simulation_points(left, 1 / sizes, *mean_and_error(rates), index, words)
         comparison = compare(law, sizes.tolist(), 4, observables=["rate"], progress=False)
         simulation_points(left, [0.0], *extrapolated(comparison, "rate"), index)
@@ -323,10 +323,12 @@ def streaming(quick: bool = True) -> Figure:
     )
     laws = {"$B = 1$": base, "$B = 8$": base.replace(batch=8), r"$B = 8$, $\mu = 0.7$": base.replace(batch=8, momentum=0.7)}
     few, fine = (1, 3, 10, 30, 100, 300), np.unique(np.round(np.geomspace(1, 1000, 120)))
-    steps = lambda k: {"times": k / d}
-    along(left, laws, steps, "excess_risk", fine, few, size=d, seeds=4 if quick else 40)
+    along(left, laws, lambda k: {"times": k / d}, "excess_risk", fine, few, size=d, seeds=4 if quick else 40)
     averaged, label = base.replace(average_from=10 / d), "$B = 1$, mean of iterates"
-    along(left, averaged, steps, "average_excess_risk", fine[fine > 12], index=3, label=label, linestyle="--")
+    along(
+        left, averaged, lambda k: {"times": k / d}, "average_excess_risk", fine[fine > 12],
+        index=3, label=label, linestyle="--",
+    )  # fmt: skip
     title = rf"$s_j = 1/j$, $d = {d}$, $\eta = 0.2$"
     finish(left, "steps $k$", "excess risk $R_k$", title, xscale="log", yscale="log")
     batches = np.unique(np.round(np.geomspace(1, 512, 40))).astype(int)

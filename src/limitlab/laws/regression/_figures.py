@@ -60,7 +60,15 @@ def nearest_neighbours_risk(quick: bool = True) -> Figure:
     k, few = np.unique(np.round(np.geomspace(1, 300, 200))), np.array([3.0, 9, 27, 81, 243])
     names = {"squared_bias": "squared bias", "variance": r"variance $\tau^2/k$", "excess_risk": "excess risk"}
     along(right, law, "neighbours", names, k, few, size=sets, seeds=seeds)
-    finish(right, "neighbours $k$", "squared error", "$n = 300$: what the risk is made of", xscale="log", yscale="log", legend=False)
+    finish(
+        right,
+        "neighbours $k$",
+        "squared error",
+        "$n = 300$: what the risk is made of",
+        xscale="log",
+        yscale="log",
+        legend=False,
+    )
     right.legend(loc="center right", fontsize=11, frameon=False)
     return figure
 
@@ -236,7 +244,7 @@ def equivalence(quick: bool = True) -> Figure:
     reference = np.array([sizes[0], sizes[-1]])
     for axes, (activation, words, width) in zip(panels, (("relu", "ReLU", 4.0), ("tanh", "tanh", 2.0)), strict=True):
         law = GaussianEquivalence(activation=activation, width_ratio=width, sample_ratio=2.0, ridge=1e-3, noise=0.5)
-        draws = draws_along(law, lambda _: {}, sizes, int, seeds)
+        draws = draws_along(law, "size", sizes, seeds=seeds)
         for index, name in enumerate(COMPARED):
             mean, error = mean_and_error(draws[f"{name}_gap"] / float(law.theory()[name]))
             clear = np.abs(mean) > 2 * error
@@ -525,7 +533,7 @@ def annealed_penalty(quick: bool = True) -> Figure:
     sizes = np.array((15, 25, 50, 100) if quick else (15, 25, 50, 100, 200))
     whole = [law.replace(ratio=p / law.draw(p, 0).count("ratio")) for p in sizes.tolist()]  # n is a whole number
     limits = np.array([each.theory().excess_risk for each in whole])
-    runs = draws_along(law, lambda _: {}, sizes, int, 60 if quick else 400)["excess_risk"]
+    runs = draws_along(law, "size", sizes, seeds=60 if quick else 400)["excess_risk"]
     gaps, errors = mean_and_error(runs - limits)
     for index, time in enumerate(law.times):
         place, gap = 1.03 ** (index - 1) / sizes, gaps[:, index]
