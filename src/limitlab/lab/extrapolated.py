@@ -13,8 +13,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.draws import mean_and_error
 from limitlab._core.law import Law
-from limitlab.plotting.style import mean_and_error
 
 Array = NDArray[np.float64]
 

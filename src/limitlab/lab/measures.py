@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.draws import mean_and_error
+
 __all__ = ["largest", "log_slope", "sigmas", "smallest", "standard_error"]
 
 Array = NDArray[np.float64]
@@ -57,8 +59,7 @@ def standard_error(values: ArrayLike) -> float:
     >>> standard_error([1.0, 3.0])
     1.0
     """
-    array = np.asarray(values, dtype=float)
-    return float(np.max(np.std(array, axis=0, ddof=1)) / math.sqrt(len(array)))
+    return float(np.max(mean_and_error(values)[1]))
 
 
 def sigmas(values: ArrayLike, target: ArrayLike) -> float:
@@ -67,9 +68,8 @@ def sigmas(values: ArrayLike, target: ArrayLike) -> float:
     >>> sigmas([1.0, 3.0], 4.0)
     2.0
     """
-    array = np.asarray(values, dtype=float)
-    error = np.std(array, axis=0, ddof=1) / math.sqrt(len(array))
-    return float(np.max(np.abs(array.mean(axis=0) - np.asarray(target)) / error))
+    mean, error = mean_and_error(values)
+    return float(np.max(np.abs(mean - np.asarray(target)) / error))
 
 
 def slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Slope:
