@@ -284,3 +284,29 @@ def test_every_law_s_draw_is_the_same_alone_and_swept(name):
             again = law.replace(**{key: point}).simulate(size, 7)
             for observable in law.observed():
                 np.testing.assert_allclose(cell[observable], again[observable], rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("draws", [{}, dict(sizes=[10, 20], seeds=3, with_theory=True)])
+def test_parts_of_a_sweep_grow_into_its_result(draws, monkeypatch):
+    monkeypatch.setattr("limitlab.lab._sweep.PART_SECONDS", 0.0)
+    over = {"rule": ["mean", "median"], "signal": [0.1 * k for k in range(5)]}
+    parts = []
+    result = sweep(ShrunkMean(), over, **draws, on_part=lambda part, done, total: parts.append((part, done, total)))
+    xr.testing.assert_identical(result, sweep(ShrunkMean(), over, **draws))
+    assert parts
+    for part, done, total in parts:
+        assert 0 < done < total
+        assert part.attrs["missing_tasks"] <= total - done
+        for name in part.data_vars:
+            known = part[name].notnull()
+            assert known.any()
+            xr.testing.assert_equal(part[name].where(known), result[name].where(known))
+    assert [done for _, done, _ in parts] == sorted({done for _, done, _ in parts})
+
+
+def test_parts_show_every_eighth_point_first_and_one_draw_everywhere_before_the_next(monkeypatch):
+    monkeypatch.setattr("limitlab.lab._sweep._Parts.__call__", lambda self, cells, done: order.append(self._plan.tasks))
+    order = []
+    sweep(ShrunkMean(), {"signal": [1.0 + k for k in range(9)]}, sizes=[10], seeds=2, on_part=lambda *part: None)
+    assert [task.place for task in order[0][:9]] == [(k, 0, 0) for k in (0, 8, 4, 2, 6, 1, 3, 5, 7)]
+    assert [task.seed for task in order[0]] == [0] * 9 + [1] * 9
