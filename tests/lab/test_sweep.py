@@ -310,3 +310,24 @@ def test_parts_show_every_eighth_point_first_and_one_draw_everywhere_before_the_
     sweep(ShrunkMean(), {"signal": [1.0 + k for k in range(9)]}, sizes=[10], seeds=2, on_part=lambda *part: None)
     assert [task.place for task in order[0][:9]] == [(k, 0, 0) for k in (0, 8, 4, 2, 6, 1, 3, 5, 7)]
     assert [task.seed for task in order[0]] == [0] * 9 + [1] * 9
+
+
+def test_an_observable_that_exists_at_some_points_only_is_left_out_or_nan_at_the_others():
+    law, over = ll.laws.LogisticCalibration(), {"ratio": [0.1, 2.0, 0.2]}
+    assert "auc" in sweep(law, over).attrs["left_out"]
+    for values in (over["ratio"], over["ratio"][1:]):  # the first point has the observable, or has not
+        result = sweep(law, {"ratio": values}, absent_as_nan=True)
+        assert "left_out" not in result.attrs
+        for value in values:
+            auc = law.replace(ratio=value).theory().get("auc", np.nan)
+            np.testing.assert_equal(float(result.auc.sel(ratio=value)), float(auc))
+    with pytest.raises(ValueError, match="absent_as_nan = True"):
+        sweep(law, over, absent_as_nan=True, store="never.nc")
+
+
+def test_draws_of_an_observable_that_some_draws_have_not_are_nan_there():
+    law, over = ll.laws.LogisticCalibration(), {"ratio": [0.1, 2.0]}
+    draws = sweep(law, over, sizes=40, seeds=2, absent_as_nan=True)
+    assert draws.auc.sel(ratio=0.1).notnull().all()
+    assert draws.auc.sel(ratio=2.0).isnull().all()
+    assert "auc" not in sweep(law, over, sizes=40, seeds=2)

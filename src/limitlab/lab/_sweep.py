@@ -71,6 +71,7 @@ def sweep(
     *,
     with_theory: bool = False,
     on_part: OnPart | None = None,
+    absent_as_nan: bool = False,
 ) -> xr.Dataset:
     """Evaluate a law over a grid of parameters, or draw its finite experiments over it.
 
@@ -102,6 +103,9 @@ def sweep(
         Called as `on_part(part, finished, total)` a few times per second while the sweep runs. `part` is the result with NaN where tasks
         have not finished; an observable without any finished task is left out. The tasks run in an order that shows the shape of the
         result early: every eighth point, then those between; one draw at all points, then the next. The result is the same.
+    absent_as_nan
+        Whether an observable that exists at some points only is NaN at the others. By default it is left out of the result, and the
+        attribute `left_out` names it. Not allowed together with `store`.
 
     Returns
     -------
@@ -130,7 +134,9 @@ def sweep(
     law = law_at_defaults(law)
     check_engine(engine)
     refuse_sweep(law, over, sizes, seeds, in_blocks=store is not None and Store(store).in_blocks)
-    plan = plan_sweep(law, over, sizes, seeds, with_theory)
+    if absent_as_nan and store is not None:
+        raise ValueError("absent_as_nan = True is not allowed together with a store: leave one of them out")
+    plan = replace(plan_sweep(law, over, sizes, seeds, with_theory), absent_as_nan=absent_as_nan)
     parts = None
     if on_part is not None:
         plan = plan.coarse_first()
@@ -165,6 +171,7 @@ class SweepPlan:
     draw_tasks: list[LawTask]
     sizes: list[int]
     seeds: list[int]
+    absent_as_nan: bool = False
 
     @property
     def tasks(self) -> list[LawTask]:
@@ -194,11 +201,13 @@ class SweepPlan:
         beside = BESIDE if self.draws is not None else ""
         limit = None
         if self.theory is not None:
-            limit = assemble_theory(self.theory, self.theory_tasks, cells[:split], regions, beside)
+            limit = assemble_theory(self.theory, self.theory_tasks, cells[:split], regions, beside, self.absent_as_nan)
         if self.draws is None:
             assert limit is not None
             return limit
-        simulated = assemble_simulation(self.draws, self.draw_tasks, cells[split:], self.sizes, self.seeds, regions)
+        simulated = assemble_simulation(
+            self.draws, self.draw_tasks, cells[split:], self.sizes, self.seeds, regions, self.absent_as_nan
+        )
         if limit is None:
             return simulated
         versions = sorted({*simulated.attrs["version"].split(", "), *limit.attrs["version"].split(", ")})
