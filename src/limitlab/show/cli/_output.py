@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from limitlab._core.files import replacing, write_whole
-from limitlab._core.tables import number, plain_symbol, rows_of, table_names
+from limitlab._core.tables import describe_result, number, plain_symbol, rows_of, table_names
 from limitlab.show._describe import kebab
 from limitlab.show._paths import require_writable
 
@@ -176,19 +176,6 @@ def jsonable(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     return str(value)
-
-
-def describe_result(result: xr.Dataset) -> dict[str, Any]:
-    """A result as a plain structure: provenance, coordinates, observables and their dimensions."""
-    attrs = dict(result.attrs)
-    if isinstance(attrs.get("parameters"), str):
-        attrs["parameters"] = json.loads(attrs["parameters"])
-    return {
-        **attrs,
-        "coordinates": {name: array.values for name, array in result.coords.items()},
-        "observables": {name: array.values for name, array in result.data_vars.items()},
-        "dims": {name: list(array.dims) for name, array in result.data_vars.items()},
-    }
 
 
 # -- files ----------------------------------------------------------------------------------------------------------
