@@ -135,6 +135,8 @@ def array(
 ) -> NDArray[np.float64]:
     """Return an array of floats of the right shape whose entries are within bounds, and increase along the last axis if asked.
 
+    The sentence of the error gives the first entry that is out of bounds.
+
     Examples
     --------
     >>> array("weights", [[1, 2], [3, 4]], shape=("n", 2)).shape
@@ -142,7 +144,7 @@ def array(
     >>> array("weights", [1.0, -2.0], least=0)
     Traceback (most recent call last):
         ...
-    limitlab.errors.Refused: weights with an entry -2.0 is not allowed: every entry must be at least 0 and finite
+    limitlab.errors.Refused: weights = -2.0 is not allowed: must be at least 0 and finite
     """
     try:
         numbers = np.asarray(value, dtype=float)
@@ -158,10 +160,7 @@ def array(
             allowed &= compare(numbers, bound)
     if not allowed.all():
         first = float(numbers[~allowed].flat[0])
-        words = range_in_words(above, least, below, most, infinite)
-        if numbers.ndim == 0:
-            raise refusal_of(name, first, f"must be {words}", remedy)
-        raise Refused(f"{name} with an entry {first!r} is not allowed: every entry must be {words}{_and(remedy)}")
+        raise refusal_of(name, first, f"must be {range_in_words(above, least, below, most, infinite)}", remedy)
     if increasing and not (np.diff(numbers) > 0).all():
         raise refusal_of(name, value, "must be in increasing order", remedy)
     return numbers
