@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from limitlab._core.checks import checked_seeds, checked_sizes
-from limitlab._core.draws import identity, mean_and_error, plain_parameters
+from limitlab._core.draws import checked_seeds, checked_sizes, identity, mean_and_error, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.registry import as_law
 from limitlab._core.results import package, package_version
