@@ -13,6 +13,7 @@ from typing import Literal
 
 from limitlab._core.law import Law
 from limitlab._core.listing import index
+from limitlab._core.page import Code, Described, Page, Table, Verdict, Words
 from limitlab._core.registry import law_id, packages
 from limitlab.errors import did_you_mean
 from limitlab.lab.criteria import Criterion, Number
@@ -24,7 +25,7 @@ ClaimStatus = Literal["pass", "consistent", "fail", "not implemented"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Described):
     """What a check measured.
 
     Attributes
@@ -59,11 +60,14 @@ class Outcome:
             return "fail"
         return "pass" if self.decisive else "consistent"
 
-    def _repr_html_(self) -> str:
-        """The outcome as a notebook shows it."""
-        from limitlab.lab._notebook import outcome_html
-
-        return outcome_html(self)
+    def page(self) -> Page:
+        """Return the plain description: every criterion with its number, the note, the status and the time."""
+        rows = [
+            {"criterion": Words(one), "value": one.value, "holds": Verdict("pass" if one.holds else "fail")}
+            for one in self.criteria
+        ]
+        sentences = [f"{self.seconds:.1f} s", *([self.note] if self.note else [])]
+        return Page(tables=[Table(rows)], sentences=sentences, verdict=self.status)
 
     @property
     def criterion(self) -> str:
@@ -77,7 +81,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Described):
     """One row of the ledger.
 
     Attributes
@@ -111,11 +115,15 @@ class Claim:
         """Whether the claim has a check."""
         return self.check is not None
 
-    def _repr_html_(self) -> str:
-        """The claim as a notebook shows it."""
-        from limitlab.lab._notebook import claim_html
-
-        return claim_html(self)
+    def page(self) -> Page:
+        """Return the plain description: the statement, its laws and figure, and the command that checks it."""
+        facts = {
+            "area": self.area,
+            "laws": ", ".join(self.laws),
+            "figure": Code(f"ll.figure({self.figure!r})" if self.figure else ""),
+            "check": Code(f"limitlab verify {self.id}") if self.implemented else Verdict("not implemented"),
+        }
+        return Page(Words(f"{self.id}: {self.statement}"), facts)
 
     def run(self, quick: bool = True) -> Outcome:
         """Run the check and time it."""

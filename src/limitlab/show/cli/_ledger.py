@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from limitlab._core.files import write_whole
+from limitlab._core.page import jsonable
 from limitlab._core.tables import number
 from limitlab.show.cli._app import FAILED, app
 from limitlab.show.cli._completion import claim_ids
 from limitlab.show.cli._lawcommand import LawsOption
-from limitlab.show.cli._output import EngineOption, JsonOption, jsonable, print_json, read_engine, stdout
+from limitlab.show.cli._output import EngineOption, JsonOption, print_json, read_engine, stdout
 
 if TYPE_CHECKING:
     from limitlab.lab.verification import Record
@@ -64,12 +65,12 @@ def verify(
     records = run(claims, quick=not full, engine=read_engine(engine), store=store)
     seconds = time.perf_counter() - start
     if out is not None:
-        plain = json.dumps(jsonable([describe_record(record) for record in records]), indent=2, allow_nan=False)
+        plain = json.dumps(jsonable([record.page().data for record in records]), indent=2, allow_nan=False)
         write_whole(out, (plain if out.suffix == ".json" else markdown(records, full, seconds)).encode())
     failed = [record.claim.id for record in records if record.status == "fail"]
     asked_but_missing = [record.claim.id for record in records if ids and record.status == "not implemented"]
     if as_json:
-        print_json([describe_record(record) for record in records])
+        print_json([record.page().data for record in records])
     else:
         print_records(records)
         counts = {status: sum(record.status == status for record in records) for status in COLOURS}
@@ -123,21 +124,3 @@ def markdown(records: list[Record], full: bool, seconds: float) -> str:
         cell = deciding.replace("|", "\\|").replace("\n", " ")
         lines.append(f"| {record.claim.id} | {record.status} | {cell} | {outcome.seconds if outcome else 0:.0f} |")
     return "\n".join(lines) + "\n"
-
-
-def describe_record(record: Record) -> dict[str, Any]:
-    """A record of the ledger as a plain structure."""
-    outcome = record.outcome
-    return {
-        "id": record.claim.id,
-        "area": record.claim.area,
-        "statement": record.claim.statement,
-        "laws": list(record.claim.laws),
-        "figure": record.claim.figure,
-        "status": record.status,
-        "measured": outcome.numbers if outcome else {},
-        "criterion": outcome.criterion if outcome else "",
-        "note": outcome.note if outcome else "",
-        "error": record.error,
-        "seconds": outcome.seconds if outcome else 0.0,
-    }

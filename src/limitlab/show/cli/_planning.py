@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from limitlab._core.about import titled
 from limitlab._core.tables import number
 from limitlab.show.cli._lawcommand import LawArgument, LawsOption, asked_law, law_command, single
 from limitlab.show.cli._options import read_numbers
 from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
 from limitlab.show.cli._progress import working
-from limitlab.show.cli._running import title_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -117,7 +117,7 @@ def finish(
     def show() -> None:
         names = [name for name in law.observed() if name in result]
         rows = [{"observable": name, "value": result[name].item()} for name in names if result[name].ndim == 0]
-        print_table(rows, title=f"{title_of(law, [parameter])} at {parameter} = {number(result[parameter].item())}")
+        print_table(rows, title=f"{titled(law, [parameter])} at {parameter} = {number(result[parameter].item())}")
 
     deliver(result, as_json, out, plot, draw, show)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from limitlab.show._paths import require_writable
+from limitlab._core.files import require_writable
 from limitlab.show.cli._app import FAILED, app
 from limitlab.show.cli._completion import figure_ids
 from limitlab.show.cli._lawcommand import LawsOption, laws_named

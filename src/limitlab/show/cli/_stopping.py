@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from limitlab._core.about import titled
 from limitlab._core.tables import rows_of
 from limitlab.show.cli._lawcommand import LawArgument, LawsOption, asked_law, law_command
 from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
 from limitlab.show.cli._progress import working
-from limitlab.show.cli._running import require_axis, title_of
+from limitlab.show.cli._running import require_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,7 +65,7 @@ def stop(
         return stopping_figure(table) if len(over) == 1 else sweep_figure(table, ("time", "test_error", "final_test_error"))
 
     def show() -> None:
-        print_table(rows_of(table), title=f"when to stop: {title_of(asked.law, [*over, 'times'])}")
+        print_table(rows_of(table), title=f"when to stop: {titled(asked.law, [*over, 'times'])}")
         if not asked.over:
             typer.echo(plan_stopping(asked.law, end, slack).words())
 

@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Sequence
 
-from limitlab.applied.forecast.files import SEPARATORS
+from limitlab.applied.forecast.tables import SEPARATORS
 
 ENDINGS = (".csv", ".tsv", ".txt")
 MOST_COLUMNS = 2000

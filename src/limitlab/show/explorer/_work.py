@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -160,35 +159,29 @@ def plan(report: Report, law: Law, observable: str, wanted: float, along: str, l
 
 def forecast(report: Report, name: str, content: bytes, target: str) -> dict[str, Any]:
     """The learning curve of an uploaded table. The file exists only while it is read."""
-    from limitlab.applied.forecast import Forecast, ForecastWarning
-    from limitlab.applied.forecast.tables import read_table
-    from limitlab.show.cli import forecast_words as words
-    from limitlab.show.cli.forecasting import default_counts
+    from limitlab.applied import forecast_study
 
-    with warnings.catch_warnings(record=True) as caught, single_threaded():
-        warnings.simplefilter("always", ForecastWarning)
-        report(None, 0, 3)
-        with tempfile.TemporaryDirectory(prefix="limitlab-") as folder:
-            file = Path(folder) / ("table.tsv" if name.lower().endswith(".tsv") else "table.csv")
-            file.write_bytes(content)
-            table = read_table(file, target, most_rows=2000)
-        report(None, 1, 3)
-        model = Forecast(
-            "auto", ridge="best", intercept=1.0, task="classification" if table.labels else "regression", random_state=0
-        )
-        model.fit(table.X, table.y)
-        report(None, 2, 3)
-        found = model.learning_curve(default_counts(len(table.X)), "best", baselines=False)
-    remarks = dict.fromkeys(str(entry.message) for entry in caught if issubclass(entry.category, ForecastWarning))
+    steps = iter(range(3))
+
+    def tell(words: str) -> None:
+        step = next(steps, None)
+        if step is not None:
+            report(None, step, 3)
+
+    with single_threaded(), tempfile.TemporaryDirectory(prefix="limitlab-") as folder:
+        file = Path(folder) / ("table.tsv" if name.lower().endswith(".tsv") else "table.csv")
+        file.write_bytes(content)
+        study = forecast_study(file, target, rows=2000, splits=0, backtest=False, progress=tell)
+    curve = study.curve
     return {
-        "n": found.n.values.astype(float),
-        "value": found["value"].values.astype(float),
-        "low": found["low"].values.astype(float) if "low" in found else None,
-        "high": found["high"].values.astype(float) if "high" in found else None,
-        "rows": len(table.X),
-        "metric": str(found.attrs["metric"]),
-        "sentence": words.level_sentence(found, len(table.X), table, target),
-        "notes": [*table.notes, *remarks],
+        "n": curve.n.values.astype(float),
+        "value": curve["value"].values.astype(float),
+        "low": curve["low"].values.astype(float) if "low" in curve else None,
+        "high": curve["high"].values.astype(float) if "high" in curve else None,
+        "rows": len(study.table.X),
+        "metric": str(curve.attrs["metric"]),
+        "sentence": study.level,
+        "notes": [*study.notes, *study.warnings],
     }
 
 

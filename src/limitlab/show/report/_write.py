@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from limitlab._core.files import write_whole
+from limitlab._core.files import require_writable, write_whole
 from limitlab._core.law import Law
 from limitlab._core.registry import all_laws, law_id, laws_option, package_of, packages, subject_of
 from limitlab._core.typeset import typeset
@@ -21,7 +21,6 @@ from limitlab.lab.progress import ProgressOption
 from limitlab.lab.runner import Finished, run_tasks
 from limitlab.lab.tasks import Task
 from limitlab.lab.verification import ClaimTask, Record, records_of
-from limitlab.show._paths import require_writable
 from limitlab.show.report._claims import CLAIMS, claim_card, ledger_table, verdict_of
 from limitlab.show.report._jobs import PartTask, unpacked
 from limitlab.show.report._laws import LAWS, about, claim_links
