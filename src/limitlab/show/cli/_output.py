@@ -223,7 +223,7 @@ def storable(result: xr.Dataset) -> xr.Dataset:
 
 def save_figure(make: Callable[[], Figure], path: Path) -> None:
     """Draw and write a figure, whole or not at all; the same figure gives the same file."""
-    from limitlab.plotting.save import rendered
+    from limitlab.plotting.output import rendered
 
     write_whole(path, rendered(make(), path.suffix.lower().removeprefix(".")))
     say(f"wrote {path}")
@@ -231,9 +231,9 @@ def save_figure(make: Callable[[], Figure], path: Path) -> None:
 
 def save_drawn(figure: Figure, path: Path) -> None:
     """Write the numbers that a figure shows as CSV."""
-    from limitlab.plotting.drawn import as_csv, drawn_rows
+    from limitlab.plotting.output import as_csv, plotted_data
 
-    write_whole(path, as_csv(drawn_rows(figure)).encode())
+    write_whole(path, as_csv(plotted_data(figure)).encode())
     say(f"wrote {path}")
 
 
