@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -29,9 +29,6 @@ from limitlab.laws.classification.logistic_existence import Existence, existence
 from limitlab.laws.classification.logistic_system import solve_logistic
 from limitlab.laws.classification.populations import Groups
 from limitlab.numerics.panel_rules import panel_rule
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["SampleSize", "sample_size"]
 
@@ -108,12 +105,6 @@ class SampleSize(Described):
         if self.pilot is not None:
             data["pilot"] = {**data["pilot"], "remarks": self.pilot.remarks()}
         return Page(facts=facts, tables=[Table(rows_of(self.table), "what each number of samples buys")], data=data)
-
-    def figure(self) -> Figure:
-        """What each number of samples buys, with the rules of thumb marked."""
-        from limitlab.applied.plots import sample_size_figure
-
-        return sample_size_figure(self)
 
     def no_fit_probability(self, samples: ArrayLike) -> Any:
         """Probability that the fit does not exist with so many samples."""

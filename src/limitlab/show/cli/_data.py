@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from limitlab.show.cli._expose import Option, Shown, expose
-from limitlab.show.cli._options import read_numbers
+from limitlab.show.cli._law import read_numbers
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from limitlab.applied import ForecastStudy, SampleSize, ScalingStudy
 
 
@@ -29,9 +31,15 @@ if TYPE_CHECKING:
 )
 def sample_size(answer: SampleSize) -> Shown:
     """How many samples does a logistic regression need? From the limit law, beside the rules of thumb."""
+
+    def draw() -> Figure:
+        from limitlab.applied import sample_size_figure
+
+        return sample_size_figure(answer)
+
     pilot = answer.pilot
     notes = [] if pilot is None else [*(f"note: {note}" for note in pilot.notes), *pilot.remarks()]
-    return Shown(answer.page(), answer.table, answer.figure, notes)
+    return Shown(answer.page(), answer.table, draw, notes)
 
 
 def read_ridge(text: str) -> float | Literal["best"]:

@@ -19,9 +19,8 @@ from typer.models import CommandInfo
 
 from limitlab._core.page import Page
 from limitlab.show._describe import kebab
-from limitlab.show.cli._app import FAILED, app
+from limitlab.show.cli._app import FAILED, app, working
 from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_page, say
-from limitlab.show.cli._progress import working
 
 if TYPE_CHECKING:
     import xarray as xr

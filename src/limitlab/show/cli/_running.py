@@ -10,9 +10,8 @@ import typer
 from limitlab._core.about import titled
 from limitlab._core.tables import long_rows, rows_of, table_names
 from limitlab.errors import did_you_mean
-from limitlab.show.cli._app import FAILED, INTERRUPTED
-from limitlab.show.cli._lawcommand import LawArgument, LawsOption, asked_law, law_command, single
-from limitlab.show.cli._options import Asked, read_sizes
+from limitlab.show.cli._app import FAILED, INTERRUPTED, working
+from limitlab.show.cli._law import Asked, LawArgument, LawsOption, asked_law, law_command, read_sizes, single
 from limitlab.show.cli._output import (
     EngineOption,
     JsonOption,
@@ -26,7 +25,6 @@ from limitlab.show.cli._output import (
     read_engine,
     say,
 )
-from limitlab.show.cli._progress import working
 
 if TYPE_CHECKING:
     import xarray as xr
