@@ -14,6 +14,7 @@ from typing import Literal
 
 from limitlab._core.law import Law
 from limitlab._core.listing import index
+from limitlab._core.page import Code, Described, Page, Table, Verdict, Words
 from limitlab._core.registry import law_id, packages
 from limitlab.errors import did_you_mean
 from limitlab.lab.check import Check, Criterion, Number
@@ -25,7 +26,7 @@ ClaimStatus = Literal["pass", "consistent", "fail", "not implemented"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Described):
     """The result of a check.
 
     Attributes
@@ -60,11 +61,14 @@ class Outcome:
             return "fail"
         return "pass" if self.decisive else "consistent"
 
-    def _repr_html_(self) -> str:
-        """The outcome as a notebook shows it."""
-        from limitlab.lab._notebook import outcome_html
-
-        return outcome_html(self)
+    def page(self) -> Page:
+        """Return the plain description: every criterion with its number, the note, the status and the time."""
+        rows = [
+            {"criterion": Words(one), "value": one.value, "holds": Verdict("pass" if one.holds else "fail")}
+            for one in self.criteria
+        ]
+        sentences = [f"{self.seconds:.1f} s", *([self.note] if self.note else [])]
+        return Page(tables=[Table(rows)], sentences=sentences, verdict=self.status)
 
     @property
     def criterion(self) -> str:
@@ -78,7 +82,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Described):
     """A statement of the theory with a check that can fail.
 
     Attributes
@@ -112,11 +116,15 @@ class Claim:
         """Whether the claim has a check."""
         return self.check is not None
 
-    def _repr_html_(self) -> str:
-        """The claim as a notebook shows it."""
-        from limitlab.lab._notebook import claim_html
-
-        return claim_html(self)
+    def page(self) -> Page:
+        """Return the plain description: the statement, its laws and figure, and the command that checks it."""
+        facts = {
+            "area": self.area,
+            "laws": ", ".join(self.laws),
+            "figure": Code(f"ll.figure({self.figure!r})" if self.figure else ""),
+            "check": Code(f"limitlab verify {self.id}") if self.implemented else Verdict("not implemented"),
+        }
+        return Page(Words(f"{self.id}: {self.statement}"), facts)
 
     def run(self, quick: bool = True) -> Outcome:
         """Run the check and return its outcome with the time that it took."""

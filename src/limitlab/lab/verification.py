@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from limitlab._core.page import Described, Page
 from limitlab._core.registry import know_package, library_digest, packages
 from limitlab.lab.cells import Cell, Cells, caching
 from limitlab.lab.check import Criterion
@@ -26,7 +27,7 @@ UNUSED = ("_figures", "applied", "plotting", "show", "testing")
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(Described):
     """The result of running a claim: its status, and the outcome of the check or the error that the check raised."""
 
     claim: Claim
@@ -34,11 +35,25 @@ class Record:
     outcome: Outcome | None = None
     error: str = ""
 
-    def _repr_html_(self) -> str:
-        """The record as a notebook shows it."""
-        from limitlab.lab._notebook import claim_html
-
-        return claim_html(self.claim, self)
+    def page(self) -> Page:
+        """Return the plain description: the claim, its status, and what its check measured."""
+        outcome, error = self.outcome, [self.error] if self.error else []
+        measured = outcome.page() if outcome else Page()
+        data = {
+            "id": self.claim.id,
+            "area": self.claim.area,
+            "statement": self.claim.statement,
+            "laws": list(self.claim.laws),
+            "figure": self.claim.figure,
+            "status": self.status,
+            "measured": outcome.numbers if outcome else {},
+            "criterion": outcome.criterion if outcome else "",
+            "note": outcome.note if outcome else "",
+            "error": self.error,
+            "seconds": outcome.seconds if outcome else 0.0,
+        }
+        sentences = [*measured.sentences, *error]
+        return replace(self.claim.page(), verdict=self.status, tables=measured.tables, sentences=sentences, data=data)
 
 
 @dataclass(frozen=True)
