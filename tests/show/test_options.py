@@ -23,7 +23,7 @@ class Everything(Law):
 
     observables = ("test_error",)
 
-    slope: float = parameter(1.0, "a number", symbol=r"\alpha", above=0, infinite=True, scale="log", broadcasts=True)
+    slope: float = parameter(1.0, "a number", symbol=r"\alpha", above=0, infinite=True, scale="log")
     number: int = parameter(3, "a whole number", least=1)
     smooth: bool = parameter(True, "a truth")
     shape: Literal["round", "flat"] = parameter("round", "a name")

@@ -12,17 +12,15 @@ import sys
 import types
 import typing
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from limitlab._core.declaration import Declaration, written
 from limitlab._core.references import bibliography, own_entries, reference_line
-
-if TYPE_CHECKING:
-    from limitlab._core.law import Law
 
 Kind = Literal["number", "whole", "truth", "series", "sequence", "name"]
 
 
-def described(law: type[Law]) -> str:
+def described(law: type[Declaration]) -> str:
     """The docstring of a law: its own, then status, regime, assumptions, parameters with their ranges, observables, equations, sources."""
     facts = [
         f"Status: {law.status}." if law.observables else "",
@@ -40,22 +38,13 @@ def described(law: type[Law]) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def references_of(law: type[Law]) -> list[str]:
+def references_of(law: type[Declaration]) -> list[str]:
     """The sources of a law, a line each; a key that no bibliography has stands for itself."""
     known = {**bibliography(), **own_entries(law)}
     return [reference_line(key, law) if key in known else key for key in law.references]
 
 
-def written(law: type[Law]) -> str:
-    """The docstring as it stands in the law's file, or that of the law it is made from."""
-    for one in law.__mro__:
-        text = vars(one).get("__doc__")
-        if isinstance(text, str) and text.strip():
-            return inspect.cleandoc(text)
-    return law.__name__
-
-
-def equations(law: type[Law]) -> str:
+def equations(law: type[Declaration]) -> str:
     """Setting, limit and result as the law's file states them at its top."""
     module = sys.modules.get(law.__module__)
     text = inspect.cleandoc((module.__doc__ if module else "") or "")
@@ -68,7 +57,7 @@ def _section(title: str, lines: Iterable[str]) -> str:
     return "\n".join([title, "-" * len(title), *listed]) if listed else ""
 
 
-def _parameter_lines(law: type[Law], name: str) -> list[str]:
+def _parameter_lines(law: type[Declaration], name: str) -> list[str]:
     meta = law.parameters()[name]
     return [f"{name} : {allowed(law, name)}; default {meta.default!r}", f"    {_titled('', meta.words, meta.symbol)}"]
 
@@ -80,7 +69,7 @@ def _titled(name: str, words: str, symbol: str) -> str:
 # -- what a parameter may be --------------------------------------------------------------------------------------------
 
 
-def allowed(law: type[Law], name: str) -> str:
+def allowed(law: type[Declaration], name: str) -> str:
     """What a parameter may be, in words: the choices of a name, the range of a number.
 
     >>> from limitlab.laws import Ridge

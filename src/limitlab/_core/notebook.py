@@ -10,7 +10,7 @@ from limitlab._core.tables import number
 from limitlab._core.typeset import mathml, typeset
 
 if TYPE_CHECKING:
-    from limitlab._core.law import Law
+    from limitlab._core.declaration import Declaration
 
 COLOURS = {
     **dict.fromkeys(("pass", "agree", "trusted"), "#0b7a4b"),
@@ -21,7 +21,7 @@ COLOURS = {
 """Colours that read on a light and on a dark page."""
 
 
-def law_html(law: Law) -> str:
+def law_html(law: Declaration) -> str:
     """A law: the question it answers, its parameters with their values, its status and regime."""
     kind = type(law)
     rows = [

@@ -53,7 +53,7 @@ def read_law(law: type[Law], extras: Sequence[str], command_options: Iterable[st
         option = token.partition("=")[0]
         if option.startswith("--") and _field(option) not in law.model_fields:
             known = [kebab(known) for known in law.model_fields] + [known.removeprefix("--") for known in command_options]
-            new = law.former_names.get(_field(option))
+            new = law.former_name(_field(option))
             hint = f"it is called --{kebab(new)} now" if new else did_you_mean(kebab(_field(option)), known)
             raise ValueError(f"{law.__name__} has no parameter {option}: {hint}")
     given: dict[str, list[Any]] = {}

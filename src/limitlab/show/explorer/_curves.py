@@ -105,7 +105,8 @@ class CurveView(View):
         state, words = self.page.state, f"the limit, in {1000 * message.seconds:.0f} ms"
         numbers = np.concatenate([line[np.isfinite(line)] for line in message.value["y"].values()])
         scale = float(np.abs(numbers).max(initial=0.0)) or 1.0
-        words += f"; numerical error {message.value['accuracy'] / scale:.0e} of its scale"
+        error = message.value["accuracy"]
+        words += f"; numerical error {error / scale:.0e} of its scale" if np.isfinite(error) else "; accuracy not stated"
         if message.value["remark"]:
             words += f"; shown at {message.value['remark']}"
         endless = [name for name in state.observables if np.isinf(message.value["y"][name]).any()]

@@ -114,14 +114,14 @@ class CompareView(View):
         if self._seen != now:
             self._seen, self.result = now, None
             self.words.object, self.pane.object = "", None
-            sizes = ", ".join(map(str, self.page.law.default_sizes))
+            sizes = ", ".join(map(str, self.page.law.simulation.sizes))
             self.page.say(f"press Compare: experiments of sizes {sizes} against the limit at these parameters")
 
     def run(self) -> None:
         """Compare at the law's own sizes."""
         law = self.page.law
         seconds = min(float(self.seconds.value), self.page.pool.caps.seconds * 0.7)
-        self.page.runner.start("compare", self._heard, law=law, sizes=sorted(law.default_sizes), seconds=seconds)
+        self.page.runner.start("compare", self._heard, law=law, sizes=sorted(law.simulation.sizes), seconds=seconds)
 
     def png(self) -> bytes:
         """The gaps."""

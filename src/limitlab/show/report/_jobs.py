@@ -84,7 +84,7 @@ def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
     """The comparison of a law at its check points, in a quick report at the first of them; or what went wrong."""
     from limitlab.lab import compare
 
-    seeds = min(law.default_seeds, max(FEWEST, law.default_seeds // 4)) if quick else None
+    seeds = min(law.simulation.draws, max(FEWEST, law.simulation.draws // 4)) if quick else None
     try:
         chosen = law.check_points()[0] if quick else law
         return compare(chosen, seeds=seeds, early=quick, progress=False, **EFFORT[quick])

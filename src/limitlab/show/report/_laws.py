@@ -129,7 +129,8 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
     return (
         f"<h4>{escape(where.capitalize())} {badge(comparison.verdict)}</h4>"
         f"<p>{typeset(comparison.explanation)}</p>"
-        f'<p class="soft">{escape(given) or "defaults"}; sizes {sizes} ({typeset(law.size_meaning)}); seeds {first} to {last}.</p>'
+        f'<p class="soft">{escape(given) or "defaults"}; sizes {sizes} ({typeset(law.simulation.size_meaning)}); '
+        f"seeds {first} to {last}.</p>"
         + (picture.shown() if picture else "")
         + '<p class="soft">Error budget of the observable that decided:</p>'
         + table(rows[shown : shown + 1], raw=raw, kind="budget")
