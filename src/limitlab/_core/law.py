@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel
 
 import limitlab._core.costs as costs
-from limitlab._core.about import described
+from limitlab._core.about import described, law_page
 from limitlab._core.checkpoints import computing
 from limitlab._core.declaration import Declaration
 from limitlab._core.draws import Draw, checked_seed, checked_size, computation
@@ -184,9 +184,9 @@ class Law(Declaration):
 
     def _repr_html_(self) -> str:
         """The law as a notebook shows it."""
-        from limitlab._core.notebook import law_html
+        from limitlab._core.page import html
 
-        return law_html(self)
+        return html(law_page(self))
 
     def __dir__(self) -> list[str]:
         private = {name for name in super().__dir__() if name.startswith("_") and not name.startswith("__")}

@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from limitlab._core.checks import checked_seeds, checked_sizes
-from limitlab._core.draws import identity, plain_parameters
+from limitlab._core.about import titled
+from limitlab._core.draws import checked_seeds, checked_sizes, identity, mean_and_error, plain_parameters
 from limitlab._core.law import Law
+from limitlab._core.page import Described, Page, Table
+from limitlab._core.page import Verdict as Word
 from limitlab._core.registry import as_law
 from limitlab._core.results import package, package_version
 from limitlab.lab._budget import refuse_comparison
@@ -48,6 +50,8 @@ BUDGET = 60.0
 """Seconds that a comparison may spend on adding draws, when it chooses their number itself."""
 GROWTH = 1.5, 8.0
 """Least and largest factor by which a look at more draws multiplies their number."""
+COLUMNS = ("theory", "simulation", "gap", "standard_error", "finite_size_allowance", "half_width", "z", "numerical_error")
+"""The numbers of the error budget, in the order in which a page shows them."""
 HOPELESS = 2.0
 """How many times what the budget affords may be wanted: an estimate from few draws may be off, but not by much more."""
 FEWEST = 8
@@ -55,7 +59,7 @@ FEWEST = 8
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Described):
     """What `compare` found. Prints as a table with the verdict; `passed` is True only for "agree".
 
     Attributes
@@ -106,11 +110,33 @@ class Comparison:
 
         return comparison_figure(self)
 
-    def _repr_html_(self) -> str:
-        """The comparison as a notebook shows it."""
-        from limitlab.lab._notebook import comparison_html
-
-        return comparison_html(self)
+    def page(self) -> Page:
+        """Return the plain description: the error budget, the verdict and its explanation; as data also the parameters and seeds."""
+        several = any(row.entry for row in self.rows)
+        rows = [
+            {
+                "observable": row.observable,
+                **({"at": row.entry} if several else {}),
+                "verdict": Word(row.verdict),
+                **{name: getattr(row, name) for name in COLUMNS},
+            }
+            for row in self.rows
+        ]
+        data = {
+            "law": type(self.law).__name__,
+            "parameters": self.law.model_dump(mode="json"),
+            "status": self.law.status,
+            "verdict": self.verdict,
+            "passed": self.passed,
+            "explanation": self.explanation,
+            "widest_budget": self.widest_budget,
+            "draws": self.draws,
+            "sizes": self.dataset["size"].values,
+            "seeds": self.dataset.attrs["seeds"],
+            "table": [vars(row) for row in self.rows],
+        }
+        table = Table(rows, digits=dict.fromkeys(COLUMNS, 4))
+        return Page(titled(self.law), tables=[table], sentences=[self.explanation], verdict=self.verdict, data=data)
 
     def __str__(self) -> str:
         columns = ["theory", "simulation", "gap", "standard_error", "finite_size_allowance", "z", "half_width", "verdict"]
@@ -344,9 +370,9 @@ def _collect(
             np.stack([cell.values[name] for cell in limits]),
             about | {"numerical_error": numerical.get(name, 0.0)},
         )
-        data[f"mean_{name}"] = xr.Variable(dims, np.stack([run.mean(axis=0) for run in runs]), about)
-        spread = [run.std(axis=0, ddof=1) / np.sqrt(len(run)) for run in runs]
-        data[f"error_{name}"] = xr.Variable(dims, np.stack(spread), about)
+        means, errors = zip(*map(mean_and_error, runs), strict=True)
+        data[f"mean_{name}"] = xr.Variable(dims, np.stack(means), about)
+        data[f"error_{name}"] = xr.Variable(dims, np.stack(errors), about)
     result = package(law, {}, kind="comparison").drop_vars(list(law.coordinates()), errors="ignore")
     return xr.Dataset(data, coords, result.attrs)
 
