@@ -125,11 +125,12 @@ class Law(Declaration):
         True
         """
         finer, values = self.finer(), self.evaluate()
-        others = [finer] if finer != self else list(self._moved_by_rounding())
+        others = [law.evaluate() for law in ([finer] if finer != self else self._moved_by_rounding())]
         errors = {}
         for name in self.observed():
             value = np.asarray(values[name], dtype=float)
-            changes = [np.abs(np.asarray(other.evaluate()[name], dtype=float) - value) for other in others]
+            with np.errstate(invalid="ignore"):  # infinite limits stay infinite
+                changes = [np.asarray(other[name], dtype=float) - value for other in others]
             errors[name] = max([np.finfo(float).eps * scale_of(value), *map(scale_of, changes)])
         return errors
 
