@@ -75,7 +75,6 @@ def internals() -> SimpleNamespace:
     places = {
         "all_laws find_law subject_of": ("limitlab._core.registry",),
         "stream_words": ("limitlab._core.draws",),
-        "FORMER_NAMES": ("limitlab._core.vocabulary",),
         "all_claims find_claims": ("limitlab.lab.claims",),
         "all_figures describe_figures find_figure figure": ("limitlab.lab.figures",),
         "plotted_data": ("limitlab.plotting.output",),
@@ -126,6 +125,13 @@ EXPERIMENT = {
 OLD_NAMES = {
     *EXPERIMENT, "extras", "former_names", "is_random", "matrices_held", "natural_scale", "remarks",
 }  # fmt: skip
+FORMER_NAMES = {
+    "AdiabaticGrowth": ("ratio",), "EarlyStopping": ("signal", "time"), "FirstOrderDynamics": ("signal",),
+    "InterpolationTransition": ("ratio", "steps"), "MiddleRegime": ("ratio",), "OnlineMixture": ("start",),
+    "OnlinePCA": ("start",), "OnlineSingleIndex": ("start",), "ResidualFlow": ("noise",), "Ridge": ("signal",),
+    "TwoLayerDynamics": ("steps",),
+}  # fmt: skip
+"""Former names of parameters that are tried, by law; in the order of the first record."""
 NEW_NAMES = {"__written__", "all_outputs", "estimated_errors", "former_name", "matrix_cost", "points", "simulation"}
 """Names of every law that left and joined it after the first record."""
 
@@ -297,8 +303,7 @@ def error_entry(expression: str) -> dict[str, Any]:
 
 def refusals_entry(law: Any) -> dict[str, Any]:
     """What a law says to values that no parameter takes, to former names, and to values beyond each bound."""
-    former = filter(law.former_name, internals().FORMER_NAMES)
-    bad: list[tuple[str, Any]] = [("no_such_parameter", 1.0), *((old, 1.0) for old in former)]
+    bad: list[tuple[str, Any]] = [("no_such_parameter", 1.0), *((old, 1.0) for old in FORMER_NAMES.get(law.__name__, ()))]
     for name, meta in law.parameters().items():
         bounds = [bound for bound in (meta.above, meta.least, meta.below, meta.most) if bound is not None]
         beyond = [step for bound in bounds for step in (bound, bound - 1, bound + 1)]
