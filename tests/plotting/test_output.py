@@ -15,9 +15,8 @@ from limitlab.lab.extrapolated import extrapolated, extrapolated_runs
 from limitlab.lab.figures import all_figures
 from limitlab.lab.figures import figure as make_figure
 from limitlab.laws import EarlyStopping, Ridge
-from limitlab.plotting.output import COLUMNS, plotted_data, panels_without_data
-from limitlab.plotting.output import rendered
-from limitlab.plotting.style import new_figure, legend_of_styles, simulation_points, theory_line
+from limitlab.plotting.output import COLUMNS, panels_without_data, plotted_data, rendered
+from limitlab.plotting.style import legend_of_styles, new_figure, simulation_points, theory_line
 from limitlab.show.cli import app
 
 

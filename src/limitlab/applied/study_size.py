@@ -28,7 +28,7 @@ from limitlab.laws.classification.logistic_calibration import LogisticCalibratio
 from limitlab.laws.classification.logistic_existence import Existence, existence
 from limitlab.laws.classification.logistic_system import solve_logistic
 from limitlab.laws.classification.populations import Groups
-from limitlab.numerics.panel_rules import panel_rule
+from limitlab.numerics.quadrature import panel_rule
 
 __all__ = ["SampleSize", "sample_size"]
 

@@ -10,8 +10,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from limitlab._core.checks import is_whole
 from limitlab._core.costs import estimate, points
-from limitlab._core.draws import is_whole
 from limitlab._core.law import Law
 from limitlab._core.limits import NUMBER, Cost, refuse_beyond
 from limitlab.lab._regions import BLOCK

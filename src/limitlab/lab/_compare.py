@@ -24,8 +24,7 @@ import numpy as np
 import xarray as xr
 
 from limitlab._core.about import titled
-from limitlab._core.checks import checked_seeds, checked_sizes
-from limitlab._core.draws import identity, mean_and_error, plain_parameters
+from limitlab._core.draws import checked_seeds, checked_sizes, identity, mean_and_error, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.page import Described, Page, Table
 from limitlab._core.page import Verdict as Word

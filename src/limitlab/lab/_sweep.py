@@ -10,8 +10,7 @@ from typing import Any
 
 import xarray as xr
 
-from limitlab._core.checks import checked_seeds, checked_sizes
-from limitlab._core.draws import identity, plain_parameters
+from limitlab._core.draws import checked_seeds, checked_sizes, identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.limits import memory_limit
 from limitlab._core.registry import law_at_defaults

@@ -229,7 +229,7 @@ def compare(
 
     Without parameters of the law, it is compared at its check points, where no term is switched off.
     """
-    from limitlab._core.checks import checked_seeds
+    from limitlab._core.draws import checked_seeds
     from limitlab.lab import compare as run
 
     law = single(asked_law(ctx, law_name), "compare").law
