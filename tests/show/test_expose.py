@@ -96,7 +96,7 @@ def test_the_list_of_commands_imports_no_tool() -> None:
 
 def test_readers_of_options() -> None:
     assert _data.read_ridge("best") == "best"
-    with pytest.raises(ValueError, match="--ridge .* is not allowed"):
+    with pytest.raises(ValueError, match=r"--ridge .* is not allowed"):
         _data.read_ridge("0.1,0.2")
     with pytest.raises(ValueError, match="--n: "):
         _data.read_counts("5:1")
