@@ -19,6 +19,7 @@ import numpy as np
 from limitlab._core.draws import identity
 from limitlab._core.files import require_writable, write_whole
 from limitlab._core.law import Law
+from limitlab._core.page import Code, Words
 from limitlab._core.registry import (
     all_laws,
     know_package,
@@ -260,11 +261,11 @@ def figures_left_out(drawn: Sequence[str]) -> str:
     names = {name: words for name, words in describe_figures().items() if name not in drawn}
     if not names:
         return ""
-    rows = [{"figure": f"<code>{escape(name)}</code>", "shows": typeset(words)} for name, words in names.items()]
+    rows = [{"figure": Code(name), "shows": Words(words)} for name, words in names.items()]
     return (
         f"<p>{len(names)} figures belong to no claim and are left out of a quick report. <code>limitlab figure NAME</code> draws one of "
         "them, <code>limitlab report --full</code> and the documentation show all.</p>"
-        + folded(f"The {len(names)} figures", table(rows, raw=("figure", "shows")))
+        + folded(f"The {len(names)} figures", table(rows))
     )
 
 
