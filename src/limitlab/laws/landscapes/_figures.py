@@ -17,7 +17,7 @@ from limitlab.laws.landscapes.double_descent import Training, width_double_desce
 from limitlab.laws.landscapes.hessian import hessian_inertia, hessian_parts
 from limitlab.laws.landscapes.interpolating import WidthDoubleDescent
 from limitlab.laws.landscapes.linear_network import LinearNetwork, crossing
-from limitlab.models.image_tasks import Images
+from limitlab.models.datasets import Images
 from limitlab.plotting.along import draws_along, predictions_along
 from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
