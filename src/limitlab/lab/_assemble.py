@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab._core.limits import Heartbeat
-from limitlab._core.results import package, relative_error
+from limitlab._core.results import NOT_STATED, package, relative_error
 from limitlab.lab._regions import Region, Regions
 from limitlab.lab._slots import Slots, missing_in
 from limitlab.lab.cells import Cell
@@ -43,9 +43,10 @@ def assemble_theory(
     if filled.nan and not filled.missing:
         _refuse_nan(grid, filled, loops)
     result = _labelled(grid, loops, filled, "theory")
-    result.attrs["accuracy"] = filled.accuracy
+    result.attrs["accuracy"] = NOT_STATED if filled.accuracy == np.inf else filled.accuracy
     for name in map(str, result.data_vars):
-        result[name].attrs.update({"numerical_error": filled.errors[name]} if name in filled.errors else {})
+        if np.isfinite(error := filled.errors.get(name, np.inf)):
+            result[name].attrs["numerical_error"] = error
     return result
 
 
@@ -63,7 +64,7 @@ def assemble_simulation(
     loops = {**{axis.name: axis.labels for axis in grid.loops}, **draws}
     filled = _filled(grid, loops, tasks, cells, regions, absent_as_nan=absent_as_nan)
     result = _labelled(grid, loops, filled, "simulation")
-    result["size"].attrs["long_name"] = grid.law.size_meaning
+    result["size"].attrs["long_name"] = grid.law.simulation.size_meaning
     result["seed"].attrs["long_name"] = "seed of the draw"
     return result
 

@@ -224,7 +224,7 @@ def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_t
             )
         limit = read_grid(law, over, law.array_parameters())
         return SweepPlan(limit, None, theory_tasks(limit), [], [], [])
-    numbers, draws = checked_sizes(sizes), checked_seeds(law.default_seeds if seeds is None else seeds)
+    numbers, draws = checked_sizes(sizes), checked_seeds(law.simulation.draws if seeds is None else seeds)
     grid = read_grid(law, over, law.path_parameters())
     for name in {"size", "seed"} & set(grid.names):
         raise ValueError(f"cannot sweep experiments over a parameter called {name!r}: it is a dimension of every such sweep")

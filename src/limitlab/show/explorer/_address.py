@@ -403,8 +403,8 @@ def start(law: Law | type[Law]) -> State:
         x=x,
         y=others[0] if others else None,
         observables=tuple(curves[:1]),
-        size=min(sorted(given.default_sizes)[len(given.default_sizes) // 2], MOST_SIZE),
-        draws=min(given.default_seeds, 20),
+        size=min(sorted(given.simulation.sizes)[len(given.simulation.sizes) // 2], MOST_SIZE),
+        draws=min(given.simulation.draws, 20),
     )
 
 

@@ -220,7 +220,8 @@ class CurveView(View):
         state, words = self.page.state, f"the limit, in {1000 * message.seconds:.0f} ms"
         numbers = np.concatenate([line[np.isfinite(line)] for line in message.value["y"].values()])
         scale = float(np.abs(numbers).max(initial=0.0)) or 1.0
-        words += f"; numerical error {message.value['accuracy'] / scale:.0e} of its scale"
+        error = message.value["accuracy"]
+        words += f"; numerical error {error / scale:.0e} of its scale" if np.isfinite(error) else "; accuracy not stated"
         if message.value["remark"]:
             words += f"; shown at {message.value['remark']}"
         endless = [name for name in state.observables if np.isinf(message.value["y"][name]).any()]
@@ -406,14 +407,14 @@ class CompareView(View):
         if self._seen != now:
             self._seen, self.result = now, None
             self.words.object, self.pane.object = "", None
-            sizes = ", ".join(map(str, self.page.law.default_sizes))
+            sizes = ", ".join(map(str, self.page.law.simulation.sizes))
             self.page.say(f"press Compare: experiments of sizes {sizes} against the limit at these parameters")
 
     def run(self) -> None:
         """Compare at the law's own sizes."""
         law = self.page.law
         seconds = min(float(self.seconds.value), self.page.pool.caps.seconds * 0.7)
-        self.page.runner.start("compare", self._heard, law=law, sizes=sorted(law.default_sizes), seconds=seconds)
+        self.page.runner.start("compare", self._heard, law=law, sizes=sorted(law.simulation.sizes), seconds=seconds)
 
     def png(self) -> bytes:
         """The gaps."""
