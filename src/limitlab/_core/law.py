@@ -23,18 +23,18 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError, ValidationError
 
-import limitlab._core.costs as costs
+import limitlab._core.cost as costs
 from limitlab._core.about import written
 from limitlab._core.apportion import apportion
 from limitlab._core.checkpoints import computing
+from limitlab._core.cost import Cost
 from limitlab._core.draws import Draw, checked_seed, checked_size, computation
-from limitlab._core.limits import Cost
+from limitlab._core.failures import FAILURES, check_divergence, replacement
 from limitlab._core.meta import LawType, worth_knowing
 from limitlab._core.observables import Observable, declared
 from limitlab._core.parameters import Parameter, not_a_number, numbers_in, plain, read_metadata, refusal
-from limitlab._core.reach import RIDDLES, explained, refuse_divergence
 from limitlab._core.results import package, stacked
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -139,10 +139,10 @@ class Law(BaseModel, metaclass=LawType):
         """The whole number that a ratio becomes in an experiment of this size, as its declaration says (at least 1)."""
         value, rule = getattr(self, parameter), _metadata(type(self))[parameter].count
         if math.isinf(value):
-            raise ValueError(f"{parameter} = inf is not allowed in a simulation: choose a finite value")
+            raise Refused(f"{parameter} = inf is not allowed in a simulation: choose a finite value")
         exact = float(size) * value if rule == "size * value" else size / value
         if math.isinf(exact):
-            raise ValueError(
+            raise Refused(
                 f"{parameter} = {value!r} is not allowed in a simulation of size {size}: it would count more than 1e308"
             )
         return max(1, round(exact))
@@ -170,7 +170,7 @@ class Law(BaseModel, metaclass=LawType):
 
     def theory(self) -> xr.Dataset:
         """The limit: an `xarray.Dataset` of observables with attrs `accuracy`, `law`, `parameters`, `status`, `version`."""
-        costs.refuse_limit(self)
+        costs.check_prediction(self)
         caveat = self.caveat()
         said: dict[str, Any] = {"caveat": caveat} if caveat else {}
         return package(self, self.evaluate(), kind="theory", **said, **self.remarks())
@@ -187,8 +187,10 @@ class Law(BaseModel, metaclass=LawType):
         try:
             with computing(lambda: computation(self, given)):
                 found = self.predicted(**self._arguments(given, served))
-        except RIDDLES as error:
-            raise explained(self, error) from error
+        except FAILURES as error:
+            if (other := replacement(error, self)) is not None:
+                raise other from error
+            raise
         return self._shaped(found, given)
 
     def cost(self, size: int | None = None) -> Cost:
@@ -204,12 +206,12 @@ class Law(BaseModel, metaclass=LawType):
 
     def simulate(self, size: int, seed: int) -> xr.Dataset:
         """One finite experiment of the given size: the same observables. Same seed, same result."""
-        costs.refuse_draw(self, checked_size(size))
+        costs.check_draw(self, checked_size(size))
         return package(self, self.experiment(size, seed), kind="simulation", size=int(size), seed=int(seed))
 
     def simulate_batch(self, size: int, seeds: Sequence[int]) -> xr.Dataset:
         """Experiments for several seeds along a dimension `seed`; a seed's result does not depend on its batch."""
-        costs.refuse_draw(self, checked_size(size), len(seeds))
+        costs.check_draw(self, checked_size(size), len(seeds))
         return stacked([self.simulate(size, int(seed)) for seed in seeds], seeds)
 
     def experiment(self, size: int, seed: int, **path: ArrayLike) -> dict[str, NDArray[Any]]:
@@ -220,9 +222,11 @@ class Law(BaseModel, metaclass=LawType):
         try:
             with computing(lambda: computation(self, given, draw.size, draw.seed)):
                 found = self.measured(draw, **self._arguments(given, served))
-        except RIDDLES as error:
-            raise explained(self, error, draw.size) from error
-        refuse_divergence(self, found, draw.size)
+        except FAILURES as error:
+            if (other := replacement(error, self, draw.size)) is not None:
+                raise other from error
+            raise
+        check_divergence(self, found, draw.size)
         return self._shaped(found, given)
 
     def draw(self, size: int, seed: int) -> Draw:
@@ -305,10 +309,10 @@ class Law(BaseModel, metaclass=LawType):
         metas, law = _metadata(type(self)), type(self).__name__
         for name in given:
             if name not in metas:
-                raise ValueError(f"{law} has no parameter {name!r}: {self.hint(name)}")
+                raise Refused(f"{law} has no parameter {name!r}: {self.hint(name)}")
             if name not in served:
                 names = ", ".join(served) or "none of its parameters"
-                raise ValueError(
+                raise Refused(
                     f"{law} takes one value of {name} at a time ({who} takes arrays of {names}): set it on the law, or sweep over it"
                 )
         return {name: metas[name].checked_array(values) for name, values in given.items()}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.applied.forecast._memory import available_memory
+from limitlab._core.cost import available_memory
 from limitlab.errors import did_you_mean
 
 Array = NDArray[Any]

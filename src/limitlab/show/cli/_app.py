@@ -147,7 +147,7 @@ def version_option(
 ) -> None:
     """A laboratory for the limit laws of learning: predict, simulate, compare."""
     if memory is not None or time is not None:
-        from limitlab._core.limits import limits
+        from limitlab._core.cost import limits
 
         ctx.with_resource(limits(memory=memory, time=time))
     if version:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from limitlab._core.limits import duration
+from limitlab._core.cost import duration
 from limitlab.lab.progress import PATIENCE
 
 FIRST_LINE, NEXT_LINES = 2.0, 30.0

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Literal
 
-from limitlab._core.limits import MEMORY, memory_limit
+from limitlab._core.cost import MEMORY, memory_limit
 from limitlab.errors import ConvergenceError, NotComputable, TooCostly
 from limitlab.lab.engines import available_cores
 
