@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import limitlab
+from applied.forecast_accuracy import accuracy, hidden_tail
+from limitlab._core.draws import mean_and_error
 from limitlab.applied.forecast import Forecast, ForecastWarning, compare_with_sklearn
+from limitlab.applied.forecast import _curves as curves
 from limitlab.applied.forecast._curves import Population, merged
 from limitlab.applied.forecast._kernels import RandomFeatures
 from limitlab.applied.forecast._spectrum import from_numbers
-from limitlab.applied.forecast.accuracy import accuracy, hidden_tail
 from limitlab.errors import UnreachableTarget
 from limitlab.laws.regression.finite_population import learning_curve
 from limitlab.laws.regression.finite_population_flow import flow_curve
@@ -330,6 +332,26 @@ def test_band_covers_the_population():
     assert held >= 15
 
 
+def test_population_functions_are_made_once_per_spectrum(monkeypatch):
+    """The spectrum of all points, the merged one that searches use, and that of each of the six halves."""
+    made = []
+
+    class Counted(curves.PopulationFunctions):
+        def __init__(self, spectrum, correction=None, largest_ridge=0.0):
+            made.append(spectrum)
+            super().__init__(spectrum, correction, largest_ridge)
+
+    monkeypatch.setattr(curves, "PopulationFunctions", Counted)
+    forecast = Forecast("rbf").fit(*regression(rows=100))
+    forecast.learning_curve([50, 100, 150, 200])
+    forecast.samples_for(0.9)
+    forecast.advice()
+    forecast.backtest()
+    forecast.exponent()
+    assert len(made) == 8
+    assert len({id(spectrum) for spectrum in made}) == 8
+
+
 @pytest.mark.slow
 def test_hidden_tail_of_mnist():
     found = hidden_tail(ridges=(1e-2,))
@@ -381,7 +403,7 @@ def test_flow_agrees_with_real_training():
         start = vectors.T @ A.T @ b / n
         shares = [-np.expm1(-t * values) / np.where(values > 1e-12, values, 1) * (values > 1e-12) for t in times]
         errors.append([np.mean((table[rest] @ (vectors @ (share * start)) - y[rest]) ** 2) for share in shares])
-    mean, error = np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1) / np.sqrt(40)
+    mean, error = mean_and_error(errors)
     found = model.error_over_time([n], times).test_error.values[0]
     assert (np.abs(found - mean) < 5 * error + 0.01 * mean).all()
 

@@ -22,9 +22,9 @@ from typer.testing import CliRunner
 import limitlab.laws
 from limitlab._core import registry
 from limitlab._core.registry import all_laws
-from limitlab.lab.claims import Claim, Outcome, claims_of
-from limitlab.lab.criteria import below
-from limitlab.laws import Draw, Law, NearestNeighbours, Ridge, parameter
+from limitlab.lab.check import Check
+from limitlab.lab.claims import Claim, claims_of
+from limitlab.laws import Draw, Experiment, Law, NearestNeighbours, Ridge, parameter
 from limitlab.show.cli import app
 from markdown_blocks import ROOT, blocks
 
@@ -58,10 +58,10 @@ class Coin(Law):
     """How often does a coin show heads?"""
 
     observables = ("overlap",)
-    finite_size_rate = np.inf
+    simulation = Experiment(rate=np.inf)
     references = ("bai1993limit",)
 
-    heads: float = parameter(0.5, "probability of heads", symbol="p", least=0, most=1, broadcasts=True)
+    heads: float = parameter(0.5, "probability of heads", symbol="p", least=0, most=1)
     lie: float = parameter(0.0, "what the theory adds to the truth")
 
     def predicted(self, heads: Any) -> dict[str, Any]:
@@ -385,8 +385,12 @@ def test_sweep_as_json(sweep_file: Path) -> None:
 
 
 def make_claim(passed: bool | None) -> Claim:
-    outcome = Outcome((below("x", 0.5 if passed else 2.0, 1.0),), measured={"y": np.inf}, note="a [caveat]")
-    return Claim("X1", "Coins", "A coin is [fair].", check=None if passed is None else lambda quick: outcome)
+    def check(check: Check) -> None:
+        check.below("x", 0.5 if passed else 2.0, 1.0)
+        check.show("y", np.inf)
+        check.note("a [caveat]")
+
+    return Claim("X1", "Coins", "A coin is [fair].", check=None if passed is None else check)
 
 
 def with_claims(monkeypatch: pytest.MonkeyPatch, *claims: Claim) -> None:
@@ -694,7 +698,7 @@ def test_ctrl_c_keeps_the_draws_that_are_finished(monkeypatch, tmp_path):
 def test_a_line_after_two_seconds_where_there_is_no_terminal(capsys):
     import time
 
-    from limitlab.show.cli import _progress as progress
+    from limitlab.show.cli import _app as progress
 
     with progress.working("solving", first=0.05):
         time.sleep(0.4)

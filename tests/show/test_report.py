@@ -16,23 +16,22 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from limitlab._core.page import Code
 from limitlab._core.registry import law_id
+from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Claim, Outcome, all_claims
-from limitlab.lab.criteria import Criterion, below
 from limitlab.lab.figures import describe_figures
 from limitlab.lab.runner import run_tasks
 from limitlab.lab.verification import Record
 from limitlab.laws import Law, NearestNeighbours, parameter
 from limitlab.plotting.style import COLOURS, new_figure, simulation_points
 from limitlab.show.cli import app
-from limitlab.show.cli._progress import working
+from limitlab.show.cli._app import working
 from limitlab.show.report import _page as page
 from limitlab.show.report import write_report
-from limitlab.show.report._claims import claim_card, ledger_table, verdict_of
-from limitlab.show.report._jobs import PartTask, unpacked
-from limitlab.show.report._page import slug
-from limitlab.show.report._provenance import now, provenance
-from limitlab.show.report._write import figure_parts, figures_left_out, law_cards
+from limitlab.show.report._cards import claim_card, ledger_table, verdict_of
+from limitlab.show.report._page import now, provenance, slug
+from limitlab.show.report._write import PartTask, figure_parts, figures_left_out, law_cards, unpacked
 
 
 class Broken(Law):
@@ -172,8 +171,12 @@ def test_a_fixed_date(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_claim_shows_numbers_and_failures() -> None:
-    claim = Claim("X1", "Coins", "One <fair> coin of tau^2.", figure="coin", check=lambda quick: Outcome(()))
-    good = Record(claim, "pass", Outcome((below("y", 0.5, 1.0),), {"x": float("inf")}, note="mind the gap", seconds=1.25))
+    claim = Claim("X1", "Coins", "One <fair> coin of tau^2.", figure="coin", check=lambda check: None)
+    good = Record(
+        claim,
+        "pass",
+        Outcome((Criterion("y", 0.5, "below 1", True),), {"x": float("inf")}, note="mind the gap", seconds=1.25),
+    )
     bad = Record(Claim("X2", "Coins", "An unfair coin."), "fail", error="ZeroDivisionError: division by zero")
     picture = page.Picture("coin", "Heads over tails", "data:image/webp;base64,", 640, 480)
     card = claim_card(good, {"coin": picture}, [])
@@ -204,7 +207,10 @@ def test_a_claim_that_cannot_tell_says_so_in_its_badge() -> None:
     off = Criterion("comparison", "disagree", "agrees with the simulation", False)
     assert verdict_of(Record(claim, "fail", Outcome((open_one,)))) == "underpowered"
     assert verdict_of(Record(claim, "fail", Outcome((open_one, off)))) == "fail"
-    assert verdict_of(Record(claim, "consistent", Outcome((below("z", 1, 5),), decisive=False))) == "consistent"
+    assert (
+        verdict_of(Record(claim, "consistent", Outcome((Criterion("z", 1, "below 5", True),), decisive=False)))
+        == "consistent"
+    )
     card = claim_card(Record(claim, "fail", Outcome((open_one,))), {}, [])
     assert ">underpowered</span>" in card.html().partition("</summary>")[0]
 
@@ -215,7 +221,7 @@ def test_exit_code_1_when_something_failed(monkeypatch: pytest.MonkeyPatch, tmp_
         "Coins",
         "An unfair coin.",
         laws=("NearestNeighbours",),
-        check=lambda quick: Outcome((below("x", 2.0, 1.0),)),
+        check=lambda check: check.below("x", 2.0, 1.0),
     )
     monkeypatch.setattr("limitlab.show.report._write.all_claims", lambda: {"X2": bad})
     monkeypatch.setattr("limitlab.lab.verification.find_claims", lambda ids: [bad])
@@ -271,7 +277,7 @@ def test_a_second_report_computes_only_what_changed(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(NearestNeighbours, "measured", lambda *_, **__: 1 / 0)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     assert write_report(tmp_path / "b.html", laws=[NearestNeighbours], store=tmp_path / "cells") == first
-    monkeypatch.setattr("limitlab.show.report._jobs.library_digest", lambda *_: "another version of the package")
+    monkeypatch.setattr("limitlab.show.report._write.library_digest", lambda *_: "another version of the package")
     part = PartTask("law", "NearestNeighbours", True, str(tmp_path / "cells"), law=NearestNeighbours)
     card, _ = unpacked(part.run())
     assert card is not None
@@ -309,4 +315,4 @@ def test_page_pieces() -> None:
     assert page.table([]) == ""
     assert '<td class="number">1</td>' in page.table([{"x": 1}])
     assert "&lt;b&gt;" in page.table([{"x": "<b>"}])
-    assert "<b>" in page.table([{"x": "<b>"}], raw=["x"])
+    assert "<code>b</code>" in page.table([{"x": Code("b")}])

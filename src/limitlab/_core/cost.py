@@ -9,9 +9,7 @@ environment variable, for a block of code by `limits(...)`, and on the command l
     LIMITLAB_PATIENCE  one integration             120 s (an integration that would take longer is stopped after 5 s)
 
 **Estimates.** `law.cost(size)` estimates how many numbers an experiment holds and how many operations it does, to a factor of a few. The
-rule that fits most experiments takes the lengths of the problem: the size, the whole numbers that ratios become at this size, and the
-other whole numbers among the parameters. A data matrix of the two largest lengths is drawn, copied once or twice and decomposed. A law
-whose experiment is of another kind (a chain, particles, a two-time grid) has a method `draw_cost` of its own.
+rules for the estimates are `draw_cost` and `limit_cost` of the law (see `Declaration`).
 """
 
 from __future__ import annotations
@@ -28,13 +26,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from limitlab._core.checks import numbers_in, refusal_of
 from limitlab.errors import ConvergenceError, TooCostly
 
 if TYPE_CHECKING:
-    from limitlab._core.law import Law
+    from limitlab._core.declaration import Declaration
 
 MEMORY, TIME, PATIENCE = "LIMITLAB_MEMORY", "LIMITLAB_TIME", "LIMITLAB_PATIENCE"
 DEFAULT_MEMORY, DEFAULT_TIME, DEFAULT_PATIENCE = 4e9, 24 * 3600.0, 120.0
@@ -299,13 +295,8 @@ class Pace:
 
 # -- estimates for a law --------------------------------------------------------------------------------------------------
 
-LEAST = Cost(numbers=1e5, operations=1e7)
-"""The least cost of any computation: results, labels, Python itself."""
-PER_POINT = Cost(numbers=60.0, operations=1e5)
-"""The cost of one point of a prediction, for every observable."""
 
-
-def estimate(law: Law, size: int | None = None) -> Cost:
+def estimate(law: Declaration, size: int | None = None) -> Cost:
     """Return the cost of an experiment of this size, or (without a size) of a prediction; infinite where it overflows."""
     try:
         return law.limit_cost() if size is None else law.draw_cost(size)
@@ -313,51 +304,12 @@ def estimate(law: Law, size: int | None = None) -> Cost:
         return Cost(math.inf, math.inf)
 
 
-def draw_cost(law: Law, size: int) -> Cost:
-    """Return the cost of one experiment: matrices of the two largest lengths, a decomposition along the smaller length."""
-    first, second = (*lengths(law, size), 1.0)[:2]
-    lines, times = points(law), repetitions(law)
-    return Cost(
-        LEAST.numbers + law.matrices_held * first * second + len(type(law).outputs()) * lines + first * times,
-        LEAST.operations + (first * second * second + 4 * first * second * lines) * times,
-    )
-
-
-def limit_cost(law: Law) -> Cost:
-    """Return the cost of a prediction: a closed form, or a few equations for every point."""
-    values = points(law) * len(type(law).outputs())
-    return Cost(LEAST.numbers + PER_POINT.numbers * values, LEAST.operations + PER_POINT.operations * values)
-
-
-def lengths(law: Law, size: int) -> list[float]:
-    """Return the lengths of an experiment of this size, the largest first."""
-    values = [float(size)]
-    for name, meta in type(law).parameters().items():
-        value = getattr(law, name)
-        if meta.count in ("size * value", "size / value"):
-            values += [float(law.count(name, size))] if math.isfinite(value) else []
-        elif meta.kind == "physics" and isinstance(value, int) and not isinstance(value, bool):
-            values.append(float(value))
-    return sorted(values, reverse=True)
-
-
-def repetitions(law: Law) -> float:
-    """Return how often an experiment is repeated within one draw: the number of replicas, of networks, ..."""
-    counts = [getattr(law, name) for name, meta in type(law).parameters().items() if meta.kind == "experiment"]
-    return float(math.prod(value for value in counts if isinstance(value, int) and not isinstance(value, bool)))
-
-
-def points(law: Law) -> float:
-    """Return the number of values of the coordinates of a law, all together."""
-    return float(math.prod(np.size(line) for line in law.coordinates().values()))
-
-
-def latest(law: Law, coordinate: str = "times") -> float:
+def latest(law: Declaration, coordinate: str = "times") -> float:
     """Return the largest finite value of a coordinate, which is the duration of an experiment."""
     return max((number for number in numbers_in(getattr(law, coordinate)) if math.isfinite(number)), default=0.0)
 
 
-def check_draw(law: Law, size: int, draws: int = 1) -> None:
+def check_draw(law: Declaration, size: int, draws: int = 1) -> None:
     """Raise `TooCostly` if experiments of this size exceed a limit."""
     draw = estimate(law, size)
     words = (
@@ -368,12 +320,12 @@ def check_draw(law: Law, size: int, draws: int = 1) -> None:
     check_cost(Cost(draw.numbers, draws * draw.operations), words, "choose a smaller size" + _smaller(law, size))
 
 
-def check_prediction(law: Law) -> None:
+def check_prediction(law: Declaration) -> None:
     """Raise `TooCostly` if a prediction exceeds a limit."""
     check_cost(estimate(law), f"the prediction of {type(law).__name__}", "ask for fewer points or a coarser grid")
 
 
-def _smaller(law: Law, size: int) -> str:
+def _smaller(law: Declaration, size: int) -> str:
     """Return the remedy that names whole numbers among the parameters, if some are larger than the size."""
     wholes = {
         name: getattr(law, name)

@@ -19,7 +19,7 @@ from limitlab._core.checks import numbers_in
 from limitlab.errors import NotComputable, TooCostly
 
 if TYPE_CHECKING:
-    from limitlab._core.law import Law
+    from limitlab._core.declaration import Declaration
 
 FAILURES = (ArithmeticError, ValueError, RuntimeError, MemoryError)
 """Errors that numbers at an extreme point cause. Errors of other types are mistakes in a program and stay as they are."""
@@ -31,7 +31,7 @@ LIBRARIES = ("limitlab", "numpy", "scipy", "numba", "sklearn", "jax", "jaxlib")
 """Packages whose code computes predictions and experiments."""
 
 
-def replacement(error: Exception, law: Law, size: int | None = None) -> Exception | None:
+def replacement(error: Exception, law: Declaration, size: int | None = None) -> Exception | None:
     """Return the error to raise in the place of an error that occurred in a law; None if the error stays as it is."""
     where = type(law).__name__ + ("" if size is None else f" at size {size}")
     if isinstance(error, MemoryError):
@@ -60,7 +60,7 @@ def is_intended(error: Exception) -> bool:
     return not isinstance(error, ArithmeticError) and _raised_in(error).split(".")[0] not in LIBRARIES
 
 
-def check_divergence(law: Law, values: Mapping[str, Any], size: int) -> None:
+def check_divergence(law: Declaration, values: Mapping[str, Any], size: int) -> None:
     """Raise `NotComputable` if an experiment ended in NaN."""
     observed = type(law).outputs()
     arrays = {name: np.asarray(value) for name, value in values.items() if name in observed}
@@ -82,7 +82,7 @@ def _raised_in(error: Exception) -> str:
     return "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
 
 
-def _extremes(law: Law) -> dict[str, Any]:
+def _extremes(law: Declaration) -> dict[str, Any]:
     """Return the parameters that are furthest from their defaults; if none is far, all that differ."""
     changed = {
         name: value
@@ -93,7 +93,7 @@ def _extremes(law: Law) -> dict[str, Any]:
     return {name: value for name, value in (far or changed).items() if len(repr(value)) < 60}
 
 
-def _default(law: Law, name: str) -> Any:
+def _default(law: Declaration, name: str) -> Any:
     return type(law).parameters()[name].default
 
 

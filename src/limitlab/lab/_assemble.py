@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab._core.cost import Pace
-from limitlab._core.results import package, relative_error
+from limitlab._core.results import NOT_STATED, package, relative_error
 from limitlab.lab._regions import Region, Regions
 from limitlab.lab._slots import Slots, missing_in
 from limitlab.lab.cells import Cell
@@ -26,20 +26,27 @@ class LostCells(OSError):
 
 
 def assemble_theory(
-    grid: Grid, tasks: Sequence[LawTask], cells: Slots, regions: Regions | None = None, prefix: str = ""
+    grid: Grid,
+    tasks: Sequence[LawTask],
+    cells: Slots,
+    regions: Regions | None = None,
+    prefix: str = "",
+    absent_as_nan: bool = False,
 ) -> xr.Dataset:
     """The limit over the grid: swept parameters first, then the law's own coordinates.
 
-    With `regions` the numbers go there (under names that begin with `prefix`), and the result only describes them.
+    With `regions` the numbers go there (under names that begin with `prefix`), and the result only describes them. `absent_as_nan` is that
+    of `sweep`.
     """
     loops = {axis.name: axis.labels for axis in grid.loops}
-    filled = _filled(grid, loops, tasks, cells, regions, prefix)
+    filled = _filled(grid, loops, tasks, cells, regions, prefix, absent_as_nan)
     if filled.nan and not filled.missing:
         _refuse_nan(grid, filled, loops)
     result = _labelled(grid, loops, filled, "theory")
-    result.attrs["accuracy"] = filled.accuracy
+    result.attrs["accuracy"] = NOT_STATED if filled.accuracy == np.inf else filled.accuracy
     for name in map(str, result.data_vars):
-        result[name].attrs.update({"numerical_error": filled.errors[name]} if name in filled.errors else {})
+        if np.isfinite(error := filled.errors.get(name, np.inf)):
+            result[name].attrs["numerical_error"] = error
     return result
 
 
@@ -50,13 +57,14 @@ def assemble_simulation(
     sizes: Sequence[int],
     seeds: Sequence[int],
     regions: Regions | None = None,
+    absent_as_nan: bool = False,
 ) -> xr.Dataset:
-    """The draws over the grid: swept parameters, size, seed, then the law's own coordinates; `regions` as above."""
+    """The draws over the grid: swept parameters, size, seed, then the law's own coordinates; the rest as above."""
     draws = {"size": np.asarray(sizes, dtype=np.int64), "seed": np.asarray(seeds, dtype=np.int64)}
     loops = {**{axis.name: axis.labels for axis in grid.loops}, **draws}
-    filled = _filled(grid, loops, tasks, cells, regions)
+    filled = _filled(grid, loops, tasks, cells, regions, absent_as_nan=absent_as_nan)
     result = _labelled(grid, loops, filled, "simulation")
-    result["size"].attrs["long_name"] = grid.law.size_meaning
+    result["size"].attrs["long_name"] = grid.law.simulation.size_meaning
     result["seed"].attrs["long_name"] = "seed of the draw"
     return result
 
@@ -76,8 +84,8 @@ Make = Callable[[str, tuple[str, ...], tuple[int, ...], "np.dtype[Any]", int], "
 class _Filling:
     """Arrays for all cells, into which one cell after the other is put: nothing but the result (or a block of it) is held in memory."""
 
-    def __init__(self, outer: tuple[int, ...], missing: int, make: Make):
-        self.outer, self.missing, self.make = outer, missing, make
+    def __init__(self, outer: tuple[int, ...], missing: int, make: Make, absent_as_nan: bool = False):
+        self.outer, self.missing, self.make, self.absent_as_nan = outer, missing, make, absent_as_nan
         self.arrays: dict[str, Any] = {}
         self.dims: dict[str, tuple[str, ...]] = {}
         self.coords: dict[str, NDArray[Any]] = {}
@@ -91,13 +99,16 @@ class _Filling:
         """One cell at its place. A variable whose shape differs from that of the first cell is left out."""
         if self.names is None:
             self.names, self.dims, self.coords = list(cell.values), dict(cell.dims), dict(cell.coords)
-            self.arrays = {
-                name: self.make(name, self.dims[name], (*self.outer, *value.shape), self._type(value), len(cell.values))
-                for name, value in cell.values.items()
-            }
+            self.arrays = {name: self._array_for(name, cell) for name in cell.values}
             self.accuracy = -np.inf
+        if self.absent_as_nan:
+            for name in cell.values.keys() - set(self.names):
+                self.names, self.dims = [*self.names, name], {**self.dims, name: cell.dims[name]}
+                self.arrays[name] = self._array_for(name, cell)
         for name in list(self.arrays):
             value, array = cell.values.get(name), self.arrays[name]
+            if value is None and self.absent_as_nan:
+                continue
             inner = array.shape[len(self.outer) :]
             if value is None or cell.dims[name] != self.dims[name] or value.shape != inner:
                 del self.arrays[name]
@@ -120,9 +131,12 @@ class _Filling:
         if cell.errors:
             self.accuracy = max(self.accuracy, relative_error(cell.values, cell.errors))
 
-    def _type(self, value: NDArray[Any]) -> np.dtype[Any]:
-        """The cell's own type, or (where some cells are missing) one that has NaN."""
-        return np.result_type(value.dtype, np.float64) if self.missing and value.dtype.kind != "U" else value.dtype
+    def _array_for(self, name: str, cell: Cell) -> Any:
+        """An array for a variable of all cells: of the type of this cell, or of one that has NaN if some entries are missing."""
+        value = cell.values[name]
+        gaps = (self.missing or self.absent_as_nan) and value.dtype.kind != "U"
+        dtype = np.result_type(value.dtype, np.float64) if gaps else value.dtype
+        return self.make(name, cell.dims[name], (*self.outer, *value.shape), dtype, len(cell.values))
 
 
 def _filled(
@@ -132,6 +146,7 @@ def _filled(
     cells: Slots,
     regions: Regions | None,
     prefix: str = "",
+    absent_as_nan: bool = False,
 ) -> _Filling:
     """Cells at their places in arrays of shape (*loops, *cell): here, with NaN where a task has no cell, or all of them in regions."""
     missing = missing_in(cells)
@@ -139,9 +154,10 @@ def _filled(
     def make(name: str, own: tuple[str, ...], shape: tuple[int, ...], dtype: np.dtype[Any], share: int) -> Any:
         if regions is not None:
             return regions.array(f"{prefix}{name}", shape, dtype, _axes(grid, loops, own), share)
-        return np.full(shape, np.nan, dtype) if missing and dtype.kind != "U" else np.zeros(shape, dtype)
+        gaps = (missing or absent_as_nan) and dtype.kind != "U"
+        return np.full(shape, np.nan, dtype) if gaps else np.zeros(shape, dtype)
 
-    filling = _Filling(tuple(labels.size for labels in loops.values()), missing, make)
+    filling = _Filling(tuple(labels.size for labels in loops.values()), missing, make, absent_as_nan)
     pace, absent = Pace("assembling the result"), 0
     for number, (task, cell) in enumerate(zip(tasks, cells, strict=True)):
         if cell is None:

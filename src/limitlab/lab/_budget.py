@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from limitlab._core.checks import is_whole
-from limitlab._core.cost import NUMBER, Cost, check_cost, estimate, points
+from limitlab._core.cost import NUMBER, Cost, check_cost, estimate
+from limitlab._core.declaration import coordinate_values
 from limitlab._core.law import Law
 from limitlab.lab._regions import BLOCK
 from limitlab.lab.ranges import parse_range
@@ -42,8 +43,8 @@ def sweep_cost(
     looped = math.prod(n for name, n in counts.items() if metas[name].kind != "coordinate" and name not in together)
     total = float(math.prod(counts.values()))
     listed = [int(size) for size in _listed(sizes) if is_whole(size) and size >= 2] if draws else []
-    repeats = float(len(listed) * _count(seeds if seeds is not None else law.default_seeds)) if draws else 1.0
-    values = total * repeats * len(type(law).outputs()) * max(points(law), 1.0)
+    repeats = float(len(listed) * _count(seeds if seeds is not None else law.simulation.draws)) if draws else 1.0
+    values = total * repeats * len(type(law).outputs()) * max(coordinate_values(law), 1.0)
     held = min(values, max(values / (looped * repeats), BLOCK / NUMBER)) if in_blocks else values
     numbers = PER_CELL * looped * repeats + PER_VALUE * held
     if draws:
@@ -61,7 +62,7 @@ def refuse_sweep(law: Law, over: Any, sizes: Any = None, seeds: Any = None, in_b
     if not isinstance(law, Law) or not isinstance(over, Mapping):
         return Cost()  # refused elsewhere, in its own words
     total, cost = sweep_cost(law, over, sizes, seeds, in_blocks)
-    draws = "" if sizes is None else f" with {_count(seeds if seeds is not None else law.default_seeds):.3g} draws each"
+    draws = "" if sizes is None else f" with {_count(seeds if seeds is not None else law.simulation.draws):.3g} draws each"
     check_cost(
         cost,
         f"a sweep of {type(law).__name__} over {total:.3g} points{draws}",

@@ -14,17 +14,21 @@ where fewer agree (`early`): that is the same on every machine, and adds no fals
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
-from limitlab._core.draws import checked_seeds, checked_sizes, identity, plain_parameters
+from limitlab._core.about import titled
+from limitlab._core.draws import checked_seeds, checked_sizes, identity, mean_and_error, plain_parameters
 from limitlab._core.law import Law
+from limitlab._core.page import Described, Page, Table
+from limitlab._core.page import Verdict as Word
 from limitlab._core.registry import as_law
 from limitlab._core.results import package, package_version
 from limitlab.lab._budget import refuse_comparison
@@ -46,6 +50,8 @@ BUDGET = 60.0
 """Seconds that a comparison may spend on adding draws, when it chooses their number itself."""
 GROWTH = 1.5, 8.0
 """Least and largest factor by which a look at more draws multiplies their number."""
+COLUMNS = ("theory", "simulation", "gap", "standard_error", "finite_size_allowance", "half_width", "z", "numerical_error")
+"""The numbers of the error budget, in the order in which a page shows them."""
 HOPELESS = 2.0
 """How many times what the budget affords may be wanted: an estimate from few draws may be off, but not by much more."""
 FEWEST = 8
@@ -53,7 +59,7 @@ FEWEST = 8
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Described):
     """What `compare` found. Prints as a table with the verdict; `passed` is True only for "agree".
 
     Attributes
@@ -104,11 +110,33 @@ class Comparison:
 
         return comparison_figure(self)
 
-    def _repr_html_(self) -> str:
-        """The comparison as a notebook shows it."""
-        from limitlab.lab._notebook import comparison_html
-
-        return comparison_html(self)
+    def page(self) -> Page:
+        """Return the plain description: the error budget, the verdict and its explanation; as data also the parameters and seeds."""
+        several = any(row.entry for row in self.rows)
+        rows = [
+            {
+                "observable": row.observable,
+                **({"at": row.entry} if several else {}),
+                "verdict": Word(row.verdict),
+                **{name: getattr(row, name) for name in COLUMNS},
+            }
+            for row in self.rows
+        ]
+        data = {
+            "law": type(self.law).__name__,
+            "parameters": self.law.model_dump(mode="json"),
+            "status": self.law.status,
+            "verdict": self.verdict,
+            "passed": self.passed,
+            "explanation": self.explanation,
+            "widest_budget": self.widest_budget,
+            "draws": self.draws,
+            "sizes": self.dataset["size"].values,
+            "seeds": self.dataset.attrs["seeds"],
+            "table": [vars(row) for row in self.rows],
+        }
+        table = Table(rows, digits=dict.fromkeys(COLUMNS, 4))
+        return Page(titled(self.law), tables=[table], sentences=[self.explanation], verdict=self.verdict, data=data)
 
     def __str__(self) -> str:
         columns = ["theory", "simulation", "gap", "standard_error", "finite_size_allowance", "z", "half_width", "verdict"]
@@ -180,8 +208,8 @@ def compare(
             for i, point in enumerate(points)
         ]
         return _together(parts)
-    numbers = sorted(checked_sizes(law.default_sizes if sizes is None else sizes))
-    draws = checked_seeds(law.default_seeds if seeds is None else seeds, least=2)
+    numbers = sorted(checked_sizes(law.simulation.sizes if sizes is None else sizes))
+    draws = checked_seeds(law.simulation.draws if seeds is None else seeds, least=2)
     refuse_comparison(law, numbers, len(draws))
     names = _shared_names(law, observables)
     seconds = _checked_budget(BUDGET if seeds is None else 0.0) if budget is None else _checked_budget(budget)
@@ -192,6 +220,10 @@ def compare(
         return run_tasks(tasks, engine, shelf.cells if shelf else None, progress, label).complete(label, str(store or ""))
 
     limits = run([LawTask(law.realised(size)) for size in numbers])
+    numerical = {name: max(cell.errors.get(name, 0.0) for cell in limits) for name in names}
+    stated = all(map(math.isfinite, numerical.values()))
+    if not stated:
+        numerical = law.estimated_errors()
     groups: list[list[Cell]] = [[] for _ in numbers]
     planned, look, began = draws, 0, time.perf_counter()
     fresh = draws = planned[: max(FEWEST, -(-len(planned) // 8))] if early else planned
@@ -201,7 +233,7 @@ def compare(
             group += found[i * len(fresh) : (i + 1) * len(fresh)]
         count = len(groups[0])
         look += count >= len(planned)  # an earlier one cannot disagree
-        data = _collect(law, names, numbers, limits, groups)
+        data = _collect(law, names, numbers, limits, groups, numerical)
         entries = [entry for name in names for entry in entries_of(law, data, name, count)]
         if not entries:
             raise ValueError("nothing to compare: the limit of every observable is infinite here; move a parameter")
@@ -219,6 +251,8 @@ def compare(
         explanation += f" Not compared, because the limit is infinite: {', '.join(infinite)}."
     if law.caveat():
         explanation += f" Note: {law.caveat()}."
+    if not stated:
+        explanation += " The law states no accuracy; its numerical error is estimated."
     every = [*limits, *(cell for group in groups for cell in group)]
     data.attrs.update(version=versions_of(every), sizes=np.asarray(numbers))
     data.attrs.update(verdict=verdict, seeds=np.asarray(draws), draws=count, looks=look)
@@ -316,9 +350,14 @@ def _refuse_missing(law: Law, names: list[str], sizes: list[int], groups: Sequen
 
 
 def _collect(
-    law: Law, names: list[str], sizes: list[int], limits: Sequence[Cell], groups: Sequence[Sequence[Cell]]
+    law: Law,
+    names: list[str],
+    sizes: list[int],
+    limits: Sequence[Cell],
+    groups: Sequence[Sequence[Cell]],
+    numerical: Mapping[str, float],
 ) -> xr.Dataset:
-    """Theory, mean and standard error of every observable along a dimension `size`."""
+    """Theory with its numerical error, mean and standard error of every observable along a dimension `size`."""
     coords = {"size": np.asarray(sizes), **limits[0].coords}
     _refuse_missing(law, names, sizes, groups)
     data = {}
@@ -329,11 +368,11 @@ def _collect(
         data[f"theory_{name}"] = xr.Variable(
             dims,
             np.stack([cell.values[name] for cell in limits]),
-            about | {"numerical_error": max(cell.errors.get(name, 0.0) for cell in limits)},
+            about | {"numerical_error": numerical.get(name, 0.0)},
         )
-        data[f"mean_{name}"] = xr.Variable(dims, np.stack([run.mean(axis=0) for run in runs]), about)
-        spread = [run.std(axis=0, ddof=1) / np.sqrt(len(run)) for run in runs]
-        data[f"error_{name}"] = xr.Variable(dims, np.stack(spread), about)
+        means, errors = zip(*map(mean_and_error, runs), strict=True)
+        data[f"mean_{name}"] = xr.Variable(dims, np.stack(means), about)
+        data[f"error_{name}"] = xr.Variable(dims, np.stack(errors), about)
     result = package(law, {}, kind="comparison").drop_vars(list(law.coordinates()), errors="ignore")
     return xr.Dataset(data, coords, result.attrs)
 

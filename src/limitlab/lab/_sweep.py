@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import xarray as xr
@@ -17,7 +18,7 @@ from limitlab._core.results import package_version
 from limitlab.lab._assemble import BESIDE, assemble_simulation, assemble_theory, beside_theory
 from limitlab.lab._budget import refuse_sweep
 from limitlab.lab._regions import Regions
-from limitlab.lab._slots import Slots
+from limitlab.lab._slots import Slots, missing_in
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import Grid, read_grid
 from limitlab.lab.progress import ProgressOption
@@ -26,6 +27,11 @@ from limitlab.lab.store import Store
 from limitlab.lab.tasks import FORMAT, LawTask, Trouble, plain_numbers, simulation_tasks, theory_tasks
 
 __all__ = ["SweepError", "SweepInterrupted", "sweep"]
+
+OnPart = Callable[[xr.Dataset, int, int], None]
+
+PART_SECONDS = 0.15
+"""Time between two parts of a result."""
 
 
 class SweepError(RuntimeError):
@@ -63,6 +69,8 @@ def sweep(
     progress: ProgressOption = None,
     *,
     with_theory: bool = False,
+    on_part: OnPart | None = None,
+    absent_as_nan: bool = False,
 ) -> xr.Dataset:
     """Evaluate a law over a grid of parameters, or draw its finite experiments over it.
 
@@ -90,6 +98,13 @@ def sweep(
         None: a bar on a terminal after one second; True, False; or a function of (finished, total).
     with_theory
         Put the limit beside the draws, as variables `theory_<observable>`.
+    on_part
+        Called as `on_part(part, finished, total)` a few times per second while the sweep runs. `part` is the result with NaN where tasks
+        have not finished; an observable without any finished task is left out. The tasks run in an order that shows the shape of the
+        result early: every eighth point, then those between; one draw at all points, then the next. The result is the same.
+    absent_as_nan
+        Whether an observable that exists at some points only is NaN at the others. By default it is left out of the result, and the
+        attribute `left_out` names it. Not allowed together with `store`.
 
     Returns
     -------
@@ -118,9 +133,15 @@ def sweep(
     law = law_at_defaults(law)
     check_engine(engine)
     refuse_sweep(law, over, sizes, seeds, in_blocks=store is not None and Store(store).in_blocks)
-    plan = plan_sweep(law, over, sizes, seeds, with_theory)
+    if absent_as_nan and store is not None:
+        raise ValueError("absent_as_nan = True is not allowed together with a store: leave one of them out")
+    plan = replace(plan_sweep(law, over, sizes, seeds, with_theory), absent_as_nan=absent_as_nan)
+    parts = None
+    if on_part is not None:
+        plan = plan.coarse_first()
+        parts = _Parts(plan, on_part)
     shelf = _open(store, plan, over)
-    run = run_tasks(plan.tasks, engine, shelf.cells if shelf else None, progress, f"sweeping {type(law).__name__}")
+    run = run_tasks(plan.tasks, engine, shelf.cells if shelf else None, progress, f"sweeping {type(law).__name__}", parts)
     if run.interrupted:
         message = f"stopped after {run.done} of {len(run.cells)} tasks; {_how_to_go_on(store, 'the rest')}"
         raise SweepInterrupted(message, plan.partial(run.cells))
@@ -149,6 +170,7 @@ class SweepPlan:
     draw_tasks: list[LawTask]
     sizes: list[int]
     seeds: list[int]
+    absent_as_nan: bool = False
 
     @property
     def tasks(self) -> list[LawTask]:
@@ -162,6 +184,10 @@ class SweepPlan:
         assert grid is not None
         return grid
 
+    def coarse_first(self) -> SweepPlan:
+        """The same tasks in an order that shows the shape of the result early."""
+        return replace(self, theory_tasks=_coarse_first(self.theory_tasks), draw_tasks=_coarse_first(self.draw_tasks))
+
     def partial(self, cells: Slots) -> xr.Dataset | None:
         """The result of an unfinished run, if it fits into memory."""
         first = next((cell for cell in cells if cell is not None), None)
@@ -174,11 +200,13 @@ class SweepPlan:
         beside = BESIDE if self.draws is not None else ""
         limit = None
         if self.theory is not None:
-            limit = assemble_theory(self.theory, self.theory_tasks, cells[:split], regions, beside)
+            limit = assemble_theory(self.theory, self.theory_tasks, cells[:split], regions, beside, self.absent_as_nan)
         if self.draws is None:
             assert limit is not None
             return limit
-        simulated = assemble_simulation(self.draws, self.draw_tasks, cells[split:], self.sizes, self.seeds, regions)
+        simulated = assemble_simulation(
+            self.draws, self.draw_tasks, cells[split:], self.sizes, self.seeds, regions, self.absent_as_nan
+        )
         if limit is None:
             return simulated
         versions = sorted({*simulated.attrs["version"].split(", "), *limit.attrs["version"].split(", ")})
@@ -196,13 +224,46 @@ def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_t
             )
         limit = read_grid(law, over, law.array_parameters())
         return SweepPlan(limit, None, theory_tasks(limit), [], [], [])
-    numbers, draws = checked_sizes(sizes), checked_seeds(law.default_seeds if seeds is None else seeds)
+    numbers, draws = checked_sizes(sizes), checked_seeds(law.simulation.draws if seeds is None else seeds)
     grid = read_grid(law, over, law.path_parameters())
     for name in {"size", "seed"} & set(grid.names):
         raise ValueError(f"cannot sweep experiments over a parameter called {name!r}: it is a dimension of every such sweep")
     beside = read_grid(law, over, law.array_parameters()) if with_theory else None
     limits = theory_tasks(beside) if beside else []
     return SweepPlan(beside, grid, limits, simulation_tasks(grid, numbers, draws), numbers, draws)
+
+
+# -- parts of a result --------------------------------------------------------------------------------------------------
+
+
+class _Parts:
+    """Hands out the result so far, every `PART_SECONDS` or more rarely: assembling it takes at most a tenth of the time."""
+
+    def __init__(self, plan: SweepPlan, on_part: OnPart):
+        self._plan, self._on_part = plan, on_part
+        self._next = 0.0
+
+    def __call__(self, cells: Slots, finished: int) -> None:
+        start = time.monotonic()
+        if start < self._next or finished == len(cells) or missing_in(cells) == len(cells):
+            return
+        part = self._plan.partial(cells)
+        if part is not None:
+            self._on_part(part, finished, len(cells))
+        end = time.monotonic()
+        self._next = end + max(PART_SECONDS, 9 * (end - start))
+
+
+def _coarse_first(tasks: list[LawTask]) -> list[LawTask]:
+    """Every eighth point of the loops first, then those between; one seed at all points, then the next."""
+    points: dict[tuple[int, ...], int] = {}
+    turns: list[tuple[int, int, int]] = []
+    for number, task in enumerate(tasks):
+        loops, seed = (task.place, 0) if task.size is None else (task.place[:-2], task.place[-1])
+        point = points.setdefault(loops, len(points))
+        level = next(level for level, step in enumerate((8, 4, 2, 1)) if point % step == 0)
+        turns.append((seed, level, number))
+    return [tasks[number] for _, _, number in sorted(turns)]
 
 
 # -- the store ---------------------------------------------------------------------------------------------------------

@@ -18,11 +18,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import wait as wait_for
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from limitlab._core.blas import single_threaded
+from limitlab._core.cost import MEMORY, memory_limit
 from limitlab.errors import did_you_mean
 from limitlab.lab.cluster import LOCAL, EngineError, check_cluster, executor_of, names_a_cluster, opened, watch
 
@@ -237,13 +240,21 @@ class _Workers(ProcessPoolExecutor):
     """A pool whose workers, which are started when they are first needed, never see Ctrl-C: it is for the parent."""
 
     def submit(self, function: Callable[..., R], /, *arguments: Any, **keywords: Any) -> Future[R]:
-        if not hasattr(signal, "pthread_sigmask"):
+        with _interrupts_blocked():  # a new process inherits what is blocked
             return super().submit(function, *arguments, **keywords)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a new process inherits what is blocked
-        try:
-            return super().submit(function, *arguments, **keywords)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT in this thread, and in the processes that it starts, for the duration of a block."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -300,6 +311,268 @@ def _exit_at_end_of(lifeline: Connection) -> None:
         lifeline.recv_bytes()
     except (EOFError, OSError):
         os._exit(1)
+
+
+# -- worker processes with a cap on memory, whose running tasks can be cancelled -------------------------------------------
+
+
+class CappedWorkers(Executor):
+    """An executor whose running tasks can be cancelled and whose worker processes may use a limited amount of memory.
+
+    `cancel()` of a future ends the worker process that runs its task; the next task gets a new process. The processes are forked from
+    a server process that has imported the modules of `preload`, so that a new one starts in a few milliseconds.
+
+    Parameters
+    ----------
+    workers
+        Number of tasks that run at the same time. Further tasks are queued.
+    megabytes
+        Memory that a worker process may add to what it starts with. The operating system enforces the limit where it can (Linux, macOS);
+        estimates of limitlab use it everywhere.
+    preload
+        Names of modules that every worker process has imported before its first task.
+
+    Examples
+    --------
+    >>> with CappedWorkers(1, megabytes=500) as workers:
+    ...     workers.submit(abs, -1).result()
+    1
+    """
+
+    def __init__(self, workers: int, megabytes: int, preload: Sequence[str] = ()):
+        check_engine(workers)
+        if not megabytes >= 1:
+            raise ValueError(
+                f"megabytes = {megabytes} is not allowed: must be at least 1; give the memory of one worker in MB"
+            )
+        self.workers = workers
+        self._megabytes, self._preload = megabytes, list(preload)
+        self._lifeline, self._end_of_parent = multiprocessing.Pipe(duplex=False)
+        self._slots = threading.Semaphore(workers)
+        self._lock = threading.Lock()
+        self._futures: set[Future[Any]] = set()
+        self._idle: list[_CappedWorker] = []
+        self._closed = False
+
+    @property
+    def unfinished(self) -> int:
+        """Number of tasks that run or are queued."""
+        with self._lock:
+            return len(self._futures)
+
+    def warm(self) -> None:
+        """Start one worker process before the first task needs it."""
+        self._give_back(self._new_worker())
+
+    def submit(self, function: Callable[..., R], /, *arguments: Any, **keywords: Any) -> Future[R]:
+        """Run a function of a module in a worker process; cancelling the future ends the process."""
+        return self.submit_with_parts(function, None, *arguments, **keywords)
+
+    def submit_with_parts(
+        self, function: Callable[..., R], on_part: Callable[[Any], None] | None, /, *arguments: Any, **keywords: Any
+    ) -> Future[R]:
+        """Run a function that reports parts of its result while it runs.
+
+        Parameters
+        ----------
+        function
+            A function of a module. Unless `on_part` is None its first argument is a function, to which it gives its parts.
+        on_part
+            Called with every part, in a thread of the executor.
+        arguments, keywords
+            Further arguments of the function.
+        """
+        request = pickle.dumps((function, on_part is not None, arguments, keywords))
+        future: Future[R] = Future()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("no task can be submitted to workers that were shut down")
+            self._futures.add(future)
+        threading.Thread(target=self._serve, args=(future, request, on_part), daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the worker processes: at once with `cancel_futures`, else after the submitted tasks."""
+        with self._lock:
+            self._closed = True
+            idle, futures = [*self._idle], [*self._futures]
+            self._idle.clear()
+        if cancel_futures:
+            for future in futures:
+                future.cancel()
+            self._end_of_parent.close()  # a process that is just being started ends too
+        for worker in idle:
+            worker.end()
+        if wait:
+            wait_for(futures)
+
+    def _serve(self, future: Future[Any], request: bytes, on_part: Callable[[Any], None] | None) -> None:
+        """Settle a future, in a thread of its own, when a worker is free."""
+        try:
+            with self._slots:
+                if not future.cancelled():
+                    self._run(future, request, on_part)
+        except BaseException as error:  # of a worker that could not be started, or of `on_part`
+            if not future.done():
+                future.set_exception(error)
+        finally:
+            with self._lock:
+                self._futures.discard(future)
+
+    def _run(self, future: Future[Any], request: bytes, on_part: Callable[[Any], None] | None) -> None:
+        """Give a task to a worker. Its future is "running" only when the result is there, so that it can be cancelled until then."""
+        worker = self._free_worker()
+        reusable = False
+        try:
+            future.add_done_callback(lambda done: worker.kill() if done.cancelled() else None)
+            outcome = worker.run(request, on_part)
+            reusable = future.set_running_or_notify_cancel() and worker.alive()
+        finally:
+            if reusable:
+                self._give_back(worker)
+            else:
+                worker.end()
+        if future.cancelled():
+            return
+        if isinstance(outcome, _Failure):
+            future.set_exception(outcome.error)
+        else:
+            future.set_result(outcome)
+
+    def _free_worker(self) -> _CappedWorker:
+        while True:
+            with self._lock:
+                worker = self._idle.pop() if self._idle else None
+            if worker is None:
+                return self._new_worker()
+            if worker.alive():
+                return worker
+            worker.end()
+
+    def _give_back(self, worker: _CappedWorker) -> None:
+        with self._lock:
+            closed = self._closed
+            if not closed:
+                self._idle.append(worker)
+        if closed:
+            worker.end()
+
+    def _new_worker(self) -> _CappedWorker:
+        return _CappedWorker(self._lifeline, self._megabytes, self._preload)
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """The exception of a task in a worker process."""
+
+    error: BaseException
+
+
+class _CappedWorker:
+    """One worker process, which runs one task after the other, and the pipe to it."""
+
+    def __init__(self, lifeline: Connection, megabytes: int, preload: list[str]):
+        self._pipe, end_of_worker = multiprocessing.Pipe()
+        arguments = (end_of_worker, lifeline, megabytes)
+        self._process = _context_with(preload).Process(target=_serve_tasks, args=arguments, daemon=True, name="limitlab")
+        with _one_thread_in_new_processes(), _interrupts_blocked():
+            self._process.start()
+        end_of_worker.close()
+
+    def run(self, request: bytes, on_part: Callable[[Any], None] | None) -> Any:
+        """The result of a task, or a `_Failure`."""
+        try:
+            self._pipe.send_bytes(request)
+            while True:
+                final, value = self._pipe.recv()
+                if final:
+                    return value
+                if on_part is not None:
+                    on_part(value)
+        except (EOFError, OSError):
+            return _Failure(WorkerDied("the worker process ended while running this task (killed, or out of memory)"))
+
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return bool(self._process.is_alive())
+
+    def kill(self) -> None:
+        """End the process now."""
+        self._process.kill()
+
+    def end(self) -> None:
+        """End the process now and free what belongs to it."""
+        self._process.kill()
+        self._process.join(timeout=2)
+        self._pipe.close()
+
+
+def _context_with(preload: list[str]) -> Any:
+    """Processes forked from a server that has imported these modules; started afresh where there are no such servers."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(preload)
+    return context
+
+
+@contextmanager
+def _one_thread_in_new_processes() -> Iterator[None]:
+    """Start new processes with one thread per library."""
+    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _serve_tasks(pipe: Connection, lifeline: Connection, megabytes: int) -> None:
+    """In a worker process: run tasks until the pipe closes."""
+    _prepare_worker(lifeline)
+    _cap_memory(megabytes)
+    while True:
+        try:
+            request = pipe.recv_bytes()
+        except (EOFError, OSError, MemoryError):
+            return
+        outcome = _served(request, lambda part: pipe.send((False, part)))
+        try:
+            pipe.send((True, outcome))
+        except Exception as error:  # a result that cannot be pickled
+            reason = str(error).split("\n")[0]
+            pipe.send((True, _Failure(RuntimeError(f"the result cannot be sent back from the worker process: {reason}"))))
+
+
+def _served(request: bytes, report: Callable[[Any], None]) -> Any:
+    """The result of a task, or a `_Failure` with an exception that can be pickled."""
+    try:
+        function, with_parts, arguments, keywords = pickle.loads(request)  # only the parent process writes to the pipe
+    except (AttributeError, ImportError) as error:
+        return _Failure(ValueError(f"this law cannot be sent to a worker ({error}): define it in a module of its own"))
+    try:
+        return function(report, *arguments, **keywords) if with_parts else function(*arguments, **keywords)
+    except BaseException as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # not every exception can be pickled
+            return _Failure(RuntimeError(f"{type(error).__name__}: {error}"))
+        return _Failure(error)
+
+
+def _cap_memory(megabytes: int) -> None:
+    """Limit further memory of this process: in the estimates of limitlab and by the operating system, where it can."""
+    os.environ[MEMORY] = str(min(memory_limit(), megabytes * 2**20))
+    try:
+        import resource
+    except ImportError:  # not on this operating system
+        return
+    data_segment = 0
+    with suppress(OSError, ValueError, IndexError), open("/proc/self/statm", encoding="ascii") as file:
+        data_segment = int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (data_segment + megabytes * 2**20, resource.RLIM_INFINITY))
 
 
 def _check_pickles(tasks: Sequence[Any]) -> None:

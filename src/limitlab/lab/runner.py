@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -65,6 +65,7 @@ def run_tasks(
     cells: Cells | None = None,
     progress: ProgressOption = None,
     label: str = "working",
+    on_cells: Callable[[Slots, int], None] | None = None,
 ) -> Finished:
     """Fill in the cells of tasks: from the folder of cells where it has them, else by running them.
 
@@ -78,6 +79,8 @@ def run_tasks(
         Folder of cells (default: that of a surrounding `caching` block, if there is one).
     progress, label
         As in `limitlab.sweep`, and what is said beside the bar.
+    on_cells
+        Called as `on_cells(cells, finished)` after every task, with the cells so far.
 
     Examples
     --------
@@ -123,6 +126,8 @@ def run_tasks(
                     else:
                         failures[position] = Trouble(f"{type(outcome).__name__}: {outcome}", where=tasks[position].where)
                     bar.advance()
+                    if on_cells is not None:
+                        on_cells(found, bar.finished)
     except KeyboardInterrupt:
         return Finished(found, failures, interrupted=True)
     return Finished(found, failures)

@@ -18,7 +18,7 @@ from limitlab._core.blas import single_threaded
 from limitlab._core.cost import check_draw
 from limitlab._core.draws import digest, identity, plain_parameters
 from limitlab._core.law import Law
-from limitlab._core.results import ROUNDING, absolute_errors
+from limitlab._core.results import absolute_errors
 from limitlab.lab.cells import Cell
 from limitlab.lab.grid import Axis, Grid, own_coordinates
 
@@ -105,9 +105,9 @@ class LawTask:
         given = {name: np.array(value, order="C") for name, value in values.items() if name != "accuracy"}
         coords = {name: axis for name, axis in own_coordinates(self.law).items() if axis.ndim}
         axes = (*(name for name, _ in self.lanes), *coords)
-        metas = {**type(self.law).outputs(), **type(self.law).extras}
+        metas = type(self.law).all_outputs()
         dims = {name: metas[name].dims or axes[: value.ndim] for name, value in given.items()}
-        errors = absolute_errors(given, values.get("accuracy", ROUNDING)) if self.size is None else {}
+        errors = absolute_errors(given, values.get("accuracy")) if self.size is None else {}
         return Cell(given, dims, coords, errors)
 
 

@@ -1,0 +1,587 @@
+"""The page of one visitor: the list of laws, the widgets of the parameters, the present view, the equations of the law.
+
+Every change of the page goes through one `State`.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import inspect
+import io
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import panel as pn
+from bokeh.models import Div
+from pydantic_core import ValidationError
+
+from limitlab._core.draws import plain_parameters
+from limitlab._core.law import Law
+from limitlab._core.parameters import plain
+from limitlab._core.registry import package_of
+from limitlab._core.typeset import typeset
+from limitlab.show.explorer import _address as address
+from limitlab.show.explorer._address import (
+    MOST_DRAWS,
+    MOST_GRID,
+    MOST_SIZE,
+    Axis,
+    Control,
+    Group,
+    State,
+    axes_of,
+    changed_state,
+    controls_of,
+    curves_of,
+    from_text,
+    law_of,
+    listed,
+    matching,
+    to_text,
+)
+from limitlab.show.explorer._snippet import snippet
+from limitlab.show.explorer._views import STYLE, VIEWS, View
+from limitlab.show.explorer.jobs import Pool, Runner, sentence
+
+MODES = {"Curve": "curve", "Phase diagram": "phase", "Compare": "compare", "Plan": "plan", "Your data": "forecast"}
+
+CHIPS = {
+    False: ".choices__list--multiple .choices__item { color: #004a77 !important; }",
+    True: ".choices__list--multiple .choices__item { color: #cfe9ff !important; }",
+}
+"""The chosen observables, readable on either page."""
+STEPS = 200
+"""Positions of a slider that takes any number."""
+GROUPS: tuple[tuple[Group, str], ...] = (("physics", ""), ("experiment", "Experiment"), ("advanced", "Advanced: the solver"))
+MOST = 12
+"""Equations of a page that are shown; the page has the rest."""
+
+_DISPLAY = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
+_TAG = re.compile(r"\\tag\{([^}]*)\}")
+_GAP = re.compile(r"\\qquad")
+_PART = re.compile(r"^(Setting|Limit|Status)\.\s+(.*?)(?=^[A-Z][a-z]+\.\s|\Z)", re.DOTALL | re.MULTILINE)
+
+
+class Page:
+    """Widgets and what they do. `view` is what to show.
+
+    Parameters
+    ----------
+    laws
+        The laws that can be chosen, by name.
+    pool
+        Where to compute.
+    first
+        What to show first.
+    remarks
+        What to say first.
+    tell_address
+        Called with the address of every new state.
+    """
+
+    def __init__(
+        self,
+        laws: Mapping[str, type[Law]],
+        pool: Pool,
+        first: State,
+        remarks: list[str] | None = None,
+        tell_address: Callable[[str], None] | None = None,
+    ):
+        self.laws, self.pool, self.state = laws, pool, first
+        self._tell_address = tell_address or (lambda address: None)
+        self._quiet = False
+        self._knobs: dict[str, Knob] = {}
+        self.runner = Runner(pool, self._on_running, pn.state.curdoc)
+        self.views: dict[str, View] = {mode: kind(self) for mode, kind in VIEWS.items()}
+        self._make_widgets()
+        self.view = self._laid_out()
+        self.show(first)
+        if remarks:  # what was wrong with the address stays until the visitor does something
+            words = html.escape("; ".join(remarks))
+            self.alert.param.update(object=f'<div role="alert" class="refused">{words}</div>', visible=True)
+
+    # -- the state ------------------------------------------------------------------------------------------------------
+
+    @property
+    def law(self) -> Law:
+        """The law at the parameters that are shown."""
+        return law_of(self.state, self.laws)
+
+    @property
+    def dark(self) -> bool:
+        """Whether the page is dark."""
+        return self.state.theme == "dark"
+
+    def show(self, new: State) -> None:
+        """Show a state: every widget, then its picture."""
+        new_law = new.law != self.state.law or not self._knobs
+        self.state = new
+        if new_law:
+            self._quietly(self._show_law)
+        self._show_state()
+        self._write_address()
+        self.current.shown()
+
+    def _show_state(self) -> None:
+        """Give every widget the value that the state has."""
+        law = self.law
+
+        def set_values() -> None:
+            values = plain_parameters(law)
+            for name, knob in self._knobs.items():
+                knob.show(values[name])
+            self._show_options(law)
+
+        self._quietly(set_values)
+
+    def _quietly(self, change: Callable[[], None]) -> None:
+        """Change widgets without reacting to it as to a change by the visitor."""
+        before, self._quiet = self._quiet, True
+        try:
+            change()
+        finally:
+            self._quiet = before
+
+    @property
+    def current(self) -> View:
+        """The view of the present mode."""
+        return self.views[self.state.mode]
+
+    def _changed(self, **changes: Any) -> None:
+        """Show what a visitor changed. A change that is not allowed is taken back, with a sentence."""
+        if self._quiet:
+            return
+        self.state, remarks = changed_state(self.state, self.laws, changes)
+        self.alert.visible = False
+        if remarks:
+            self._show_state()
+            self.say("; ".join(remarks), "refused")
+            return
+        self._write_address()
+        self.current.shown()
+
+    def _write_address(self) -> None:
+        self._tell_address(self.state.address())
+        other: address.Theme = "light" if self.dark else "dark"
+        self.theme_link.object = f'<a href="?{html.escape(replace(self.state, theme=other).address())}">{other}</a>'
+
+    def _turned(self) -> None:
+        """Show the law at the parameters that the knobs have."""
+        try:
+            law = self.laws[self.state.law](**{name: address.short(name, knob.value) for name, knob in self._knobs.items()})
+        except (ValidationError, ValueError) as error:
+            self.say(sentence(error), "refused")
+            return
+        first = plain_parameters(address.at_start(type(law)))
+        now = plain_parameters(law)
+        self._changed(parameters={name: value for name, value in now.items() if value != first[name]})
+
+    # -- the widgets ----------------------------------------------------------------------------------------------------
+
+    def _make_widgets(self) -> None:
+        wide = dict(sizing_mode="stretch_width", margin=(2, 8))
+        self.search = pn.widgets.TextInput(name="Find a law", placeholder="a name, a subject, a word", **wide)
+        self.search.param.watch(lambda event: self._filter(event.new), "value_input")
+        self.chooser = pn.widgets.Select(name="Laws by subject", size=9, **wide)
+        self._list_laws("")
+        self.chooser.param.watch(self._chosen, "value")
+        self._parameters = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.mode = pn.widgets.RadioButtonGroup(
+            name="Mode", options=MODES, button_type="primary", button_style="outline", margin=(4, 8)
+        )
+        self.mode.param.watch(lambda event: self._changed(mode=event.new), "value")
+        short = dict(width=130, margin=(2, 4, 2, 8))
+        self.x = pn.widgets.Select(name="Along", options=[], **short)
+        self.y = pn.widgets.Select(name="Against", options=[], **short)
+        for key, widget in (("x", self.x), ("y", self.y)):
+            widget.param.watch(lambda event, key=key: self._new_axis(key, event.new), "value")
+        narrow = dict(width=72, margin=(2, 4))
+        self.x_low, self.x_high, self.y_low, self.y_high = (
+            pn.widgets.TextInput(name=name, **narrow) for name in ("from", "to", "from", "to")
+        )
+        for key, low, high in (("x", self.x_low, self.x_high), ("y", self.y_low, self.y_high)):
+            for end in (low, high):
+                end.param.watch(lambda event, key=key: self._new_range(key), "value")
+        self.observables = pn.widgets.MultiChoice(
+            name="Show", width=190, margin=(2, 4), solid=False, stylesheets=[CHIPS[self.dark]]
+        )
+        self.observables.param.watch(
+            lambda event: self._changed(observables=tuple(event.new)) if event.new else None, "value"
+        )
+        self.observable = pn.widgets.Select(name="Show", width=200, margin=(2, 8))
+        self.observable.param.watch(lambda event: self._changed(observables=(event.new,)) if event.new else None, "value")
+        self.scale = pn.widgets.Select(name="Vertical", options=["auto", "linear", "log"], width=76, margin=(2, 4))
+        self.scale.param.watch(lambda event: self._changed(scale=event.new), "value")
+        self.size = pn.widgets.IntInput(name="size", start=2, end=MOST_SIZE, **narrow)
+        self.draws = pn.widgets.IntInput(name="draws", start=1, end=MOST_DRAWS, **narrow)
+        self.grid = pn.widgets.IntInput(name="points", start=2, end=MOST_GRID, **narrow)
+        self.target = pn.widgets.FloatInput(name="value wanted", width=110, margin=(2, 8))
+        for key, widget in (("size", self.size), ("draws", self.draws), ("grid", self.grid), ("target", self.target)):
+            widget.param.watch(lambda event, key=key: self._changed(**{key: event.new}), "value")
+        self.run = pn.widgets.Button(name="Run", button_type="primary", margin=(20, 8, 4, 8))
+        self.run.on_click(lambda event: self.current.run())
+        self.cancel = pn.widgets.Button(name="Cancel", disabled=True, margin=(20, 4, 4, 4))
+        self.cancel.on_click(lambda event: self.runner.cancel())
+        self.progress = pn.indicators.Progress(value=0, max=100, active=False, width=90, margin=(30, 8), visible=False)
+        self.spinner = pn.indicators.LoadingSpinner(value=False, size=22, margin=(24, 4), visible=False)
+        text = dict(stylesheets=[STYLE])
+        self.status = pn.pane.HTML(
+            "", css_classes=["status", self.state.theme], margin=(24, 10, 0, 10), styles={"flex": "1 1 260px"}, **text
+        )
+        self.alert = pn.pane.HTML(
+            "", css_classes=["status", self.state.theme], sizing_mode="stretch_width", margin=(4, 10), visible=False, **text
+        )
+        self.title = pn.pane.HTML(
+            "", css_classes=["title", self.state.theme], sizing_mode="stretch_width", margin=(0, 10), **text
+        )
+        self.theme_link = pn.pane.HTML("", css_classes=["theme", self.state.theme], margin=(8, 14), width=40, **text)
+        self.downloads = [
+            pn.widgets.FileDownload(
+                callback=lambda kind=kind: self._download(kind), filename=f"limitlab.{kind}", label=label, button_type="light",
+                margin=(4, 3), width=74, height=32,
+            )
+            for kind, label in (("png", "PNG"), ("csv", "CSV"), ("py", "Python"))
+        ]  # fmt: skip
+        self.typeset = Div(text="", width=330, css_classes=["equations", self.state.theme], stylesheets=[STYLE])
+
+    def _laid_out(self) -> Any:
+        self._bars = {mode: pn.FlexBox(*self.views[mode].bar(), sizing_mode="stretch_width", margin=0) for mode in VIEWS}
+        self.bar = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.board = pn.Column(sizing_mode="stretch_both", min_height=320, margin=(0, 6))
+        side = pn.Column(
+            self.search,
+            self.chooser,
+            self._parameters,
+            css_classes=["side"],
+            width=300,
+            sizing_mode="stretch_height",
+            scroll="y",
+            margin=0,
+        )
+        self.actions = pn.FlexBox(margin=0, sizing_mode="stretch_width", align_items="center")  # wraps in a narrow notebook
+        saved = pn.Row(*self.downloads, margin=0)
+        top = pn.FlexBox(self.mode, saved, margin=0, sizing_mode="stretch_width", justify_content="space-between")
+        main = pn.Column(
+            pn.Row(self.title, self.theme_link, sizing_mode="stretch_width", margin=0),
+            self.alert, top, self.bar, self.actions, self.board,
+            css_classes=["main"], sizing_mode="stretch_both", min_width=480, margin=0, scroll="y",
+        )  # fmt: skip
+        beside = pn.Column(
+            pn.pane.Bokeh(self.typeset, sizing_mode="stretch_width", margin=0), css_classes=["beside"], width=350, scroll="y",
+            sizing_mode="stretch_height", margin=0,
+        )  # fmt: skip
+        return pn.Row(
+            side, main, beside, sizing_mode="stretch_both", min_height=640, css_classes=["page", self.state.theme], margin=0
+        )
+
+    # -- showing --------------------------------------------------------------------------------------------------------
+
+    def _show_law(self) -> None:
+        law = self.laws[self.state.law]
+        self._knobs = knobs_of(law, self._turned)
+        self._parameters[:] = laid_out(self._knobs)
+        self.title.object = (
+            f"<h1>{law.__name__}</h1><p>{typeset(law.title())} <i>({law.status}; {typeset(law.regime)})</i></p>"
+        )
+        self.typeset.text = equations_html(law)
+        if self.state.law not in self.chooser.options.values():
+            self.search.value = ""
+            self._list_laws("")
+        self.chooser.value = self.state.law
+
+    def _show_options(self, law: Law) -> None:
+        names, curves = axes_of(type(law)), curves_of(law)
+        self.x.options, self.y.options = names, names
+        self.x.value, self.y.value = self.state.x.name, self.state.y.name if self.state.y else None
+        for axis, low, high in ((self.state.x, self.x_low, self.x_high), (self.state.y, self.y_low, self.y_high)):
+            if axis is not None:
+                low.value, high.value = f"{axis.low:.6g}", f"{axis.high:.6g}"
+        self.observables.options, self.observable.options = curves, curves
+        self.observables.value, self.observable.value = list(self.state.observables), self.state.observables[0]
+        self.scale.value, self.size.value, self.draws.value = self.state.scale, self.state.size, self.state.draws
+        self.grid.value, self.mode.value = self.state.grid, self.state.mode
+        self.target.value = self.state.target
+
+    def put(self, board: list[Any]) -> None:
+        """Lay out the present view."""
+        if self.board.objects == board:
+            return
+        self.bar[:] = [self._bars[self.state.mode]]
+        self.run.name = self.current.verb
+        self.actions[:] = [*self.current.inputs(), self.run, self.cancel, self.spinner, self.progress, self.status]
+        self.board[:] = board
+
+    def say(self, words: str, kind: str = "") -> None:
+        """A sentence below the buttons; `kind` is "refused" where something could not be done."""
+        self.status.object = f'<div role="status" aria-live="polite" class="{kind}">{html.escape(words) or "&nbsp;"}</div>'
+
+    def _on_running(self, running: bool, done: int = 0, total: int = 0) -> None:
+        self.cancel.disabled = not running
+        self.spinner.value = self.spinner.visible = running
+        self.progress.visible = running and total > 1
+        self.progress.value = round(100 * done / total) if total else 0
+
+    # -- what visitors do -----------------------------------------------------------------------------------------------
+
+    def _filter(self, words: str) -> None:
+        self._quietly(lambda: self._list_laws(words))
+
+    def _list_laws(self, words: str) -> None:
+        found = matching(self.laws, words)
+        here = next((subject for subject, names in found.items() if self.state.law in names), "")
+        entries, headings = listed({here: found[here], **found} if here else found)  # the present law is in sight
+        chosen = self.state.law if self.state.law in entries.values() else None
+        self.chooser.param.update(disabled_options=[], value=None, options=entries)
+        self.chooser.param.update(disabled_options=headings, value=chosen)
+
+    def _chosen(self, event: Any) -> None:
+        if self._quiet or event.new is None or event.new == self.state.law:
+            return
+        self.runner.cancel()
+        first = address.start(self.laws[event.new])
+        self.show(replace(first, mode=self.state.mode, theme=self.state.theme))
+
+    def _new_axis(self, key: str, name: str | None) -> None:
+        if self._quiet or name is None:
+            return
+        changes: dict[str, Any] = {key: name}
+        other = "y" if key == "x" else "x"
+        other_axis: Axis | None = getattr(self.state, other)
+        if other_axis is not None and other_axis.name == name:  # they change places
+            changes[other] = getattr(self.state, key)
+        new, remarks = changed_state(self.state, self.laws, changes)
+        self.show(new)
+        if remarks:
+            self.say("; ".join(remarks), "refused")
+
+    def _new_range(self, key: str) -> None:
+        axis: Axis | None = getattr(self.state, key)
+        if self._quiet or axis is None:
+            return
+        low, high = (self.x_low, self.x_high) if key == "x" else (self.y_low, self.y_high)
+        log = axis.log or address.axis(self.law, axis.name).log
+        self._changed(**{key: f"{axis.name}:{low.value}:{high.value}" + (":log" if log else "")})
+
+    def _download(self, kind: str) -> Any:
+        if kind == "py":
+            return io.BytesIO(snippet(self.state, self.law, self.current.measured).encode())
+        content = self.current.png() if kind == "png" else self.current.csv().encode()
+        return io.BytesIO(content)
+
+
+# -- the widgets of a parameter -----------------------------------------------------------------------------------------------
+
+
+class Knob:
+    """The widgets of one parameter and the value that they show.
+
+    Attributes
+    ----------
+    control
+        What was declared.
+    view
+        What to lay out.
+    """
+
+    def __init__(self, control: Control, changed: Callable[[], None]):
+        self.control = control
+        self._changed = changed
+        self._quiet = False
+        self._slider: Any = None
+        self._field = self._made_field()
+        self._field.param.watch(self._on_field, "value")
+        rows = [self._field]
+        if control.form == "slider":
+            self._slider = self._made_slider()
+            self._slider.param.watch(self._on_slider, "value")
+            rows.append(self._slider)
+        self.view = pn.Column(*rows, margin=(0, 0, 4, 0), sizing_mode="stretch_width", css_classes=["knob"])
+
+    @property
+    def value(self) -> Any:
+        """What is set, as the law takes it."""
+        shown = self._field.value
+        if self.control.many and shown.strip():
+            return from_text(f"[{shown}]")
+        return from_text(shown) if isinstance(shown, str) and self.control.form in ("slider", "text") else shown
+
+    def show(self, value: Any) -> None:
+        """Show a value without calling `changed`."""
+        self._quiet = True
+        try:
+            self._field.value = to_text(value) if self.control.form in ("slider", "text") else value
+            self._move_slider(value)
+        finally:
+            self._quiet = False
+
+    def _made_field(self) -> Any:
+        control = self.control
+        options = dict(name=control.label, description=control.help, sizing_mode="stretch_width", margin=(2, 8))
+        if control.form == "choice":
+            return pn.widgets.Select(options=list(control.choices), value=control.value, **options)
+        if control.form == "switch":
+            options.pop("description")
+            return pn.widgets.Checkbox(value=bool(control.value), **options)
+        return pn.widgets.TextInput(value=to_text(control.value), **options)
+
+    def _made_slider(self) -> Any:
+        control = self.control
+        low, high = self._place(control.low), self._place(control.high)
+        step = 1 if control.whole and not control.log else (high - low) / STEPS
+        options = dict(
+            start=low, end=high, step=step, value=min(max(self._place(control.value), low), high), show_value=False,
+            name="", margin=(0, 12, 2, 12), sizing_mode="stretch_width", tooltips=False,
+        )  # fmt: skip
+        return pn.widgets.FloatSlider(**options)
+
+    def _place(self, value: Any) -> float:
+        """Where a value lies on the slider."""
+        number = float(value)
+        if not self.control.log:
+            return number
+        return (
+            math.log10(number)
+            if 0 < number < math.inf
+            else math.log10(self.control.high if number > 0 else self.control.low)
+        )
+
+    def _on_slider(self, event: Any) -> None:
+        if self._quiet:
+            return
+        value = 10.0**event.new if self.control.log else event.new
+        value = round(value) if self.control.whole else float(f"{value:.4g}")
+        self._quiet = True
+        try:
+            self._field.value = to_text(value)
+        finally:
+            self._quiet = False
+        self._changed()
+
+    def _on_field(self, event: Any) -> None:
+        if self._quiet:
+            return
+        self._quiet = True
+        try:
+            self._move_slider(self.value)
+        finally:
+            self._quiet = False
+        self._changed()
+
+    def _move_slider(self, value: Any) -> None:
+        if self._slider is None:
+            return
+        try:
+            place = self._place(plain(value))
+        except (TypeError, ValueError):
+            return
+        if math.isfinite(place):
+            self._slider.value = min(max(place, self._slider.start), self._slider.end)
+
+
+def knobs_of(law: type[Law], changed: Callable[[], None]) -> dict[str, Knob]:
+    """A knob per parameter of a law; `changed` is called when a visitor changes one."""
+    return {name: Knob(control, changed) for name, control in controls_of(law).items()}
+
+
+def laid_out(knobs: dict[str, Knob]) -> list[Any]:
+    """The knobs in their groups; all but those of the physics are folded away."""
+    parts: list[Any] = []
+    for group, title in GROUPS:
+        views = [knob.view for knob in knobs.values() if knob.control.group == group]
+        if views and not title:
+            parts += views
+        elif views:
+            parts.append(
+                pn.Card(
+                    *views, title=title, collapsed=True, sizing_mode="stretch_width", margin=(6, 0), css_classes=["fold"]
+                )
+            )
+    return parts
+
+
+# -- the equations of a law ---------------------------------------------------------------------------------------------------
+
+
+def equations(law: type[Law]) -> list[tuple[str, str]]:
+    """Numbers and LaTeX of the numbered equations of a law's page; none where the page is not at hand.
+
+    >>> from limitlab.laws import Ridge
+    >>> numbers = [number for number, _ in equations(Ridge)]
+    >>> numbers[:3]
+    ['1', '2', '3']
+    """
+    found = []
+    for block in _DISPLAY.findall(page(law)):
+        tag = _TAG.search(block)
+        if tag is not None:
+            found.append((tag[1], " ".join(_TAG.sub("", block).split())))
+    return found
+
+
+def page(law: type[Law]) -> str:
+    """The text of a law's page in docs/theory: shipped with the package, or beside the source."""
+    package = package_of(law)
+    own = package.file("theory", f"{law.page}.md") if package is not None and law.page else None
+    if own is not None:
+        return own.read_text(encoding="utf-8")
+    return _read(f"{law.page}.md") if law.page else ""
+
+
+@functools.cache
+def _read(name: str) -> str:
+    package = Path(str(files("limitlab")))
+    for folder in (package / "theory_pages", package.parents[1] / "docs" / "theory"):
+        if (folder / name).is_file():
+            return (folder / name).read_text(encoding="utf-8")
+    return ""
+
+
+def setting(law: type[Law]) -> dict[str, str]:
+    """Setting, limit and status of a law in its own words.
+
+    >>> from limitlab.laws import Ridge
+    >>> setting(Ridge)["Limit"]
+    'n, p -> infinity with p/n -> gamma (`ratio`).'
+    """
+    return {title: " ".join(text.split()) for title, text in _PART.findall(_docstring(law))}
+
+
+def equations_html(law: type[Law]) -> str:
+    """Setting and equations as HTML, with the equations in dollar signs for the page's typesetting."""
+    words = [f"<p><b>{title}.</b> {typeset(text)}</p>" for title, text in setting(law).items()]
+    shown = equations(law)
+    lines = [
+        f'<div class="equation"><div class="lines">{_in_lines(body)}</div><span class="number">({number})</span></div>'
+        for number, body in shown[:MOST]
+    ]
+    if not shown:  # the file's own text says them, in plain letters
+        lines = [f"<pre>{html.escape(inspect.cleandoc(_docstring(law)))}</pre>"]
+    elif len(shown) > MOST:
+        lines.append(f"<p>and {len(shown) - MOST} more on the law's page of the documentation.</p>")
+    return "\n".join([*words, *lines])
+
+
+def _in_lines(body: str) -> str:
+    r"""An equation whose parts, where it has several on one line, stand below each other.
+
+    >>> _in_lines(r"a = b,\qquad c = d")
+    '<div>$$a = b,$$</div><div>$$c = d$$</div>'
+    """
+    parts = [body] if "\\begin" in body or "\\left" in body else [part.strip() for part in _GAP.split(body)]
+    return "".join(f"<div>$${_as_html(part)}$$</div>" for part in parts if part)
+
+
+def _as_html(tex: str) -> str:
+    """LaTeX that an HTML page can hold as it is."""
+    return tex.replace("<", "\\lt ").replace(">", "\\gt ")
+
+
+def _docstring(law: type[Law]) -> str:
+    return getattr(sys.modules.get(law.__module__), "__doc__", None) or inspect.getdoc(law) or ""

@@ -1,0 +1,300 @@
+"""The cards of the report: a law with its comparisons, a claim with what decided it, and the table of all claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from html import escape
+from typing import TYPE_CHECKING
+
+from limitlab._core.about import allowed, references_of
+from limitlab._core.page import Code, Tex, Verdict, Words
+from limitlab._core.registry import law_id, laws_option, package_of, subject_of
+from limitlab._core.tables import number
+from limitlab._core.typeset import mathml, typeset
+from limitlab.lab.claims import claims_of
+from limitlab.show._describe import kebab
+from limitlab.show.report._page import Card, Picture, badge, definitions, drawn, folded, problem, slug, table
+
+if TYPE_CHECKING:
+    from limitlab._core.law import Law
+    from limitlab.lab import Comparison
+    from limitlab.lab.claims import Claim, Outcome
+    from limitlab.lab.judging import Row
+    from limitlab.lab.verification import Record
+
+
+LAWS = "The laws"
+
+
+def law_card(law: type[Law], comparison: Comparison | BaseException, seconds: float = 0.0) -> tuple[Card, Picture | None]:
+    """The card of a law and the picture of its first check point."""
+    name, load, broken = law_id(law), loading(law), isinstance(comparison, BaseException)
+    body, picture = "", None
+    if isinstance(comparison, BaseException):
+        body = problem(comparison)
+    else:
+        points, known = comparison.parts or (comparison,), len(law.check_points())
+        for i, part in enumerate(points, 1):
+            where = f"check point {i}" if known > 1 else "its check point"
+            if i == 1:
+                caption = f"{name} at {where}: the limit (lines) and experiments (points) of what decided."
+                picture = drawn(f"law-{slug(name)}", replace(part, rows=most_decisive(part)).plot(), caption)
+            body += comparison_body(part, where, picture if i == 1 else None)
+        if len(points) < known:
+            body += f'<p class="soft">The first of {known} check points; <code>limitlab compare {name}{load}</code> compares at all.</p>'
+    body += definitions(
+        {"Time": f"{seconds:.1f} s" if seconds else "", "Reproduce this": f"<code>limitlab compare {name}{load}</code>"}
+    )
+    verdict = "broken" if isinstance(comparison, BaseException) else comparison.verdict
+    card = Card(
+        anchor=f"law-{slug(name)}",
+        group=subject_of(law),
+        title=name,
+        lead=typeset(law.title()),
+        body=body + about(law),
+        verdict=verdict,
+        failed=broken or verdict == "disagree",
+        undecided=verdict == "underpowered",
+        seconds=seconds,
+    )
+    return card, picture
+
+
+def about(law: type[Law]) -> str:
+    """What a law says of itself; its parameters folded away."""
+    facts = definitions(
+        {
+            "Status": escape(law.status),
+            "Regime": typeset(law.regime),
+            "Assumptions": "; ".join(typeset(assumption) for assumption in law.assumptions),
+            "Observables": ", ".join(
+                f"<code>{escape(name)}</code>: {typeset(meta.long_name)}"
+                + (f" {mathml(meta.symbol)}" if meta.symbol else "")
+                for name, meta in law.outputs().items()
+            ),
+            "Equations": theory_page(law),
+            "References": "; ".join(map(escape, references_of(law))),
+        }
+    )
+    return facts + folded("Parameters", parameters_table(law))
+
+
+def claim_links(law: str, shown: list[str]) -> str:
+    """The claims that exercise a law, those that the page shows as links."""
+    links = [f'<a href="#claim-{slug(one)}">{escape(one)}</a>' if one in shown else escape(one) for one in claims_of(law)]
+    return definitions({"Claims": ", ".join(links)})
+
+
+def parameters_table(law: type[Law]) -> str:
+    """The parameters of a law: name, symbol, default, range, meaning."""
+    rows = [
+        {
+            "parameter": Code(name),
+            "symbol": Tex(meta.symbol),
+            "default": number(meta.default),
+            "allowed": allowed(law, name),
+            "meaning": Words(meta.words),
+        }
+        for name, meta in law.parameters().items()
+    ]
+    return table(rows)
+
+
+def comparison_body(comparison: Comparison, where: str, picture: Picture | None) -> str:
+    """The verdict, the figure, the row of the error budget that decided, and the others folded away."""
+    law = comparison.law
+    given = ", ".join(
+        f"{name} = {number(getattr(law, name))}" for name in type(law).parameters() if name in law.model_fields_set
+    )
+    sizes = ", ".join(str(int(size)) for size in comparison.dataset["size"].values)
+    first, last = (int(comparison.dataset.attrs["seeds"][end]) for end in (0, -1))
+    rows = [
+        {
+            "observable": row.observable.replace("_", " ") + (f" at {row.entry}" if row.entry else ""),
+            "theory": row.theory,
+            "simulation": row.simulation,
+            "gap": float(f"{row.gap:.3g}"),
+            "standard error": float(f"{row.standard_error:.2g}"),
+            "numerical error": float(f"{row.numerical_error:.2g}"),
+            "finite-size allowance": float(f"{row.finite_size_allowance:.2g}"),
+            "half width": float(f"{row.half_width:.2g}"),
+            "z": float(f"{row.z:.2f}"),
+            "verdict": Verdict(row.verdict),
+        }
+        for row in comparison.rows
+    ]
+    shown = comparison.rows.index(most_decisive(comparison)[0])
+    rest = rows[:shown] + rows[shown + 1 :]
+    again = f"limitlab compare {law_id(type(law))} " + " ".join(
+        f"--{kebab(name)} {_typed(getattr(law, name))}" for name in type(law).parameters() if name in law.model_fields_set
+    )
+    again += loading(type(law))
+    return (
+        f"<h4>{escape(where.capitalize())} {badge(comparison.verdict)}</h4>"
+        f"<p>{typeset(comparison.explanation)}</p>"
+        f'<p class="soft">{escape(given) or "defaults"}; sizes {sizes} ({typeset(law.simulation.size_meaning)}); '
+        f"seeds {first} to {last}.</p>"
+        + (picture.shown() if picture else "")
+        + '<p class="soft">Error budget of the observable that decided:</p>'
+        + table(rows[shown : shown + 1], kind="budget")
+        + folded(f"{len(rest)} more observables", table(rest, kind="budget"))
+        + f'<p class="soft">At this point: <code>{escape(again)}</code></p>'
+    )
+
+
+DRAWN = 2
+"""Observables of a law that are drawn; `limitlab compare LAW --plot FILE` draws all."""
+
+
+def most_decisive(comparison: Comparison) -> tuple[Row, ...]:
+    """The rows of the error budget on which the verdict hangs, the weightiest first."""
+    order = ("agree", "underpowered", "disagree")
+    return tuple(
+        sorted(
+            comparison.rows, key=lambda row: (order.index(row.verdict), abs(row.z), row.relative_half_width), reverse=True
+        )[:DRAWN]
+    )
+
+
+def _typed(value: object) -> str:
+    """A value as the command line takes it."""
+    if isinstance(value, (tuple, list)) and any(isinstance(item, (tuple, list)) for item in value):
+        return "'" + repr(value).replace("(", "[").replace(",)", "]").replace(")", "]") + "'"
+    return number(value).replace(", ", ",")
+
+
+def theory_page(law: type[Law]) -> str:
+    """The page that derives a law, as HTML; an empty text if the law names none."""
+    package = package_of(law)
+    folder = "docs" if package is None else package.name
+    return f"<code>{escape(folder)}/theory/{escape(law.page)}.md</code>" if law.page else ""
+
+
+def loading(law: type[Law]) -> str:
+    """The option that a command needs to load the package of a law; empty for a built-in law."""
+    package = package_of(law)
+    return "" if package is None else laws_option(package.name)
+
+
+CLAIMS = "The claims"
+NUMBERS_SHOWN = 60
+"""Further numbers of a claim that are listed; `limitlab verify ID --json` has all of them."""
+
+
+def verdict_of(record: Record) -> str:
+    """The word of a claim's badge: its status, or why it could not be decided.
+
+    A claim that fails only because a comparison inside it had too few draws says so.
+    """
+    if record.status != "fail":
+        return record.status
+    if record.outcome is None:
+        return "broken"
+    open_ones = [one for one in record.outcome.criteria if not one.holds]
+    return "underpowered" if open_ones and all(one.value == "underpowered" for one in open_ones) else "fail"
+
+
+def ledger_table(records: Sequence[Record]) -> str:
+    """The whole ledger as one table; the script of the page makes it sort, filter and search."""
+    rows = "".join(_row(record) for record in records)
+    verdicts = dict.fromkeys(verdict_of(record) for record in records)
+    areas = dict.fromkeys(record.claim.area for record in records)
+    numeric = {"seconds": ' class="number"'}
+    head = "".join(
+        f'<th aria-sort="none"{numeric.get(name, "")}><button type="button">{name}</button></th>'
+        for name in ("id", "statement", "verdict", "area", "seconds")
+    )
+    return (
+        '<section id="the-ledger"><h2>The ledger</h2>'
+        "<p>Every statement of the theory as a check that can fail. An id leads to its card.</p>"
+        '<form class="tools" hidden><input type="search" id="search" placeholder="Search claims" aria-label="Search claims">'
+        f"{_choice('verdict', verdicts)}{_choice('area', areas)}"
+        '<output id="shown" aria-live="polite"></output></form>'
+        f'<div class="scroll"><table id="ledger"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></section>'
+    )
+
+
+def _choice(name: str, values: Mapping[str, None]) -> str:
+    options = "".join(f'<option value="{escape(value)}">{escape(value)}</option>' for value in values)
+    return f'<select id="{name}" aria-label="Only this {name}"><option value="">every {name}</option>{options}</select>'
+
+
+def _row(record: Record) -> str:
+    one, verdict = record.claim, verdict_of(record)
+    seconds = f"{record.outcome.seconds:.1f}" if record.outcome else ""
+    searched = " ".join([one.id, one.statement, one.area, verdict, *one.laws, one.figure or ""]).lower()
+    return (
+        f'<tr data-words="{escape(searched)}" data-verdict="{escape(verdict)}" data-area="{escape(one.area)}">'
+        f'<td data-key="{_order(one.id)}"><a href="#claim-{slug(one.id)}">{escape(one.id)}</a></td>'
+        f"<td>{typeset(one.statement)}</td><td>{badge(verdict)}</td><td>{escape(one.area)}</td>"
+        f'<td class="number">{seconds}</td></tr>'
+    )
+
+
+def _order(claim_id: str) -> str:
+    """J2 comes before J10."""
+    letters = claim_id.rstrip("0123456789")
+    return f"{letters}{int(claim_id[len(letters) :] or 0):04d}"
+
+
+# -- a card -----------------------------------------------------------------------------------------------------------
+
+
+def claim_card(record: Record, pictures: Mapping[str, Picture], laws: Sequence[str], full: bool = False) -> Card:
+    """A claim with what decided it, its figure, its time and how to check it again."""
+    one, verdict, again = record.claim, verdict_of(record), " --full" if full else ""
+    load = escape(laws_option(one.package))
+    body = "" if record.outcome is None else _decided(record.outcome)
+    if record.error:
+        body += f'<p class="problem">The check broke: {escape(record.error)}</p>'
+    if one.figure and one.figure in pictures:
+        body += pictures[one.figure].shown()
+    body += definitions(
+        {
+            "Laws": ", ".join(_link(law, laws) for law in one.laws),
+            "Area": escape(one.area),
+            "Time": f"{record.outcome.seconds:.1f} s" if record.outcome else "",
+            "Seeds": seeds_of(one),
+            "Reproduce this": f"<code>limitlab verify {escape(one.id)}{again}{load}</code>" if one.implemented else "",
+            "Draw it": f"<code>limitlab figure {escape(one.figure)}{load}</code>" if one.figure else "",
+        }
+    )
+    return Card(
+        anchor=f"claim-{slug(one.id)}",
+        group=one.area,
+        title=one.id,
+        lead=typeset(one.statement),
+        body=body,
+        verdict=verdict,
+        failed=record.status == "fail",
+        seconds=record.outcome.seconds if record.outcome else 0.0,
+    )
+
+
+def _decided(outcome: Outcome) -> str:
+    """The criteria with what was found; further numbers folded away."""
+    rows = [
+        {
+            "criterion": Words(one),
+            "found": Words(one.value) if isinstance(one.value, str) else number(one.value),
+            "holds": Verdict("pass" if one.holds else "underpowered" if one.value == "underpowered" else "fail"),
+        }
+        for one in outcome.criteria
+    ]
+    further = [(name, value) for name, value in outcome.measured.items()]
+    listed = [{"number": Words(name.replace("_", " ")), "value": number(value)} for name, value in further[:NUMBERS_SHOWN]]
+    note = f'<p class="note">{typeset(outcome.note)}</p>' if outcome.note else ""
+    return table(rows, kind="criteria") + note + folded(f"{len(further)} further numbers", table(listed, kind="numbers"))
+
+
+def seeds_of(one: Claim) -> str:
+    """Where the seeds of a check stand: they are fixed, so that it gives the same numbers again."""
+    if one.check is None:
+        return ""
+    file = one.check.__module__.replace(".", "/") + ".py"
+    return f"fixed in the check: <code>{escape(one.check.__name__)}</code> in <code>{escape(file)}</code>"
+
+
+def _link(law: str, laws: Sequence[str]) -> str:
+    return f'<a href="#law-{slug(law)}">{escape(law)}</a>' if law in laws else escape(law)
