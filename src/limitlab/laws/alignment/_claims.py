@@ -128,7 +128,13 @@ def second_layer_values(
 
     A start that announces `captured` clusters, or (None) a Gaussian one.
     """
-    from limitlab.laws.alignment._xor_blocks import alignment, draw_xor, sample_weights, second_layer_block, weights_in_space
+    from limitlab.laws.alignment._softmax_sgd import (
+        alignment,
+        draw_xor,
+        sample_weights,
+        second_layer_block,
+        weights_in_space,
+    )
     from limitlab.models.xor_chain import random_start, xor_path
 
     v, a, b, gram = random_start(rng, width, dimension)

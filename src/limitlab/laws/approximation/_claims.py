@@ -11,13 +11,11 @@ from limitlab.lab.check import Check
 from limitlab.lab.claims import claim
 from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, smallest, standard_error
 from limitlab.laws.approximation._frank_wolfe import correlated_neuron, frank_wolfe, largest_norm
-from limitlab.laws.approximation._quadratic_flow import population_risk
 from limitlab.laws.approximation._quadratic_network import one_pass
-from limitlab.laws.approximation._relu import relu_tangent_risk
-from limitlab.laws.approximation._relu_network import trained_relu_risk
+from limitlab.laws.approximation._relu_network import relu_tangent_risk, trained_relu_risk
 from limitlab.laws.approximation.exact import Features, spanned, unexplained_exact
 from limitlab.laws.approximation.fixed_dimension import explicit_weights_error, fixed_dimension_constant
-from limitlab.laws.approximation.quadratic import QuadraticTarget
+from limitlab.laws.approximation.quadratic import QuadraticTarget, population_risk
 from limitlab.laws.approximation.sampled_measure import SampledMeasure
 from limitlab.laws.approximation.staircase import Staircase
 from limitlab.laws.approximation.step import degree_two_step, step_strength

@@ -15,7 +15,7 @@ from limitlab.laws.classification.bayes_optimal import BayesOptimal
 from limitlab.laws.classification.convex_loss import ConvexLoss
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_calibration import LogisticCalibration
-from limitlab.laws.classification.logistic_existence import existence
+from limitlab.laws.classification.logistic_system import existence
 from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.laws.classification.perceptron import Perceptron, perceptron_mistakes
 from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from limitlab._core.blas import single_threaded
 from limitlab._core.draws import mean_and_error
-from limitlab.laws.classification._channel_information import information, precision_of
-from limitlab.laws.classification._channels import Channel, Prior
+from limitlab.laws.classification._channels import Channel, Prior, information, precision_of
 from limitlab.laws.classification._claims import share_without_fit
 from limitlab.laws.classification.bayes_optimal import BayesOptimal
 from limitlab.laws.classification.convex_loss import ConvexLoss
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_calibration import LogisticCalibration
-from limitlab.laws.classification.logistic_existence import existence
+from limitlab.laws.classification.logistic_system import existence
 from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.laws.classification.perceptron import Perceptron
 from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin

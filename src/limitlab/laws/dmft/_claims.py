@@ -310,7 +310,8 @@ LAZY = 10.0
 
 def centred_networks(scale: float, draws: int) -> Array:
     """Mean test error over growing times of ten tanh neurons whose start's output is subtracted (d = 60, n = 5 d, noise 1/2)."""
-    from limitlab.laws.dmft._finite import samples, training
+    from limitlab.laws.dmft._finite import training
+    from limitlab.laws.dmft._finite import training as samples
 
     d, m, times = 60, 10, np.geomspace(1, 128, 8) / scale**2
     functions = samples.network_functions(Activation("tanh"), Activation(steep_tanh))

@@ -13,8 +13,7 @@ from limitlab.lab.check import Check
 from limitlab.lab.claims import claim
 from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, smallest
 from limitlab.laws.kernels._lazy_networks import Flow, LazyNetworks, unit_rows
-from limitlab.laws.kernels._residual_networks import residual_tangent_kernel
-from limitlab.laws.kernels._wide_networks import DeepNetworks, waves
+from limitlab.laws.kernels._wide_networks import DeepNetworks, residual_tangent_kernel, waves
 from limitlab.laws.kernels.convolutional import convolutional
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.laws.kernels.gradient_flow import KernelGradientFlow, kernel_gradient_flow

@@ -12,7 +12,7 @@ from limitlab.lab.check import Check
 from limitlab.lab.claims import claim
 from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, smallest, words
 from limitlab.laws.mean_field._free_energy import ErfNeurons
-from limitlab.laws.mean_field._noisy_sgd import regularised_risk
+from limitlab.laws.mean_field._training import regularised_risk
 from limitlab.laws.mean_field.cone import ConeFlow, cone_risk
 from limitlab.laws.mean_field.noisy import NoisyMeanField
 from limitlab.laws.mean_field.output_scale import OutputScale

@@ -28,8 +28,14 @@ from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Cost, Draw, Values
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_linear
 from limitlab.laws.regression._random_features_model import RandomFeaturesModel
-from limitlab.laws.regression._random_features_point import coefficients, fixed_point, weighted
-from limitlab.laws.regression._random_features_tuning import best_ridge, ridgeless_width, snr_threshold
+from limitlab.laws.regression._random_features_point import (
+    best_ridge,
+    coefficients,
+    fixed_point,
+    ridgeless_width,
+    snr_threshold,
+    weighted,
+)
 from limitlab.models.random_features import FeatureRidge, nonlinear_features
 
 __all__ = ["RandomFeaturesRidge"]

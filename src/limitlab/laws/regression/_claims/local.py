@@ -9,7 +9,7 @@ from limitlab.lab.check import Check
 from limitlab.lab.claims import claim
 from limitlab.lab.measures import SIGMAS, largest, sigmas, standard_error
 from limitlab.laws.regression import singular_kernel
-from limitlab.laws.regression._rough_torus import measured_risk, octave_samples
+from limitlab.laws.regression._smoothers import measured_risk, octave_samples
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours
 from limitlab.laws.regression.singular_kernel import SingularKernelSmoother
 
