@@ -108,7 +108,16 @@ def limit_of(
     mu = model.moments()
     unlearned = 0.0 if model.learns_constant() else constant
     not_linear = np.hypot(nonlinear_signal, unlearned)
-    return risk(width_ratio, sample_ratio, ridge, mu.linear, mu.nonlinear, signal, not_linear, noise)
+    return risk(
+        width_ratio=width_ratio,
+        sample_ratio=sample_ratio,
+        ridge=ridge,
+        linear=mu.linear,
+        nonlinear=mu.nonlinear,
+        signal=signal,
+        nonlinear_signal=not_linear,
+        noise=noise,
+    )
 
 
 class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
