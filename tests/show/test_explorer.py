@@ -6,6 +6,7 @@ import asyncio
 import math
 import subprocess
 import sys
+import time
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -344,6 +345,9 @@ def test_a_worker_answers_refuses_is_stopped_and_replaced(pool: Pool) -> None:
         assert [found[-1].kind for found in many] == ["result"] * 5
 
     in_a_loop(visit())
+    end = time.monotonic() + 10
+    while pool.workers.unfinished and time.monotonic() < end:  # a task is struck off just after its result is there
+        time.sleep(0.01)
     assert pool.workers.unfinished == 0
 
 
@@ -464,3 +468,15 @@ def test_a_notebook_gets_a_page_with_the_law_of_its_own() -> None:
     finally:
         _notebook_pool().close()
         _notebook_pool.cache_clear()
+
+
+def test_a_page_that_cannot_be_made_is_not_counted_as_a_visitor(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from limitlab.show.explorer import _server as server
+
+    def fail(*arguments: Any) -> None:
+        raise TypeError("no page")
+
+    monkeypatch.setattr(server, "_new_page", fail)
+    with pytest.raises(TypeError):
+        server.page_of(pool, "Ridge")
+    assert pool.visitors == 0

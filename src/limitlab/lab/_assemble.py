@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from limitlab._core.limits import Heartbeat
+from limitlab._core.cost import Pace
 from limitlab._core.results import NOT_STATED, package, relative_error
 from limitlab.lab._regions import Region, Regions
 from limitlab.lab._slots import Slots, missing_in
@@ -158,13 +158,13 @@ def _filled(
         return np.full(shape, np.nan, dtype) if gaps else np.zeros(shape, dtype)
 
     filling = _Filling(tuple(labels.size for labels in loops.values()), missing, make, absent_as_nan)
-    tell, absent = Heartbeat("assembling the result"), 0
+    pace, absent = Pace("assembling the result"), 0
     for number, (task, cell) in enumerate(zip(tasks, cells, strict=True)):
         if cell is None:
             absent += 1
         else:
             filling.put(task.place, cell)
-        tell(number + 1)
+        pace.at(number + 1)
     if absent > missing:
         raise LostCells(
             f"{absent - missing} cells were damaged or removed while the result was assembled: run the sweep again"

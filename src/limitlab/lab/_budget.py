@@ -11,10 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from limitlab._core.checks import is_whole
-from limitlab._core.costs import estimate
+from limitlab._core.cost import NUMBER, Cost, check_cost, estimate
 from limitlab._core.declaration import coordinate_values
 from limitlab._core.law import Law
-from limitlab._core.limits import NUMBER, Cost, refuse_beyond
 from limitlab.lab._regions import BLOCK
 from limitlab.lab.ranges import parse_range
 
@@ -64,7 +63,7 @@ def refuse_sweep(law: Law, over: Any, sizes: Any = None, seeds: Any = None, in_b
         return Cost()  # refused elsewhere, in its own words
     total, cost = sweep_cost(law, over, sizes, seeds, in_blocks)
     draws = "" if sizes is None else f" with {_count(seeds if seeds is not None else law.simulation.draws):.3g} draws each"
-    refuse_beyond(
+    check_cost(
         cost,
         f"a sweep of {type(law).__name__} over {total:.3g} points{draws}",
         "choose fewer values, or sweep in several parts"
@@ -78,7 +77,7 @@ def refuse_comparison(law: Law, sizes: Sequence[int], draws: int) -> Cost:
     each = [estimate(law, size) for size in sizes]
     cost = Cost(max(one.numbers for one in each) + PER_CELL * draws * len(each), draws * sum(one.operations for one in each))
     words = f"a comparison of {type(law).__name__} at sizes {', '.join(map(str, sizes))} with {draws} draws each"
-    refuse_beyond(cost, words, "choose smaller sizes or fewer draws")
+    check_cost(cost, words, "choose smaller sizes or fewer draws")
     return cost
 
 

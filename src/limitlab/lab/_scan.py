@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.cost import Pace
 from limitlab._core.law import Law
-from limitlab._core.limits import Heartbeat
 from limitlab._core.parameters import Parameter
 from limitlab.errors import did_you_mean
 
@@ -48,7 +48,7 @@ class Line:
             raise ValueError(f"{type(law).__name__} has no parameter {parameter!r}: {did_you_mean(parameter, metas)}")
         self.law, self.parameter, self.observable = law, parameter, observable
         self.meta = metas[parameter]
-        self._looked, self._tell = 0, Heartbeat(f"looking along {parameter} of {type(law).__name__}")
+        self._looked, self._pace = 0, Pace(f"looking along {parameter} of {type(law).__name__}")
         self.whole = type(law).model_fields[parameter].annotation is int
         if self.whole is False and not _is_number(type(law), parameter):
             raise ValueError(f"{parameter!r} of {type(law).__name__} is not a single number: choose another parameter")
@@ -84,7 +84,7 @@ class Line:
             if found.ndim > 1:
                 raise ValueError(_not_scalar(self.observable, found.shape[1:]))
             self._looked += values.size
-            self._tell(self._looked)
+            self._pace.at(self._looked)
             return np.broadcast_to(found, values.shape)
         return np.array([self._one(value) for value in values])
 
@@ -118,7 +118,7 @@ class Line:
         if found.size != 1:
             raise ValueError(_not_scalar(self.observable, found.shape))
         self._looked += 1
-        self._tell(self._looked)
+        self._pace.at(self._looked)
         return float(found.item())
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import xarray as xr
 
+from limitlab._core.cost import memory_limit
 from limitlab._core.draws import checked_seeds, checked_sizes, identity, plain_parameters
 from limitlab._core.law import Law
-from limitlab._core.limits import memory_limit
 from limitlab._core.registry import law_at_defaults
 from limitlab._core.results import package_version
 from limitlab.lab._assemble import BESIDE, assemble_simulation, assemble_theory, beside_theory

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.blas import single_threaded
-from limitlab._core.costs import refuse_draw
+from limitlab._core.cost import check_draw
 from limitlab._core.draws import digest, identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.results import absolute_errors
@@ -96,7 +96,7 @@ class LawTask:
                 _refuse_nan(self.law, values)
         else:
             assert self.seed is not None
-            refuse_draw(self.law, self.size)  # a swept parameter may be the one that costs
+            check_draw(self.law, self.size)  # a swept parameter may be the one that costs
             values = self.law.experiment(self.size, self.seed, **lanes)
         return self._cell(values)
 

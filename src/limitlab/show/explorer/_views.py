@@ -113,7 +113,7 @@ class View:
         raise ValueError("there are no numbers yet: press the button first")
 
     def _heard(self, message: Message) -> None:
-        """A job said something."""
+        """Show a message of a job."""
         if message.kind == "waiting":
             self.page.say("waiting for a free worker")
         elif message.kind == "refused":
@@ -284,7 +284,7 @@ class PlanView(CurveView):
                 self.plot.mark([], None)
 
     def run(self) -> None:
-        """Look for every answer in the interval."""
+        """Find every solution in the interval."""
         state = self.page.state
         if state.target is None:
             self.page.say(f"give the value wanted of {state.observables[0]}", "refused")
@@ -379,7 +379,7 @@ class PhaseView(View):
 
 
 class CompareView(View):
-    """Do theory and experiment agree here?"""
+    """The comparison of theory and experiment at these parameters."""
 
     verb = "Compare"
 
@@ -392,11 +392,11 @@ class CompareView(View):
         self.seconds = pn.widgets.IntInput(name="seconds for it", value=20, start=1, end=90, width=110, margin=(2, 8))
 
     def bar(self) -> list[Any]:
-        """Nothing: the parameters decide."""
+        """No widgets: the comparison depends on the parameters only."""
         return []
 
     def inputs(self) -> list[Any]:
-        """How long it may look."""
+        """The time for the comparison."""
         return [self.seconds]
 
     def shown(self) -> None:
@@ -433,7 +433,7 @@ class CompareView(View):
 
 
 class ForecastView(View):
-    """The learning curve of a table that a visitor brings. It is read, used and forgotten."""
+    """The learning curve of an uploaded table. The table stays in memory until the next upload or the end of the visit."""
 
     verb = "Forecast"
 
@@ -508,7 +508,7 @@ class ForecastView(View):
 
 
 class CappedDropper(pn.widgets.FileDropper):  # type: ignore[misc]
-    """A drop zone that stops listening to a file that is longer than it may be, whatever the browser says."""
+    """A drop zone that discards a file as soon as it is longer than allowed, also if the browser states another length."""
 
     def __init__(self, most_bytes: int, **options: Any):
         super().__init__(**options)
