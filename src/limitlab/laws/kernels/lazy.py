@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.checks import number
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
@@ -117,8 +118,7 @@ def lazy_certificate(
         raise Refused(
             f"X, y and W0 of shapes {inputs.shape}, {labels.shape}, {weights.shape} are not allowed: must be (n, d), (n,), (m, d)"
         )
-    if not scale > 0:
-        raise Refused(f"scale = {scale!r} is not allowed: must be above 0")
+    number("scale", scale, above=0, infinite=True)
     m, s = len(weights), with_derivatives(activation)
     outer = half_signs(m) if signs is None else np.asarray(signs, dtype=float)
     net = LazyNetworks(inputs, labels, weights, scale, s, outer)
