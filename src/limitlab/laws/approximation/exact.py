@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import one_of
 from limitlab.errors import Refused
 from limitlab.laws.approximation.harmonics import Harmonics, gegenbauer_coefficients
 from limitlab.models.activations import Activation
@@ -130,8 +131,7 @@ def spanned(
     (16, 16)
     """
     w, chosen = unit_rows(W), Activation(activation)
-    if model not in ("rf", "nt"):
-        raise Refused(f"model = {model!r} is not allowed: must be 'rf' or 'nt'")
+    one_of("model", model, ("rf", "nt"))
     features = len(w) * (w.shape[1] if model == "nt" else 1)
     if features > LARGEST:
         raise Refused(

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.checks import number
 from limitlab.errors import Refused
 from limitlab.models.activations import Activation, hermite
 from limitlab.numerics.gaussian import norm
@@ -52,10 +53,8 @@ def degree_two_step(width_ratio: float, gamma: float = math.inf) -> float:
     >>> f"{degree_two_step(1.0, 1e4):.10e}"
     '3.2166609465e-04'
     """
-    if not (width_ratio >= 0 and math.isfinite(width_ratio)):
-        raise Refused(f"width_ratio = {width_ratio!r} is not allowed: must be at least 0 and finite")
-    if not gamma >= 0:
-        raise Refused(f"gamma = {gamma!r} is not allowed: must be at least 0, inf allowed")
+    number("width_ratio", width_ratio, least=0)
+    number("gamma", gamma, least=0, infinite=True)
     psi, strength = float(width_ratio), float(gamma)
     empty = max(1.0 - psi, 0.0)
     if psi == 0 or math.isinf(strength):

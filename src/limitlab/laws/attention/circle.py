@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import field_validator, model_validator
 
+from limitlab._core.checks import whole
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
@@ -51,8 +52,7 @@ def growth_rates(k: ArrayLike, beta: ArrayLike, dimension: int = 2, normalised: 
         raise Refused("k is not allowed: must be whole numbers of at least 1")
     if not np.all(np.isfinite(beta) & (beta >= 0)):
         raise Refused(f"beta = {np.min(beta):g} is not allowed: must be finite and at least 0")
-    if dimension < 2:
-        raise Refused(f"dimension = {dimension} is not allowed: must be at least 2")
+    whole("dimension", dimension, least=2)
     nu = dimension / 2 - 1
     warm = np.where(beta > 1e-8, beta, 1.0)
     rate = k * (k + dimension - 2) * ive(k + nu, warm) / (warm * ive(nu, warm))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limitlab.errors import Refused
+from limitlab._core.checks import one_of, whole
 from limitlab.laws.kernels.layers.layer import Convolution, Dense, Flatten, GlobalAverage, Layer, Nonlinear
 from limitlab.laws.kernels.layers.network import Network
 
@@ -69,10 +69,8 @@ def convolutional(
     >>> convolutional(depth=1).ntk(np.array([[[1.0], [0.0], [0.0]]])).tolist()
     [[0.3333333333333333]]
     """
-    if depth < 0:
-        raise Refused(f"depth = {depth!r} is not allowed: must be a whole number of at least 0 (convolutions)")
-    if readout not in ("flatten", "gap"):
-        raise Refused(f"readout = {readout!r} is not allowed: must be 'flatten' or 'gap'")
+    whole("depth", depth, least=0)
+    one_of("readout", readout, ("flatten", "gap"))
     parts: list[Layer] = []
     for _ in range(depth):
         parts += [Convolution(filter, weight_std, bias_std), Nonlinear(activation)]

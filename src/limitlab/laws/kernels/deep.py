@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from limitlab._core.blas import single_threaded
+from limitlab._core.checks import whole
 from limitlab.errors import Refused
 from limitlab.laws.kernels.duals import dual_matrix, own_duals
 from limitlab.models.activations import Activation
@@ -253,8 +254,7 @@ def checked_table(name: str, given: ArrayLike, dtype: Any = np.float64) -> Array
 
 def checked_depth(layers: int) -> int:
     """A number of weight matrices."""
-    if isinstance(layers, bool) or not float(layers).is_integer() or layers < 1:
-        raise Refused(f"layers = {layers!r} is not allowed: must be a whole number of at least 1 (weight matrices)")
+    whole("layers", layers, least=1)
     return int(layers)
 
 
@@ -272,6 +272,5 @@ def _threads(threads: int | None) -> int:
         import numba
 
         return int(numba.config.NUMBA_NUM_THREADS)
-    if threads < 1:
-        raise Refused(f"threads = {threads!r} is not allowed: must be a whole number of at least 1")
+    whole("threads", threads, least=1)
     return int(threads)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.checks import number, whole
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
@@ -118,8 +119,7 @@ def lazy_certificate(
         raise Refused(
             f"X, y and W0 of shapes {inputs.shape}, {labels.shape}, {weights.shape} are not allowed: must be (n, d), (n,), (m, d)"
         )
-    if not scale > 0:
-        raise Refused(f"scale = {scale!r} is not allowed: must be above 0")
+    number("scale", scale, above=0, infinite=True)
     m, s = len(weights), with_derivatives(activation)
     outer = half_signs(m) if signs is None else np.asarray(signs, dtype=float)
     net = LazyNetworks(inputs, labels, weights, scale, s, outer)
@@ -355,8 +355,7 @@ def plane_rule(dimension: int, radial: int = 20, angular: int = 64) -> tuple[Arr
     """
     from scipy.special import roots_jacobi
 
-    if dimension < 3:
-        raise Refused(f"dimension = {dimension!r} is not allowed: must be at least 3")
+    whole("dimension", dimension, least=3)
     nodes, weights = roots_jacobi(radial, dimension / 2 - 2, 0.0)
     radius, angle = np.sqrt((1 + nodes) / 2), 2 * np.pi * (np.arange(angular) + 0.5) / angular
     u, v = np.outer(radius, np.cos(angle)).ravel(), np.outer(radius, np.sin(angle)).ravel()

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limitlab.errors import Refused
+from limitlab._core.checks import number, whole
 from limitlab.laws.kernels.layers.layer import Dense, Nonlinear, Residual
 from limitlab.laws.kernels.layers.network import KernelPair, Network
 
@@ -36,10 +36,8 @@ def residual_network(blocks: int = 3, branch: float = 1.0, activation: Any = "re
     >>> net.apply(net.start(np.random.default_rng(0), (3,), 50), np.eye(3)).shape
     (3, 1)
     """
-    if isinstance(blocks, bool) or blocks != int(blocks) or blocks < 0:
-        raise Refused(f"blocks = {blocks!r} is not allowed: must be a whole number of at least 0")
-    if not np.isfinite(branch):
-        raise Refused(f"branch = {branch!r} is not allowed: must be a finite number")
+    whole("blocks", blocks, least=0)
+    number("branch", branch)
     body = [Residual(Nonlinear(activation), Dense(weight_std=float(branch))) for _ in range(int(blocks))]
     return Network(Dense(), *body, Dense(outputs=1))
 

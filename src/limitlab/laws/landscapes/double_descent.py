@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.checks import one_of, whole
 from limitlab.errors import Refused
 from limitlab.laws.landscapes._levenberg import ITERATIONS, STEPS, Loss, TanhNetwork, first_order, levenberg_marquardt
 from limitlab.models.datasets import Images, Labels, Task, image_task
@@ -85,12 +86,9 @@ def width_double_descent(
 
     if not len(widths) or min(widths) < 1:
         raise Refused(f"widths = {list(widths)!r} are not allowed: must be whole numbers of at least 1")
-    if depth < 2:
-        raise Refused(f"depth = {depth!r} is not allowed: must be a whole number of at least 2 (weight matrices)")
-    if loss not in ("square", "squared_hinge"):
-        raise Refused(f"loss = {loss!r} is not allowed: must be 'square' or 'squared_hinge'")
-    if training not in ("levenberg", "adam"):
-        raise Refused(f"training = {training!r} is not allowed: must be 'levenberg' or 'adam'")
+    whole("depth", depth, least=2)
+    one_of("loss", loss, ("square", "squared_hinge"))
+    one_of("training", training, ("levenberg", "adam"))
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     found: dict[str, list[list[float]]] = {}
     networks = [TanhNetwork((components, *(int(width),) * (depth - 1), 1 if labels == "parity" else 10)) for width in widths]

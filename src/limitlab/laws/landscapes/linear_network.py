@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab._core.checks import one_of
 from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
 
@@ -87,8 +88,7 @@ def saddle_index(
         raise Refused(f"selected = {tuple(selected)} is not allowed: must be at most hidden = {hidden} different modes")
     if chosen and not 0 <= chosen[0] <= chosen[-1] < len(s):
         raise Refused(f"selected = {tuple(selected)} is not allowed: must be indices from 0 to {len(s) - 1}")
-    if network not in ("linear", "quadratic"):
-        raise Refused(f"network = {network!r} is not allowed: must be 'linear' or 'quadratic'")
+    one_of("network", network, ("linear", "quadratic"))
     free, left = hidden - len(chosen), [j for j in range(len(s)) if j not in chosen]
     swaps = [s[j] - s[i] for i in chosen for j in left if s[j] > s[i]]
     falls = swaps + [s[j] for j in left if free]

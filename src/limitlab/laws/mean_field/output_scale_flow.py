@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import number
 from limitlab.errors import Refused
 from limitlab.numerics.ode import follow, runge_kutta, states_at
 
@@ -156,5 +157,4 @@ def _check(x: Array, y: Array, w: Array, a: Array, scale: float) -> None:
         raise Refused(
             f"weights of shape {w.shape} are not allowed: must be (N, {x.shape[1]}) for second_layer of shape {a.shape}"
         )
-    if not (np.isfinite(scale) and scale > 0):
-        raise Refused(f"scale = {scale!r} is not allowed: must be above 0")
+    number("scale", scale, above=0)

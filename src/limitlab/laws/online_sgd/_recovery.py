@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import number
 from limitlab.errors import Refused
 
 Array = NDArray[np.float64]
@@ -155,8 +156,7 @@ def mean_blow_up(order: int, push: float, shrink: float, noise: float, scaled_st
     """
     from scipy.special import ndtr
 
-    if not scaled_step > 0:
-        raise Refused(f"scaled_step = {scaled_step!r} is not allowed: must be above 0")
+    number("scaled_step", scaled_step, above=0, infinite=True)
     a, variance, odd = scaled_step * shrink / 2, scaled_step * noise, order % 2 == 1
     far = max(REACH, FAR * (a / push) ** (1 / (order - 2)), (variance / (SMALL * push)) ** (1 / order))
     left = -far if odd else 0.0

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import number
 from limitlab.errors import Refused
 from limitlab.models.activations import Activation
 
@@ -65,8 +66,7 @@ def rademacher_linear(X: ArrayLike, radius: float, draws: int = 4000, seed: int 
     (5.0, 5.0, 0.0)
     """
     inputs = _table(X)
-    if not radius >= 0:
-        raise Refused(f"radius = {radius!r} is not allowed: must be at least 0")
+    number("radius", radius, least=0, infinite=True)
     n = len(inputs)
     signs = all_signs(n) if n <= ENUMERATED else random_signs(n, draws, seed)
     lengths = radius / n * np.linalg.norm(signs @ inputs, axis=1)
@@ -107,8 +107,7 @@ def rademacher_two_layer(
     """
     inputs, s = _table(X), Activation(activation)
     n, d = inputs.shape
-    if not l1_norm >= 0:
-        raise Refused(f"l1_norm = {l1_norm!r} is not allowed: must be at least 0")
+    number("l1_norm", l1_norm, least=0, infinite=True)
     exact = d == 2 and s.name == "relu"
     rng = np.random.default_rng(seed)
     patterns = all_signs(n) if n <= 8 else 1 - 2.0 * rng.integers(0, 2, (draws, n))

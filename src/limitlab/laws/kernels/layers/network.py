@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from limitlab._core.checks import whole
 from limitlab.errors import Refused
 from limitlab.laws.kernels.layers.layer import Array, Dense, Kernels, Layer, Nonlinear, Parameters, Serial, input_kernels
 
@@ -134,8 +135,7 @@ def _batch(batch: int | None, shape: tuple[int, ...]) -> int:
     positions = int(np.prod(shape[1:-1], dtype=int))
     if batch is None:
         return max(1, int(np.sqrt(400_000) / positions))
-    if batch < 1:
-        raise Refused(f"batch = {batch!r} is not allowed: must be a whole number of at least 1")
+    whole("batch", batch, least=1)
     return int(batch)
 
 
