@@ -24,13 +24,28 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from limitlab._core.checks import numbers_in, refusal_of
 from limitlab.errors import ConvergenceError, TooCostly
 
 if TYPE_CHECKING:
-    from limitlab._core.declaration import Declaration
+    from limitlab._core.parameters import Parameter
+
+
+class Costed(Protocol):
+    """What the estimates need of a law."""
+
+    @classmethod
+    def parameters(cls) -> dict[str, Parameter]:
+        """Return the metadata of every parameter."""
+
+    def draw_cost(self, size: int) -> Cost:
+        """Return the cost of one experiment."""
+
+    def limit_cost(self) -> Cost:
+        """Return the cost of one prediction."""
+
 
 MEMORY, TIME, PATIENCE = "LIMITLAB_MEMORY", "LIMITLAB_TIME", "LIMITLAB_PATIENCE"
 DEFAULT_MEMORY, DEFAULT_TIME, DEFAULT_PATIENCE = 4e9, 24 * 3600.0, 120.0
@@ -296,7 +311,7 @@ class Pace:
 # -- estimates for a law --------------------------------------------------------------------------------------------------
 
 
-def estimate(law: Declaration, size: int | None = None) -> Cost:
+def estimate(law: Costed, size: int | None = None) -> Cost:
     """Return the cost of an experiment of this size, or (without a size) of a prediction; infinite where it overflows."""
     try:
         return law.limit_cost() if size is None else law.draw_cost(size)
@@ -304,12 +319,12 @@ def estimate(law: Declaration, size: int | None = None) -> Cost:
         return Cost(math.inf, math.inf)
 
 
-def latest(law: Declaration, coordinate: str = "times") -> float:
+def latest(law: Costed, coordinate: str = "times") -> float:
     """Return the largest finite value of a coordinate, which is the duration of an experiment."""
     return max((number for number in numbers_in(getattr(law, coordinate)) if math.isfinite(number)), default=0.0)
 
 
-def check_draw(law: Declaration, size: int, draws: int = 1) -> None:
+def check_draw(law: Costed, size: int, draws: int = 1) -> None:
     """Raise `TooCostly` if experiments of this size exceed a limit."""
     draw = estimate(law, size)
     words = (
@@ -320,12 +335,12 @@ def check_draw(law: Declaration, size: int, draws: int = 1) -> None:
     check_cost(Cost(draw.numbers, draws * draw.operations), words, "choose a smaller size" + _smaller(law, size))
 
 
-def check_prediction(law: Declaration) -> None:
+def check_prediction(law: Costed) -> None:
     """Raise `TooCostly` if a prediction exceeds a limit."""
     check_cost(estimate(law), f"the prediction of {type(law).__name__}", "ask for fewer points or a coarser grid")
 
 
-def _smaller(law: Declaration, size: int) -> str:
+def _smaller(law: Costed, size: int) -> str:
     """Return the remedy that names whole numbers among the parameters, if some are larger than the size."""
     wholes = {
         name: getattr(law, name)
