@@ -6,7 +6,8 @@ import inspect
 import re
 from typing import Any
 
-from limitlab._core.about import allowed, equations, written
+from limitlab._core.about import allowed, equations
+from limitlab._core.declaration import written
 from limitlab._core.law import Law
 from plain_docstrings import blocks, protect
 

@@ -16,8 +16,7 @@ from limitlab.applied.forecast._curves import Population, merged
 from limitlab.applied.forecast._kernels import RandomFeatures
 from limitlab.applied.forecast._spectrum import from_numbers
 from limitlab.errors import UnreachableTarget
-from limitlab.laws.regression.finite_population import learning_curve
-from limitlab.laws.regression.finite_population_flow import flow_curve
+from limitlab.laws.regression.finite_population import flow_curve, learning_curve
 from limitlab.models.datasets import diabetes, digits, mnist, prepared
 from references import reference
 

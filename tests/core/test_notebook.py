@@ -14,7 +14,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import limitlab as ll
-from limitlab._core.about import described, written
+from limitlab._core.about import described
+from limitlab._core.declaration import written
 from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Outcome, find_claims
 from limitlab.lab.verification import Record

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limitlab.laws.mean_field._low_rank import pivoted_cholesky
+from limitlab.laws.mean_field._free_energy import pivoted_cholesky
 from limitlab.numerics.gaussian import expectation
 from limitlab.numerics.quadrature import even_gaussian_rule, gaussian_quantiles, quantile_rule
 

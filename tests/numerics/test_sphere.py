@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import eval_gegenbauer, gammaln
 
-from limitlab.laws.approximation._slopes import numerical_slope
+from limitlab.laws.approximation.harmonics import numerical_slope
 from limitlab.numerics.sphere import (
     coordinate_rule,
     funk_hecke,

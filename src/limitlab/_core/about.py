@@ -12,18 +12,22 @@ import sys
 import types
 import typing
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from limitlab._core.declaration import Declaration, written
 from limitlab._core.page import Code, Page, Table, Tex, Words
 from limitlab._core.references import bibliography, own_entries, reference_line
 from limitlab._core.tables import number
+
+if TYPE_CHECKING:
+    from limitlab._core.declaration import Declaration
 
 Kind = Literal["number", "whole", "truth", "series", "sequence", "name"]
 
 
 def described(law: type[Declaration]) -> str:
     """The docstring of a law: its own, then status, regime, assumptions, parameters with their ranges, observables, equations, sources."""
+    from limitlab._core.declaration import written  # the help page of the command line loads no pydantic
+
     facts = [
         f"Status: {law.status}." if law.observables else "",
         f"Regime: {law.regime}." if law.regime else "",

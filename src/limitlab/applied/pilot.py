@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_calibration import intercept_of
-from limitlab.laws.classification.logistic_existence import existence
-from limitlab.laws.classification.logistic_system import solve_logistic
+from limitlab.laws.classification.logistic_system import existence, solve_logistic
 from limitlab.laws.classification.populations import Groups
 from limitlab.models.logistic import fit_logistic
 

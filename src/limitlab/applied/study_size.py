@@ -25,8 +25,7 @@ from limitlab.applied.pilot import Pilot, read_pilot
 from limitlab.errors import UnreachableTarget
 from limitlab.laws.classification.gaussian_score import Score, TrueScore
 from limitlab.laws.classification.logistic_calibration import LogisticCalibration, intercept_of
-from limitlab.laws.classification.logistic_existence import Existence, existence
-from limitlab.laws.classification.logistic_system import solve_logistic
+from limitlab.laws.classification.logistic_system import Existence, existence, solve_logistic
 from limitlab.laws.classification.populations import Groups
 from limitlab.numerics.quadrature import panel_rule
 

@@ -386,7 +386,7 @@ def test_outliers_count_the_captured_clusters(captured):
 
 def test_blocks_of_a_run_with_full_vectors():
     """The chain's blocks are those of SGD with full vectors: d = 100, all clusters."""
-    from limitlab.laws.alignment._xor_blocks import draw_xor, first_layer_block, sample_weights, second_layer_block
+    from limitlab.laws.alignment._softmax_sgd import draw_xor, first_layer_block, sample_weights, second_layer_block
 
     rng, size = np.random.default_rng(3), 100
     v, w = np.array([1.0, 1.1, -0.9, -1.0]), np.zeros((4, size))
@@ -413,7 +413,7 @@ def test_xor_refusals():
 @pytest.mark.parametrize("captured", [1, 3])
 def test_second_layer_outliers_along_training(captured):
     """Eq. (16) at every time, for one and three captured clusters: the gap is that of the noise and of N, both small here."""
-    from limitlab.laws.alignment._xor_blocks import draw_xor, sample_weights, second_layer_block, weights_in_space
+    from limitlab.laws.alignment._softmax_sgd import draw_xor, sample_weights, second_layer_block, weights_in_space
     from limitlab.models.xor_chain import random_start, xor_path
 
     size, width, penalty, rng = 4000, 4, 0.06, np.random.default_rng(5 + captured)

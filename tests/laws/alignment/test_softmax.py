@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab.laws.alignment._softmax import softmax_moments
+from limitlab.laws.alignment.mixture_flow import softmax_moments
 
 
 @given(st.integers(2, 30), st.floats(-3, 6), st.floats(0, 3))

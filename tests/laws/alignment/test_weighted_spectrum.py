@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab.laws.alignment._weighted_spectrum import WeightedBulk, outliers
+from limitlab.laws.alignment.blocks import WeightedBulk, outliers
 
 
 @given(st.floats(0.01, 3), st.floats(0.1, 5))

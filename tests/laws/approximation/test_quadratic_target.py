@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 import limitlab as ll
 from limitlab.errors import NotComputable
 from limitlab.laws import QuadraticTarget
-from limitlab.laws.approximation._quadratic_flow import population_risk
 from limitlab.laws.approximation._quadratic_network import one_pass
-from limitlab.laws.approximation._relu import relu_tangent_risk
-from limitlab.laws.approximation._relu_network import trained_relu_risk
+from limitlab.laws.approximation._relu_network import relu_tangent_risk, trained_relu_risk
 from limitlab.laws.approximation.quadratic import (
     activation_constant,
     isotropic_risk,
     network_risk,
     neuron_covariance,
+    population_risk,
     random_feature_risk,
     tangent_mean,
     tangent_risk,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import limitlab as ll
 from limitlab._core.draws import mean_and_error
 from limitlab.laws import Staircase, degree_two_step, gegenbauer_coefficients, unexplained_exact
-from limitlab.laws.approximation._equivalents import Levels, effective_ridge, tangent_unexplained
 from limitlab.laws.approximation.exact import relu_tangent_kernel, spanned, tangent_kernel, unit_rows
+from limitlab.laws.approximation.staircase import Levels, effective_ridge, tangent_unexplained
 from limitlab.laws.approximation.step import decoupled_step, step_strength
 from limitlab.models.data import sphere
 from limitlab.numerics.spectra import marchenko_pastur

@@ -9,8 +9,15 @@ from scipy.special import exp1, expi
 
 from limitlab.errors import UnreachableTarget
 from limitlab.laws import EquiangularTokens
-from limitlab.laws.attention._exponential_integrals import entire_part, scaled_exp1
-from limitlab.laws.attention.equiangular import collapse_time, largest_beta, overlap, time_to_shrink, velocity
+from limitlab.laws.attention.equiangular import (
+    collapse_time,
+    entire_part,
+    largest_beta,
+    overlap,
+    scaled_exp1,
+    time_to_shrink,
+    velocity,
+)
 from limitlab.models.attention import flow
 from references import reference
 

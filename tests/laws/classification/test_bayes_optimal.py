@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import BayesOptimal, LogisticCalibration, Ridge
-from limitlab.laws.classification._channel_information import information, precision_of, recovered
-from limitlab.laws.classification._channels import Channel, Prior
+from limitlab.laws.classification._channels import Channel, Prior, information, precision_of, recovered
 from references import label, reference
 
 entries = partial(reference, "best_possible")

@@ -4,7 +4,7 @@ import pytest
 
 from limitlab.lab.claims import all_claims
 from limitlab.laws import BayesOptimal, Distillation, LogisticCalibration, ModelCollapse
-from limitlab.laws.classification.logistic_existence import Existence
+from limitlab.laws.classification.logistic_system import Existence
 
 
 def failed(claim_id):

@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from limitlab.laws import LogisticCalibration
 from limitlab.laws.classification.gaussian_score import Score, TrueScore
-from limitlab.laws.classification.logistic_existence import existence
+from limitlab.laws.classification.logistic_system import existence
 from limitlab.models.logistic import fit_logistic
 from references import label, reference
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limitlab.laws.dmft._sequences import aitken, settled
+from limitlab.laws.dmft._transition import aitken, settled
 
 
 @given(limit=st.floats(-2, 2), scale=st.floats(0.1, 2), ratio=st.floats(0.1, 0.9), sign=st.sampled_from([-1, 1]))

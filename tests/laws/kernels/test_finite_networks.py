@@ -19,8 +19,8 @@ from limitlab.laws import (
     ntk,
 )
 from limitlab.laws.kernels import empirical
-from limitlab.laws.kernels._layerwise import LayerProducts, Signals, gram_products
 from limitlab.laws.kernels._wide_networks import DeepNetworks, waves
+from limitlab.laws.kernels.empirical import LayerProducts, Signals, gram_products
 from limitlab.models.activations import Activation
 from limitlab.models.datasets import digits
 from limitlab.models.optimisers import double_precision_jax

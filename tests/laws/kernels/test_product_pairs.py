@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from limitlab.laws.kernels._product_pairs import product_averages
-from limitlab.laws.kernels.duals import dual
+from limitlab.laws.kernels.duals import dual, product_averages
 from limitlab.numerics.gaussian import pair_expectation
 
 RHO = np.array([0.97, 0.999, 1.0, -0.99, 0.5, -1 + 1e-9])

@@ -7,7 +7,7 @@ import pytest
 
 from limitlab._core.draws import mean_and_error
 from limitlab.laws import empirical_ntk, resnet_ntk
-from limitlab.laws.kernels._residual_networks import residual_tangent_kernel
+from limitlab.laws.kernels._wide_networks import residual_tangent_kernel
 from limitlab.laws.kernels.residual import residual_network
 from references import label, reference
 

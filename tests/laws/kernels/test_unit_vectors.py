@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from limitlab.laws.kernels._differences import difference
-from limitlab.laws.kernels._unit_vectors import pair_averages, plane_rule, single_averages
-from limitlab.laws.uniform_convergence._trust_region import largest_on_ball
+from limitlab.laws.kernels.duals import difference
+from limitlab.laws.kernels.lazy import pair_averages, plane_rule, single_averages
+from limitlab.laws.uniform_convergence.uniform_convergence import largest_on_ball
 
 
 @pytest.mark.parametrize("dimension", [3, 4, 7, 40])

@@ -29,7 +29,7 @@ from limitlab.laws import (
     ntk,
 )
 from limitlab.laws.kernels.duals import coefficients, dual_matrix
-from limitlab.laws.kernels.layers.convolution import shifted
+from limitlab.laws.kernels.layers.layer import shifted
 from limitlab.models.activations import Activation
 from references import label, reference
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import ConeFlow
-from limitlab.laws.mean_field._cone_network import circle, labels, relu_descent
+from limitlab.laws.mean_field._training import circle, labels, relu_descent
 from limitlab.laws.mean_field.cone import cone_risk
 from references import label, reference
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import xlogy
 
-from limitlab.laws.mean_field._fokker_planck import bernoulli, diffusion_step
+from limitlab.laws.mean_field._free_energy import bernoulli, diffusion_step
 
 
 @given(st.floats(-50, 50))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from limitlab.laws import NoisyMeanField, neuron_interaction
 from limitlab.laws.mean_field._free_energy import ErfNeurons, erf_path
-from limitlab.laws.mean_field._noisy_sgd import regularised_risk
+from limitlab.laws.mean_field._training import regularised_risk
 from limitlab.laws.mean_field.noisy import linear_path
 from limitlab.laws.mean_field.potentials import erf_slope
 from references import label, reference

@@ -11,8 +11,8 @@ from scipy import stats
 from scipy.special import erf
 
 from limitlab._core.draws import mean_and_error
-from limitlab.laws.online_sgd._information import pair_averages, teacher_student_exponent
 from limitlab.laws.online_sgd._recovery import DiffusiveRecovery
+from limitlab.laws.online_sgd._spherical import pair_averages, teacher_student_exponent
 from limitlab.laws.online_sgd.mixture import OnlineMixture
 from limitlab.laws.online_sgd.pca import OnlinePCA
 from limitlab.laws.online_sgd.single_index import OnlineSingleIndex

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limitlab.errors import ConvergenceError
-from limitlab.laws.regression._concave import concave_root
+from limitlab.laws.regression._random_features_point import concave_root
 
 
 def saturating(t, a, b, c):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import Distillation, Ridge
-from limitlab.laws.regression._same_inputs import mixed_filter, same_inputs
+from limitlab.laws.regression.distillation import mixed_filter, same_inputs
 from references import label, reference
 
 entries = partial(reference, "best_possible")

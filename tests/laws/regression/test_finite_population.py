@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limitlab._core.draws import mean_and_error
-from limitlab.laws.regression.finite_population import learning_curve
-from limitlab.laws.regression.finite_population_flow import flow_curve
+from limitlab.laws.regression.finite_population import flow_curve, learning_curve
 from limitlab.numerics.equivalents import ridge_equivalent
 from references import reference
 

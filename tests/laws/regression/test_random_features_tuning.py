@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import limitlab as ll
 from limitlab.laws import RandomFeaturesRidge
-from limitlab.laws.regression._random_features_point import fixed_point, slopes
-from limitlab.laws.regression._random_features_tuning import best_ridge, ridgeless_width, snr_threshold
+from limitlab.laws.regression._random_features_point import best_ridge, fixed_point, ridgeless_width, slopes, snr_threshold
 from limitlab.laws.regression.random_features import risk
 from limitlab.models.activations import moments
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from limitlab._core.draws import mean_and_error
 from limitlab.laws import SingularKernelSmoother
-from limitlab.laws.regression._rough_torus import measured_risk, octave_samples
+from limitlab.laws.regression._smoothers import measured_risk, octave_samples
 from limitlab.laws.regression.singular_kernel import (
     leading_risk,
     rate_exponent,

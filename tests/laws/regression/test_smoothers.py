@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab.laws.regression._holder import cusp, rough_wave, uniform_ball
+from limitlab.laws.regression._cusp import cusp, rough_wave, uniform_ball
 from limitlab.laws.regression._smoothers import NearestNeighbourRegressor, SingularKernelRegressor
 
 

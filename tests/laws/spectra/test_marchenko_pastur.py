@@ -47,7 +47,7 @@ def test_array_form_equals_one_law_at_a_time():
     assert values["cdf"].shape == (3, 2, 2)
     for i, j in np.ndindex(3, 2):
         one = MarchenkoPastur(ratio=ratios[i, 0], variance=variances[j], positions=(0.1, 0.6), shift=0.3).theory()
-        for name in MarchenkoPastur.observables:
+        for name in MarchenkoPastur.outputs():
             np.testing.assert_allclose(values[name][i, j].ravel(), np.ravel(one[name]), rtol=1e-13, err_msg=name)
 
 

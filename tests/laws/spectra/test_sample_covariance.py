@@ -6,7 +6,7 @@ import pytest
 from limitlab._core.draws import mean_and_error
 from limitlab.lab import compare
 from limitlab.laws import MarchenkoPastur, SampleCovariance
-from limitlab.laws.spectra._wishart import extreme_eigenvalues, sample_eigenvalues
+from limitlab.laws.spectra._measurements import extreme_eigenvalues, sample_eigenvalues
 from references import reference
 
 ENTRIES = reference("spectra")

@@ -10,9 +10,8 @@ from scipy.optimize import minimize, minimize_scalar
 
 from limitlab.laws import UniformConvergence, exact_deviations, rademacher_linear, rademacher_two_layer
 from limitlab.laws.kernels._wide_networks import waves
-from limitlab.laws.uniform_convergence._trust_region import largest_on_ball
 from limitlab.laws.uniform_convergence.rademacher import ascended, switching_supremum
-from limitlab.laws.uniform_convergence.uniform_convergence import deviations
+from limitlab.laws.uniform_convergence.uniform_convergence import deviations, largest_on_ball
 from limitlab.models.activations import Activation
 from references import label, reference
 

@@ -38,7 +38,7 @@ from limitlab.applied.forecast._trust import (
     gap_report,
     sentence,
 )
-from limitlab.laws.regression.finite_population_flow import flow_curve
+from limitlab.laws.regression.finite_population import flow_curve
 
 Array = NDArray[Any]
 

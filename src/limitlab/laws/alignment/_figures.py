@@ -113,7 +113,7 @@ def alignment_xor(quick: bool = True) -> Figure:
 
 def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: float) -> None:
     """The five largest second-layer eigenvalues of one run, over eq. (16) of each cluster that its start announces."""
-    from limitlab.laws.alignment._xor_blocks import draw_xor, sample_weights, second_layer_block, weights_in_space
+    from limitlab.laws.alignment._softmax_sgd import draw_xor, sample_weights, second_layer_block, weights_in_space
     from limitlab.models.xor_chain import random_start, xor_path
 
     penalty, times, fine = 0.05, np.linspace(0.0, 90.0, 10), np.linspace(0.0, 90.0, 181)
@@ -138,14 +138,16 @@ def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: flo
 
 def alignment_layers(quick: bool = True) -> Figure:
     """Both layers of an XOR network align with their outliers, and where the eigenvectors of a mixture's block point."""
-    from limitlab.laws.alignment._softmax_sgd import block_eigenpairs, draw_mixture, weights_of
-    from limitlab.laws.alignment._xor_blocks import (
+    from limitlab.laws.alignment._softmax_sgd import (
         alignment,
+        block_eigenpairs,
+        draw_mixture,
         draw_xor,
         first_layer_block,
         sample_weights,
         second_layer_block,
         weights_in_space,
+        weights_of,
     )
     from limitlab.models.xor_chain import random_start, xor_path
 

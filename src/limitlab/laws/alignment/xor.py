@@ -159,7 +159,7 @@ class XorAlignment(Law):
 
     def measured(self, draw: Draw) -> Values:
         """A network trained by the exact chain from a start that announces `captured` clusters, and its blocks on test samples."""
-        from limitlab.laws.alignment._xor_blocks import (
+        from limitlab.laws.alignment._softmax_sgd import (
             alignment,
             draw_xor,
             first_layer_block,
@@ -188,7 +188,7 @@ class XorAlignment(Law):
 
     def train(self, size: int, rng: np.random.Generator) -> tuple[Array, Array, NDArray[np.int64]]:
         """Second layer (K,) and first layer (K, N) after a long time, and the cluster of every neuron."""
-        from limitlab.laws.alignment._xor_blocks import weights_in_space
+        from limitlab.laws.alignment._softmax_sgd import weights_in_space
         from limitlab.models.xor_chain import random_start, xor_path
 
         if size < self.width + 3:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
+from limitlab.laws.approximation.exact import overlaps, pseudo_inverse, relu_tangent_kernel, unit_rows
 from limitlab.models.optimisers import Adam
 
 Array = NDArray[np.float64]
@@ -49,3 +51,22 @@ def trained_relu_risk(
         method.move([slope / batch])
     x = rng.standard_normal((test, dimension))
     return float(np.mean((np.maximum(x @ w.T, 0.0) @ a + c - target(x)) ** 2))
+
+
+# -- ReLU neurons on a quadratic target and Gaussian inputs, exactly given the neurons (docs/theory/approximation.md,
+
+
+def relu_tangent_risk(W: ArrayLike, eigenvalues: ArrayLike) -> float:
+    """Relative risk of the tangent features of given ReLU neurons on the target <x, B x>, B diagonal, with a free intercept.
+
+    >>> round(relu_tangent_risk(np.eye(4), (1.0, 0.5, 0.0, -0.5)), 4)
+    0.3996
+    """
+    w, B = unit_rows(W), np.asarray(eigenvalues, dtype=float)
+    if B.shape != (w.shape[1],) or not B.any():
+        raise Refused(f"eigenvalues of shape {B.shape} are not allowed: must be {w.shape[1]} numbers that are not all 0")
+    root = np.sqrt(2 * np.pi)
+    mean = w.ravel() / root
+    v = (2 * B * w - (w**2 @ B)[:, None] * w).ravel() / root
+    inverse = pseudo_inverse(relu_tangent_kernel(w, overlaps(w)) - np.outer(mean, mean))
+    return float(1 - v @ inverse @ v / (2 * B @ B))

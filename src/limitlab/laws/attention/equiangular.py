@@ -29,12 +29,12 @@ from pydantic import model_validator
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused, UnreachableTarget
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
-from limitlab.laws.attention._exponential_integrals import entire_part, scaled_exp1
 from limitlab.numerics.roots import bracketed_root
 
 __all__ = ["EquiangularTokens"]
 
 Array = NDArray[np.float64]
+
 
 LARGEST_EXPONENT = 700.0
 SMALL_BETA = 1.0  # up to beta c = 1 the logarithms of Ei and E1 are taken out by hand, so that beta -> 0 loses no digits
@@ -248,3 +248,47 @@ class EquiangularTokens(Law):
         if not self.normalised:
             raise Refused("normalised = False is not allowed here: without softmax the time is not monotone in beta")
         return largest_beta(time, distance, self.tokens, self.start_overlap)
+
+
+# -- Differences and scaled forms of the exponential integrals Ei and E1 that neither overflow nor cancel ------------
+
+SERIES = 1.0  # up to here the power series of Ein is used
+TERMS = 20  # x^k / (k k!) at x = 1 is below 1e-19 for k = 20
+ASYMPTOTIC = 50.0  # from here on the asymptotic series of e^x E1(x) has reached rounding level with 20 terms
+
+
+def entire_part(x: ArrayLike) -> Array:
+    """Ei(x) (or -E1(-x) for x < 0) without its logarithm: the integral of (e^t - 1)/t from 0 to x.
+
+    >>> entire_part([0.0, 1.0, -1.0]).round(12).tolist()
+    [0.0, 1.317902151454, -0.796599599297]
+    """
+    from scipy.special import exp1, expi
+
+    x = np.asarray(x, dtype=float)
+    small = np.clip(x, -SERIES, SERIES)
+    total = np.zeros_like(small)
+    for k in range(TERMS, 0, -1):  # Horner: sum of x^k / (k k!)
+        total = small / k * (1 / k + total)
+    size = np.maximum(np.abs(x), SERIES)
+    with np.errstate(over="ignore"):
+        large = np.where(x > 0, expi(size), -exp1(size)) - np.euler_gamma - np.log(size)
+    return np.asarray(np.where(np.abs(x) <= SERIES, total, large))[()]
+
+
+def scaled_exp1(x: ArrayLike) -> Array:
+    """e^x E1(x) for x > 0, also where E1 underflows.
+
+    >>> scaled_exp1([1.0, 1000.0]).round(12).tolist()
+    [0.596347362323, 0.000999001994]
+    """
+    from scipy.special import exp1
+
+    x = np.asarray(x, dtype=float)
+    if not np.all(x > 0):
+        raise Refused("x is not allowed: the exponential integral E1 needs arguments above 0")
+    near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
+    tail = np.zeros_like(far)
+    for k in range(TERMS, 0, -1):  # 1 - 1/x (1 - 2/x (1 - 3/x ...))
+        tail = -k / far * (1 + tail)
+    return np.asarray(np.where(x < ASYMPTOTIC, np.exp(near) * exp1(near), (1 + tail) / far))[()]

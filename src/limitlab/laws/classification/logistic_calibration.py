@@ -30,8 +30,7 @@ from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier, require_even
 from limitlab.laws.classification.gaussian_score import TrueScore
-from limitlab.laws.classification.logistic_existence import Existence, existence
-from limitlab.laws.classification.logistic_system import solve_logistic
+from limitlab.laws.classification.logistic_system import Existence, existence, solve_logistic
 from limitlab.laws.classification.populations import Groups
 from limitlab.models.data import gaussian_lattice
 from limitlab.models.links import Labels, Link

@@ -16,8 +16,8 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from limitlab.laws import Cost, Draw, Experiment, Values, observable, parameter, shared
-from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.max_margin import NO_CLASSIFIER
+from limitlab.laws.classification.populations import LabelledLaw
 from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
 from limitlab.models.activations import Activation
 from limitlab.models.random_features import side_by_side, warn_beyond_proportional

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Experiment, Values, parameter
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier
-from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.margin_system import MarginPoint, separability_threshold, solve_margin
-from limitlab.laws.classification.populations import Isotropic
+from limitlab.laws.classification.populations import Isotropic, LabelledLaw
 from limitlab.models.links import Labels
 from limitlab.numerics.margin import HardMargin, hard_margin
 

@@ -22,10 +22,9 @@ from pydantic import model_validator
 from limitlab.errors import Refused
 from limitlab.laws import Cost, Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier
-from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.margin_system import separability_threshold, solve_margin
 from limitlab.laws.classification.max_margin import NO_CLASSIFIER, limits, mistakes, of_data_set, test_rows
-from limitlab.laws.classification.populations import RandomFeatures
+from limitlab.laws.classification.populations import LabelledLaw, RandomFeatures
 from limitlab.models.activations import Activation, Moments, moments
 from limitlab.models.random_features import draw_weights, linear_features, nonlinear_features
 from limitlab.numerics.margin import hard_margin

@@ -24,8 +24,8 @@ from limitlab._core.checks import checked_table
 from limitlab._core.results import CLOSED_FORM
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
-from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.max_margin import MaxMargin
+from limitlab.laws.classification.populations import LabelledLaw
 from limitlab.laws.descent._separable_flow import SeparableFlow, Tail
 
 __all__ = ["LogisticDescent"]

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, parameter
-from limitlab.laws.dmft._aging import Reduced, plateau, threshold
+from limitlab.laws.dmft._aging import PureNoise, Reduced, plateau, threshold
 from limitlab.laws.dmft._finite.kernels import Kernels
-from limitlab.laws.dmft._pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.numerics.ode import states_at
 
@@ -184,7 +183,8 @@ class AdiabaticGrowth(PureNoise):
 
     def measured(self, draw: Draw, times: Floats) -> Values:
         """Gradient flow with both layers free, from a_j = a_0, to the times s m, m = size."""
-        from limitlab.laws.dmft._finite import gaussian_model, samples, training
+        from limitlab.laws.dmft._finite import gaussian_model, training
+        from limitlab.laws.dmft._finite import training as samples
 
         size, rng = draw.size, draw.rng
         if self.experiment_model == "two-time":

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
-from limitlab.laws.dmft._aging import Plateau, plateau, threshold
+from limitlab.laws.dmft._aging import Plateau, PureNoise, plateau, threshold
 from limitlab.laws.dmft._finite.gaussian_model import monomials
-from limitlab.laws.dmft._pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import STEPS, TwoLayerDynamics
 
 __all__ = ["InterpolationTransition"]
@@ -141,7 +140,8 @@ class InterpolationTransition(PureNoise):
 
     def measured(self, draw: Draw, times: Floats) -> Values:
         """Gradient flow on alpha d random Gaussian equations for one unit vector."""
-        from limitlab.laws.dmft._finite import gaussian_model, samples, training
+        from limitlab.laws.dmft._finite import gaussian_model, training
+        from limitlab.laws.dmft._finite import training as samples
 
         rng, limit = draw.rng, self.dynamics()
         w, direction = samples.exchangeable_weights(rng, draw.size, 1, 0.0, 0.0)

@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
+from limitlab.laws.dmft._aging import PureNoise
 from limitlab.laws.dmft._equations import power_series
-from limitlab.laws.dmft._pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.numerics.two_time import Flow, History, extrapolate, march
 

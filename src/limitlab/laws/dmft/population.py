@@ -146,7 +146,8 @@ class _Population(TwoLayerStart):
 
     def _descend(self, draw: Draw, dimension: int, width: int, correlation: float, times: Floats, step: float) -> Values:
         """One-pass stochastic descent: a network with these kernels sees fresh samples, d of them per step."""
-        from limitlab.laws.dmft._finite import samples, training
+        from limitlab.laws.dmft._finite import training
+        from limitlab.laws.dmft._finite import training as samples
 
         kernels = self.kernels()
         w, direction = samples.exchangeable_weights(draw.rng, dimension, width, self.overlap_at_start, correlation)

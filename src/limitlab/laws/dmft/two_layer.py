@@ -237,7 +237,8 @@ class TwoLayerDynamics(TwoLayerStart):
 
     def measured(self, draw: Draw, times: Floats) -> Values:
         """One draw of samples and start, trained by gradient flow (or stochastic descent)."""
-        from limitlab.laws.dmft._finite import gaussian_model, samples, training
+        from limitlab.laws.dmft._finite import gaussian_model, training
+        from limitlab.laws.dmft._finite import training as samples
 
         rng, kernels, n = draw.rng, self.kernels(), draw.count("sample_ratio")
         w, direction = samples.exchangeable_weights(

@@ -12,12 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limitlab._core.checks import one_of, whole
-from limitlab.laws.kernels.layers.convolution import Convolution
-from limitlab.laws.kernels.layers.dense import Dense
-from limitlab.laws.kernels.layers.layer import Layer
+from limitlab.laws.kernels.layers.layer import Convolution, Dense, Flatten, GlobalAverage, Layer, Nonlinear
 from limitlab.laws.kernels.layers.network import Network
-from limitlab.laws.kernels.layers.nonlinear import Nonlinear
-from limitlab.laws.kernels.layers.pooling import Flatten, GlobalAverage
 
 __all__ = ["conv_ntk", "convolutional"]
 

@@ -14,6 +14,7 @@ Status.   Theorem (Chizat, Oyallon and Bach 2019; Bartlett, Montanari and Rakhli
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
@@ -22,19 +23,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.checks import number
+from limitlab._core.checks import number, whole
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
-from limitlab.laws.kernels._differences import difference
 from limitlab.laws.kernels._lazy_networks import LazyNetworks, half_signs, unit_rows
-from limitlab.laws.kernels._unit_vectors import pair_averages, single_averages
 from limitlab.laws.kernels._wide_networks import waves
+from limitlab.laws.kernels.duals import difference
 from limitlab.models.activations import NAMES, Activation
 
 __all__ = ["LazyCertificate", "LazyTraining", "lazy_certificate"]
 
 Array = NDArray[Any]
+
 
 REACH = 20.0  # where the largest curvature of an activation is looked for
 RANK = 1e-10  # of s_max: a smaller s_min is 0
@@ -339,3 +340,51 @@ class LazyTraining(Law):
     def certificate(self, weights: Array) -> LazyCertificate:
         """The certificate of one network on the law's data."""
         return lazy_certificate(*self.data(), weights, self.scale, self.activation)
+
+
+# -- Averages over a uniform unit vector w of functions of two of its projections <w, x> and <w, y> ------------------
+
+
+@lru_cache(maxsize=32)
+def plane_rule(dimension: int, radial: int = 20, angular: int = 64) -> tuple[Array, Array, Array]:
+    """Two orthogonal components of a uniform unit vector in R^d (d >= 3) and weights: averages are sums over the points.
+
+    >>> u, v, weights = plane_rule(5)
+    >>> float((weights @ u**2).round(12)), float((weights @ (u**2 * v**2)).round(12)) == round(1 / 35, 12)
+    (0.2, True)
+    """
+    from scipy.special import roots_jacobi
+
+    whole("dimension", dimension, least=3)
+    nodes, weights = roots_jacobi(radial, dimension / 2 - 2, 0.0)
+    radius, angle = np.sqrt((1 + nodes) / 2), 2 * np.pi * (np.arange(angular) + 0.5) / angular
+    u, v = np.outer(radius, np.cos(angle)).ravel(), np.outer(radius, np.sin(angle)).ravel()
+    return u, v, np.repeat(weights / weights.sum(), angular) / angular
+
+
+def pair_averages(f: Callable[[Array], Array], X: Array, radial: int = 20, angular: int = 64) -> Array:
+    """E f(<w, x_i>) f(<w, x_j>) over uniform unit vectors w, for all pairs of rows of X.
+
+    >>> pair_averages(lambda u: u, np.array([[3.0, 0.0, 0.0], [1.0, 1.0, 0.0]])).round(12).tolist()
+    [[3.0, 1.0], [1.0, 0.666666666667]]
+    """
+    table = np.asarray(X, dtype=float)
+    u, v, weights = plane_rule(table.shape[1], radial, angular)
+    norms = np.linalg.norm(table, axis=1)
+    cosines = np.clip(table @ table.T / np.outer(norms, norms), -1.0, 1.0)
+    out = np.empty_like(cosines)
+    for i, norm in enumerate(norms):
+        cosine = cosines[i, i:, None]
+        along = norms[i:, None] * (cosine * u + np.sqrt((1 - cosine) * (1 + cosine)) * v)
+        out[i, i:] = out[i:, i] = (f(norm * u) * f(along)) @ weights
+    return out
+
+
+def single_averages(f: Callable[[Array], Array], X: Array, radial: int = 20, angular: int = 64) -> Array:
+    """E f(<w, x_i>) over uniform unit vectors w, for all rows of X.
+
+    >>> single_averages(np.square, np.array([[3.0, 0.0, 0.0]])).round(12).tolist()
+    [3.0]
+    """
+    u, _, weights = plane_rule(np.shape(X)[1], radial, angular)
+    return np.asarray(f(np.linalg.norm(X, axis=1)[:, None] * u) @ weights)

@@ -20,10 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limitlab._core.checks import number, whole
-from limitlab.laws.kernels.layers.branches import Residual
-from limitlab.laws.kernels.layers.dense import Dense
+from limitlab.laws.kernels.layers.layer import Dense, Nonlinear, Residual
 from limitlab.laws.kernels.layers.network import KernelPair, Network
-from limitlab.laws.kernels.layers.nonlinear import Nonlinear
 
 __all__ = ["residual_network", "resnet_ntk"]
 

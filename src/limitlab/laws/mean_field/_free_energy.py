@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,12 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.checkpoints import checkpoint_of
 from limitlab._core.cost import Pace
-from limitlab.errors import ConvergenceError, Refused
-from limitlab.laws.mean_field._fokker_planck import diffusion_step
-from limitlab.laws.mean_field._low_rank import pivoted_cholesky
+from limitlab.errors import ConvergenceError, NotComputable, Refused
 from limitlab.laws.mean_field.potentials import neuron_interaction
 
 Array = NDArray[np.float64]
+
 
 WALLS = 40.0  # beta lambda L^2: the share of mass beyond the walls is below e^-40
 STEP = 0.02  # in time, on the coarsest grid; four times shorter when the cells are halved
@@ -218,3 +218,95 @@ def _followed(system: ErfNeurons, mean: float, std: float, times: Array, refined
 def _state(masses: Array, found: list[Array], done: int) -> dict[str, Array]:
     """Where a flow is: cell masses, what was observed at earlier times, steps since the last of them."""
     return {"masses": masses, "found": np.array(found).reshape(-1, 4), "done": np.array(done)}
+
+
+# -- Fokker-Planck equations in one dimension by Scharfetter and Gummel's finite volumes -----------------------------
+
+
+def bernoulli(z: ArrayLike) -> Array:
+    """z / (e^z - 1), smoothly through 0.
+
+    >>> bernoulli([-1.0, 0.0, 1e-9, 800.0]).round(9).tolist()
+    [1.581976707, 1.0, 1.0, 0.0]
+    """
+    x = np.asarray(z, dtype=float)
+    small = np.abs(x) < 1e-5
+    safe = np.where(small, 1.0, np.clip(x, -700, 700))
+    return np.where(small, 1 - x / 2 + x * x / 12, np.where(np.abs(x) > 700, np.maximum(-x, 0.0), safe / np.expm1(safe)))
+
+
+def diffusion_step(masses: ArrayLike, psi: ArrayLike, width: float, beta: float, time: float) -> Array:
+    """Cell masses after one implicit step of length `time` in the potential `psi` (values at the centres of even cells).
+
+    Parameters
+    ----------
+    masses
+        Mass of every cell, not negative.
+    psi
+        Potential at the centres.
+    width
+        Width of a cell.
+    beta
+        Inverse temperature: the diffusion constant is 1 / beta.
+    time
+        Length of the step.
+
+    Examples
+    --------
+    >>> centres = np.linspace(-3.95, 3.95, 80)
+    >>> masses = np.full(80, 1 / 80)
+    >>> for _ in range(100):
+    ...     masses = diffusion_step(masses, centres**2, 0.1, 2.0, 0.2)
+    >>> gibbs = np.exp(-2 * centres**2)
+    >>> bool(abs(masses.sum() - 1) < 1e-13 and np.abs(masses - gibbs / gibbs.sum()).max() < 1e-12)
+    True
+    """
+    from scipy.linalg.lapack import dgtsv
+
+    start, values = np.asarray(masses, dtype=float), np.asarray(psi, dtype=float)
+    up = beta * np.diff(values)
+    rate = time / (beta * width**2)
+    out, back = rate * bernoulli(up), rate * bernoulli(-up)  # mass per unit mass that goes right and that comes back
+    diagonal = np.ones(start.size)
+    diagonal[:-1] += out
+    diagonal[1:] += back
+    *_, moved, trouble = dgtsv(-out, diagonal, -back, start)
+    if trouble:
+        raise NotComputable(f"the tridiagonal system of a step of length {time:g} is singular")
+    return np.asarray(moved)
+
+
+# -- Thin factors of large positive semidefinite matrices, from a few of their columns -------------------------------
+
+
+def pivoted_cholesky(diagonal: ArrayLike, column: Callable[[int], Array], tolerance: float = 1e-15) -> Array:
+    """A with A A^T equal to a positive semidefinite matrix up to `tolerance` times its largest entry; shape (n, rank).
+
+    Columns are chosen where the rest is largest, and only these are ever computed: the matrix may be too large to store.
+
+    Parameters
+    ----------
+    diagonal
+        Diagonal of the matrix.
+    column
+        column(j) is its column j.
+    tolerance
+        Largest entry of the diagonal of the rest, as a share of the largest of the matrix.
+
+    Examples
+    --------
+    >>> x = np.linspace(-1, 1, 300)
+    >>> thin = pivoted_cholesky(np.ones(300), lambda j: np.exp(-((x - x[j]) ** 2)))
+    >>> thin.shape[1] < 20, bool(np.abs(thin @ thin.T - np.exp(-((x[:, None] - x) ** 2))).max() < 1e-7)
+    (True, True)
+    """
+    rest = np.array(diagonal, dtype=float)
+    smallest, parts = tolerance * float(rest.max(initial=0.0)), np.empty((0, rest.size))
+    while parts.shape[0] < rest.size:
+        pivot = int(np.argmax(rest))
+        if rest[pivot] <= smallest:
+            break
+        new = (np.asarray(column(pivot), dtype=float) - parts[:, pivot] @ parts) / np.sqrt(rest[pivot])
+        parts = np.vstack([parts, new])
+        rest = np.maximum(rest - new**2, 0.0)
+    return np.ascontiguousarray(parts.T)

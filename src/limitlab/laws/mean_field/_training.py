@@ -13,7 +13,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from limitlab.models.activations import Activation
 from limitlab.models.online import look_up
@@ -22,6 +22,7 @@ from limitlab.numerics.ode import follow, visit
 from limitlab.numerics.quadrature import even_gaussian_rule
 
 Array = NDArray[np.float64]
+
 
 BLOCK = 4096  # samples that are drawn at once
 INPUTS = 0.5, 4.5  # spacing and reach of the 19 points with which many networks average over one Gaussian input
@@ -292,3 +293,112 @@ def nearest_neighbour_entropy(points: Array) -> float:
     nearest = np.minimum(np.concatenate([ends, gaps]), np.concatenate([gaps, ends]))
     each = digamma(len(points)) - digamma(1) + math.log(2) + np.log(nearest).mean(axis=0)
     return float(each.sum())
+
+
+# -- ReLU networks f = (1/N) sum_i a_i relu(<w_i, x>) on inputs of the circle, trained by gradient descent on both lay
+
+
+def circle(count: int) -> Array:
+    """Unit vectors at the angles 2 pi j / count, one per row.
+
+    >>> circle(4).round(12).tolist()[1]
+    [0.0, 1.0]
+    """
+    angle = 2 * np.pi * np.arange(count) / count
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def labels(inputs: Array, angle: float) -> Array:
+    """relu(cos t) - relu(cos(t - angle)): two neurons, of which one counts negatively.
+
+    >>> labels(circle(4), np.pi).round(12).tolist()
+    [1.0, 0.0, -1.0, -0.0]
+    """
+    return np.asarray(np.maximum(inputs[:, 0], 0) - np.maximum(inputs @ [np.cos(angle), np.sin(angle)], 0))
+
+
+@numba.njit(cache=True, nogil=True)
+def _descend(a: Any, w: Any, x: Any, y: Any, step: float, steps: int) -> None:
+    """Steps along -N grad R of every neuron, in place."""
+    width, count = a.size, y.size
+    residual = np.empty(count)
+    for _ in range(steps):
+        for j in range(count):
+            total = 0.0
+            for i in range(width):
+                z = w[i, 0] * x[j, 0] + w[i, 1] * x[j, 1]
+                if z > 0:
+                    total += a[i] * z
+            residual[j] = y[j] - total / width
+        for i in range(width):
+            pull, first, second = 0.0, 0.0, 0.0
+            for j in range(count):
+                z = w[i, 0] * x[j, 0] + w[i, 1] * x[j, 1]
+                if z > 0:
+                    pull += residual[j] * z
+                    first += residual[j] * x[j, 0]
+                    second += residual[j] * x[j, 1]
+            rate = 2 * step / count
+            w[i, 0], w[i, 1], a[i] = w[i, 0] + rate * a[i] * first, w[i, 1] + rate * a[i] * second, a[i] + rate * pull
+
+
+def relu_descent(a: Array, w: Array, x: Array, y: Array, step: float, time: float) -> tuple[Array, Array]:
+    """The two layers after a time of steps * step along -N grad R, R = mean (y - f)^2.
+
+    >>> x = circle(20)
+    >>> a, w = relu_descent(np.array([2.0]), np.array([[1.0, 0.0]]), x, labels(x, np.pi), 0.02, 100.0)
+    >>> bool(abs(a[0] ** 2 - np.sum(w**2) - 3) < 0.1)  # conserved, but for the length of the steps
+    True
+    """
+    a, w = np.array(a, dtype=float), np.array(w, dtype=float)
+    _descend(a, w, np.ascontiguousarray(x), np.ascontiguousarray(y), step, round(time / step))
+    return a, w
+
+
+def outputs(a: Array, w: Array, x: Array) -> Array:
+    """f at the rows of x."""
+    return np.asarray(np.maximum(x @ w.T, 0) @ a / a.size)
+
+
+# -- Noisy one-pass SGD of N linear neurons with weight decay: theta_i += 2 eps (y - f) x - 2 eps lam theta_i + sqrt(2
+
+DROPPED = 1 / 6
+"""Share of a run that is thrown away before averages are taken."""
+
+
+@numba.njit(cache=True, nogil=True)
+def _run(rng: Any, theta: Any, teacher: Any, penalty: float, beta: float, step: float, steps: int, first: int) -> float:
+    """Mean of |teacher - mean theta|^2 + penalty * mean |theta|^2 over the steps from `first` on."""
+    neurons, dimension = theta.shape
+    kick, total = np.sqrt(2 * step / beta), 0.0
+    x, centre = np.empty(dimension), np.empty(dimension)
+    for done in range(steps):
+        error, square = 0.0, 0.0
+        for k in range(dimension):
+            centre[k] = theta[:, k].mean()
+            x[k] = rng.standard_normal()
+            error += (teacher[k] - centre[k]) * x[k]
+        for i in range(neurons):
+            for k in range(dimension):
+                value = theta[i, k] * (1 - 2 * step * penalty) + 2 * step * error * x[k] + kick * rng.standard_normal()
+                theta[i, k] = value
+                square += value * value
+        if done >= first:
+            total += penalty * square / neurons
+            for k in range(dimension):
+                total += (teacher[k] - theta[:, k].mean()) ** 2
+    return total / (steps - first)
+
+
+def regularised_risk(
+    rng: np.random.Generator, teacher: ArrayLike, neurons: int, penalty: float, beta: float, step: float, time: float
+) -> float:
+    """Mean regularised risk R + lam mean |theta|^2 of one run of length time / step from the minimum, one sample per step.
+
+    >>> found = regularised_risk(np.random.default_rng(0), [1.0], 5, 0.5, 10.0, 0.01, 400.0)
+    >>> bool(abs(found - (1 / 3 + 1 / 20)) < 0.01)  # minimum penalty / (1 + penalty), plus D/(2 beta)
+    True
+    """
+    target = np.asarray(teacher, dtype=float)
+    theta, steps = np.tile(target / (1 + penalty), (neurons, 1)), round(time / step)
+    return float(_run(rng, theta, target, penalty, beta, step, steps, round(DROPPED * steps)))

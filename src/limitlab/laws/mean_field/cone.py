@@ -117,7 +117,7 @@ class ConeFlow(Law):
 
     def measured(self, draw: Draw) -> Values:
         """Gradient descent with `size` neurons; the bounds from the same labels."""
-        from limitlab.laws.mean_field._cone_network import circle, labels
+        from limitlab.laws.mean_field._training import circle, labels
 
         y = labels(circle(self.inputs), self.angle)
         bounds = dict(zero_risk=float(y @ y), lower_bound=float(np.minimum(y, 0) @ np.minimum(y, 0)))
@@ -125,14 +125,14 @@ class ConeFlow(Law):
 
     def risk_at(self, draw: Draw, time: float = LONG) -> float:
         """Risk of one descent at a time."""
-        from limitlab.laws.mean_field._cone_network import circle, labels, outputs
+        from limitlab.laws.mean_field._training import circle, labels, outputs
 
         x = circle(self.inputs)
         return float(np.mean((labels(x, self.angle) - outputs(*self.trained(draw, time), x)) ** 2))
 
     def trained(self, draw: Draw, time: float = LONG) -> tuple[Array, Array]:
         """Both layers at a time: a_i = 2 |w_i| at the start, half of them negative where `signs` says both."""
-        from limitlab.laws.mean_field._cone_network import circle, labels, relu_descent
+        from limitlab.laws.mean_field._training import circle, labels, relu_descent
 
         x, rng = circle(self.inputs), copy.deepcopy(draw.rng)  # the same start at every time
         w = rng.standard_normal((draw.size, 2))

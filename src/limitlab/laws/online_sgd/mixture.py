@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limitlab._core.parameters import parameter
-from limitlab.laws.online_sgd._information import InformationExponent
-from limitlab.laws.online_sgd._spherical import Array, SphericalSGD
+from limitlab.laws.online_sgd._spherical import Array, InformationExponent, SphericalSGD
 from limitlab.numerics.gaussian import panel_rule
 
 __all__ = ["OnlineMixture"]

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limitlab._core.parameters import parameter
-from limitlab.laws.online_sgd._information import InformationExponent
-from limitlab.laws.online_sgd._spherical import Array, SphericalSGD
+from limitlab.laws.online_sgd._spherical import Array, InformationExponent, SphericalSGD
 
 __all__ = ["OnlinePCA"]
 

@@ -2,7 +2,7 @@
 
 Setting.  Gaussian inputs, labels f(<a, v0>) + noise of standard deviation tau, student g(<a, x>), squared loss, spherical SGD.
 Limit.    N -> infinity at a fixed step; s = step * samples / N.
-Result.   The overlap follows dm/ds = -phi'(m) (1 - m^2) - (delta/2) m G(m), with the averages of `limitlab.laws.online_sgd._information`;
+Result.   The overlap follows dm/ds = -phi'(m) (1 - m^2) - (delta/2) m G(m), with the averages of `limitlab.laws.online_sgd._spherical`;
           the recovery time from a random start is N, N log N, N^(k-1) for information exponents k = 1, 2, >= 3.
 Status.   Derived for a fixed step, theorem as the step falls to 0.
 """
@@ -18,8 +18,14 @@ from pydantic import model_validator
 
 from limitlab._core.parameters import parameter
 from limitlab.errors import ConvergenceError, Refused
-from limitlab.laws.online_sgd._information import InformationExponent, PairAverages, pair_averages, teacher_student_exponent
-from limitlab.laws.online_sgd._spherical import Array, SphericalSGD
+from limitlab.laws.online_sgd._spherical import (
+    Array,
+    InformationExponent,
+    PairAverages,
+    SphericalSGD,
+    pair_averages,
+    teacher_student_exponent,
+)
 from limitlab.models.activations import Activation
 from limitlab.models.tabulated import derivative_of
 from limitlab.numerics.gaussian import norm, panel_rule

@@ -16,6 +16,7 @@ Status.   (1) is an identity for the mean. One run follows it as d -> infinity: 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -27,15 +28,16 @@ from limitlab._core.cost import Cost, latest
 from limitlab.errors import Refused, UnreachableTarget
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.online_sgd import second_moments
-from limitlab.laws.online_sgd._step_schedules import StepSchedule
 from limitlab.laws.online_sgd.second_moments import Modes
 from limitlab.laws.regression.linear_model import GroupedSignal
 from limitlab.models.designs import Entries
+from limitlab.models.functions import FunctionParameter, record, values_of
 from limitlab.models.streams import least_squares_runs
 
 __all__ = ["StreamingLeastSquares"]
 
 Array = NDArray[np.float64]
+
 
 KURTOSIS = {"gaussian": 0.0, "sign": -2.0}
 SCAN_POINTS = 60  # of the search for the best step, geometric below the largest
@@ -394,3 +396,49 @@ class StreamingLeastSquares(GroupedSignal):
         energies = (fitted @ basis) ** 2
         spectrum = dict(eigenvalues=np.maximum(values, 0.0), weights=np.ones(p), signal_energy=energies)
         return cls(**spectrum, noise=math.sqrt(residual), dimension=p, **options)
+
+
+# -- How the step of an algorithm changes along the way: a factor that depends on the number of the step -------------
+
+
+class StepSchedule(FunctionParameter):
+    """The factor of the step at step number k = 0, 1, ...: "constant", or a function of an array of step numbers.
+
+    Examples
+    --------
+    >>> StepSchedule("constant")([0, 10]).tolist()
+    [1.0, 1.0]
+    >>> StepSchedule(lambda k: 1 / (1 + k))([0, 1, 3]).tolist()
+    [1.0, 0.5, 0.25]
+    """
+
+    KIND = "schedule"
+    MUST_BE = '"constant" or a function of an array of step numbers'
+
+    def __init__(self, given: StepSchedule | str | Callable[[Any], Any]):
+        self._function: Callable[[Any], Any] | None = None
+        if isinstance(given, StepSchedule):
+            self._function, self.name = given._function, given.name
+        elif isinstance(given, str):
+            self.name = self.checked_name(given)
+        elif callable(given):
+            self._function = given
+            self.name = record(given, values_of(type(self), given, np.r_[np.arange(16.0), np.geomspace(16, 1e6, 48)]))
+        else:
+            raise self.refusal(given)
+        self._key = self.name
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The one schedule that has a name."""
+        return ("constant",)
+
+    @property
+    def given(self) -> Any:
+        """What to construct it from again."""
+        return self.name if self._function is None else self._function
+
+    def __call__(self, steps: ArrayLike) -> Array:
+        """Factors at the given step numbers."""
+        k = np.asarray(steps, dtype=float)
+        return np.ones(k.shape) if self._function is None else np.asarray(self._function(k), dtype=float)

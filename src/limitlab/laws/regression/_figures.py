@@ -16,11 +16,10 @@ from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated, extrapolated_runs
 from limitlab.laws.regression import singular_kernel
 from limitlab.laws.regression._claims.kernel_floor import LINEAR, NOISE, REST, feature_learning
-from limitlab.laws.regression._holder import cusp
+from limitlab.laws.regression._cusp import cusp
 from limitlab.laws.regression._label_chains import shipped_images
-from limitlab.laws.regression._random_features_tuning import best_ridge
-from limitlab.laws.regression._rough_torus import measured_risk, octave_samples
-from limitlab.laws.regression._smoothers import SingularKernelRegressor
+from limitlab.laws.regression._random_features_point import best_ridge
+from limitlab.laws.regression._smoothers import SingularKernelRegressor, measured_risk, octave_samples
 from limitlab.laws.regression.distillation import Distillation
 from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEquivalence

@@ -28,8 +28,14 @@ from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Cost, Draw, Values
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_linear
 from limitlab.laws.regression._random_features_model import RandomFeaturesModel
-from limitlab.laws.regression._random_features_point import coefficients, fixed_point, weighted
-from limitlab.laws.regression._random_features_tuning import best_ridge, ridgeless_width, snr_threshold
+from limitlab.laws.regression._random_features_point import (
+    best_ridge,
+    coefficients,
+    fixed_point,
+    ridgeless_width,
+    snr_threshold,
+    weighted,
+)
 from limitlab.models.random_features import FeatureRidge, nonlinear_features
 
 __all__ = ["RandomFeaturesRidge"]
@@ -102,7 +108,16 @@ def limit_of(
     mu = model.moments()
     unlearned = 0.0 if model.learns_constant() else constant
     not_linear = np.hypot(nonlinear_signal, unlearned)
-    return risk(width_ratio, sample_ratio, ridge, mu.linear, mu.nonlinear, signal, not_linear, noise)
+    return risk(
+        width_ratio=width_ratio,
+        sample_ratio=sample_ratio,
+        ridge=ridge,
+        linear=mu.linear,
+        nonlinear=mu.nonlinear,
+        signal=signal,
+        nonlinear_signal=not_linear,
+        noise=noise,
+    )
 
 
 class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):

@@ -23,8 +23,7 @@ from pydantic import model_validator
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused, UnreachableTarget
 from limitlab.laws import Draw, Experiment, Law, Values, parameter
-from limitlab.laws.scaling._generating import ridge_of_width
-from limitlab.laws.scaling._spectrum import Spectrum, power_law
+from limitlab.laws.scaling._spectrum import Spectrum, power_law, ridge_of_width
 
 __all__ = ["RidgeScaling"]
 

@@ -22,7 +22,7 @@ from limitlab._core.cost import Cost, latest
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.online_sgd.second_moments import largest_step
-from limitlab.laws.scaling import _generating as generating
+from limitlab.laws.scaling import _spectrum as generating
 from limitlab.laws.scaling._spectrum import Spectrum, power_law
 from limitlab.models.streams import least_squares_runs
 

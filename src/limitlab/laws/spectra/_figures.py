@@ -13,7 +13,7 @@ from limitlab._core.draws import mean_and_error
 from limitlab.lab.measures import log_slope
 from limitlab.laws import MarchenkoPastur, SampleCovariance
 from limitlab.laws.spectra._claims import EXPECTED_DISTANCE, TRACY_WIDOM_AT_ZERO, inverse_trace, sup_distance
-from limitlab.laws.spectra._wishart import extreme_eigenvalues
+from limitlab.laws.spectra._measurements import extreme_eigenvalues
 from limitlab.laws.spectra.square_matrix import SquareMatrixEdge, mean_inverse_trace
 from limitlab.plotting.style import COLOURS, RC, finish, new_figure, simulation_points, theory_line
 

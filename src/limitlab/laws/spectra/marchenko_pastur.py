@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.laws import CLOSED_FORM, Draw, Values, parameter
-from limitlab.laws.spectra._measurements import SpectralLaw, points
-from limitlab.laws.spectra._wishart import sample_eigenvalues
+from limitlab.laws.spectra._measurements import SpectralLaw, points, sample_eigenvalues
 from limitlab.models.designs import draw_design
 from limitlab.numerics.spectra import marchenko_pastur as numerics
 

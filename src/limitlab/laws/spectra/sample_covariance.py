@@ -25,8 +25,7 @@ from pydantic import model_validator
 from limitlab._core.apportion import apportion
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Values, parameter
-from limitlab.laws.spectra._measurements import SpectralLaw, points
-from limitlab.laws.spectra._wishart import sample_eigenvalues
+from limitlab.laws.spectra._measurements import SpectralLaw, points, sample_eigenvalues
 from limitlab.models.designs import draw_design
 from limitlab.numerics.spectra import SampleSpectrum
 from limitlab.numerics.spectra.silverstein import ACCURACY

@@ -362,3 +362,10 @@ def single(asked: Asked, command: str) -> Asked:
             f"--{kebab(name)} has {len(values)} values: `limitlab {command}` takes one, `limitlab predict` sweeps"
         )
     return asked
+
+
+def title_of(law: Law, swept: Iterable[str] = ()) -> str:
+    """Return a law with its parameters, without the swept ones, as the title of a table."""
+    from limitlab._core.about import titled
+
+    return titled(law, swept)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from limitlab._core.about import titled
 from limitlab._core.tables import number, rows_of
 from limitlab.show.cli._app import working
-from limitlab.show.cli._law import LawArgument, LawsOption, asked_law, law_command, read_numbers, single
+from limitlab.show.cli._law import LawArgument, LawsOption, asked_law, law_command, read_numbers, single, title_of
 from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
 from limitlab.show.cli._running import require_axis
 
@@ -118,7 +117,7 @@ def finish(
     def show() -> None:
         names = [name for name in law.observed() if name in result]
         rows = [{"observable": name, "value": result[name].item()} for name in names if result[name].ndim == 0]
-        print_table(rows, title=f"{titled(law, [parameter])} at {parameter} = {number(result[parameter].item())}")
+        print_table(rows, title=f"{title_of(law, [parameter])} at {parameter} = {number(result[parameter].item())}")
 
     deliver(result, as_json, out, plot, draw, show)
 
@@ -216,7 +215,7 @@ def stop(
         return stopping_figure(table) if len(over) == 1 else sweep_figure(table, ("time", "test_error", "final_test_error"))
 
     def show() -> None:
-        print_table(rows_of(table), title=f"when to stop: {titled(asked.law, [*over, 'times'])}")
+        print_table(rows_of(table), title=f"when to stop: {title_of(asked.law, [*over, 'times'])}")
         if not asked.over:
             typer.echo(plan_stopping(asked.law, end, slack).words())
 

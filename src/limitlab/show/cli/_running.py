@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limitlab._core.about import titled
 from limitlab._core.tables import long_rows, rows_of, table_names
 from limitlab.errors import did_you_mean
 from limitlab.show.cli._app import FAILED, INTERRUPTED, working
-from limitlab.show.cli._law import Asked, LawArgument, LawsOption, asked_law, law_command, read_sizes, single
+from limitlab.show.cli._law import Asked, LawArgument, LawsOption, asked_law, law_command, read_sizes, single, title_of
 from limitlab.show.cli._output import (
     EngineOption,
     JsonOption,
@@ -92,7 +91,7 @@ def beside_best(asked: Asked) -> xr.Dataset:
 
 def print_prediction(asked: Asked, result: xr.Dataset) -> None:
     """A prediction as a table: an observable per row, or a grid point per row."""
-    names, title = table_names(result), titled(asked.law, asked.over)
+    names, title = table_names(result), title_of(asked.law, asked.over)
     if len({result[name].dims for name in names}) > 1:
         print_table(long_rows(result, names), title=title)
     elif result[names[0]].ndim:
@@ -193,7 +192,7 @@ def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dat
         rows.append({**place, "simulation": value, **uncertainty, "limit": goal["value"]})
     draw_words = f"{draws} draws" if draws > 1 else "1 draw"
     print_table(
-        rows, title=f"{titled(asked.law, asked.over)}, size {size} ({asked.law.simulation.size_meaning}), {draw_words}"
+        rows, title=f"{title_of(asked.law, asked.over)}, size {size} ({asked.law.simulation.size_meaning}), {draw_words}"
     )
 
 

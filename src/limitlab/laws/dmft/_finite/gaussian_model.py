@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from limitlab.errors import Refused
 from limitlab.laws.dmft._finite.kernels import Kernels
-from limitlab.laws.dmft._finite.samples import Samples
+from limitlab.laws.dmft._finite.training import Samples
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -10,10 +10,7 @@ from numpy.typing import ArrayLike
 
 from limitlab._core.checks import whole
 from limitlab.errors import Refused
-from limitlab.laws.kernels.layers.branches import Serial
-from limitlab.laws.kernels.layers.dense import Dense
-from limitlab.laws.kernels.layers.layer import Array, Kernels, Layer, Parameters, input_kernels
-from limitlab.laws.kernels.layers.nonlinear import Nonlinear
+from limitlab.laws.kernels.layers.layer import Array, Dense, Kernels, Layer, Nonlinear, Parameters, Serial, input_kernels
 
 __all__ = ["Network", "fully_connected"]
 

@@ -9,7 +9,7 @@ from limitlab.lab.check import Check
 from limitlab.lab.claims import claim
 from limitlab.lab.measures import SIGMAS, largest, sigmas, standard_error
 from limitlab.laws.regression import singular_kernel
-from limitlab.laws.regression._rough_torus import measured_risk, octave_samples
+from limitlab.laws.regression._smoothers import measured_risk, octave_samples
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours
 from limitlab.laws.regression.singular_kernel import SingularKernelSmoother
 
@@ -49,8 +49,8 @@ def neighbours(check: Check) -> None:
     allowed = SIGMAS * standard_error(scaled)
     check.near("variance times k/tau^2 at k = 8", float(scaled.mean()), 1, allowed)
     check.below(f"{SIGMAS:g} standard errors of the variance times k/tau^2", allowed, 0.5)
-    one = NearestNeighbours(samples=10**12, neighbours=1, dimension=2, noise=0.6).theory()
-    check.near("test error of one neighbour over tau^2 at n = 10^12", float(one.test_error) / 0.6**2, 2, 1e-6)
+    nearest = NearestNeighbours(samples=10**12, neighbours=1, dimension=2, noise=0.6).theory()
+    check.near("test error of one neighbour over tau^2 at n = 10^12", float(nearest.test_error) / 0.6**2, 2, 1e-6)
     slopes = neighbour_slopes(dimension=2, smoothness=1.0, decades=range(2, 8))
     check.near("slope of the best excess risk at n = 10^6..10^7, d = 2", float(slopes[-1]), -0.5, EXACT_SLOPE)
     check.show("training sets", sets * seeds)

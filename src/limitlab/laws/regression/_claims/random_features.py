@@ -12,7 +12,7 @@ from limitlab.lab.check import Check
 from limitlab.lab.claims import claim
 from limitlab.lab.measures import SIGMAS, common_rate, standard_error, words
 from limitlab.laws.classification.margin_equivalence import MarginEquivalence
-from limitlab.laws.regression._random_features_tuning import best_ridge, ridgeless_width, snr_threshold
+from limitlab.laws.regression._random_features_point import best_ridge, ridgeless_width, snr_threshold
 from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEquivalence
 from limitlab.laws.regression.random_features import RandomFeaturesRidge, risk
 from limitlab.models.activations import moments
