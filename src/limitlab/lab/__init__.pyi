@@ -4,8 +4,8 @@
 from .claims import Claim as Claim
 from ._compare import Comparison as Comparison
 from .criteria import Criterion as Criterion
-from .cells import DamagedCell as DamagedCell
-from .cluster import EngineError as EngineError
+from .store import DamagedCell as DamagedCell
+from .engines import EngineError as EngineError
 from .claims import Outcome as Outcome
 from .verification import Record as Record
 from ._reproduce import Reproduction as Reproduction
@@ -13,7 +13,7 @@ from .judging import Row as Row
 from ._sweep import SweepError as SweepError
 from ._sweep import SweepInterrupted as SweepInterrupted
 from .sweepfile import SweepSpec as SweepSpec
-from .runner import TasksFailed as TasksFailed
+from .tasks import TasksFailed as TasksFailed
 from .criteria import above as above
 from .criteria import agrees as agrees
 from .claims import all_claims as all_claims
@@ -23,7 +23,7 @@ from .criteria import at_least as at_least
 from .criteria import at_most as at_most
 from .criteria import below as below
 from .criteria import between as between
-from .cells import caching as caching
+from .store import caching as caching
 from .claims import claim as claim
 from .claims import claims_of as claims_of
 from ._compare import compare as compare

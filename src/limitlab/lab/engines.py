@@ -1,13 +1,22 @@
-"""Where tasks run: in this process, in threads, in worker processes, on a cluster.
+"""Engines, which decide where tasks run: in this process, in threads, in worker processes, or on a cluster.
 
-`concurrent.futures.Executor` is the one interface: our own pools, any executor of the user's, and a Dask client through its
-`get_executor()`; a cluster may also be given by its name (`limitlab.lab.cluster`). An engine changes when and where a task runs,
-never its result.
+`concurrent.futures.Executor` is the one interface: pools of limitlab, any executor of the user, and a Dask client through its
+`get_executor()`. An engine changes when and where a task runs, never its result. A cluster may also be given by its name:
+
+    "tcp://10.0.0.5:8786"   a scheduler that is running already (tls:// and ws:// likewise)
+    "local-cluster"         a scheduler and one worker per core on this machine; "local-cluster:2" for two workers
+    "slurm:FILE"            workers as jobs of Slurm, described by a TOML file (`SlurmFile`)
+
+A cluster that is given by its name is opened for one run and closed after it. If the scheduler loses workers, Dask runs their tasks
+elsewhere. If the scheduler is gone or has no workers left, `EngineError` is raised within seconds.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
+import importlib.util
+import logging
 import multiprocessing
 import os
 import pickle
@@ -15,16 +24,22 @@ import queue
 import signal
 import sys
 import threading
+import time
+import tomllib
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from limitlab._core.blas import single_threaded
 from limitlab.errors import did_you_mean
-from limitlab.lab.cluster import LOCAL, EngineError, check_cluster, executor_of, names_a_cluster, opened, watch
+
+__all__ = ["EngineError"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,14 +51,26 @@ Results = Generator[tuple[int, R | BaseException], None, None]
 
 NAMES = ("serial", "threads", "processes")
 FOREIGN_WINDOW = 4096
-"""Tasks handed at once to an executor whose number of workers we do not know."""
+"""Tasks that an executor with an unknown number of workers gets at once."""
 
 CHECK_SECONDS = 2.0
-"""How long nothing may finish on a cluster before we look whether it is still there."""
+"""Seconds without a finished task after which the cluster is asked whether it still exists."""
+SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "ucx://", "inproc://")
+LOCAL, SLURM = "local-cluster", "slurm:"
+CONNECT_SECONDS = 5.0
+"""How long a scheduler may take to answer."""
+WORKER_SECONDS = 15.0
+"""How long a scheduler may be without any worker before an error is raised; a Slurm file has its own number."""
+RETRIES = 3
+"""How often a task that did not reach its end for no fault of its own is tried again."""
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _FOR_LIFE = ExitStack()
+
+
+class EngineError(RuntimeError):
+    """The engine itself failed, not a task."""
 
 
 class WorkerDied(RuntimeError):
@@ -58,7 +85,7 @@ def completed(function: Callable[[T], R], tasks: Sequence[T], engine: Engine = N
     Parameters
     ----------
     function
-        What to do with a task; for processes and clusters a function of a module.
+        The function of a task; for processes and clusters a function of a module.
     tasks
         The tasks.
     engine
@@ -87,7 +114,7 @@ def completed(function: Callable[[T], R], tasks: Sequence[T], engine: Engine = N
 
 
 def check_engine(engine: Engine) -> None:
-    """Refuse in one line what is not an engine.
+    """Raise ValueError if a value is not an engine.
 
     >>> check_engine("proceses")
     Traceback (most recent call last):
@@ -113,7 +140,7 @@ def check_engine(engine: Engine) -> None:
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -139,28 +166,28 @@ def _on_threads(function: Callable[[T], R], tasks: Sequence[T]) -> Results[R]:
 
 
 def _on_cluster(function: Callable[[T], R], tasks: Sequence[T], engine: str) -> Results[R]:
-    """A cluster by its name: opened for this run."""
+    """Run tasks on a cluster that is given by its name and opened for this run."""
     with opened(engine, available_cores()) as client:
         yield from _on_client(function, tasks, client)
 
 
 def _on_client(function: Callable[[T], R], tasks: Sequence[T], client: Any) -> Results[R]:
-    """A Dask client, which is left open. Only the end of the whole cluster ends the run."""
+    """Run tasks on a Dask client, which is left open. Only the end of the whole cluster ends the run."""
     yield from _on_executor(function, tasks, executor_of(client), watch(client))
 
 
 def _on_executor(
     function: Callable[[T], R], tasks: Sequence[T], executor: Executor, check: Callable[[], None] | None = None
 ) -> Results[R]:
-    """An executor that belongs to the user: it is used and left open."""
+    """Run tasks on an executor of the user, which is left open."""
     lost, waiting = yield from _drain(executor, function, tasks, range(len(tasks)), FOREIGN_WINDOW, check)
     for position in (*lost, *waiting):
         yield position, WorkerDied("the executor broke down before this task was finished")
 
 
 def _on_processes(function: Callable[[T], R], tasks: Sequence[T], workers: int) -> Results[R]:
-    """Worker processes of our own. When one dies, the tasks in flight are run again one at a time: only the one that kills
-    its worker by itself has failed."""
+    """Run tasks in worker processes. When one dies, the tasks in flight are run again one at a time: only a task that kills its worker
+    by itself has failed."""
     batches: deque[tuple[Sequence[int], int]] = deque([(range(len(tasks)), 2 * workers)])
     while batches:
         positions, window = batches.popleft()
@@ -182,9 +209,10 @@ def _drain(
     window: int,
     check: Callable[[], None] | None = None,
 ) -> Generator[tuple[int, R | BaseException], None, tuple[list[int], list[int]]]:
-    """Keep at most `window` tasks in flight. If the executor breaks: what it lost in flight, and what never started.
+    """Run tasks, at most `window` at a time, and yield their results.
 
-    While nothing finishes, `check` is asked now and then; it raises where nothing will.
+    Return the tasks that were in flight when the executor broke, and those that had not started. While no task finishes, `check` is
+    called every `CHECK_SECONDS`; it raises an error if no task will finish.
     """
     waiting, in_flight, lost = deque(positions), dict[Future[R], int](), list[int]()
     finished: queue.SimpleQueue[Future[R]] = queue.SimpleQueue()
@@ -203,7 +231,7 @@ def _drain(
                 break
             future = _next_finished(finished, check)
             if check is not None and future.cancelled():
-                check()  # a scheduler that is gone cancels what it had
+                check()  # a scheduler that ends cancels its tasks
             position = in_flight.pop(future)
             error: BaseException | None = CancelledTask("cancelled") if future.cancelled() else future.exception()
             if isinstance(error, BrokenExecutor):
@@ -227,19 +255,19 @@ def _next_finished(finished: queue.SimpleQueue[Future[R]], check: Callable[[], N
 
 
 class CancelledTask(RuntimeError):
-    """Somebody else cancelled the task."""
+    """A task was cancelled from outside."""
 
 
-# -- worker processes of our own ----------------------------------------------------------------------------------------
+# -- worker processes ---------------------------------------------------------------------------------------------------
 
 
 class _Workers(ProcessPoolExecutor):
-    """A pool whose workers, which are started when they are first needed, never see Ctrl-C: it is for the parent."""
+    """A pool whose workers, which are started when they are first needed, ignore Ctrl-C: the parent process handles it."""
 
     def submit(self, function: Callable[..., R], /, *arguments: Any, **keywords: Any) -> Future[R]:
         if not hasattr(signal, "pthread_sigmask"):
             return super().submit(function, *arguments, **keywords)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a new process inherits what is blocked
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a new process inherits blocked signals
         try:
             return super().submit(function, *arguments, **keywords)
         finally:
@@ -279,7 +307,7 @@ def _wait_until_ready(pool: ProcessPoolExecutor) -> None:
 
 
 def _prepare_worker(lifeline: Connection) -> None:
-    """In a worker: one thread per library, leave Ctrl-C to the parent, and do not outlive it."""
+    """Prepare a worker process: one thread per library, Ctrl-C is ignored, and the worker ends with its parent."""
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
     _keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -288,7 +316,7 @@ def _prepare_worker(lifeline: Connection) -> None:
 
 
 def _keep_freed_memory() -> None:
-    """Do not give arrays of up to 32 MB back to the system only to ask for them again: that takes 2 % of a worker's time (glibc only)."""
+    """Keep freed arrays of up to 32 MB in the process: returning and requesting them takes 2 % of the time of a worker (glibc only)."""
     if sys.platform == "linux" and (set_option := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         trim, own_mapping = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
         set_option(trim, 2**27)
@@ -303,7 +331,7 @@ def _exit_at_end_of(lifeline: Connection) -> None:
 
 
 def _check_pickles(tasks: Sequence[Any]) -> None:
-    """Worker processes receive tasks by pickle: say so before any of them starts."""
+    """Raise ValueError, before any worker starts, if tasks cannot be pickled."""
     law = getattr(tasks[0], "law", None) or (tasks[0] if tasks else None)
     remedy = "define the law in a module of its own, or use engine='threads'"
     name = type(law).__name__
@@ -315,3 +343,195 @@ def _check_pickles(tasks: Sequence[Any]) -> None:
     except Exception as error:
         reason = str(error).split("\n")[0]
         raise ValueError(f"{name} cannot be sent to worker processes ({reason}); {remedy}") from None
+
+
+# -- clusters -----------------------------------------------------------------------------------------------------------
+
+
+class SlurmFile(BaseModel):
+    """The content of the file of `slurm:FILE`: the properties of one job, and the number of jobs.
+
+    >>> SlurmFile(jobs=20, cores=8, memory="32GB", queue="cpu").arguments()["processes"]
+    8
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    jobs: int = Field(default=1, ge=1, description="number of Slurm jobs")
+    cores: int = Field(ge=1, description="cores of one job; each is a worker of one thread")
+    memory: str = Field(pattern=r"^\d+(\.\d+)?\s*[kKMGT]i?B$", description="memory of one job, such as 32GB")
+    walltime: str = Field(
+        default="01:00:00", pattern=r"^(\d+-)?\d{1,2}:\d{2}(:\d{2})?$", description="longest time of one job, HH:MM:SS"
+    )
+    queue: str | None = Field(default=None, description="partition")
+    account: str | None = Field(default=None, description="account that is charged")
+    interface: str | None = Field(default=None, description="network interface of the nodes, such as ib0")
+    python: str | None = Field(default=None, description="the python of the environment on the nodes")
+    folder: str | None = Field(default=None, description="scratch folder of the workers on the nodes")
+    logs: str | None = Field(default=None, description="folder for the logs of the jobs")
+    directives: list[str] = Field(default_factory=list, description="further #SBATCH lines, such as --constraint=avx512")
+    before: list[str] = Field(default_factory=list, description="shell lines that run before a worker starts")
+    wait: float = Field(default=600.0, gt=0, description="seconds to wait for the first worker")
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `dask_jobqueue.SLURMCluster`: one worker process per core, libraries limited to one thread."""
+        pinned = [f"export {name}=1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")]
+        arguments = dict(
+            cores=self.cores,
+            processes=self.cores,
+            memory=self.memory,
+            walltime=self.walltime,
+            queue=self.queue,
+            account=self.account,
+            interface=self.interface,
+            python=self.python,
+            local_directory=self.folder,
+            log_directory=self.logs,
+            job_extra_directives=self.directives,
+            job_script_prologue=[*pinned, *self.before],
+        )
+        return {name: value for name, value in arguments.items() if value is not None}
+
+
+def read_slurm(path: str | Path) -> SlurmFile:
+    """Return the content of a Slurm file; raise ValueError in one line if it is wrong."""
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"Slurm file {str(path)!r} cannot be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"Slurm file {str(path)!r} is not valid TOML: {error}") from None
+    known = SlurmFile.model_fields
+    for name in content:
+        if name not in known:
+            raise ValueError(f"Slurm file {str(path)!r}: there is no entry {name!r}: {did_you_mean(name, known)}")
+    try:
+        return SlurmFile.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        entry = str(first["loc"][0])
+        said = "is missing" if first["type"] == "missing" else f"= {content[entry]!r} is not allowed: {first['msg'].lower()}"
+        raise ValueError(f"Slurm file {str(path)!r}: the entry {entry!r} {said} ({known[entry].description})") from None
+
+
+def names_a_cluster(engine: Any) -> bool:
+    """Return whether an engine is the name of a cluster.
+
+    >>> names_a_cluster("local-cluster:2"), names_a_cluster("processes")
+    (True, False)
+    """
+    return isinstance(engine, str) and (engine.startswith((*SCHEMES, SLURM)) or engine.partition(":")[0] == LOCAL)
+
+
+def check_cluster(engine: str) -> None:
+    """Raise ValueError for a name that cannot be a cluster, before anything is started."""
+    if engine.startswith(SLURM):
+        read_slurm(engine.removeprefix(SLURM))
+    elif engine.startswith(SCHEMES):
+        address = engine.partition("://")[2]
+        if engine.startswith(("tcp", "tls", "ucx")) and not address.rpartition(":")[2].isdecimal():
+            raise ValueError(
+                f"engine = {engine!r} is not allowed: a scheduler's address ends in a port, such as tcp://host:8786"
+            )
+    else:
+        _local_workers(engine)
+    if importlib.util.find_spec("distributed") is None:
+        raise ValueError(f"engine = {engine!r} needs Dask: pip install 'limitlab[cluster]'")
+
+
+def _local_workers(engine: str) -> int | None:
+    number = engine.partition(":")[2]
+    if engine != LOCAL and (not number.isdecimal() or int(number) < 1):
+        raise ValueError(f"engine = {engine!r} is not allowed: write {LOCAL}, or {LOCAL}:2 for two workers")
+    return int(number) if number else None
+
+
+@contextmanager
+def opened(engine: str, cores: int) -> Iterator[Any]:
+    """Open a client of the cluster of this name, with at least one worker; at the end it is closed with all that was started."""
+    dask: Any = importlib.import_module("distributed")
+    with ExitStack() as stack:
+        patience = WORKER_SECONDS
+        if engine.startswith(SLURM):
+            wanted = read_slurm(engine.removeprefix(SLURM))
+            target, patience = stack.enter_context(_slurm_cluster(wanted)), wanted.wait
+            target.scale(jobs=wanted.jobs)
+        elif engine.startswith(SCHEMES):
+            target = engine
+        else:
+            workers = _local_workers(engine) or cores
+            target = stack.enter_context(
+                dask.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,  # the tasks of a lost worker run again
+                )
+            )
+        try:
+            client = stack.enter_context(dask.Client(target, timeout=CONNECT_SECONDS, set_as_default=False))
+        except (OSError, TimeoutError):
+            raise EngineError(
+                f"no Dask scheduler answers at {engine!r} (waited {CONNECT_SECONDS:g} s): is it running?"
+            ) from None
+        wait_for_a_worker(client, patience)
+        yield client
+
+
+def _slurm_cluster(wanted: SlurmFile) -> Any:
+    try:
+        jobqueue: Any = importlib.import_module("dask_jobqueue")
+    except ImportError:
+        raise EngineError("engine 'slurm:FILE' needs dask-jobqueue: pip install 'limitlab[cluster]'") from None
+    return jobqueue.SLURMCluster(**wanted.arguments())
+
+
+def executor_of(client: Any) -> Executor:
+    """Return the client as an executor. Tasks have unique names (not hashes of their content) and are tried again."""
+    wait_for_a_worker(client, WORKER_SECONDS)
+    executor: Executor = client.get_executor(pure=False, retries=RETRIES)
+    return executor
+
+
+def wait_for_a_worker(client: Any, patience: float) -> None:
+    """Return when the client has a worker; raise EngineError if it gets none in time, or has no scheduler."""
+    end = time.monotonic() + patience
+    while not _workers(client):
+        if time.monotonic() > end:
+            raise EngineError(
+                f"the Dask scheduler at {_address(client)} has no workers (waited {patience:g} s): start some, "
+                "such as `dask worker ADDRESS --nthreads 1`"
+            )
+        time.sleep(0.1)
+
+
+def watch(client: Any) -> Callable[[], None]:
+    """Return a function that raises EngineError if the scheduler is gone, or has had no workers for too long."""
+    latest = [time.monotonic()]
+
+    def check() -> None:
+        if _workers(client):
+            latest[0] = time.monotonic()
+        elif time.monotonic() - latest[0] > WORKER_SECONDS:
+            raise EngineError(f"the Dask cluster at {_address(client)} lost all its workers and got no new ones")
+
+    return check
+
+
+def _workers(client: Any) -> int:
+    """Return the number of workers of the scheduler; raise EngineError if there is no scheduler."""
+    if getattr(client, "status", "running") not in ("running", "newly-created"):
+        raise EngineError(f"the Dask scheduler at {_address(client)} is gone ({client.status}): start it again")
+    try:
+        return len(client.sync(client.scheduler.identity, callback_timeout=CONNECT_SECONDS)["workers"])
+    except EngineError:
+        raise
+    except Exception as error:
+        raise EngineError(
+            f"the Dask scheduler at {_address(client)} does not answer ({type(error).__name__}): is it running?"
+        ) from None
+
+
+def _address(client: Any) -> str:
+    return repr(getattr(getattr(client, "scheduler", None), "address", "") or "an unknown address")

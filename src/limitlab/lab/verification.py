@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from limitlab._core.registry import know_package, library_digest, packages
-from limitlab.lab.cells import Cell, Cells, caching
 from limitlab.lab.claims import Claim, ClaimStatus, Outcome, find_claims
 from limitlab.lab.criteria import Criterion
 from limitlab.lab.engines import Engine
-from limitlab.lab.progress import ProgressOption
-from limitlab.lab.runner import Finished, run_tasks
-from limitlab.lab.tasks import FORMAT
+from limitlab.lab.store import FORMAT, Cell, Cells, caching
+from limitlab.lab.tasks import ProgressOption, RunResult, run_tasks
 
 __all__ = ["Record", "verify"]
 
@@ -108,7 +106,7 @@ def verify(
     return [found.get(one.id, Record(one, "not implemented")) for one in chosen]
 
 
-def records_of(claims: Sequence[Claim], run: Finished) -> list[Record]:
+def records_of(claims: Sequence[Claim], run: RunResult) -> list[Record]:
     """What the tasks of claims gave, in their order."""
     records = []
     for position, (one, cell) in enumerate(zip(claims, run.cells, strict=True)):

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from limitlab._core.blas import single_threaded
 from limitlab._core.law import Law
-from limitlab.lab.cells import Cell
-from limitlab.lab.grid import Grid, read_grid
-from limitlab.lab.tasks import LawTask, Trouble, attempt, simulation_tasks, theory_tasks
+from limitlab.lab.grid import Grid, read_grid, simulation_tasks, theory_tasks
+from limitlab.lab.store import Cell
+from limitlab.lab.tasks import LawTask, TaskFailure, attempt
 from limitlab.show.explorer._declared import dimension
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ def curve(report: Report, law: Law, along: str, values: Sequence[float], observa
     y = {name: np.full(len(x), np.nan) for name in observables}
     error, trouble, remark = 0.0, "", ""
     for done, task, cell in _ran(_coarse_first(tasks)):
-        if isinstance(cell, Trouble):
+        if isinstance(cell, TaskFailure):
             trouble = trouble or f"{cell.where}: {cell.error}"
         else:
             for name in observables:
@@ -80,7 +80,7 @@ def experiment(
         return {"x": x, "mean": mean, "error": error, "draws": count.copy(), "trouble": trouble}
 
     for done, task, cell in _ran(tasks):
-        if isinstance(cell, Trouble):
+        if isinstance(cell, TaskFailure):
             trouble = trouble or f"{cell.where}: {cell.error}"
         else:
             here = np.zeros(len(x), dtype=bool)
@@ -107,7 +107,7 @@ def phase(
     z, trouble = np.full((len(ys), len(xs)), np.nan), ""
     dims = dimension(type(law), y), dimension(type(law), x)
     for done, task, cell in _ran(_coarse_first(tasks)):
-        if isinstance(cell, Trouble):
+        if isinstance(cell, TaskFailure):
             trouble = trouble or f"{cell.where}: {cell.error}"
         else:
             _fill(z, dims, grid, task, cell, observable)
@@ -218,7 +218,7 @@ def throttled(report: Report) -> Report:
     return tell
 
 
-def _ran(tasks: Sequence[LawTask]) -> Iterator[tuple[int, LawTask, Cell | Trouble]]:
+def _ran(tasks: Sequence[LawTask]) -> Iterator[tuple[int, LawTask, Cell | TaskFailure]]:
     for done, task in enumerate(tasks, 1):
         yield done, task, attempt(task)
 
@@ -245,7 +245,7 @@ def _fill(out: Array, dims: Sequence[str], grid: Grid, task: LawTask, cell: Cell
     """Put an observable of a cell where it belongs in an array over `dims`; of a further dimension its last entry."""
     if name not in cell.values:
         return
-    place = dict(zip((axis.name for axis in grid.loops), task.place, strict=False))
+    place = dict(zip((axis.name for axis in grid.loop_axes), task.place, strict=False))
     array, own = np.asarray(cell.values[name], dtype=float), list(cell.dims[name])
     for position in reversed(range(len(own))):
         if own[position] not in dims:

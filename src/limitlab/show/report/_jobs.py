@@ -11,8 +11,7 @@ import numpy as np
 
 from limitlab._core.draws import identity
 from limitlab._core.registry import know_package, library_digest, packages
-from limitlab.lab.cells import Cell, caching
-from limitlab.lab.tasks import FORMAT
+from limitlab.lab.store import FORMAT, Cell, caching
 from limitlab.show.report._laws import law_card
 from limitlab.show.report._page import Card, Picture, drawn
 
