@@ -33,8 +33,9 @@ from limitlab._core.registry import as_law
 from limitlab._core.results import package, package_version
 from limitlab.lab.engines import Engine
 from limitlab.lab.judging import Row, Verdict, entries_of, judge
+from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import FORMAT, Cell, Store, versions_of
-from limitlab.lab.tasks import LawTask, ProgressOption, run_tasks
+from limitlab.lab.tasks import LawTask, run_tasks
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,8 +24,8 @@ from limitlab._core.registry import find_law
 from limitlab._core.results import package_version
 from limitlab.lab.engines import Engine
 from limitlab.lab.grid import one_line
+from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import Store, read_dataset
-from limitlab.lab.tasks import ProgressOption
 
 __all__ = ["Reproduction", "read_result", "reproduce"]
 

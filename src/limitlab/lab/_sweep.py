@@ -23,9 +23,11 @@ from limitlab._core.limits import NUMBER, Cost, Heartbeat, memory_limit, refuse_
 from limitlab._core.registry import law_at_defaults
 from limitlab._core.results import package, package_version, relative_error
 from limitlab.lab.engines import Engine, check_engine
-from limitlab.lab.grid import Grid, parse_range, read_grid, simulation_tasks, theory_tasks
+from limitlab.lab.grid import Grid, read_grid, simulation_tasks, theory_tasks
+from limitlab.lab.progress import ProgressOption
+from limitlab.lab.ranges import parse_range
 from limitlab.lab.store import BLOCK, FORMAT, Cell, Region, Regions, Store
-from limitlab.lab.tasks import LawTask, ProgressOption, RunResult, TaskFailure, plain_numbers, run_tasks
+from limitlab.lab.tasks import LawTask, RunResult, TaskFailure, plain_numbers, run_tasks
 
 __all__ = ["SweepError", "SweepInterrupted", "sweep"]
 

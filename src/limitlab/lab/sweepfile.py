@@ -42,8 +42,9 @@ from limitlab.errors import did_you_mean
 from limitlab.lab._sweep import plan_sweep, sweep
 from limitlab.lab.engines import Engine, check_engine, completed
 from limitlab.lab.grid import one_line, read_grid
+from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import Cell, Cells, Store
-from limitlab.lab.tasks import LawTask, ProgressOption, key_of, run
+from limitlab.lab.tasks import LawTask, key_of, run
 
 __all__ = ["SweepSpec", "load_sweep", "read_sweep", "run_sweep"]
 

@@ -13,8 +13,9 @@ from limitlab._core.registry import know_package, library_digest, packages
 from limitlab.lab.claims import Claim, ClaimStatus, Outcome, find_claims
 from limitlab.lab.criteria import Criterion
 from limitlab.lab.engines import Engine
+from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import FORMAT, Cell, Cells, caching
-from limitlab.lab.tasks import ProgressOption, RunResult, run_tasks
+from limitlab.lab.tasks import RunResult, run_tasks
 
 __all__ = ["Record", "verify"]
 

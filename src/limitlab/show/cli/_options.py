@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limitlab.errors import did_you_mean
-from limitlab.lab.grid import parse_range
+from limitlab.lab.ranges import parse_range
 from limitlab.show._describe import kebab
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A sign of life for work whose steps cannot be counted (`limitlab.lab.tasks` has the bar for work whose steps can)."""
+"""A sign of life for work whose steps cannot be counted (`limitlab.lab.progress` has the bar for work whose steps can)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from limitlab._core.limits import duration
-from limitlab.lab.tasks import PATIENCE
+from limitlab.lab.progress import PATIENCE
 
 FIRST_LINE, NEXT_LINES = 2.0, 30.0
 """Seconds before the first line where there is no terminal, and between the next ones."""

@@ -253,7 +253,7 @@ def read_counts(text: str | None) -> Any:
         return None
     import numpy as np
 
-    from limitlab.lab.grid import parse_range
+    from limitlab.lab.ranges import parse_range
 
     try:
         return np.unique(np.round(parse_range(text)))

@@ -16,8 +16,9 @@ from limitlab._core.registry import all_laws, law_id, laws_option, package_of, p
 from limitlab._core.typeset import typeset
 from limitlab.lab.claims import Claim, all_claims
 from limitlab.lab.figures import all_figures, describe_figures
+from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import Cells
-from limitlab.lab.tasks import ProgressOption, RunResult, Task, run_tasks
+from limitlab.lab.tasks import RunResult, Task, run_tasks
 from limitlab.lab.verification import ClaimTask, Record, records_of
 from limitlab.show._paths import require_writable
 from limitlab.show.report._claims import CLAIMS, claim_card, ledger_table, verdict_of
