@@ -33,7 +33,7 @@ from PIL import Image, ImageColor
 
 from limitlab.lab.figures import all_figures, find_figure
 from limitlab.lab.figures import figure as make_figure
-from limitlab.plotting.save import rendered
+from limitlab.plotting.output import rendered
 from limitlab.plotting.style import COLOURS
 
 PICTURES = Path(__file__).resolve().parents[1] / "figures"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Claim, Outcome
-from limitlab.lab.criteria import Criterion, below
 from limitlab.lab.verification import Record
 from limitlab.show.report._claims import claim_card, ledger_table
 from limitlab.show.report._page import Picture, page, section
@@ -22,12 +22,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A small ledger as a page: three claims that stand differently, two of them with the same figure."""
     records = [
         Record(
-            Claim("X2", "Coins", "The variance is tau^2 gamma/(1 - gamma).", figure="coin", check=lambda quick: Outcome(())),
+            Claim("X2", "Coins", "The variance is tau^2 gamma/(1 - gamma).", figure="coin", check=lambda check: None),
             "pass",
-            Outcome((below("gap", 0.5, 1.0),), {"heads": 7, "tails": 3}, seconds=2.0),
+            Outcome((Criterion("gap", 0.5, "below 1", True),), {"heads": 7, "tails": 3}, seconds=2.0),
         ),
         Record(
-            Claim("X10", "Dice", "Six sides at rate n^(-1/2).", figure="coin", check=lambda quick: Outcome(())),
+            Claim("X10", "Dice", "Six sides at rate n^(-1/2).", figure="coin", check=lambda check: None),
             "fail",
             Outcome((Criterion("comparison", "underpowered", "agrees with the simulation", False),), seconds=10.0),
         ),

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 import limitlab as ll
 from limitlab._core.about import described, written
+from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Outcome, find_claims
-from limitlab.lab.criteria import below
 from limitlab.lab.verification import Record
 
 
@@ -68,7 +68,7 @@ def test_a_comparison_shows_its_verdict_and_budget() -> None:
 def test_a_claim_and_what_its_check_found() -> None:
     (claim,) = find_claims(["J8"])
     assert "limitlab verify J8" in balanced(claim._repr_html_())
-    outcome = Outcome((below("tau^2", 0.5, 1.0),), note="mind the gap", seconds=1.0)
+    outcome = Outcome((Criterion("tau^2", 0.5, "below 1", True),), note="mind the gap", seconds=1.0)
     text = balanced(Record(claim, "pass", outcome)._repr_html_())
     assert "mind the gap" in text
     assert "below 1" in text

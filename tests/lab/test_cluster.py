@@ -13,8 +13,9 @@ import pytest
 import xarray as xr
 from sweep_toys import ShrunkMean, tree
 
-from limitlab.lab import engines, sweep
-from limitlab.lab.engines import EngineError, SlurmFile, check_engine, completed, read_slurm
+from limitlab.lab import cluster, engines, sweep
+from limitlab.lab.cluster import EngineError, SlurmFile, read_slurm
+from limitlab.lab.engines import check_engine, completed
 from limitlab.lab.sweepfile import load_sweep, run_sweep
 
 HERE = Path(__file__).parent
@@ -24,8 +25,8 @@ distributed = pytest.importorskip("distributed")
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(engines, "WORKER_SECONDS", 1.0)
-    monkeypatch.setattr(engines, "CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr(cluster, "WORKER_SECONDS", 1.0)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1.0)
     monkeypatch.setattr(engines, "CHECK_SECONDS", 0.2)
 
 

@@ -17,8 +17,8 @@ from limitlab.lab.figures import all_figures, describe_figures, find_figure
 from limitlab.lab.figures import figure as make_figure
 from limitlab.lab.result_figures import answer_figure, simulation_figure, sweep_figure
 from limitlab.laws import EarlyStopping, LinearNetwork, NearestNeighbours, Ridge
+from limitlab.plotting.output import rendered
 from limitlab.plotting.panels import drawable, geometric, label_of, wide
-from limitlab.plotting.save import rendered
 
 
 def draws(figure: Figure) -> bool:

@@ -30,10 +30,9 @@ from limitlab.lab.sweepfile import read_sweep
 from limitlab.lab.tasks import key_of
 from limitlab.lab.verification import ClaimTask
 from limitlab.show.cli import app
-from limitlab.show.explorer._catalogue import explorable, matching
-from limitlab.show.explorer._equations import equations
+from limitlab.show.explorer._address import explorable, matching, start
+from limitlab.show.explorer._page import equations
 from limitlab.show.explorer._snippet import snippet
-from limitlab.show.explorer._state import start
 from limitlab.show.explorer.jobs import Caps, Pool
 from limitlab.show.report import write_report
 from limitlab.testing import LawContractError, check_faults, check_law
@@ -353,10 +352,10 @@ def test_report_shows_claims_and_figures_of_a_package(homes: dict[str, Home], tm
 def test_report_shows_figures_and_claims_that_name_no_law(tmp_path: Path) -> None:
     file = tmp_path / "extra_parts.py"
     file.write_text(
-        "from limitlab.lab import Outcome, claim, equal\nfrom limitlab.laws import NearestNeighbours\n"
+        "from limitlab.lab import claim\nfrom limitlab.laws import NearestNeighbours\n"
         "from limitlab.plotting import finish, new_figure, theory_line\n\n"
         "class MyNeighbours(NearestNeighbours):\n    'Is this law of mine shown?'\n\n"
-        "@claim('Q1', 'Arithmetic', 'Two and two make four.')\ndef sums(quick):\n    return Outcome((equal('2 + 2', 2 + 2, 4),))\n\n"
+        "@claim('Q1', 'Arithmetic')\ndef sums(check):\n    'Two and two make four.'\n    check.equal('2 + 2', 2 + 2, 4)\n\n"
         "def line(quick=True):\n    'A line that no claim names.'\n    figure, (axes,) = new_figure()\n"
         "    theory_line(axes, [0, 1], [0, 1], 0, 'line')\n    finish(axes, 'x', 'y')\n    return figure\n\nFIGURES = {'a-line': line}\n"
     )

@@ -284,3 +284,50 @@ def test_every_law_s_draw_is_the_same_alone_and_swept(name):
             again = law.replace(**{key: point}).simulate(size, 7)
             for observable in law.observed():
                 np.testing.assert_allclose(cell[observable], again[observable], rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("draws", [{}, dict(sizes=[10, 20], seeds=3, with_theory=True)])
+def test_parts_of_a_sweep_grow_into_its_result(draws, monkeypatch):
+    monkeypatch.setattr("limitlab.lab._sweep.PART_SECONDS", 0.0)
+    over = {"rule": ["mean", "median"], "signal": [0.1 * k for k in range(5)]}
+    parts = []
+    result = sweep(ShrunkMean(), over, **draws, on_part=lambda part, done, total: parts.append((part, done, total)))
+    xr.testing.assert_identical(result, sweep(ShrunkMean(), over, **draws))
+    assert parts
+    for part, done, total in parts:
+        assert 0 < done < total
+        assert part.attrs["missing_tasks"] <= total - done
+        for name in part.data_vars:
+            known = part[name].notnull()
+            assert known.any()
+            xr.testing.assert_equal(part[name].where(known), result[name].where(known))
+    assert [done for _, done, _ in parts] == sorted({done for _, done, _ in parts})
+
+
+def test_parts_show_every_eighth_point_first_and_one_draw_everywhere_before_the_next(monkeypatch):
+    monkeypatch.setattr("limitlab.lab._sweep._Parts.__call__", lambda self, cells, done: order.append(self._plan.tasks))
+    order = []
+    sweep(ShrunkMean(), {"signal": [1.0 + k for k in range(9)]}, sizes=[10], seeds=2, on_part=lambda *part: None)
+    assert [task.place for task in order[0][:9]] == [(k, 0, 0) for k in (0, 8, 4, 2, 6, 1, 3, 5, 7)]
+    assert [task.seed for task in order[0]] == [0] * 9 + [1] * 9
+
+
+def test_an_observable_that_exists_at_some_points_only_is_left_out_or_nan_at_the_others():
+    law, over = ll.laws.LogisticCalibration(), {"ratio": [0.1, 2.0, 0.2]}
+    assert "auc" in sweep(law, over).attrs["left_out"]
+    for values in (over["ratio"], over["ratio"][1:]):  # the first point has the observable, or has not
+        result = sweep(law, {"ratio": values}, absent_as_nan=True)
+        assert "left_out" not in result.attrs
+        for value in values:
+            auc = law.replace(ratio=value).theory().get("auc", np.nan)
+            np.testing.assert_equal(float(result.auc.sel(ratio=value)), float(auc))
+    with pytest.raises(ValueError, match="absent_as_nan = True"):
+        sweep(law, over, absent_as_nan=True, store="never.nc")
+
+
+def test_draws_of_an_observable_that_some_draws_have_not_are_nan_there():
+    law, over = ll.laws.LogisticCalibration(), {"ratio": [0.1, 2.0]}
+    draws = sweep(law, over, sizes=40, seeds=2, absent_as_nan=True)
+    assert draws.auc.sel(ratio=0.1).notnull().all()
+    assert draws.auc.sel(ratio=2.0).isnull().all()
+    assert "auc" not in sweep(law, over, sizes=40, seeds=2)

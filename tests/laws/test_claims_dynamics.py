@@ -4,10 +4,10 @@ import numpy as np
 
 from limitlab.lab.claims import find_claims
 from limitlab.laws.attention import _claims as attention
-from limitlab.laws.dmft._claims import further_dynamics
+from limitlab.laws.dmft import _claims as further_dynamics
 from limitlab.laws.landscapes import _claims as landscapes
 from limitlab.laws.mean_field import _claims as mean_field
-from limitlab.laws.online_sgd._claims import sgd_steps
+from limitlab.laws.online_sgd import _claims as sgd_steps
 from limitlab.laws.regression._claims import annealed_penalty
 
 

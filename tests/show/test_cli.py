@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 import limitlab.laws
 from limitlab._core import registry
 from limitlab._core.registry import all_laws
-from limitlab.lab.claims import Claim, Outcome, claims_of
-from limitlab.lab.criteria import below
+from limitlab.lab.check import Check
+from limitlab.lab.claims import Claim, claims_of
 from limitlab.laws import Draw, Law, NearestNeighbours, Ridge, parameter
 from limitlab.show.cli import app
 from markdown_blocks import ROOT, blocks
@@ -385,8 +385,12 @@ def test_sweep_as_json(sweep_file: Path) -> None:
 
 
 def make_claim(passed: bool | None) -> Claim:
-    outcome = Outcome((below("x", 0.5 if passed else 2.0, 1.0),), measured={"y": np.inf}, note="a [caveat]")
-    return Claim("X1", "Coins", "A coin is [fair].", check=None if passed is None else lambda quick: outcome)
+    def check(check: Check) -> None:
+        check.below("x", 0.5 if passed else 2.0, 1.0)
+        check.show("y", np.inf)
+        check.note("a [caveat]")
+
+    return Claim("X1", "Coins", "A coin is [fair].", check=None if passed is None else check)
 
 
 def with_claims(monkeypatch: pytest.MonkeyPatch, *claims: Claim) -> None:

@@ -20,15 +20,24 @@ import limitlab
 from limitlab._core.draws import plain_parameters
 from limitlab._core.registry import all_laws
 from limitlab.laws import FirstOrderDynamics, LinearNetwork, MaxMargin, NearestNeighbours, Ridge, SpikedTensor
-from limitlab.show.explorer import _state as state
-from limitlab.show.explorer import _uploads as uploads
-from limitlab.show.explorer import _work as work
-from limitlab.show.explorer._catalogue import explorable, matching
-from limitlab.show.explorer._controls import Knob, knobs_of
-from limitlab.show.explorer._declared import axes_of, controls_of
-from limitlab.show.explorer._equations import equations
+from limitlab.show.explorer import _address as state
+from limitlab.show.explorer import jobs as work
+from limitlab.show.explorer._address import (
+    Axis,
+    State,
+    axes_of,
+    changed_state,
+    controls_of,
+    explorable,
+    law_of,
+    matching,
+    read,
+    start,
+    values_of,
+)
+from limitlab.show.explorer._page import Knob, Page, equations, knobs_of
 from limitlab.show.explorer._snippet import snippet
-from limitlab.show.explorer._state import Axis, State, law_of, read, start, values_of
+from limitlab.show.explorer._views import CappedDropper, checked_table
 from limitlab.show.explorer.jobs import Caps, Message, Pool
 
 LAWS = explorable()
@@ -144,10 +153,59 @@ def test_what_an_address_gets_wrong_is_said() -> None:
         + "]"
     )
     shown, remarks = read(bad, LAWS)
-    assert shown == replace(start(Ridge), size=state.MOST_SIZE)
+    assert shown == start(Ridge)
     assert len(remarks) == 8
     assert any("ratio = -1 is not allowed: must be above 0" in remark for remark in remarks)
     assert any("too long" in remark for remark in remarks)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x=ratio:1", "write ratio:from:to"),
+        ("x=ratio:1:2:log:3", "write ratio:from:to"),
+        ("x=ratio:1:2:3:4:5:6", "write ratio:from:to"),
+        ("x=ratio:" + "1" * 5000 + ":2", "ratio from inf to 2 is not allowed"),
+        ("p.ratio=1" + "0" * 4000, "is not allowed: must be a number"),
+        ("size=" + "1" * 5000, "size = 1111"),
+        ("size=5001", "less than or equal to 5000"),
+        ("grid=30000000", "grid = 30000000 is not allowed: input should be less than or equal to 80"),
+        ("draws=0", "draws = 0 is not allowed: input should be greater than or equal to 1"),
+        ("target=nan", "target = nan is not allowed"),
+        ("scale=loud", "scale = loud is not allowed: input should be 'auto', 'linear' or 'log'"),
+        ("show=test_error,joy", "Ridge has no curve 'joy'"),
+    ],
+)
+def test_a_wrong_value_in_an_address_is_replaced_by_its_default(text: str, words: str) -> None:
+    shown, remarks = read(f"law=Ridge&{text}", LAWS)
+    assert shown == start(Ridge)
+    (remark,) = remarks
+    assert words in remark
+    assert len(remark) < 450
+
+
+def test_of_parameters_that_contradict_each_other_the_others_are_kept() -> None:
+    shown, remarks = read("law=Ridge&p.eigenvalues=1,4&p.weights=0.5,0.5&p.noise=0.2", LAWS)
+    assert shown.parameters == {"noise": 0.2}
+    assert len(remarks) == 2
+    assert all("must have one entry for each" in remark for remark in remarks)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["x", "y", "observables", "size", "draws", "grid", "target", "mode"]), st.text() | st.floats()
+    )
+)
+def test_a_wrong_change_on_the_page_leaves_the_state_as_it_was(changes: dict[str, Any]) -> None:
+    before = start(Ridge)
+    changes = {
+        name: value for name, value in changes.items() if isinstance(value, str) or name not in ("x", "y", "observables")
+    }
+    after, remarks = changed_state(before, LAWS, changes)
+    same = [name for name in changes if getattr(after, name) == getattr(before, name)]
+    assert len(remarks) <= len(same)
+    assert 2 <= after.grid <= state.MOST_GRID
+    assert 2 <= after.size <= state.MOST_SIZE
 
 
 # -- the work -------------------------------------------------------------------------------------------------------------
@@ -286,7 +344,7 @@ def test_a_worker_answers_refuses_is_stopped_and_replaced(pool: Pool) -> None:
         assert [found[-1].kind for found in many] == ["result"] * 5
 
     in_a_loop(visit())
-    assert not pool._busy
+    assert pool.workers.unfinished == 0
 
 
 def test_a_worker_that_wants_too_much_memory_is_refused_and_says_so() -> None:
@@ -299,6 +357,19 @@ def test_a_worker_that_wants_too_much_memory_is_refused_and_says_so() -> None:
         pool.close()
     assert answer.kind == "refused"
     assert "would hold about 6.4 GB, more than the 210 MB allowed" in answer.value
+
+
+def test_a_widget_value_beyond_its_bounds_is_taken_back_with_a_sentence(pool: Pool) -> None:
+    """The bounds of a number field hold in the browser only."""
+    page = Page(LAWS, pool, replace(start(Ridge), mode="phase", grid=3))
+    page.grid.value = 30_000_000
+    assert (page.state.grid, page.grid.value) == (3, 3)
+    assert "grid = 30000000 is not allowed" in page.status.object
+    page.x_low.value = "-5"
+    assert (page.state.x.low, page.x_low.value) == (0.01, "0.01")
+    assert "ratio from -5 to 100 is not allowed" in page.status.object
+    page.grid.value = 2
+    assert page.state.grid == 2
 
 
 def test_caps_are_checked() -> None:
@@ -325,17 +396,15 @@ def test_caps_are_checked() -> None:
 )
 def test_what_is_no_table_is_refused_in_a_sentence(name: str, content: bytes, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        uploads.checked(name, content, 5)
+        checked_table(name, content, 5)
 
 
 def test_numbers_with_signs_and_words_are_no_formulas() -> None:
-    assert uploads.checked("t.tsv", b"a\tb\n-1.5\t+2\n-inf\t- none\n", 5) == ["a", "b"]
+    assert checked_table("t.tsv", b"a\tb\n-1.5\t+2\n-inf\t- none\n", 5) == ["a", "b"]
 
 
 def test_a_browser_that_lies_about_its_file_is_cut_off() -> None:
     from types import SimpleNamespace
-
-    from limitlab.show.explorer._own_data import CappedDropper
 
     drop, seen = CappedDropper(1000), []
     drop.param.watch(lambda event: seen.extend(len(content) for content in event.new.values()), "value")

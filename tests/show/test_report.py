@@ -17,8 +17,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from limitlab._core.registry import law_id
+from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Claim, Outcome, all_claims
-from limitlab.lab.criteria import Criterion, below
 from limitlab.lab.figures import describe_figures
 from limitlab.lab.tasks import run_tasks
 from limitlab.lab.verification import Record
@@ -172,8 +172,12 @@ def test_a_fixed_date(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_claim_shows_numbers_and_failures() -> None:
-    claim = Claim("X1", "Coins", "One <fair> coin of tau^2.", figure="coin", check=lambda quick: Outcome(()))
-    good = Record(claim, "pass", Outcome((below("y", 0.5, 1.0),), {"x": float("inf")}, note="mind the gap", seconds=1.25))
+    claim = Claim("X1", "Coins", "One <fair> coin of tau^2.", figure="coin", check=lambda check: None)
+    good = Record(
+        claim,
+        "pass",
+        Outcome((Criterion("y", 0.5, "below 1", True),), {"x": float("inf")}, note="mind the gap", seconds=1.25),
+    )
     bad = Record(Claim("X2", "Coins", "An unfair coin."), "fail", error="ZeroDivisionError: division by zero")
     picture = page.Picture("coin", "Heads over tails", "data:image/webp;base64,", 640, 480)
     card = claim_card(good, {"coin": picture}, [])
@@ -204,7 +208,10 @@ def test_a_claim_that_cannot_tell_says_so_in_its_badge() -> None:
     off = Criterion("comparison", "disagree", "agrees with the simulation", False)
     assert verdict_of(Record(claim, "fail", Outcome((open_one,)))) == "underpowered"
     assert verdict_of(Record(claim, "fail", Outcome((open_one, off)))) == "fail"
-    assert verdict_of(Record(claim, "consistent", Outcome((below("z", 1, 5),), decisive=False))) == "consistent"
+    assert (
+        verdict_of(Record(claim, "consistent", Outcome((Criterion("z", 1, "below 5", True),), decisive=False)))
+        == "consistent"
+    )
     card = claim_card(Record(claim, "fail", Outcome((open_one,))), {}, [])
     assert ">underpowered</span>" in card.html().partition("</summary>")[0]
 
@@ -215,7 +222,7 @@ def test_exit_code_1_when_something_failed(monkeypatch: pytest.MonkeyPatch, tmp_
         "Coins",
         "An unfair coin.",
         laws=("NearestNeighbours",),
-        check=lambda quick: Outcome((below("x", 2.0, 1.0),)),
+        check=lambda check: check.below("x", 2.0, 1.0),
     )
     monkeypatch.setattr("limitlab.show.report._write.all_claims", lambda: {"X2": bad})
     monkeypatch.setattr("limitlab.lab.verification.find_claims", lambda ids: [bad])

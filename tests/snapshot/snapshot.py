@@ -69,7 +69,7 @@ def internals() -> SimpleNamespace:
         "stream_words": ("limitlab._core.draws",),
         "all_claims find_claims": ("limitlab.lab.claims",),
         "all_figures describe_figures find_figure figure": ("limitlab.lab.figures",),
-        "drawn_rows": ("limitlab.plotting.drawn",),
+        "plotted_data": ("limitlab.plotting.output",),
         "app": ("limitlab.show.cli",),
     }
     found = SimpleNamespace()
@@ -190,7 +190,7 @@ def figure_entry(name: str) -> dict[str, Any]:
     numbers = ("x", "y", "low", "high", "value")
     series = []
     for about, group in itertools.groupby(
-        found.drawn_rows(figure), lambda row: {k: row[k] for k in row if k not in numbers}
+        found.plotted_data(figure), lambda row: {k: row[k] for k in row if k not in numbers}
     ):
         rows = list(group)
         series.append({**about, **{column: [row[column] for row in rows] for column in numbers}})

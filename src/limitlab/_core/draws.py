@@ -16,6 +16,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.results import package_version
 
@@ -134,3 +135,28 @@ def is_whole(value: Any) -> bool:
         return float(value).is_integer()
     except OverflowError:
         return False
+
+
+def mean_and_error(draws: ArrayLike, axis: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean over draws and its standard error.
+
+    Parameters
+    ----------
+    draws
+        The measured values, at least two along the axis.
+    axis
+        The axis of the draws.
+
+    Returns
+    -------
+    tuple of arrays
+        The mean, and the standard deviation over the draws (with the divisor "number of draws minus 1") divided by the square root of
+        their number.
+
+    Examples
+    --------
+    >>> [float(value) for value in mean_and_error([1.0, 3.0])]
+    [2.0, 1.0]
+    """
+    table = np.asarray(draws, dtype=float)
+    return table.mean(axis=axis), table.std(axis=axis, ddof=1) / np.sqrt(table.shape[axis])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,19 @@ def rows_of(result: xr.Dataset, observables: Sequence[str] | None = None) -> lis
         }
         for index in np.ndindex(*sizes)
     ]
+
+
+def describe_result(result: xr.Dataset) -> dict[str, Any]:
+    """Return a result as a plain structure, for JSON: its attributes, coordinates, observables and their dimensions."""
+    attrs = dict(result.attrs)
+    if isinstance(attrs.get("parameters"), str):
+        attrs["parameters"] = json.loads(attrs["parameters"])
+    return {
+        **attrs,
+        "coordinates": {name: array.values for name, array in result.coords.items()},
+        "observables": {name: array.values for name, array in result.data_vars.items()},
+        "dims": {name: list(array.dims) for name, array in result.data_vars.items()},
+    }
 
 
 def long_rows(result: xr.Dataset, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 
 from .forecast import Forecast as Forecast
 from .forecast import ForecastClassifier as ForecastClassifier
+from .forecast import ForecastStudy as ForecastStudy
 from .forecast import ForecastWarning as ForecastWarning
 from .forecast import GapReport as GapReport
 from .network_kernel import NetworkKernel as NetworkKernel
@@ -14,6 +15,7 @@ from .forecast import compare_with_sklearn as compare_with_sklearn
 from .plots import draw_curve as draw_curve
 from .plots import forecast_figure as forecast_figure
 from .forecast import forecast_other as forecast_other
+from .forecast import forecast_study as forecast_study
 from .stopping import plan_stopping as plan_stopping
 from .pilot import read_pilot as read_pilot
 from .forecast.tables import read_table as read_table
@@ -31,6 +33,7 @@ from .stopping import stopping_table as stopping_table
 __all__ = [
     "Forecast",
     "ForecastClassifier",
+    "ForecastStudy",
     "ForecastWarning",
     "GapReport",
     "NetworkKernel",
@@ -42,6 +45,7 @@ __all__ = [
     "draw_curve",
     "forecast_figure",
     "forecast_other",
+    "forecast_study",
     "plan_stopping",
     "read_pilot",
     "read_table",

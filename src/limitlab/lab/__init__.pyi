@@ -1,11 +1,12 @@
 # Written by `python -m limitlab._core.index`; do not edit.
 """What works for any law: sweeps, comparisons, plans, claims, figures, stored results."""
 
+from .check import Check as Check
 from .claims import Claim as Claim
 from ._compare import Comparison as Comparison
-from .criteria import Criterion as Criterion
+from .check import Criterion as Criterion
 from .store import DamagedCell as DamagedCell
-from .engines import EngineError as EngineError
+from .cluster import EngineError as EngineError
 from .claims import Outcome as Outcome
 from .verification import Record as Record
 from ._reproduce import Reproduction as Reproduction
@@ -14,30 +15,20 @@ from ._sweep import SweepError as SweepError
 from ._sweep import SweepInterrupted as SweepInterrupted
 from .sweepfile import SweepSpec as SweepSpec
 from .tasks import TasksFailed as TasksFailed
-from .criteria import above as above
-from .criteria import agrees as agrees
 from .claims import all_claims as all_claims
 from .figures import all_figures as all_figures
 from .figures import animate as animate
-from .criteria import at_least as at_least
-from .criteria import at_most as at_most
-from .criteria import below as below
-from .criteria import between as between
 from .store import caching as caching
 from .claims import claim as claim
 from .claims import claims_of as claims_of
 from ._compare import compare as compare
 from .figures import describe_figures as describe_figures
-from .measures import effort as effort
-from .criteria import equal as equal
 from .figures import figure as figure
 from .claims import find_claims as find_claims
 from .figures import find_figure as find_figure
 from .measures import largest as largest
 from .sweepfile import load_sweep as load_sweep
 from .measures import log_slope as log_slope
-from .criteria import near as near
-from .criteria import near_relative as near_relative
 from .store import open_result as open_result
 from ._plan import optimal as optimal
 from ._plan import plan as plan
@@ -49,10 +40,10 @@ from .measures import sigmas as sigmas
 from .measures import smallest as smallest
 from .measures import standard_error as standard_error
 from ._sweep import sweep as sweep
-from .criteria import true as true
 from .verification import verify as verify
 
 __all__ = [
+    "Check",
     "Claim",
     "Comparison",
     "Criterion",
@@ -66,30 +57,20 @@ __all__ = [
     "SweepInterrupted",
     "SweepSpec",
     "TasksFailed",
-    "above",
-    "agrees",
     "all_claims",
     "all_figures",
     "animate",
-    "at_least",
-    "at_most",
-    "below",
-    "between",
     "caching",
     "claim",
     "claims_of",
     "compare",
     "describe_figures",
-    "effort",
-    "equal",
     "figure",
     "find_claims",
     "find_figure",
     "largest",
     "load_sweep",
     "log_slope",
-    "near",
-    "near_relative",
     "open_result",
     "optimal",
     "plan",
@@ -101,6 +82,5 @@ __all__ = [
     "smallest",
     "standard_error",
     "sweep",
-    "true",
     "verify",
 ]

@@ -26,7 +26,7 @@ import xarray as xr
 
 from limitlab._core.checks import checked_seeds, checked_sizes
 from limitlab._core.costs import estimate
-from limitlab._core.draws import identity, plain_parameters
+from limitlab._core.draws import identity, mean_and_error, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.limits import Cost, refuse_beyond
 from limitlab._core.registry import as_law
@@ -342,9 +342,9 @@ def _collect(
             np.stack([cell.values[name] for cell in limits]),
             about | {"numerical_error": max(cell.errors.get(name, 0.0) for cell in limits)},
         )
-        data[f"mean_{name}"] = xr.Variable(dims, np.stack([run.mean(axis=0) for run in runs]), about)
-        spread = [run.std(axis=0, ddof=1) / np.sqrt(len(run)) for run in runs]
-        data[f"error_{name}"] = xr.Variable(dims, np.stack(spread), about)
+        means, errors = zip(*map(mean_and_error, runs), strict=True)
+        data[f"mean_{name}"] = xr.Variable(dims, np.stack(means), about)
+        data[f"error_{name}"] = xr.Variable(dims, np.stack(errors), about)
     result = package(law, {}, kind="comparison").drop_vars(list(law.coordinates()), errors="ignore")
     return xr.Dataset(data, coords, result.attrs)
 

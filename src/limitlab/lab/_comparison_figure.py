@@ -6,14 +6,16 @@ import math
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from limitlab.lab.extrapolated import extrapolated
+from limitlab._core.law import Law
+from limitlab.lab.extrapolated import Compared, extrapolated
+from limitlab.lab.judging import Row, Verdict
 from limitlab.plotting.panels import (
     axis_values,
     curves_of,
@@ -28,17 +30,25 @@ from limitlab.plotting.panels import (
 )
 from limitlab.plotting.style import RC, finish, simulation_points, theory_line
 
-if TYPE_CHECKING:
-    from limitlab._core.law import Law
-    from limitlab.lab._compare import Comparison
-
 Array = NDArray[np.float64]
 MOST_GAPS = 6
 ROUNDING = 1e-9
 """Relative gaps below this are rounding and are not drawn."""
 
 
-def comparison_figure(result: Comparison) -> Figure:
+class Judged(Compared, Protocol):
+    """The parts of a comparison that its figure shows."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The error budget, one row per observable."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict over all observables."""
+
+
+def comparison_figure(result: Judged) -> Figure:
     """Theory against simulation for any law: every observable over size (or along its coordinate), and the relative gaps.
 
     Parameters
@@ -65,7 +75,7 @@ def comparison_figure(result: Comparison) -> Figure:
 VERDICTS = {"agree": "agree", "disagree": "disagree", "underpowered": "cannot be told apart yet (underpowered)"}
 
 
-def draw_over_size(axes: Axes, name: str, result: Comparison) -> None:
+def draw_over_size(axes: Axes, name: str, result: Judged) -> None:
     """A single number: its limit as a line, the experiments of every size as points, and what they extrapolate to."""
     theory, mean, error = (result.dataset[f"{kind}_{name}"] for kind in ("theory", "mean", "error"))
     sizes = theory["size"].values.astype(float)
@@ -78,7 +88,7 @@ def draw_over_size(axes: Axes, name: str, result: Comparison) -> None:
     size_axis(axes, sizes, beyond)
 
 
-def draw_along(axes: Axes, name: str, result: Comparison) -> None:
+def draw_along(axes: Axes, name: str, result: Judged) -> None:
     """A curve: its limit as a line, the experiments of the largest size as faint points, what all sizes extrapolate to as points."""
     largest = {"size": -1}
     theory, mean, error = (result.dataset[f"{kind}_{name}"] for kind in ("theory", "mean", "error"))
@@ -108,7 +118,7 @@ def draw_along(axes: Axes, name: str, result: Comparison) -> None:
     )
 
 
-def draw_gaps(axes: Axes, result: Comparison, names: Sequence[str]) -> None:
+def draw_gaps(axes: Axes, result: Judged, names: Sequence[str]) -> None:
     """How the relative gap shrinks with size, next to the rate that the law expects; of many observables those with the largest gaps."""
     data = result.dataset
     sizes = data["size"].values.astype(float)

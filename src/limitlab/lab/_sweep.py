@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,10 @@ from limitlab.lab.tasks import LawTask, RunResult, TaskFailure, plain_numbers, r
 
 __all__ = ["SweepError", "SweepInterrupted", "sweep"]
 
+OnPart = Callable[[xr.Dataset, int, int], None]
+
+PART_SECONDS = 0.15
+"""Seconds between two parts of a result."""
 THEORY_PREFIX = "theory_"
 """How the names of the limit begin in a result that also has draws."""
 PER_CELL = 300.0
@@ -78,6 +83,8 @@ def sweep(
     progress: ProgressOption = None,
     *,
     with_theory: bool = False,
+    on_part: OnPart | None = None,
+    absent_as_nan: bool = False,
 ) -> xr.Dataset:
     """Evaluate a law over a grid of parameters, or draw its finite experiments over it.
 
@@ -105,6 +112,13 @@ def sweep(
         None: a bar on a terminal after one second; True, False; or a function of (finished, total).
     with_theory
         Put the limit beside the draws, as variables `theory_<observable>`.
+    on_part
+        Called as `on_part(part, finished, total)` a few times per second while the sweep runs. `part` is the result with NaN where tasks
+        have not finished; an observable without any finished task is left out. The tasks run in an order that shows the shape of the
+        result early: every eighth point, then those between; one draw at all points, then the next. The result is the same.
+    absent_as_nan
+        Whether an observable that exists at some points only is NaN at the others. By default it is left out of the result, and the
+        attribute `left_out` names it. Not allowed together with `store`.
 
     Returns
     -------
@@ -133,9 +147,15 @@ def sweep(
     law = law_at_defaults(law)
     check_engine(engine)
     refuse_sweep(law, over, sizes, seeds, in_blocks=store is not None and Store(store).in_blocks)
-    plan = plan_sweep(law, over, sizes, seeds, with_theory)
+    if absent_as_nan and store is not None:
+        raise ValueError("absent_as_nan = True is not allowed together with a store: leave one of them out")
+    plan = replace(plan_sweep(law, over, sizes, seeds, with_theory), absent_as_nan=absent_as_nan)
+    parts = None
+    if on_part is not None:
+        plan = plan.coarse_first()
+        parts = _Parts(plan, on_part)
     opened = None if store is None else open_store(store, plan, over)
-    run = run_tasks(plan.tasks, engine, opened.cells if opened else None, progress, f"sweeping {type(law).__name__}")
+    run = run_tasks(plan.tasks, engine, opened.cells if opened else None, progress, f"sweeping {type(law).__name__}", parts)
     if run.interrupted:
         message = f"stopped after {run.done} of {len(run)} tasks; {_how_to_continue(store, 'the rest')}"
         raise SweepInterrupted(message, plan.partial(run))
@@ -163,6 +183,7 @@ class SweepPlan:
     draw_tasks: list[LawTask]
     sizes: list[int]
     seeds: list[int]
+    absent_as_nan: bool = False
 
     @property
     def tasks(self) -> list[LawTask]:
@@ -176,6 +197,10 @@ class SweepPlan:
         assert grid is not None
         return grid
 
+    def coarse_first(self) -> SweepPlan:
+        """Return the same tasks in an order that shows the shape of the result early."""
+        return replace(self, theory_tasks=_coarse_first(self.theory_tasks), draw_tasks=_coarse_first(self.draw_tasks))
+
     def partial(self, run: RunResult) -> xr.Dataset | None:
         """Return the result of an unfinished run, if it fits into memory."""
         first = next((cell for cell in run.cells if cell is not None), None)
@@ -188,12 +213,14 @@ class SweepPlan:
         prefix = THEORY_PREFIX if self.draws is not None else ""
         limit = None
         if self.theory is not None:
-            limit = assemble_theory(self.theory, self.theory_tasks, run.part(0, split), regions, prefix)
+            limit = assemble_theory(self.theory, self.theory_tasks, run.part(0, split), regions, prefix, self.absent_as_nan)
         if self.draws is None:
             assert limit is not None
             return limit
         draws = run.part(split, len(run))
-        simulated = assemble_simulation(self.draws, self.draw_tasks, draws, self.sizes, self.seeds, regions)
+        simulated = assemble_simulation(
+            self.draws, self.draw_tasks, draws, self.sizes, self.seeds, regions, self.absent_as_nan
+        )
         if limit is None:
             return simulated
         versions = sorted({*simulated.attrs["version"].split(", "), *limit.attrs["version"].split(", ")})
@@ -218,6 +245,39 @@ def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_t
     limit_grid = grid.with_arrays(law.array_parameters()) if with_theory else None
     limits = theory_tasks(limit_grid) if limit_grid else []
     return SweepPlan(limit_grid, grid, limits, simulation_tasks(grid, numbers, draws), numbers, draws)
+
+
+# -- parts of a result --------------------------------------------------------------------------------------------------
+
+
+class _Parts:
+    """Give the result so far to a function, every `PART_SECONDS` or more rarely: assembling it takes at most a tenth of the time."""
+
+    def __init__(self, plan: SweepPlan, on_part: OnPart):
+        self._plan, self._on_part = plan, on_part
+        self._next = 0.0
+
+    def __call__(self, run: RunResult, finished: int) -> None:
+        start = time.monotonic()
+        if start < self._next or finished == len(run) or not run.done:
+            return
+        part = self._plan.partial(run)
+        if part is not None:
+            self._on_part(part, finished, len(run))
+        end = time.monotonic()
+        self._next = end + max(PART_SECONDS, 9 * (end - start))
+
+
+def _coarse_first(tasks: list[LawTask]) -> list[LawTask]:
+    """Return tasks in another order: every eighth point of the loops, then those between; one seed at all points, then the next."""
+    points_of_loops: dict[tuple[int, ...], int] = {}
+    turns: list[tuple[int, int, int]] = []
+    for number, task in enumerate(tasks):
+        loops, seed = (task.place, 0) if task.size is None else (task.place[:-2], task.place[-1])
+        point = points_of_loops.setdefault(loops, len(points_of_loops))
+        level = next(level for level, step in enumerate((8, 4, 2, 1)) if point % step == 0)
+        turns.append((seed, level, number))
+    return [tasks[number] for _, _, number in sorted(turns)]
 
 
 # -- cost ---------------------------------------------------------------------------------------------------------------
@@ -335,14 +395,20 @@ class LostCells(OSError):
 
 
 def assemble_theory(
-    grid: Grid, tasks: Sequence[LawTask], run: RunResult, regions: Regions | None = None, prefix: str = ""
+    grid: Grid,
+    tasks: Sequence[LawTask],
+    run: RunResult,
+    regions: Regions | None = None,
+    prefix: str = "",
+    absent_as_nan: bool = False,
 ) -> xr.Dataset:
     """Return the limit over the grid: swept parameters first, then the coordinates of the law.
 
     With `regions` the numbers are written there (under names that begin with `prefix`), and the result only describes them.
+    `absent_as_nan` is that of `sweep`.
     """
     loops = {axis.name: axis.labels for axis in grid.loop_axes}
-    arrays = _arrays_of(grid, loops, tasks, run, regions, prefix)
+    arrays = _arrays_of(grid, loops, tasks, run, regions, prefix, absent_as_nan)
     if arrays.nan and not arrays.missing:
         _refuse_nan(grid, arrays, loops)
     result = _labelled(grid, loops, arrays, "theory")
@@ -359,11 +425,12 @@ def assemble_simulation(
     sizes: Sequence[int],
     seeds: Sequence[int],
     regions: Regions | None = None,
+    absent_as_nan: bool = False,
 ) -> xr.Dataset:
-    """Return the draws over the grid: swept parameters, size, seed, then the coordinates of the law; `regions` as above."""
+    """Return the draws over the grid: swept parameters, size, seed, then the coordinates of the law; the rest as above."""
     draws = {"size": np.asarray(sizes, dtype=np.int64), "seed": np.asarray(seeds, dtype=np.int64)}
     loops = {**{axis.name: axis.labels for axis in grid.loop_axes}, **draws}
-    result = _labelled(grid, loops, _arrays_of(grid, loops, tasks, run, regions), "simulation")
+    result = _labelled(grid, loops, _arrays_of(grid, loops, tasks, run, regions, "", absent_as_nan), "simulation")
     result["size"].attrs["long_name"] = grid.law.size_meaning
     result["seed"].attrs["long_name"] = "seed of the draw"
     return result
@@ -382,8 +449,8 @@ Make = Callable[[str, tuple[str, ...], tuple[int, ...], "np.dtype[Any]", int], "
 class _ResultBuilder:
     """The arrays of a result, to which one cell after the other is added: only the result, or a block of it, is held in memory."""
 
-    def __init__(self, outer: tuple[int, ...], missing: int, make: Make):
-        self.outer, self.missing, self.make = outer, missing, make
+    def __init__(self, outer: tuple[int, ...], missing: int, make: Make, absent_as_nan: bool):
+        self.outer, self.missing, self.make, self.absent_as_nan = outer, missing, make, absent_as_nan
         self.arrays: dict[str, Any] = {}
         self.dims: dict[str, tuple[str, ...]] = {}
         self.coords: dict[str, NDArray[Any]] = {}
@@ -397,13 +464,16 @@ class _ResultBuilder:
         """Add a cell at its place. A variable whose shape differs from that of the first cell is left out."""
         if self.names is None:
             self.names, self.dims, self.coords = list(cell.values), dict(cell.dims), dict(cell.coords)
-            self.arrays = {
-                name: self.make(name, self.dims[name], (*self.outer, *value.shape), self._type(value), len(cell.values))
-                for name, value in cell.values.items()
-            }
+            self.arrays = {name: self._array_for(name, cell) for name in cell.values}
             self.accuracy = -np.inf
+        if self.absent_as_nan:
+            for name in cell.values.keys() - set(self.names):
+                self.names, self.dims = [*self.names, name], {**self.dims, name: cell.dims[name]}
+                self.arrays[name] = self._array_for(name, cell)
         for name in list(self.arrays):
             value, array = cell.values.get(name), self.arrays[name]
+            if value is None and self.absent_as_nan:
+                continue
             inner = array.shape[len(self.outer) :]
             if value is None or cell.dims[name] != self.dims[name] or value.shape != inner:
                 del self.arrays[name]
@@ -426,9 +496,12 @@ class _ResultBuilder:
         if cell.errors:
             self.accuracy = max(self.accuracy, relative_error(cell.values, cell.errors))
 
-    def _type(self, value: NDArray[Any]) -> np.dtype[Any]:
-        """Return the type of a value, or (where some cells are missing) one that has NaN."""
-        return np.result_type(value.dtype, np.float64) if self.missing and value.dtype.kind != "U" else value.dtype
+    def _array_for(self, name: str, cell: Cell) -> Any:
+        """Return an array for a variable of all cells: of the type of this cell, or of one that has NaN if some entries are missing."""
+        value = cell.values[name]
+        gaps = (self.missing or self.absent_as_nan) and value.dtype.kind != "U"
+        dtype = np.result_type(value.dtype, np.float64) if gaps else value.dtype
+        return self.make(name, cell.dims[name], (*self.outer, *value.shape), dtype, len(cell.values))
 
 
 def _arrays_of(
@@ -437,7 +510,8 @@ def _arrays_of(
     tasks: Sequence[LawTask],
     run: RunResult,
     regions: Regions | None,
-    prefix: str = "",
+    prefix: str,
+    absent_as_nan: bool,
 ) -> _ResultBuilder:
     """Return all cells in arrays of shape (*loops, *cell): in memory, with NaN where a task has no cell, or in regions."""
     missing = len(run) - run.done
@@ -445,9 +519,10 @@ def _arrays_of(
     def make(name: str, dims: tuple[str, ...], shape: tuple[int, ...], dtype: np.dtype[Any], share: int) -> Any:
         if regions is not None:
             return regions.array(f"{prefix}{name}", shape, dtype, _axes(grid, loops, dims), share)
-        return np.full(shape, np.nan, dtype) if missing and dtype.kind != "U" else np.zeros(shape, dtype)
+        gaps = (missing or absent_as_nan) and dtype.kind != "U"
+        return np.full(shape, np.nan, dtype) if gaps else np.zeros(shape, dtype)
 
-    builder = _ResultBuilder(tuple(labels.size for labels in loops.values()), missing, make)
+    builder = _ResultBuilder(tuple(labels.size for labels in loops.values()), missing, make, absent_as_nan)
     tell, absent = Heartbeat("assembling the result"), 0
     for number, (task, cell) in enumerate(zip(tasks, run.cells, strict=True)):
         if cell is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from limitlab._core.law import Law
 from limitlab._core.listing import index
 from limitlab._core.registry import law_id, packages
 from limitlab.errors import did_you_mean
-from limitlab.lab.criteria import Criterion, Number
+from limitlab.lab.check import Check, Criterion, Number
 
 __all__ = ["Claim", "Outcome", "all_claims", "claim", "claims_of", "find_claims"]
 
@@ -91,7 +92,7 @@ class Claim:
     laws
         Names of the laws it exercises.
     check
-        `check(quick)` measures and judges; None where the claim is not implemented yet.
+        The function that measures and writes the criteria into the `Check` that it receives; None if the claim has no check yet.
     figure
         Id of the figure that shows it (`limitlab figure ID`), if any.
     package
@@ -102,7 +103,7 @@ class Claim:
     area: str
     statement: str
     laws: tuple[str, ...] = ()
-    check: Callable[[bool], Outcome] | None = field(default=None, compare=False)
+    check: Callable[[Check], None] | None = field(default=None, compare=False)
     figure: str | None = None
     package: str = ""
 
@@ -118,27 +119,59 @@ class Claim:
         return claim_html(self)
 
     def run(self, quick: bool = True) -> Outcome:
-        """Run the check and time it."""
+        """Run the check and return its outcome with the time that it took."""
         if self.check is None:
             raise NotImplementedError(f"claim {self.id} is not implemented yet")
-        start = time.perf_counter()
-        outcome = self.check(quick)
-        return replace(outcome, seconds=time.perf_counter() - start)
+        check, start = Check(quick), time.perf_counter()
+        self.check(check)
+        seconds = time.perf_counter() - start
+        return Outcome(tuple(check.criteria), check.measured, check.text, check.decisive, seconds)
 
 
-def claim(
-    id: str, area: str, statement: str, laws: Sequence[str] = (), figure: str | None = None
-) -> Callable[[Callable[[bool], Outcome]], Claim]:
+def claim(id: str, area: str, *laws: type[Law], figure: str | None = None) -> Callable[[Callable[[Check], None]], Claim]:
     """Make a claim of the check that follows.
 
-    >>> @claim("X1", "Arithmetic", "Two and two make four.")
-    ... def sums(quick):
-    ...     from limitlab.lab.criteria import equal
-    ...     return Outcome((equal("2 + 2", 2 + 2, 4),))
-    >>> sums.id, sums.run().criterion
-    ('X1', '2 + 2 equal to 4')
+    The first paragraph of the docstring of the check is the statement. The rest of the docstring says how the check measures.
+
+    Parameters
+    ----------
+    id, area
+        A short id such as "J5", and the heading under which the claim is listed.
+    *laws
+        The classes of the laws that the check exercises.
+    figure
+        Id of the figure that shows the claim.
+
+    Examples
+    --------
+    >>> @claim("X1", "Arithmetic")
+    ... def sums(check: Check) -> None:
+    ...     "Two and two make four."
+    ...     check.equal("2 + 2", 2 + 2, 4)
+    >>> sums.id, sums.statement, sums.run().criterion
+    ('X1', 'Two and two make four.', '2 + 2 equal to 4')
     """
-    return lambda check: Claim(id, area, statement, tuple(laws), check, figure)
+    if strange := [law for law in laws if not isinstance(law, type)]:
+        raise ValueError(
+            f"laws = {strange} of claim {id!r} is not allowed: must be classes of laws, such as `limitlab.laws.Ridge`"
+        )
+
+    def make(check: Callable[[Check], None]) -> Claim:
+        paragraph = (inspect.getdoc(check) or "").split("\n\n")[0]
+        if not paragraph:
+            raise ValueError(
+                f"the check {check.__name__!r} of claim {id!r} has no docstring: state the claim in its first paragraph"
+            )
+        return Claim(
+            id, area, " ".join(paragraph.split()), tuple(_name(law, check.__module__) for law in laws), check, figure
+        )
+
+    return make
+
+
+def _name(law: type[Law], home: str) -> str:
+    """The name of a law in a claim of the module `home`: its class name in the package of `home`, its id elsewhere."""
+    return law.__qualname__ if law.__module__.partition(".")[0] == home.partition(".")[0] else law_id(law)
 
 
 # -- finding ------------------------------------------------------------------------------------------------------------

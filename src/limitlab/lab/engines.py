@@ -1,22 +1,13 @@
 """Engines, which decide where tasks run: in this process, in threads, in worker processes, or on a cluster.
 
 `concurrent.futures.Executor` is the one interface: pools of limitlab, any executor of the user, and a Dask client through its
-`get_executor()`. An engine changes when and where a task runs, never its result. A cluster may also be given by its name:
-
-    "tcp://10.0.0.5:8786"   a scheduler that is running already (tls:// and ws:// likewise)
-    "local-cluster"         a scheduler and one worker per core on this machine; "local-cluster:2" for two workers
-    "slurm:FILE"            workers as jobs of Slurm, described by a TOML file (`SlurmFile`)
-
-A cluster that is given by its name is opened for one run and closed after it. If the scheduler loses workers, Dask runs their tasks
-elsewhere. If the scheduler is gone or has no workers left, `EngineError` is raised within seconds.
+`get_executor()`. A cluster may also be given by its name (`limitlab.lab.cluster`). An engine changes when and where a task runs, never its
+result.
 """
 
 from __future__ import annotations
 
 import ctypes
-import importlib
-import importlib.util
-import logging
 import multiprocessing
 import os
 import pickle
@@ -24,22 +15,19 @@ import queue
 import signal
 import sys
 import threading
-import time
-import tomllib
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import wait as wait_for
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
 from limitlab._core.blas import single_threaded
+from limitlab._core.limits import MEMORY, memory_limit
 from limitlab.errors import did_you_mean
-
-__all__ = ["EngineError"]
+from limitlab.lab.cluster import LOCAL, EngineError, check_cluster, executor_of, names_a_cluster, opened, watch
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -55,22 +43,10 @@ FOREIGN_WINDOW = 4096
 
 CHECK_SECONDS = 2.0
 """Seconds without a finished task after which the cluster is asked whether it still exists."""
-SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "ucx://", "inproc://")
-LOCAL, SLURM = "local-cluster", "slurm:"
-CONNECT_SECONDS = 5.0
-"""How long a scheduler may take to answer."""
-WORKER_SECONDS = 15.0
-"""How long a scheduler may be without any worker before an error is raised; a Slurm file has its own number."""
-RETRIES = 3
-"""How often a task that did not reach its end for no fault of its own is tried again."""
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _FOR_LIFE = ExitStack()
-
-
-class EngineError(RuntimeError):
-    """The engine itself failed, not a task."""
 
 
 class WorkerDied(RuntimeError):
@@ -265,13 +241,21 @@ class _Workers(ProcessPoolExecutor):
     """A pool whose workers, which are started when they are first needed, ignore Ctrl-C: the parent process handles it."""
 
     def submit(self, function: Callable[..., R], /, *arguments: Any, **keywords: Any) -> Future[R]:
-        if not hasattr(signal, "pthread_sigmask"):
+        with _interrupts_blocked():  # a new process inherits what is blocked
             return super().submit(function, *arguments, **keywords)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a new process inherits blocked signals
-        try:
-            return super().submit(function, *arguments, **keywords)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT in this thread, and in the processes that it starts, for the duration of a block."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -330,6 +314,268 @@ def _exit_at_end_of(lifeline: Connection) -> None:
         os._exit(1)
 
 
+# -- worker processes with a cap on memory, whose running tasks can be cancelled -------------------------------------------
+
+
+class CappedWorkers(Executor):
+    """An executor whose running tasks can be cancelled and whose worker processes may use a limited amount of memory.
+
+    `cancel()` of a future ends the worker process that runs its task; the next task gets a new process. The processes are forked from
+    a server process that has imported the modules of `preload`, so that a new one starts in a few milliseconds.
+
+    Parameters
+    ----------
+    workers
+        Number of tasks that run at the same time. Further tasks are queued.
+    megabytes
+        Memory that a worker process may add to what it starts with. The operating system enforces the limit where it can (Linux, macOS);
+        estimates of limitlab use it everywhere.
+    preload
+        Names of modules that every worker process has imported before its first task.
+
+    Examples
+    --------
+    >>> with CappedWorkers(1, megabytes=500) as workers:
+    ...     workers.submit(abs, -1).result()
+    1
+    """
+
+    def __init__(self, workers: int, megabytes: int, preload: Sequence[str] = ()):
+        check_engine(workers)
+        if not megabytes >= 1:
+            raise ValueError(
+                f"megabytes = {megabytes} is not allowed: must be at least 1; give the memory of one worker in MB"
+            )
+        self.workers = workers
+        self._megabytes, self._preload = megabytes, list(preload)
+        self._lifeline, self._end_of_parent = multiprocessing.Pipe(duplex=False)
+        self._slots = threading.Semaphore(workers)
+        self._lock = threading.Lock()
+        self._futures: set[Future[Any]] = set()
+        self._idle: list[_CappedWorker] = []
+        self._closed = False
+
+    @property
+    def unfinished(self) -> int:
+        """Number of tasks that run or are queued."""
+        with self._lock:
+            return len(self._futures)
+
+    def warm(self) -> None:
+        """Start one worker process before the first task needs it."""
+        self._give_back(self._new_worker())
+
+    def submit(self, function: Callable[..., R], /, *arguments: Any, **keywords: Any) -> Future[R]:
+        """Run a function of a module in a worker process; cancelling the future ends the process."""
+        return self.submit_with_parts(function, None, *arguments, **keywords)
+
+    def submit_with_parts(
+        self, function: Callable[..., R], on_part: Callable[[Any], None] | None, /, *arguments: Any, **keywords: Any
+    ) -> Future[R]:
+        """Run a function that reports parts of its result while it runs.
+
+        Parameters
+        ----------
+        function
+            A function of a module. Unless `on_part` is None its first argument is a function, to which it gives its parts.
+        on_part
+            Called with every part, in a thread of the executor.
+        arguments, keywords
+            Further arguments of the function.
+        """
+        request = pickle.dumps((function, on_part is not None, arguments, keywords))
+        future: Future[R] = Future()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("no task can be submitted to workers that were shut down")
+            self._futures.add(future)
+        threading.Thread(target=self._serve, args=(future, request, on_part), daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the worker processes: at once with `cancel_futures`, else after the submitted tasks."""
+        with self._lock:
+            self._closed = True
+            idle, futures = [*self._idle], [*self._futures]
+            self._idle.clear()
+        if cancel_futures:
+            for future in futures:
+                future.cancel()
+            self._end_of_parent.close()  # a process that is just being started ends too
+        for worker in idle:
+            worker.end()
+        if wait:
+            wait_for(futures)
+
+    def _serve(self, future: Future[Any], request: bytes, on_part: Callable[[Any], None] | None) -> None:
+        """Settle a future, in a thread of its own, when a worker is free."""
+        try:
+            with self._slots:
+                if not future.cancelled():
+                    self._run(future, request, on_part)
+        except BaseException as error:  # of a worker that could not be started, or of `on_part`
+            if not future.done():
+                future.set_exception(error)
+        finally:
+            with self._lock:
+                self._futures.discard(future)
+
+    def _run(self, future: Future[Any], request: bytes, on_part: Callable[[Any], None] | None) -> None:
+        """Give a task to a worker. Its future is "running" only when the result is there, so that it can be cancelled until then."""
+        worker = self._free_worker()
+        reusable = False
+        try:
+            future.add_done_callback(lambda done: worker.kill() if done.cancelled() else None)
+            outcome = worker.run(request, on_part)
+            reusable = future.set_running_or_notify_cancel() and worker.alive()
+        finally:
+            if reusable:
+                self._give_back(worker)
+            else:
+                worker.end()
+        if future.cancelled():
+            return
+        if isinstance(outcome, _Failure):
+            future.set_exception(outcome.error)
+        else:
+            future.set_result(outcome)
+
+    def _free_worker(self) -> _CappedWorker:
+        while True:
+            with self._lock:
+                worker = self._idle.pop() if self._idle else None
+            if worker is None:
+                return self._new_worker()
+            if worker.alive():
+                return worker
+            worker.end()
+
+    def _give_back(self, worker: _CappedWorker) -> None:
+        with self._lock:
+            closed = self._closed
+            if not closed:
+                self._idle.append(worker)
+        if closed:
+            worker.end()
+
+    def _new_worker(self) -> _CappedWorker:
+        return _CappedWorker(self._lifeline, self._megabytes, self._preload)
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """The exception of a task in a worker process."""
+
+    error: BaseException
+
+
+class _CappedWorker:
+    """One worker process, which runs one task after the other, and the pipe to it."""
+
+    def __init__(self, lifeline: Connection, megabytes: int, preload: list[str]):
+        self._pipe, end_of_worker = multiprocessing.Pipe()
+        arguments = (end_of_worker, lifeline, megabytes)
+        self._process = _context_with(preload).Process(target=_serve_tasks, args=arguments, daemon=True, name="limitlab")
+        with _one_thread_in_new_processes(), _interrupts_blocked():
+            self._process.start()
+        end_of_worker.close()
+
+    def run(self, request: bytes, on_part: Callable[[Any], None] | None) -> Any:
+        """The result of a task, or a `_Failure`."""
+        try:
+            self._pipe.send_bytes(request)
+            while True:
+                final, value = self._pipe.recv()
+                if final:
+                    return value
+                if on_part is not None:
+                    on_part(value)
+        except (EOFError, OSError):
+            return _Failure(WorkerDied("the worker process ended while running this task (killed, or out of memory)"))
+
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return bool(self._process.is_alive())
+
+    def kill(self) -> None:
+        """End the process now."""
+        self._process.kill()
+
+    def end(self) -> None:
+        """End the process now and free what belongs to it."""
+        self._process.kill()
+        self._process.join(timeout=2)
+        self._pipe.close()
+
+
+def _context_with(preload: list[str]) -> Any:
+    """Processes forked from a server that has imported these modules; started afresh where there are no such servers."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(preload)
+    return context
+
+
+@contextmanager
+def _one_thread_in_new_processes() -> Iterator[None]:
+    """Start new processes with one thread per library."""
+    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _serve_tasks(pipe: Connection, lifeline: Connection, megabytes: int) -> None:
+    """In a worker process: run tasks until the pipe closes."""
+    _prepare_worker(lifeline)
+    _cap_memory(megabytes)
+    while True:
+        try:
+            request = pipe.recv_bytes()
+        except (EOFError, OSError, MemoryError):
+            return
+        outcome = _served(request, lambda part: pipe.send((False, part)))
+        try:
+            pipe.send((True, outcome))
+        except Exception as error:  # a result that cannot be pickled
+            reason = str(error).split("\n")[0]
+            pipe.send((True, _Failure(RuntimeError(f"the result cannot be sent back from the worker process: {reason}"))))
+
+
+def _served(request: bytes, report: Callable[[Any], None]) -> Any:
+    """The result of a task, or a `_Failure` with an exception that can be pickled."""
+    try:
+        function, with_parts, arguments, keywords = pickle.loads(request)  # only the parent process writes to the pipe
+    except (AttributeError, ImportError) as error:
+        return _Failure(ValueError(f"this law cannot be sent to a worker ({error}): define it in a module of its own"))
+    try:
+        return function(report, *arguments, **keywords) if with_parts else function(*arguments, **keywords)
+    except BaseException as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # not every exception can be pickled
+            return _Failure(RuntimeError(f"{type(error).__name__}: {error}"))
+        return _Failure(error)
+
+
+def _cap_memory(megabytes: int) -> None:
+    """Limit further memory of this process: in the estimates of limitlab and by the operating system, where it can."""
+    os.environ[MEMORY] = str(min(memory_limit(), megabytes * 2**20))
+    try:
+        import resource
+    except ImportError:  # not on this operating system
+        return
+    data_segment = 0
+    with suppress(OSError, ValueError, IndexError), open("/proc/self/statm", encoding="ascii") as file:
+        data_segment = int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (data_segment + megabytes * 2**20, resource.RLIM_INFINITY))
+
+
 def _check_pickles(tasks: Sequence[Any]) -> None:
     """Raise ValueError, before any worker starts, if tasks cannot be pickled."""
     law = getattr(tasks[0], "law", None) or (tasks[0] if tasks else None)
@@ -343,195 +589,3 @@ def _check_pickles(tasks: Sequence[Any]) -> None:
     except Exception as error:
         reason = str(error).split("\n")[0]
         raise ValueError(f"{name} cannot be sent to worker processes ({reason}); {remedy}") from None
-
-
-# -- clusters -----------------------------------------------------------------------------------------------------------
-
-
-class SlurmFile(BaseModel):
-    """The content of the file of `slurm:FILE`: the properties of one job, and the number of jobs.
-
-    >>> SlurmFile(jobs=20, cores=8, memory="32GB", queue="cpu").arguments()["processes"]
-    8
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    jobs: int = Field(default=1, ge=1, description="number of Slurm jobs")
-    cores: int = Field(ge=1, description="cores of one job; each is a worker of one thread")
-    memory: str = Field(pattern=r"^\d+(\.\d+)?\s*[kKMGT]i?B$", description="memory of one job, such as 32GB")
-    walltime: str = Field(
-        default="01:00:00", pattern=r"^(\d+-)?\d{1,2}:\d{2}(:\d{2})?$", description="longest time of one job, HH:MM:SS"
-    )
-    queue: str | None = Field(default=None, description="partition")
-    account: str | None = Field(default=None, description="account that is charged")
-    interface: str | None = Field(default=None, description="network interface of the nodes, such as ib0")
-    python: str | None = Field(default=None, description="the python of the environment on the nodes")
-    folder: str | None = Field(default=None, description="scratch folder of the workers on the nodes")
-    logs: str | None = Field(default=None, description="folder for the logs of the jobs")
-    directives: list[str] = Field(default_factory=list, description="further #SBATCH lines, such as --constraint=avx512")
-    before: list[str] = Field(default_factory=list, description="shell lines that run before a worker starts")
-    wait: float = Field(default=600.0, gt=0, description="seconds to wait for the first worker")
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `dask_jobqueue.SLURMCluster`: one worker process per core, libraries limited to one thread."""
-        pinned = [f"export {name}=1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")]
-        arguments = dict(
-            cores=self.cores,
-            processes=self.cores,
-            memory=self.memory,
-            walltime=self.walltime,
-            queue=self.queue,
-            account=self.account,
-            interface=self.interface,
-            python=self.python,
-            local_directory=self.folder,
-            log_directory=self.logs,
-            job_extra_directives=self.directives,
-            job_script_prologue=[*pinned, *self.before],
-        )
-        return {name: value for name, value in arguments.items() if value is not None}
-
-
-def read_slurm(path: str | Path) -> SlurmFile:
-    """Return the content of a Slurm file; raise ValueError in one line if it is wrong."""
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"Slurm file {str(path)!r} cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"Slurm file {str(path)!r} is not valid TOML: {error}") from None
-    known = SlurmFile.model_fields
-    for name in content:
-        if name not in known:
-            raise ValueError(f"Slurm file {str(path)!r}: there is no entry {name!r}: {did_you_mean(name, known)}")
-    try:
-        return SlurmFile.model_validate(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        entry = str(first["loc"][0])
-        said = "is missing" if first["type"] == "missing" else f"= {content[entry]!r} is not allowed: {first['msg'].lower()}"
-        raise ValueError(f"Slurm file {str(path)!r}: the entry {entry!r} {said} ({known[entry].description})") from None
-
-
-def names_a_cluster(engine: Any) -> bool:
-    """Return whether an engine is the name of a cluster.
-
-    >>> names_a_cluster("local-cluster:2"), names_a_cluster("processes")
-    (True, False)
-    """
-    return isinstance(engine, str) and (engine.startswith((*SCHEMES, SLURM)) or engine.partition(":")[0] == LOCAL)
-
-
-def check_cluster(engine: str) -> None:
-    """Raise ValueError for a name that cannot be a cluster, before anything is started."""
-    if engine.startswith(SLURM):
-        read_slurm(engine.removeprefix(SLURM))
-    elif engine.startswith(SCHEMES):
-        address = engine.partition("://")[2]
-        if engine.startswith(("tcp", "tls", "ucx")) and not address.rpartition(":")[2].isdecimal():
-            raise ValueError(
-                f"engine = {engine!r} is not allowed: a scheduler's address ends in a port, such as tcp://host:8786"
-            )
-    else:
-        _local_workers(engine)
-    if importlib.util.find_spec("distributed") is None:
-        raise ValueError(f"engine = {engine!r} needs Dask: pip install 'limitlab[cluster]'")
-
-
-def _local_workers(engine: str) -> int | None:
-    number = engine.partition(":")[2]
-    if engine != LOCAL and (not number.isdecimal() or int(number) < 1):
-        raise ValueError(f"engine = {engine!r} is not allowed: write {LOCAL}, or {LOCAL}:2 for two workers")
-    return int(number) if number else None
-
-
-@contextmanager
-def opened(engine: str, cores: int) -> Iterator[Any]:
-    """Open a client of the cluster of this name, with at least one worker; at the end it is closed with all that was started."""
-    dask: Any = importlib.import_module("distributed")
-    with ExitStack() as stack:
-        patience = WORKER_SECONDS
-        if engine.startswith(SLURM):
-            wanted = read_slurm(engine.removeprefix(SLURM))
-            target, patience = stack.enter_context(_slurm_cluster(wanted)), wanted.wait
-            target.scale(jobs=wanted.jobs)
-        elif engine.startswith(SCHEMES):
-            target = engine
-        else:
-            workers = _local_workers(engine) or cores
-            target = stack.enter_context(
-                dask.LocalCluster(
-                    n_workers=workers,
-                    threads_per_worker=1,
-                    processes=True,
-                    dashboard_address=None,
-                    silence_logs=logging.CRITICAL,  # the tasks of a lost worker run again
-                )
-            )
-        try:
-            client = stack.enter_context(dask.Client(target, timeout=CONNECT_SECONDS, set_as_default=False))
-        except (OSError, TimeoutError):
-            raise EngineError(
-                f"no Dask scheduler answers at {engine!r} (waited {CONNECT_SECONDS:g} s): is it running?"
-            ) from None
-        wait_for_a_worker(client, patience)
-        yield client
-
-
-def _slurm_cluster(wanted: SlurmFile) -> Any:
-    try:
-        jobqueue: Any = importlib.import_module("dask_jobqueue")
-    except ImportError:
-        raise EngineError("engine 'slurm:FILE' needs dask-jobqueue: pip install 'limitlab[cluster]'") from None
-    return jobqueue.SLURMCluster(**wanted.arguments())
-
-
-def executor_of(client: Any) -> Executor:
-    """Return the client as an executor. Tasks have unique names (not hashes of their content) and are tried again."""
-    wait_for_a_worker(client, WORKER_SECONDS)
-    executor: Executor = client.get_executor(pure=False, retries=RETRIES)
-    return executor
-
-
-def wait_for_a_worker(client: Any, patience: float) -> None:
-    """Return when the client has a worker; raise EngineError if it gets none in time, or has no scheduler."""
-    end = time.monotonic() + patience
-    while not _workers(client):
-        if time.monotonic() > end:
-            raise EngineError(
-                f"the Dask scheduler at {_address(client)} has no workers (waited {patience:g} s): start some, "
-                "such as `dask worker ADDRESS --nthreads 1`"
-            )
-        time.sleep(0.1)
-
-
-def watch(client: Any) -> Callable[[], None]:
-    """Return a function that raises EngineError if the scheduler is gone, or has had no workers for too long."""
-    latest = [time.monotonic()]
-
-    def check() -> None:
-        if _workers(client):
-            latest[0] = time.monotonic()
-        elif time.monotonic() - latest[0] > WORKER_SECONDS:
-            raise EngineError(f"the Dask cluster at {_address(client)} lost all its workers and got no new ones")
-
-    return check
-
-
-def _workers(client: Any) -> int:
-    """Return the number of workers of the scheduler; raise EngineError if there is no scheduler."""
-    if getattr(client, "status", "running") not in ("running", "newly-created"):
-        raise EngineError(f"the Dask scheduler at {_address(client)} is gone ({client.status}): start it again")
-    try:
-        return len(client.sync(client.scheduler.identity, callback_timeout=CONNECT_SECONDS)["workers"])
-    except EngineError:
-        raise
-    except Exception as error:
-        raise EngineError(
-            f"the Dask scheduler at {_address(client)} does not answer ({type(error).__name__}): is it running?"
-        ) from None
-
-
-def _address(client: Any) -> str:
-    return repr(getattr(getattr(client, "scheduler", None), "address", "") or "an unknown address")

@@ -7,20 +7,35 @@ like this, "agree" looks like agreement.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.plotting.style import mean_and_error
-
-if TYPE_CHECKING:
-    from limitlab.lab._compare import Comparison
+from limitlab._core.draws import mean_and_error
+from limitlab._core.law import Law
 
 Array = NDArray[np.float64]
 
 
-def extrapolated(result: Comparison, name: str) -> tuple[Array, Array]:
+class Compared(Protocol):
+    """The parts of a comparison from which an observable is extrapolated."""
+
+    @property
+    def law(self) -> Law:
+        """The law, at the parameters that were compared."""
+
+    @property
+    def dataset(self) -> xr.Dataset:
+        """Predictions, means and standard errors at every size."""
+
+    @property
+    def draws(self) -> int:
+        """Draws per size."""
+
+
+def extrapolated(result: Compared, name: str) -> tuple[Array, Array]:
     """An observable at infinite size as the verdict sees it, and its error: standard error plus finite-size allowance.
 
     Entries with an infinite limit, which are not compared, are NaN.

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["effort", "largest", "log_slope", "sigmas", "smallest", "standard_error"]
+from limitlab._core.draws import mean_and_error
+
+__all__ = ["largest", "log_slope", "sigmas", "smallest", "standard_error"]
 
 Array = NDArray[np.float64]
 
 SIGMAS = 5.0
 """Standard errors within which a measured mean has to agree with its law."""
-
-
-def effort(quick: bool, seconds: float = 600.0) -> dict[str, Any]:
-    """How hard a comparison of a check tries: a tenth of an observable's scale with the draws it is given, or with a part of them if those
-    agree; or a twentieth with as many more as `seconds` allow (they end with the verdict: long enough that a busy machine comes to the
-    same one).
-
-    >>> effort(True)
-    {'resolution': 0.1, 'budget': 0.0, 'early': True, 'progress': False}
-    """
-    return dict(resolution=0.1 if quick else 0.05, budget=0.0 if quick else seconds, early=quick, progress=False)
 
 
 class Slope(NamedTuple):
@@ -68,8 +59,7 @@ def standard_error(values: ArrayLike) -> float:
     >>> standard_error([1.0, 3.0])
     1.0
     """
-    array = np.asarray(values, dtype=float)
-    return float(np.max(np.std(array, axis=0, ddof=1)) / math.sqrt(len(array)))
+    return float(np.max(mean_and_error(values)[1]))
 
 
 def sigmas(values: ArrayLike, target: ArrayLike) -> float:
@@ -78,9 +68,8 @@ def sigmas(values: ArrayLike, target: ArrayLike) -> float:
     >>> sigmas([1.0, 3.0], 4.0)
     2.0
     """
-    array = np.asarray(values, dtype=float)
-    error = np.std(array, axis=0, ddof=1) / math.sqrt(len(array))
-    return float(np.max(np.abs(array.mean(axis=0) - np.asarray(target)) / error))
+    mean, error = mean_and_error(values)
+    return float(np.max(np.abs(mean - np.asarray(target)) / error))
 
 
 def slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Slope:

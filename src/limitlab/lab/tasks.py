@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import traceback
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -266,6 +266,7 @@ def run_tasks(
     cells: Cells | None = None,
     progress: ProgressOption = None,
     label: str = "working",
+    on_cell: Callable[[RunResult, int], None] | None = None,
 ) -> RunResult:
     """Run the tasks whose cells are not in a store or a cache yet, and return all cells.
 
@@ -279,6 +280,8 @@ def run_tasks(
         Where finished cells are read and written (default: the folder of a surrounding `caching` block, or else the memory).
     progress, label
         As in `limitlab.sweep`, and the text beside the bar.
+    on_cell
+        Called as `on_cell(result, finished)` after every task, with the result so far and the number of tasks that succeeded or failed.
 
     Examples
     --------
@@ -328,6 +331,8 @@ def run_tasks(
                     else:
                         failures[position] = TaskFailure(f"{type(outcome).__name__}: {outcome}", where=tasks[position].where)
                     bar.advance()
+                    if on_cell is not None:
+                        on_cell(result, bar.finished)
     except KeyboardInterrupt:
         return replace(result, interrupted=True)
     return result

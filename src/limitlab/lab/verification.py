@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from limitlab._core.registry import know_package, library_digest, packages
+from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Claim, ClaimStatus, Outcome, find_claims
-from limitlab.lab.criteria import Criterion
 from limitlab.lab.engines import Engine
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import FORMAT, Cell, Cells, caching
@@ -127,8 +127,7 @@ def to_json(outcome: Outcome) -> str:
 def from_json(text: str) -> Outcome:
     """The outcome that `to_json` wrote.
 
-    >>> from limitlab.lab.criteria import below
-    >>> from_json(to_json(Outcome((below("z", 1.0, 5),)))).criterion
+    >>> from_json(to_json(Outcome((Criterion("z", 1.0, "below 5", True),)))).criterion
     'z below 5'
     """
     content = json.loads(text)

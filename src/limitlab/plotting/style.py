@@ -12,6 +12,8 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.draws import mean_and_error
+
 __all__ = [
     "COLOURS",
     "best_line",
@@ -91,8 +93,8 @@ def simulation_points(
     )
 
 
-def reading_key(axes: Axes, line: str | None = "limit", points: str | None = "experiment") -> None:
-    """Entries of the legend, in grey, that say what lines and points of every colour are; call it before `finish`."""
+def legend_of_styles(axes: Axes, line: str | None = "limit", points: str | None = "experiment") -> None:
+    """Add grey entries to the legend that say what lines and points of every colour are. Call this function before `finish`."""
     if line is not None:
         axes.plot([], [], color="0.4", linewidth=RC["lines.linewidth"], label=line)
     if points is not None:
@@ -129,19 +131,33 @@ def _between(steps: NDArray[np.float64], grid: ArrayLike) -> NDArray[np.float64]
     return np.interp(steps, np.arange(points.size), points)
 
 
-def mean_and_error(runs: ArrayLike, axis: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean over the runs and its standard error.
+def finish(
+    axes: Axes, x_label: str | None = None, y_label: str | None = None, title: str = "", legend: bool = True, **options: Any
+) -> None:
+    r"""Set axis labels, title and scales of a panel, choose readable ticks and add a legend.
 
-    >>> [float(value) for value in mean_and_error([1.0, 3.0])]
-    [2.0, 1.0]
+    Parameters
+    ----------
+    axes
+        The panel.
+    x_label, y_label
+        Labels with symbols. Without a label the panel keeps the one that it has, for example from `along`.
+    title
+        The title of the panel.
+    legend
+        Whether to add a legend if some lines or points have a label.
+    options
+        Any setters of the axes, such as `xscale="log"` and `ylim=(0, 1)`.
+
+    Examples
+    --------
+    >>> figure, (axes,) = new_figure()
+    >>> finish(axes, r"noise $\tau$", "excess risk $R$", xscale="log")
+    >>> axes.get_xlabel(), axes.get_xscale()
+    ('noise $\\tau$', 'log')
     """
-    table = np.asarray(runs, dtype=float)
-    return table.mean(axis=axis), table.std(axis=axis, ddof=1) / np.sqrt(table.shape[axis])
-
-
-def finish(axes: Axes, x_label: str, y_label: str, title: str = "", legend: bool = True, **options: Any) -> None:
-    """Axis labels with symbols, title, scales (`xscale="log"`, `ylim=...`: any setter of the axes), legend."""
-    axes.set(xlabel=x_label, ylabel=y_label, title=title, **options)
+    labels = {name: text for name, text in (("xlabel", x_label), ("ylabel", y_label)) if text is not None}
+    axes.set(title=title, **labels, **options)
     readable_ticks(axes)
     if legend and axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=RC["legend.fontsize"], frameon=False)

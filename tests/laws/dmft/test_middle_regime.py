@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import AdiabaticGrowth, MiddleRegime
-from limitlab.laws.dmft._claims.further_dynamics import late_energy, tensor_energies
+from limitlab.laws.dmft._claims import late_energy, tensor_energies
 from limitlab.laws.dmft._spin_ascent import random_polynomial
 from references import label, reference
 

@@ -5,7 +5,6 @@ import pytest
 
 from limitlab.lab.measures import common_rate
 from limitlab.laws.regression import gaussian_equivalence, random_features
-from limitlab.laws.regression._claims import equivalence
 from limitlab.laws.regression._claims import random_features as claims
 from limitlab.models.activations import Moments
 from limitlab.models.random_features import linear_features
@@ -48,4 +47,4 @@ def test_unequal_features_fail(monkeypatch):
         "linear_features",
         lambda rng, X, weights, mu: linear_features(rng, X, weights, Moments(mu.mean, mu.linear, 1.2 * mu.nonlinear)),
     )
-    assert not equivalence.equivalence.run(quick=True).passed
+    assert not claims.equivalence.run(quick=True).passed

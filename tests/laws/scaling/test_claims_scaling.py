@@ -15,15 +15,17 @@ def failing(claim):
     return [made.name for made in all_claims()[claim].run(quick=True).criteria if not made.holds]
 
 
+def agree_without_simulation(monkeypatch):
+    agreement = SimpleNamespace(verdict="agree", passed=True)
+    monkeypatch.setattr("limitlab.lab._compare.compare", lambda *_, **__: agreement)
+
+
 def test_s1_fails_if_the_closed_form_forgets_fourth_moments(monkeypatch):
     true = second_moments.discrete_modes
     monkeypatch.setattr(
         second_moments, "discrete_modes", lambda s, m, e, step, batch, kurtosis: true(s, m, e, step, batch, -1.0)
     )
-    monkeypatch.setattr(
-        "limitlab.laws.online_sgd._claims.sgd_at_scale.compare",
-        lambda *_, **__: SimpleNamespace(verdict="agree", passed=True),
-    )
+    agree_without_simulation(monkeypatch)
     assert any("closed form" in name for name in failing("S1"))
 
 
@@ -43,9 +45,7 @@ def test_s3_fails_if_every_phase_were_the_first(monkeypatch):
 
 
 def test_s4_fails_if_the_phase_did_not_matter(monkeypatch):
-    monkeypatch.setattr(
-        "limitlab.laws.scaling._claims.compare", lambda *_, **__: SimpleNamespace(verdict="agree", passed=True)
-    )
+    agree_without_simulation(monkeypatch)
     first = PowerLawScaling(target_exponent=0.2).exponents()
     monkeypatch.setattr(PowerLawScaling, "exponents", lambda _: first)
     assert any("slope of the frontier" in name for name in failing("S4"))
@@ -64,10 +64,7 @@ def test_s5_fails_if_ridgeless_noise_averaged_out(monkeypatch):
 
 def test_s6_fails_if_batches_were_free(monkeypatch):
     monkeypatch.setattr(MultiPassLeastSquares, "spread", property(lambda _: 0.0))
-    monkeypatch.setattr(
-        "limitlab.laws.online_sgd._claims.sgd_at_scale.compare",
-        lambda *_, **__: SimpleNamespace(verdict="agree", passed=True),
-    )
+    agree_without_simulation(monkeypatch)
     assert any("half the threshold" in name for name in failing("S6"))
 
 

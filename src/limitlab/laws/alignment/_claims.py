@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Number, above, agrees, below, equal, true
-from limitlab.lab.measures import effort, largest, smallest
+from limitlab.lab.check import Check, Number
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import largest, smallest
 from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
 from limitlab.laws.alignment.xor import OUTSIDE, XorAlignment, announce
+from limitlab.laws.online_sgd.xor import XorMixture
 
 Array = NDArray[np.float64]
 
@@ -67,26 +67,35 @@ def one_run(law: MixtureAlignment, size: int, seed: int, blocks: int, times: Arr
     return found
 
 
-@claim(
-    "J22",
-    AREA,
-    "In a Gaussian mixture SGD lives in the outlier eigenspaces of Hessian and gradient matrix, given enough test samples.",
-    laws=("MixtureAlignment",),
-    figure="alignment-mixture",
-)
-def mixture_alignment(quick: bool) -> Outcome:
-    """Ten classes against the prediction at two test ratios; the number of outliers; the limit of many test samples and small noise."""
-    size, times = (300, (10.0, 20.0)) if quick else (1000, (10.0, 20.0, 50.0))
-    allowed, allowed_top = (0.05, 0.1) if quick else (0.02, 0.03)
+@claim("J22", AREA, MixtureAlignment, figure="alignment-mixture")
+def mixture_alignment(check: Check) -> None:
+    """In a Gaussian mixture SGD lives in the outlier eigenspaces of Hessian and gradient matrix, given enough test samples.
+
+    Ten classes against the prediction at two test ratios; the number of outliers; the limit of many test samples and small noise.
+    """
+    size, times = (300, (10.0, 20.0)) if check.quick else (1000, (10.0, 20.0, 50.0))
+    allowed, allowed_top = (0.05, 0.1) if check.quick else (0.02, 0.03)
     law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, step=1.0, times=times)
-    measured: dict[str, Number] = {}
-    plans = ((10.0, range(1, 4), 2),) if quick else ((10.0, range(1, 6), 4), (100.0, range(1, 4), 1))
+    plans = ((10.0, range(1, 4), 2),) if check.quick else ((10.0, range(1, 6), 4), (100.0, range(1, 4), 1))
     batches = [runs_against_theory(law.replace(test_ratio=ratio), size, seeds, blocks) for ratio, seeds, blocks in plans]
+    check.below(
+        f"largest gap of an alignment, ten classes, d = {size}, mean of runs", largest([b.gap for b in batches]), allowed
+    )
+    check.below(
+        f"largest relative gap of a top eigenvalue, d = {size}, mean of runs", largest([b.top for b in batches]), allowed_top
+    )
+    check.below("the same gap of an alignment in the worst run", largest([b.worst_gap for b in batches]), 2 * allowed)
+    check.below(
+        "the same gap of a top eigenvalue in the worst run", largest([b.worst_top for b in batches]), 2 * allowed_top
+    )
     for batch in batches:
-        measured |= batch.numbers
+        for name, number in batch.numbers.items():
+            check.show(name, number)
     few = law.replace(times=(20.0,))
     run = few.simulate(size, 2)
     outside = {name: int(run[f"{name}_outliers"][0]) for name in MATRICES}
+    check.equal("gradient outliers of ten classes at M = 10 d, t = 20", outside["gradient"], 1)
+    check.true("the Hessian has more outliers than the gradient there", outside["hessian"] > outside["gradient"])
     clean = MixtureAlignment(classes=4, snr=200.0, regularizer=0.05, times=(30.0,), test_ratio=30.0)
     sharp = clean.simulate(150, 0)
     end = clean.fixed_point()
@@ -94,45 +103,21 @@ def mixture_alignment(quick: bool) -> Outcome:
     many = MixtureAlignment(classes=3, snr=20.0, regularizer=0.05, times=(5.0,))
     enough = many.required_test_ratio(5.0, "gradient")
     seen = [int(many.replace(test_ratio=f * enough).simulate(300, 3).gradient_outliers[0]) for f in (0.25, 6.0)]
-    point = MixtureAlignment.check_points()[0] if quick else MixtureAlignment
-    comparison = compare(point, seeds=40 if quick else 300, **effort(quick, 30.0))
+    check.equal("gradient outliers of three classes below and above the required test ratio", str(seen), "[1, 3]")
+    check.above("alignment with the Hessian's outliers at small noise", float(sharp.hessian_alignment[0]), 0.97)
+    check.above("alignment with the gradient's outliers at small noise", float(sharp.gradient_alignment[0]), 0.97)
+    check.below("overlap with the mean of another class at small noise", float(sharp.overlap_other[0]), 0.0)
+    check.below("distance of the margin from its fixed point", abs(float(sharp.overlap_own[0]) / end.overlap_own - 1), 0.1)
     noisy = [MixtureAlignment(classes=4, snr=snr, regularizer=0.05).fixed_point().span_alignment for snr in (200.0, 2000.0)]
     rates = [snr * (1 - rho) / clean.misalignment_constant() for snr, rho in zip((200.0, 2000.0), noisy, strict=True)]
-    measured |= {
-        "test samples per dimension that show 10 Hessian outliers at t = 20": needed["hessian"],
-        "test samples per dimension that show 10 gradient outliers at t = 20": needed["gradient"],
-        "alignment with the Hessian's top 4 at snr = 200, t = 30": float(sharp.hessian_alignment[0]),
-    }
-    return Outcome(
-        (
-            below(
-                f"largest gap of an alignment, ten classes, d = {size}, mean of runs",
-                largest([b.gap for b in batches]),
-                allowed,
-            ),
-            below(
-                f"largest relative gap of a top eigenvalue, d = {size}, mean of runs",
-                largest([b.top for b in batches]),
-                allowed_top,
-            ),
-            below("the same gap of an alignment in the worst run", largest([b.worst_gap for b in batches]), 2 * allowed),
-            below(
-                "the same gap of a top eigenvalue in the worst run", largest([b.worst_top for b in batches]), 2 * allowed_top
-            ),
-            equal("gradient outliers of ten classes at M = 10 d, t = 20", outside["gradient"], 1),
-            true("the Hessian has more outliers than the gradient there", outside["hessian"] > outside["gradient"]),
-            equal("gradient outliers of three classes below and above the required test ratio", str(seen), "[1, 3]"),
-            above("alignment with the Hessian's outliers at small noise", float(sharp.hessian_alignment[0]), 0.97),
-            above("alignment with the gradient's outliers at small noise", float(sharp.gradient_alignment[0]), 0.97),
-            below("overlap with the mean of another class at small noise", float(sharp.overlap_other[0]), 0.0),
-            below(
-                "distance of the margin from its fixed point", abs(float(sharp.overlap_own[0]) / end.overlap_own - 1), 0.1
-            ),
-            below("snr (1 - rho) over c beta k / 4, distance from 1 at snr = 2000", abs(rates[1] - 1), 0.05),
-            agrees("theory and simulation at the check points:", comparison),
-        ),
-        measured,
-        note="Corrected: with M = 10 d test samples the gradient matrix has one outlier, not k, and the alignment is well below 1.",
+    check.below("snr (1 - rho) over c beta k / 4, distance from 1 at snr = 2000", abs(rates[1] - 1), 0.05)
+    point, seeds = (MixtureAlignment.check_points()[0], 40) if check.quick else (MixtureAlignment, 300)
+    check.agree("theory and simulation at the check points:", point, seeds=seeds, together=True, seconds=30.0)
+    check.show("test samples per dimension that show 10 Hessian outliers at t = 20", needed["hessian"])
+    check.show("test samples per dimension that show 10 gradient outliers at t = 20", needed["gradient"])
+    check.show("alignment with the Hessian's top 4 at snr = 200, t = 30", float(sharp.hessian_alignment[0]))
+    check.note(
+        "Corrected: with M = 10 d test samples the gradient matrix has one outlier, not k, and the alignment is well below 1."
     )
 
 
@@ -158,37 +143,32 @@ def second_layer_values(
     return pairs.values, alignment(v, pairs, 4)
 
 
-@claim(
-    "J23",
-    AREA,
-    "In the XOR mixture the same alignment holds layer by layer; rank-deficient runs show fewer outliers.",
-    laws=("XorAlignment", "XorMixture"),
-    figure="alignment-xor",
-)
-def xor_alignment(quick: bool) -> Outcome:
-    """Outliers count the captured clusters, at small noise and at the noise of the figures; both layers against the prediction."""
+@claim("J23", AREA, XorAlignment, XorMixture, figure="alignment-xor")
+def xor_alignment(check: Check) -> None:
+    """In the XOR mixture the same alignment holds layer by layer; rank-deficient runs show fewer outliers.
+
+    Outliers count the captured clusters, at small noise and at the noise of the figures; both layers against the prediction.
+    """
     rng, counts = np.random.default_rng(23), []
     for captured in (1, 2, 3, 4):
         law = XorAlignment(width=6, captured=captured)
         counts.append(int(float(law.simulate(150, captured).second_layer_outliers)))
-    dimension, width = (300, 12) if quick else (1000, 20)
-    values, aligned = second_layer_values(rng, dimension, width, 10.0, 100.0, None if not quick else 4, 20 * dimension)
+    check.equal("second-layer outliers of starts that announce 1, 2, 3, 4 clusters", str(counts), "[1, 2, 3, 4]")
+    dimension, width = (300, 12) if check.quick else (1000, 20)
+    values, aligned = second_layer_values(rng, dimension, width, 10.0, 100.0, None if not check.quick else 4, 20 * dimension)
     noisy = []
     for captured in (1, 2, 3):
         found, _ = second_layer_values(rng, dimension, width, 1e4, 60.0, captured, 20 * dimension)
         noisy.append(int(np.sum(found > OUTSIDE * found[0])))
-    comparison = compare(XorAlignment, seeds=40 if quick else 200, **effort(quick))
+    check.equal(f"the same for 1, 2, 3 at N = {dimension}, snr = 10^4", str(noisy), "[1, 2, 3]")
+    check.above(f"fourth second-layer eigenvalue over the fifth, snr = 10, N = {dimension}", values[3] / values[4], 2.0)
+    check.below(f"first second-layer eigenvalue over the fourth, snr = 10, N = {dimension}", values[0] / values[3], 5.0)
+    check.above("alignment of the second layer with its four outliers, snr = 10, t = 100", aligned, 0.99)
     aligned_first = [float(XorAlignment(width=6, captured=n).simulate(150, 7).first_layer_alignment) for n in (2, 4)]
-    return Outcome(
-        (
-            equal("second-layer outliers of starts that announce 1, 2, 3, 4 clusters", str(counts), "[1, 2, 3, 4]"),
-            equal(f"the same for 1, 2, 3 at N = {dimension}, snr = 10^4", str(noisy), "[1, 2, 3]"),
-            above(f"fourth second-layer eigenvalue over the fifth, snr = 10, N = {dimension}", values[3] / values[4], 2.0),
-            below(f"first second-layer eigenvalue over the fourth, snr = 10, N = {dimension}", values[0] / values[3], 5.0),
-            above("alignment of the second layer with its four outliers, snr = 10, t = 100", aligned, 0.99),
-            above("alignment of first-layer weights with their two outliers", smallest(aligned_first), 0.99),
-            agrees("blocks of both layers at the check points:", comparison),
-        ),
-        {f"second-layer eigenvalue {i + 1}": float(values[i]) for i in range(5)},
-        note="A neuron's outlier along the pair of clusters that it does not serve depends on which of them are captured: eq. (15).",
+    check.above("alignment of first-layer weights with their two outliers", smallest(aligned_first), 0.99)
+    check.agree("blocks of both layers at the check points:", XorAlignment, seeds=40 if check.quick else 200, together=True)
+    for i in range(5):
+        check.show(f"second-layer eigenvalue {i + 1}", float(values[i]))
+    check.note(
+        "A neuron's outlier along the pair of clusters that it does not serve depends on which of them are captured: eq. (15)."
     )

@@ -12,7 +12,8 @@ from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
 from limitlab.laws.alignment.xor import XorAlignment, announce, second_layer_path
-from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.along import along
+from limitlab.plotting.style import COLOURS, finish, legend_of_styles, new_figure, simulation_points, theory_line
 
 MATRIX_NAMES = {"hessian": "Hessian", "gradient": "gradient"}
 
@@ -23,30 +24,25 @@ def alignment_mixture(quick: bool = True) -> Figure:
     sizes, runs, points = ((80, 160), 4, 64) if quick else ((125, 250, 500), 8, 128)
     times, few = (*np.linspace(1.0, 21.0, 14), *np.linspace(25.0, 60.0, 7)), (5.0, 10.0, 20.0, 35.0, 50.0)
     law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, step=1.0)
+    span = law.replace(times=times, quasi_points=16).theory().span_alignment
     for axes in panels[:2]:
-        theory_line(axes, times, law.replace(times=times, quasi_points=16).theory().span_alignment, 3, "span of the means")
+        theory_line(axes, times, span, 3, "span of the means")
+    names = [f"{matrix}_alignment" for matrix in MATRICES]
     for index, ratio in enumerate((10.0, 30.0, 100.0)):
-        theory = law.replace(times=times, test_ratio=ratio, quasi_points=points).theory()
-        names = [f"{matrix}_alignment" for matrix in MATRICES]
-        chosen = law.replace(times=few, test_ratio=ratio, quasi_points=points)
-        found = None if ratio > 50 and quick else compare(chosen, sizes, runs, observables=names)
-        for axes, name in zip(panels, names, strict=False):
-            theory_line(axes, times, theory[name], index, f"$M = {ratio:g}\\,d$")
-            if found is not None:
-                simulation_points(axes, few, *extrapolated(found, name), index)
+        tested = law.replace(test_ratio=ratio, quasi_points=points)
+        along(panels[:2], tested, "times", names, times, index=index, label=f"$M = {ratio:g}\\,d$")
+        if ratio < 50 or not quick:
+            comparison = compare(tested.replace(times=few), sizes, runs, observables=names)
+            for axes, name in zip(panels, names, strict=False):
+                simulation_points(axes, few, *extrapolated(comparison, name), index)
     ran = ", ".join(str(size) for size in sizes)
-    reading_key(panels[1], None, f"SGD, extrapolated\n($d = {ran}$)")
+    legend_of_styles(panels[1], None, f"SGD, extrapolated\n($d = {ran}$)")
     finish(panels[0], "time $t$", r"alignment $\rho(x^c,E_{10}(H_{cc}))$", "with Hessian blocks", ylim=(0, 1.02))
     finish(panels[1], "time $t$", r"alignment $\rho(x^c,E_{10}(G_{cc}))$", "with gradient blocks", ylim=(0, 1.02))
     needed = np.linspace(2.0, 60.0, 8 if quick else 30)
     for index, matrix in enumerate(MATRICES):
-        theory_line(
-            panels[2],
-            needed,
-            [law.required_test_ratio(float(t), matrix) for t in needed],
-            index,
-            f"{MATRIX_NAMES[matrix]} blocks",
-        )
+        ratios = [law.required_test_ratio(float(t), matrix) for t in needed]
+        theory_line(panels[2], needed, ratios, index, f"{MATRIX_NAMES[matrix]} blocks")
     panels[2].axhline(10.0, color="grey", linestyle=":", label="$M = 10\\,d$")
     finish(panels[2], "time $t$", "test samples per dimension $M/d$", "needed to see all ten outliers", yscale="log")
     return figure
@@ -97,18 +93,21 @@ def alignment_xor(quick: bool = True) -> Figure:
         title = f"{captured} cluster{'s' if captured > 1 else ''} announced, $N = {size}$"
         finish(axes, "time $t$", "eigenvalues of $H_{vv}$", title, legend=False, ylim=(-0.004, 0.1))
     panels[3].legend(ncols=2, loc="upper left", fontsize=11, frameon=False)
-    _outliers_of_captured(panels[4], quick)
+    names = {"second_layer_hessian": "$H_{vv}$", "second_layer_gradient": "$G_{vv}$"}
+    clusters = (1, 2, 3, 4)
+    along(panels[4], XorAlignment(), "captured", names, clusters, clusters, size=100, seeds=6 if quick else 40)
+    title = "second layer at the end, $N = 100$"
+    finish(panels[4], "clusters captured", "mean outlier", title, ylim=(0, 0.07), xticks=clusters)
     penalties, tried = np.linspace(0.005, 0.12, 60), (0.02, 0.05, 0.08, 0.11)
     for index, captured in enumerate((4, 3, 2, 1)):
-        law = XorAlignment(captured=captured)
-        curve = [float(law.replace(regularizer=float(p)).theory().first_layer_gradient) for p in penalties]
-        theory_line(panels[5], penalties, curve, index, f"{captured} cluster{'s' if captured > 1 else ''}")
-        runs = (12 if captured == 2 else 4) if quick else 40  # two may share a class or not: two values, one per draw
-        batches = [law.replace(regularizer=p).simulate_batch(100, range(runs)) for p in tried]
-        means = [float(batch.first_layer_gradient.mean()) for batch in batches]
-        errors = [float(batch.first_layer_gradient.std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
-        simulation_points(panels[5], tried, means, errors, index)
-    finish(panels[5], r"penalty $\alpha$", r"mean outlier of $G_{W_iW_i}/v_i^2$", "first layer at the end, $N = 100$")
+        law, label = XorAlignment(captured=captured), f"{captured} cluster{'s' if captured > 1 else ''}"
+        draws = (12 if captured == 2 else 4) if quick else 40  # two may share a class or not: two values, one per draw
+        along(
+            panels[5], law, "regularizer", "first_layer_gradient", penalties, tried,
+            size=100, seeds=draws, index=index, label=label,
+        )  # fmt: skip
+    label = r"mean outlier of $G_{W_iW_i}/v_i^2$"
+    finish(panels[5], r"penalty $\alpha$", label, "first layer at the end, $N = 100$")
     return figure
 
 
@@ -135,19 +134,6 @@ def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: flo
             theory_line(axes, fine, ordered[index], index, "limit, eq. (16)" if index == 0 else None)
         simulation_points(axes, times, found, None, index, f"eigenvalue {index + 1}")
     axes.axhline(0.0, color="grey", linewidth=0.8)
-
-
-def _outliers_of_captured(axes: Axes, quick: bool) -> None:
-    """Mean second-layer outlier of both matrices against the number of captured clusters, and its prediction (14)."""
-    numbers = (1, 2, 3, 4)
-    limits = [XorAlignment(captured=n).theory() for n in numbers]
-    batches = [XorAlignment(captured=n).simulate_batch(100, range(6 if quick else 40)) for n in numbers]
-    for index, (name, symbol) in enumerate((("second_layer_hessian", "H_{vv}"), ("second_layer_gradient", "G_{vv}"))):
-        theory_line(axes, numbers, [float(limit[name]) for limit in limits], index, f"${symbol}$")
-        errors = [float(batch[name].std(ddof=1)) / np.sqrt(batch.sizes["seed"]) for batch in batches]
-        simulation_points(axes, numbers, [float(batch[name].mean()) for batch in batches], errors, index)
-    title = "second layer at the end, $N = 100$"
-    finish(axes, "clusters captured", "mean outlier", title, ylim=(0, 0.07), xticks=numbers)
 
 
 def alignment_layers(quick: bool = True) -> Figure:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, below, equal, near, true
-from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest, standard_error
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, smallest, standard_error
 from limitlab.laws.approximation._frank_wolfe import correlated_neuron, frank_wolfe, largest_norm
 from limitlab.laws.approximation._quadratic_flow import population_risk
 from limitlab.laws.approximation._quadratic_network import one_pass
@@ -43,28 +42,23 @@ HALF_SLOPE = 0.35
 """Distance that the measured exponent of the width at half the error may keep from its whole number; one step is 1."""
 
 
-@claim(
-    "M6",
-    AREA,
-    "Random features with N between d^l and d^(l+1) fit the polynomials of degree l and nothing beyond; tangent features one degree more.",
-    laws=("Staircase",),
-    figure="staircase",
-)
-def staircase(quick: bool) -> Outcome:
-    """Exact errors of drawn neurons: how the width at half the error grows with d; the law against them; steps at large d."""
-    random = (8, 12, 18) if quick else (10, 16, 24, 32)
-    tangent = (6, 9, 13) if quick else (6, 9, 13, 17)
-    seeds = 3 if quick else 6
+@claim("M6", AREA, Staircase, figure="staircase")
+def staircase(check: Check) -> None:
+    """Random features with N between d^l and d^(l+1) fit the polynomials of degree l and nothing beyond; tangent features one degree more.
+
+    Exact errors of drawn neurons: how the width at half the error grows with d; the law against them; steps at large d.
+    """
+    random = (8, 12, 18) if check.quick else (10, 16, 24, 32)
+    tangent = (6, 9, 13) if check.quick else (6, 9, 13, 17)
+    seeds = 3 if check.quick else 6
     slopes = {
         "random features, degree 1": (half_slope("rf", 1, random, seeds), 1),
         "random features, degree 2": (half_slope("rf", 2, random, seeds), 2),
         "tangent features, degree 2": (half_slope("nt", 2, tangent, seeds), 1),
         "tangent features, degree 3": (half_slope("nt", 3, tangent, seeds), 2),
     }
-    criteria: list[Criterion] = [
-        near(f"{name}: exponent of the width at half the error", found, wanted, HALF_SLOPE)
-        for name, (found, wanted) in slopes.items()
-    ]
+    for name, (found, wanted) in slopes.items():
+        check.near(f"{name}: exponent of the width at half the error", found, wanted, HALF_SLOPE)
     between = [
         Staircase(
             model=model, dimension=10**5, width=round(10 ** (5 * (level + 0.5))), activation=shifted_tanh, degrees=range(5)
@@ -73,23 +67,19 @@ def staircase(quick: bool) -> Outcome:
         for level in (1, 2)
     ]
     worst = largest(np.abs(law.theory().unexplained.values - law.lower_bound()).max() for law in between)
-    criteria += [
-        below("law half way between steps at d = 10^5: largest distance from learned (0) or not (1)", worst, 0.1),
-        *(
-            agrees(f"law of {law.model} at d = 8, 12, 16", compare(law, **effort(quick)))
-            for law in Staircase.check_points()[:2]
-        ),
-    ]
+    check.below("law half way between steps at d = 10^5: largest distance from learned (0) or not (1)", worst, 0.1)
+    for law in Staircase.check_points()[:2]:
+        check.agree(f"law of {law.model} at d = 8, 12, 16", law)
     step = [
         unexplained_exact(sphere(np.random.default_rng(seed), 24, 24), 2, "relu", "nt", highest_degree=None)[0]
         for seed in range(6)
     ]
     limit = degree_two_step(1.0, step_strength("relu"))
-    criteria.append(near("r_2 of N = d ReLU tangent neurons at d = 24", float(np.mean(step)), limit, 0.02))
-    return Outcome(
-        tuple(criteria),
-        {"random features in dimensions": str(random), "tangent features in dimensions": str(tangent)},
-        note="Needs an activation with a part of every degree: ReLU without a bias never learns odd degrees from 3 on, at any width.",
+    check.near("r_2 of N = d ReLU tangent neurons at d = 24", float(np.mean(step)), limit, 0.02)
+    check.show("random features in dimensions", str(random))
+    check.show("tangent features in dimensions", str(tangent))
+    check.note(
+        "Needs an activation with a part of every degree: ReLU without a bias never learns odd degrees from 3 on, at any width."
     )
 
 
@@ -129,33 +119,25 @@ def half_width(model: Features, degree: int, dimension: int, seed: int, directio
 NETWORK_NEURONS = 8
 
 
-@claim(
-    "M7",
-    AREA,
-    "A degree-k polynomial of one direction costs tangent features d^(k-1) neurons and a network a number that does not grow.",
-    laws=("Staircase",),
-    figure="one-direction",
-)
-def one_direction(quick: bool) -> Outcome:
-    """Widths at half the error for Q_k(<b, x>), exact given the neurons, and the fit of a few neurons along b."""
-    dimensions, seeds = ((6, 9, 13), 4) if quick else ((6, 9, 13, 17), 10)
+@claim("M7", AREA, Staircase, figure="one-direction")
+def one_direction(check: Check) -> None:
+    """A degree-k polynomial of one direction costs tangent features d^(k-1) neurons and a network a number that does not grow.
+
+    Widths at half the error for Q_k(<b, x>), exact given the neurons, and the fit of a few neurons along b.
+    """
+    dimensions, seeds = ((6, 9, 13), 4) if check.quick else ((6, 9, 13, 17), 10)
     second, third = (half_slope("nt", k, dimensions, seeds, direction=True) for k in (2, 3))
-    many = (10, 100, 1000) if quick else (10, 30, 100, 300, 1000, 3000)
+    check.near("degree 2: exponent of the tangent width at half the error", second, 1, HALF_SLOPE)
+    check.near("degree 3: exponent of the tangent width at half the error", third, 2, HALF_SLOPE)
+    many = (10, 100, 1000) if check.quick else (10, 30, 100, 300, 1000, 3000)
     risks = {k: [aligned_risk(d, k) for d in many] for k in (2, 3)}
-    return Outcome(
-        (
-            near("degree 2: exponent of the tangent width at half the error", second, 1, HALF_SLOPE),
-            near("degree 3: exponent of the tangent width at half the error", third, 2, HALF_SLOPE),
-            below(
-                f"degree 2: largest error of {NETWORK_NEURONS} neurons along b, d up to {many[-1]}", largest(risks[2]), 0.01
-            ),
-            below(
-                f"degree 3: largest error of {NETWORK_NEURONS} neurons along b, d up to {many[-1]}", largest(risks[3]), 0.01
-            ),
-            above("degree 3: error of 8 tangent neurons at d = 24", _few_tangent_neurons(24), 0.5),
-        ),
-        {f"error of {NETWORK_NEURONS} neurons, degree 3, d = {d}": risk for d, risk in zip(many, risks[3], strict=True)},
-        note="The network's neurons lie along the direction with different lengths; the outer weights are those of least squares.",
+    check.below(f"degree 2: largest error of {NETWORK_NEURONS} neurons along b, d up to {many[-1]}", largest(risks[2]), 0.01)
+    check.below(f"degree 3: largest error of {NETWORK_NEURONS} neurons along b, d up to {many[-1]}", largest(risks[3]), 0.01)
+    check.above("degree 3: error of 8 tangent neurons at d = 24", _few_tangent_neurons(24), 0.5)
+    for d, risk in zip(many, risks[3], strict=True):
+        check.show(f"error of {NETWORK_NEURONS} neurons, degree 3, d = {d}", risk)
+    check.note(
+        "The network's neurons lie along the direction with different lengths; the outer weights are those of least squares."
     )
 
 
@@ -175,23 +157,18 @@ def _few_tangent_neurons(dimension: int) -> float:
     return float(unexplained_exact(w, 3, shifted_tanh, "nt", np.eye(dimension)[0])[0])
 
 
-@claim(
-    "T1",
-    AREA,
-    "Quadratic targets: exact risks of random features, tangent features and networks at N/d = psi.",
-    laws=("QuadraticTarget",),
-    figure="quadratic-targets",
-)
-def quadratic_targets(quick: bool) -> Outcome:
-    """The four laws against experiments of growing size, then one large dimension with an exponential spectrum."""
+@claim("T1", AREA, QuadraticTarget, figure="quadratic-targets")
+def quadratic_targets(check: Check) -> None:
+    """Quadratic targets: exact risks of random features, tangent features and networks at N/d = psi.
+
+    The four laws against experiments of growing size, then one large dimension with an exponential spectrum.
+    """
     points = QuadraticTarget.check_points()
     names = ("random features, unequal variances", "tangent features", "trained network", "random ReLU features")
-    criteria: list[Criterion] = [
-        agrees(f"{name}, d = 16, 24, 32", compare(law, **effort(quick)))
-        for name, law in zip(names, points, strict=True)
-        if name != names[2]
-    ]
-    dimension, widths = (150, (30, 75, 150, 300)) if quick else (450, (45, 90, 225, 450, 900, 2000, 4500))
+    for name, law in zip(names, points, strict=True):
+        if name != names[2]:
+            check.agree(f"{name}, d = 16, 24, 32", law)
+    dimension, widths = (150, (30, 75, 150, 300)) if check.quick else (450, (45, 90, 225, 450, 900, 2000, 4500))
     B = exponential_spectrum(dimension)
     common = dict(width=1, eigenvalues=B, replicas=1)
     random, tangent = (QuadraticTarget(model=model, **common) for model in ("rf", "nt"))
@@ -212,20 +189,14 @@ def quadratic_targets(quick: bool) -> Outcome:
     small = [i for i, width in enumerate(widths) if width <= 2 * dimension]
     allowed = [0.01 + 2 * (1 - random.trace_fraction()) * widths[i] / dimension**2 for i in small]
     excess = largest(abs(gaps[i]) - a for i, a in zip(small, allowed, strict=True))
-    criteria += [
-        below(f"random features, d = {dimension}: largest gap beyond 0.01 + 2 (1 - T) N/d^2", excess, 0.0),
-        below("the same with Gamma = B/Tr B: largest gap", largest(abs(aligned_gaps[i]) for i in small), 0.03),
-        below("tangent features: largest z of the exact mean", largest(z), SIGMAS),
-        above("floor of random features over their risk at N = 2 d", _floor_ratio(random, 2 * dimension), 0.5),
-    ]
-    return Outcome(
-        tuple(criteria),
-        {
-            "trace fraction T": random.trace_fraction(),
-            **{f"random features, gap at N = {w}": g for w, g in zip(widths, gaps, strict=True)},
-        },
-        note="Risks are relative to the variance of the target, with a free intercept; the limit needs N << d^2.",
-    )
+    check.below(f"random features, d = {dimension}: largest gap beyond 0.01 + 2 (1 - T) N/d^2", excess, 0.0)
+    check.below("the same with Gamma = B/Tr B: largest gap", largest(abs(aligned_gaps[i]) for i in small), 0.03)
+    check.below("tangent features: largest z of the exact mean", largest(z), SIGMAS)
+    check.above("floor of random features over their risk at N = 2 d", _floor_ratio(random, 2 * dimension), 0.5)
+    check.show("trace fraction T", random.trace_fraction())
+    for w, g in zip(widths, gaps, strict=True):
+        check.show(f"random features, gap at N = {w}", g)
+    check.note("Risks are relative to the variance of the target, with a free intercept; the limit needs N << d^2.")
 
 
 def exponential_spectrum(dimension: int) -> Array:
@@ -244,18 +215,13 @@ TIME_PER_DIMENSION = 0.3
 """The intercept moves at speed 2 s, of order 1, and has a distance of order d to go: the time to the optimum grows like d."""
 
 
-@claim(
-    "T2",
-    AREA,
-    "One-pass SGD on the quadratic network reaches the optimum.",
-    laws=("QuadraticTarget",),
-    figure="quadratic-sgd",
-)
-def quadratic_sgd(quick: bool) -> Outcome:
-    """SGD against the population flow along the way, and against the stated optimum in the end, for both signs of eigenvalues."""
-    cases = ((20, 5),) if quick else ((20, 5), (40, 10), (60, 15))
-    criteria: list[Criterion] = []
-    measured: dict[str, Number] = {}
+@claim("T2", AREA, QuadraticTarget, figure="quadratic-sgd")
+def quadratic_sgd(check: Check) -> None:
+    """One-pass SGD on the quadratic network reaches the optimum.
+
+    SGD against the population flow along the way, and against the stated optimum in the end, for both signs of eigenvalues.
+    """
+    cases = ((20, 5),) if check.quick else ((20, 5), (40, 10), (60, 15))
     for dimension, width in cases:
         for name, B in spectra_of(dimension, width).items():
             runs = [sgd_path(B, width, seed, end=TIME_PER_DIMENSION * dimension) for seed in range(2)]
@@ -264,15 +230,11 @@ def quadratic_sgd(quick: bool) -> Outcome:
             best, variance = float(law.theory().relative_risk), law.target_variance()
             end = float(np.mean([sgd[-1] for sgd, _ in runs])) / variance
             case = f"d = {dimension}, N = {width}, {name}"
-            criteria += [
-                below(f"{case}: largest distance from the flow over the risk at the start", gap, FOLLOWS),
-                near(f"{case}: relative risk in the end", end, best, 0.015),
-            ]
-            measured[f"{case}: relative risk at the start"] = float(np.mean([flow[0] for _, flow in runs])) / variance
-    criteria.append(
-        agrees("network trained by SGD, d = 16, 24, 32", compare(QuadraticTarget.check_points()[2], **effort(quick)))
-    )
-    return Outcome(tuple(criteria), measured, note="Negative eigenvalues stay unexplained: the outer weights are positive.")
+            check.below(f"{case}: largest distance from the flow over the risk at the start", gap, FOLLOWS)
+            check.near(f"{case}: relative risk in the end", end, best, 0.015)
+            check.show(f"{case}: relative risk at the start", float(np.mean([flow[0] for _, flow in runs])) / variance)
+    check.agree("network trained by SGD, d = 16, 24, 32", QuadraticTarget.check_points()[2])
+    check.note("Negative eigenvalues stay unexplained: the outer weights are positive.")
 
 
 def spectra_of(dimension: int, width: int) -> dict[str, Array]:
@@ -300,33 +262,23 @@ DRAWS = 8
 """Sets of neurons that the features' risks are averaged over, for every trained network."""
 
 
-@claim(
-    "T3",
-    AREA,
-    "ReLU networks show the same ordering of random features, tangent features and networks.",
-    laws=("QuadraticTarget",),
-    figure="quadratic-relu",
-)
-def relu_ordering(quick: bool) -> Outcome:
-    """Relative risks of the three with the same number of ReLU neurons, at several N/d."""
-    dimension, seeds, steps, batch = (16, 3, 2500, 250) if quick else (24, 6, 6000, 500)
-    criteria: list[Criterion] = []
-    measured: dict[str, Number] = {}
+@claim("T3", AREA, QuadraticTarget, figure="quadratic-relu")
+def relu_ordering(check: Check) -> None:
+    """ReLU networks show the same ordering of random features, tangent features and networks.
+
+    Relative risks of the three with the same number of ReLU neurons, at several N/d.
+    """
+    dimension, seeds, steps, batch = (16, 3, 2500, 250) if check.quick else (24, 6, 6000, 500)
     for width in (dimension // 4, dimension // 2, dimension):
         runs = [relu_risks(dimension, width, seed, steps, batch) for seed in range(seeds)]
         means = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
         for better, worse in (("tangent features", "random features"), ("network", "tangent features")):
             apart = [run[worse] - run[better] for run in runs]
             margin = float(np.mean(apart)) - 3 * standard_error(apart)
-            criteria.append(
-                above(f"N/d = {width / dimension:g}: {worse} minus {better}, less 3 standard errors", margin, 0.03)
-            )
-        measured |= {f"N/d = {width / dimension:g}: {name}": value for name, value in means.items()}
-    return Outcome(
-        tuple(criteria),
-        measured,
-        note="The network is trained by one pass of Adam; its risk is an upper estimate of the best one.",
-    )
+            check.above(f"N/d = {width / dimension:g}: {worse} minus {better}, less 3 standard errors", margin, 0.03)
+        for name, value in means.items():
+            check.show(f"N/d = {width / dimension:g}: {name}", value)
+    check.note("The network is trained by one pass of Adam; its risk is an upper estimate of the best one.")
 
 
 def relu_risks(dimension: int, width: int, seed: int, steps: int, batch: int = 500) -> dict[str, float]:
@@ -345,45 +297,36 @@ def relu_risks(dimension: int, width: int, seed: int, steps: int, batch: int = 5
 # -- finite width -------------------------------------------------------------------------------------------------
 
 
-@claim(
-    "M12",
-    AREA,
-    "At fixed d the error of N random features falls at least like 1/N, with a constant of order d^k.",
-    laws=("Staircase",),
-    figure="fixed-dimension",
-)
-def fixed_dimension(quick: bool) -> Outcome:
-    """Explicit weights against the constant; least squares below it at every N, near 1 for few features; growth with d."""
-    rng, draws = np.random.default_rng(0), 100 if quick else 400
-    widths = (10, 30, 100, 300) if quick else (10, 30, 100, 300, 1000)
-    criteria: list[Criterion] = []
-    measured: dict[str, Number] = {}
+@claim("M12", AREA, Staircase, figure="fixed-dimension")
+def fixed_dimension(check: Check) -> None:
+    """At fixed d the error of N random features falls at least like 1/N, with a constant of order d^k.
+
+    Explicit weights against the constant; least squares below it at every N, near 1 for few features; growth with d.
+    """
+    rng, draws = np.random.default_rng(0), 100 if check.quick else 400
+    widths = (10, 30, 100, 300) if check.quick else (10, 30, 100, 300, 1000)
     for d in (3, 5, 10):
         constant = fixed_dimension_constant(d, 2)
         explicit = [50 * explicit_weights_error(sphere(rng, 50, d), 2) for _ in range(draws)]
-        left = {n: float(least_squares_errors(rng, n, d, 4 if quick else 20).mean()) for n in widths}
+        left = {n: float(least_squares_errors(rng, n, d, 4 if check.quick else 20).mean()) for n in widths}
         scaled = [n * error for n, error in left.items()]
         beyond = [n * error for n, error in left.items() if n > 2 * harmonic_dimension(d, 2)]
-        criteria += [
-            below(f"N times the error of explicit weights at d = {d}, gap in standard errors", sigmas(explicit, constant), 4.0),
-            below(f"largest N times the error of least squares over the constant, d = {d}", largest(scaled) / constant, 1.0),
-            true(f"N times the error of least squares falls beyond N = B(d, 2), d = {d}", bool(np.all(np.diff(beyond) < 0))),
-        ]  # fmt: skip
-        measured |= {
-            f"constant at d = {d}": constant,
-            f"error of least squares at d = {d}, N = {widths[-1]}": left[widths[-1]],
-        }
+        check.below(
+            f"N times the error of explicit weights at d = {d}, gap in standard errors", sigmas(explicit, constant), 4.0
+        )
+        check.below(
+            f"largest N times the error of least squares over the constant, d = {d}", largest(scaled) / constant, 1.0
+        )
+        check.true(
+            f"N times the error of least squares falls beyond N = B(d, 2), d = {d}", bool(np.all(np.diff(beyond) < 0))
+        )
+        check.show(f"constant at d = {d}", constant)
+        check.show(f"error of least squares at d = {d}, N = {widths[-1]}", left[widths[-1]])
         if d == 10:
-            criteria.append(above("error of least squares for few features (d = 10, N = 10)", left[10], 0.9))
+            check.above("error of least squares for few features (d = 10, N = 10)", left[10], 0.9)
     growth = log_slope((40, 80, 160), [fixed_dimension_constant(d, 2) for d in (40, 80, 160)]).value
-    return Outcome(
-        (
-            *criteria,
-            near("exponent in d of the constant of degree 2", growth, 2.0, 0.1),
-            true("the constant of degree 3 is infinite for relu", fixed_dimension_constant(5, 3) == float("inf")),
-        ),
-        measured,
-    )
+    check.near("exponent in d of the constant of degree 2", growth, 2.0, 0.1)
+    check.true("the constant of degree 3 is infinite for relu", fixed_dimension_constant(5, 3) == float("inf"))
 
 
 def least_squares_errors(rng: np.random.Generator, width: int, dimension: int, draws: int) -> Array:
@@ -391,47 +334,48 @@ def least_squares_errors(rng: np.random.Generator, width: int, dimension: int, d
     return np.array([float(unexplained_exact(sphere(rng, width, dimension), [2])[0]) for _ in range(draws)])
 
 
-@claim(
-    "T10",
-    AREA,
-    "The risk is convex in the measure over neurons, and N points approximate it at rate 1/N.",
-    laws=("SampledMeasure",),
-    figure="frank-wolfe",
-)
-def sampled(quick: bool) -> Outcome:
-    """The exact constant of independent sampling; a parabola; the method of Frank and Wolfe below its bound."""
+@claim("T10", AREA, SampledMeasure, figure="frank-wolfe")
+def sampled(check: Check) -> None:
+    """The risk is convex in the measure over neurons, and N points approximate it at rate 1/N.
+
+    The exact constant of independent sampling; a parabola; the method of Frank and Wolfe below its bound.
+    """
     rng = np.random.default_rng(0)
     X, neurons, weights = greedy_problem(rng)
     law = SampledMeasure(neurons=tuple(map(tuple, neurons.tolist())), weights=tuple(weights.tolist()))
-    constant, seeds = float(law.theory().squared_error), range(10 if quick else 60)
+    constant, seeds = float(law.theory().squared_error), range(10 if check.quick else 60)
     away = {n: sigmas(law.simulate_batch(n, seeds).squared_error.values, constant) for n in (5, 20, 80, 320)}
+    for n, gap in away.items():
+        check.below(f"N times the error of {n} sampled neurons in standard errors", gap, 4.0)
     y, other = weights @ neurons, rng.dirichlet(np.ones(len(weights))) @ neurons
     target, mix = rng.standard_normal(len(X)), np.linspace(0, 1, 5)
     risks = np.array([np.mean((t * y + (1 - t) * other - target) ** 2) for t in mix])
     bend = np.diff(risks, 2) / (2 * 0.25**2) - np.mean((y - other) ** 2)
-    steps = 80 if quick else 400
+    check.below("largest error of the curvature of the risk along a mixture", float(np.abs(bend).max()), 1e-10)
+    steps = 80 if check.quick else 400
     found = frank_wolfe(X, y, GREEDY_SCALE, steps)
     k, bound = np.arange(1, steps + 1), 16 * largest_norm(X, GREEDY_SCALE) ** 2
     listed = [n for n in (5, 20, 80, 200, 400) if n <= steps]
     products = [n * float(found.errors[n]) for n in listed]
-    shares, comparisons = [], [compare(point, **effort(quick)) for point in SampledMeasure.check_points()]
+    check.below(
+        "largest k times the error of Frank and Wolfe over its bound", float((k * found.errors[1:]).max()) / bound, 1.0
+    )
+    check.at_most("rise of k times the error over the listed k, relative", largest(np.diff(products)) / products[0], 0.1)
+    shares = []
     for place in listed[:3]:
         part = frank_wolfe(X, y, GREEDY_SCALE, place)
         residual = y - np.maximum(X @ part.neurons.T, 0.0) @ part.second_layer
         few, many = (abs(correlated_neuron(np.random.default_rng(1), X, residual, count)[1]) for count in (2000, 20_000))
         shares.append(few / max(few, many))
-    return Outcome(
-        (
-            *(below(f"N times the error of {n} sampled neurons in standard errors", gap, 4.0) for n, gap in away.items()),
-            below("largest error of the curvature of the risk along a mixture", float(np.abs(bend).max()), 1e-10),
-            below("largest k times the error of Frank and Wolfe over its bound", float((k * found.errors[1:]).max()) / bound, 1.0),
-            at_most("rise of k times the error over the listed k, relative", largest(np.diff(products)) / products[0], 0.1),
-            above("smallest share of the best correlation that the search for a neuron reaches", smallest(shares), 0.99),
-            *(agrees(f"sampling at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-        ),
-        {"constant": constant, "16 B^2": bound, **{f"k times the error at k = {n}": n * float(found.errors[n]) for n in listed}},
-        note="The bound assumes the best neuron at every step; the search is not convex and its tolerance is the measured share.",
-    )  # fmt: skip
+    check.above("smallest share of the best correlation that the search for a neuron reaches", smallest(shares), 0.99)
+    check.agree("sampling", SampledMeasure)
+    check.show("constant", constant)
+    check.show("16 B^2", bound)
+    for n in listed:
+        check.show(f"k times the error at k = {n}", n * float(found.errors[n]))
+    check.note(
+        "The bound assumes the best neuron at every step; the search is not convex and its tolerance is the measured share."
+    )
 
 
 GREEDY_SCALE = 1.0
@@ -444,47 +388,41 @@ def greedy_problem(rng: np.random.Generator, inputs: int = 400, dimension: int =
     return X, GREEDY_SCALE * signs[:, None] * np.maximum(w @ X.T, 0.0), np.array([0.3, 0.2, 0.2, 0.1, 0.1, 0.1])
 
 
-@claim(
-    "T11",
-    AREA,
-    "The linearised (tangent) network interpolates from N d = n on, with two exceptions.",
-    laws=("TangentInterpolation",),
-    figure="tangent-interpolation",
-)
-def tangent_transition(quick: bool) -> Outcome:
-    """Train error on both sides; the smallest eigenvalue closes there; ranks of the quadratic activation; dead inputs of relu."""
-    law, size, seeds = TangentInterpolation(width=10.0), 20, range(4 if quick else 20)
+@claim("T11", AREA, TangentInterpolation, figure="tangent-interpolation")
+def tangent_transition(check: Check) -> None:
+    """The linearised (tangent) network interpolates from N d = n on, with two exceptions.
+
+    Train error on both sides; the smallest eigenvalue closes there; ranks of the quadratic activation; dead inputs of relu.
+    """
+    law, size, seeds = TangentInterpolation(width=10.0), 20, range(4 if check.quick else 20)
     gaps, smallest_values = [], {}
     for ratio in (0.8, 0.95, 1.0, 1.05, 1.25, 2.0, 4.0):
         point = law.replace(samples_over_parameters=ratio)
         runs = point.simulate_batch(size, seeds).train_error
         gaps.append(abs(float(runs.mean()) - float(point.realised(size).theory().train_error)))
         smallest_values[ratio] = closing(ratio, 10, size)
+    check.below("largest gap of the train error to the law over n/(N d)", largest(gaps), 0.02)
+    check.below(
+        "smallest eigenvalue at N d = n over the larger of those at 0.8 and 1.25",
+        smallest_values[1.0] / max(smallest_values[0.8], smallest_values[1.25]),
+        0.02,
+    )
     shapes = ((10, 4), (20, 8), (20, 15))
     square = [tangent_rank(d, n, "square") for d, n in shapes]
+    for (d, n), rank in zip(shapes, square, strict=True):
+        check.equal(f"rank of the quadratic features, d = {d}, N = {n}", rank, n * d - n * (n - 1) // 2)
     plain = {name: tangent_rank(20, 8, name) for name in ("relu", "tanh")}
+    for name, rank in plain.items():
+        check.equal(f"rank of the {name} features, d = 20, N = 8", rank, 160)
     four = TangentInterpolation(width=4.0, samples_over_parameters=0.75)
-    floor = four.simulate_batch(20, range(100 if quick else 600)).train_error.values
-    comparisons = [compare(point, **effort(quick)) for point in TangentInterpolation.check_points()[:2]]
-    return Outcome(
-        (
-            below("largest gap of the train error to the law over n/(N d)", largest(gaps), 0.02),
-            below(
-                "smallest eigenvalue at N d = n over the larger of those at 0.8 and 1.25",
-                smallest_values[1.0] / max(smallest_values[0.8], smallest_values[1.25]),
-                0.02,
-            ),
-            *(
-                equal(f"rank of the quadratic features, d = {d}, N = {n}", rank, n * d - n * (n - 1) // 2)
-                for (d, n), rank in zip(shapes, square, strict=True)
-            ),
-            *(equal(f"rank of the {name} features, d = 20, N = 8", rank, 160) for name, rank in plain.items()),
-            below("train error of 4 relu neurons with n < N d, gap to 2^-4 in standard errors", sigmas(floor, 0.0625), 4.0),
-            *(agrees(f"the law at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-        ),
-        {f"smallest eigenvalue at n/(N d) = {ratio:g}": value for ratio, value in smallest_values.items()},
-        note="The quadratic network is an exception: its features have rank N d - N (N - 1)/2, and its transition is not at N d = n.",
-    )  # fmt: skip
+    floor = four.simulate_batch(20, range(100 if check.quick else 600)).train_error.values
+    check.below("train error of 4 relu neurons with n < N d, gap to 2^-4 in standard errors", sigmas(floor, 0.0625), 4.0)
+    check.agree("the law", TangentInterpolation, points=2)
+    for ratio, value in smallest_values.items():
+        check.show(f"smallest eigenvalue at n/(N d) = {ratio:g}", value)
+    check.note(
+        "The quadratic network is an exception: its features have rank N d - N (N - 1)/2, and its transition is not at N d = n."
+    )
 
 
 def closing(ratio: float, width: int, dimension: int, draws: int = 3) -> float:

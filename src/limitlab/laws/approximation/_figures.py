@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from limitlab._core.draws import mean_and_error
 from limitlab.laws.approximation._claims import (
     GREEDY_SCALE,
     aligned_risk,
@@ -33,16 +33,8 @@ from limitlab.laws.approximation.step import decoupled_step, degree_two_step, st
 from limitlab.laws.approximation.tangent_interpolation import TangentInterpolation, tangent_rank
 from limitlab.models.activations import Activation, hermite, moments
 from limitlab.models.data import sphere
-from limitlab.plotting.style import (
-    COLOURS,
-    MARKERS,
-    finish,
-    mean_and_error,
-    new_figure,
-    reading_key,
-    simulation_points,
-    theory_line,
-)
+from limitlab.plotting.along import along, draws_along
+from limitlab.plotting.style import COLOURS, MARKERS, finish, legend_of_styles, new_figure, simulation_points, theory_line
 
 # -- approximation ------------------------------------------------------------------------------------------------
 
@@ -67,7 +59,7 @@ def staircase(quick: bool = True) -> Figure:
         name = r"$\log n/\log d$" if model == "kernel_ridge" else r"$\log N/\log d$"
         top = 1.4 if model == "kernel_ridge" else 1.08
         if model == "rf":
-            reading_key(panel, "equivalent", "drawn")
+            legend_of_styles(panel, "equivalent", "drawn")
         finish(panel, name, "error over the target's variance", title, ylim=(-0.03, top), legend=model != "rf")
     axes[0].legend(loc="lower left", fontsize=11, frameon=False)
     return figure
@@ -84,13 +76,13 @@ def _staircase_curve(axes: Axes, law: Staircase, index: int, largest: int) -> No
     theory_line(axes, np.log(line) / np.log(d), _error(law.evaluate(**{name: line})), index, f"$d = {d}$")
     most = largest // d if law.model == "nt" else largest
     few = np.unique(np.round(np.geomspace(dict(rf=1, nt=3, kernel_ridge=2)[law.model], most, 8)).astype(int))
-    means, errors = [], []
+    estimates = []
     for count in few.tolist():
-        chosen = law.replace(**{name: count})
-        runs = [float(_error(chosen.experiment(d, seed))) for seed in range(8 if count < 0.3 * most else 2)]
-        means.append(np.mean(runs))
-        errors.append(np.std(runs, ddof=1) / np.sqrt(len(runs)))
-    simulation_points(axes, np.log(few) / np.log(d), means, errors, index)
+        each = law.replace(**{name: count})
+        estimates.append(
+            mean_and_error([_error(each.experiment(d, seed)) for seed in range(8 if count < 0.3 * most else 2)])
+        )
+    simulation_points(axes, np.log(few) / np.log(d), *np.transpose(estimates), index)
 
 
 def _error(values: dict[str, Array]) -> Array:
@@ -109,41 +101,38 @@ def tangent_step(quick: bool = True) -> Figure:
     sizes = (12, 24) if quick else (12, 24, 40)
     ratios, seeds = (0.25, 0.5, 1.0, 2.0), 6 if quick else 12
     for index, d in enumerate(sizes):
-        mean, error = _step_values(d, ratios, seeds)
-        simulation_points(left, ratios, mean, error, index + 3, f"drawn neurons, $d = {d}$")
+        simulation_points(left, ratios, *_step_values(d, ratios, seeds), index + 3, f"drawn neurons, $d = {d}$")
     finish(left, r"$\psi = N/d$", "unexplained share $r_2$", "tangent features of ReLU")
 
     dimensions = np.array((8, 12, 18, 28) if quick else (8, 12, 18, 28, 40))
     mean, error = np.array([np.ravel(_step_values(d, (0.5,), 2 * seeds)) for d in dimensions.tolist()]).T
-    limit = degree_two_step(0.5, gamma)
     simulation_points(right, 1 / dimensions, mean, error, 3, r"drawn neurons, $\psi = 1/2$")
     laws = [Staircase(model="nt", dimension=d, width=round(d / 2), degrees=2) for d in dimensions.tolist()]
-    theory_line(
-        right, 1 / dimensions, [float(law.theory().unexplained) for law in laws], 1, "equivalent at this $d$", linestyle="--"
-    )
+    shares = [float(law.theory().unexplained) for law in laws]
+    theory_line(right, 1 / dimensions, shares, 1, "equivalent at this $d$", linestyle="--")
     theory_line(right, 1 / dimensions, [law.degree_two() for law in laws], 0, "equivalent, corrected")
+    limit = degree_two_step(0.5, gamma)
     right.plot([0], [limit], marker="*", markersize=14, color=COLOURS[0], linestyle="", label="limit")
     finish(right, "$1/d$", "unexplained share $r_2$", r"approach to the limit at $\psi = 1/2$", xlim=(-0.004, None))
     return figure
 
 
 def _step_values(dimension: int, ratios: Sequence[float], seeds: int) -> tuple[Array, Array]:
-    runs = np.array(
+    """The unexplained share of quadratic forms at several ratios N/d, and its standard error over drawn neurons."""
+    runs = [
         [
-            [
-                unexplained_exact(
-                    sphere(np.random.default_rng(seed), round(ratio * dimension), dimension),
-                    2,
-                    "relu",
-                    "nt",
-                    highest_degree=None,
-                )[0]
-                for ratio in ratios
-            ]
-            for seed in range(seeds)
+            unexplained_exact(
+                sphere(np.random.default_rng(seed), round(ratio * dimension), dimension),
+                2,
+                "relu",
+                "nt",
+                highest_degree=None,
+            )[0]
+            for ratio in ratios
         ]
-    )
-    return runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(seeds)
+        for seed in range(seeds)
+    ]
+    return mean_and_error(runs)
 
 
 def one_direction(quick: bool = True) -> Figure:
@@ -162,7 +151,7 @@ def one_direction(quick: bool = True) -> Figure:
             for seed in range(10 if quick else 60)
         ]
         simulation_points(left, few / d**2, *mean_and_error(runs), index)
-    reading_key(left, "equivalent at this $d$", "drawn neurons")
+    legend_of_styles(left, "equivalent at this $d$", "drawn neurons")
     label = r"error over $\mathrm{Var}\,f_*$"
     finish(left, "neurons $N/d^2$", label, "tangent features on $f_* = Q_3(\\langle b, x\\rangle)$", xscale="log")
     dimensions = np.unique(np.round(np.geomspace(5, 3000, 14)).astype(int))
@@ -180,24 +169,23 @@ def quadratic_targets(quick: bool = True) -> Figure:
     figure, (axes,) = new_figure(width=9.6, height=4.8)
     line = np.unique(np.round(np.geomspace(d / 15, 10 * d, 150)))
     few = np.unique(np.round(np.geomspace(d / 15, 10 * d, 9)).astype(int))
-    laws = [
-        ("random features", QuadraticTarget(eigenvalues=B, replicas=1)),
-        (r"random features, $\Gamma \propto B$", QuadraticTarget(eigenvalues=B, feature_covariance=B, replicas=1)),
-        ("tangent features", QuadraticTarget(model="nt", eigenvalues=B, replicas=1)),
-        ("trained network", QuadraticTarget(model="nn", eigenvalues=B)),
-    ]
-    for index, (name, law) in enumerate(laws):
-        theory_line(axes, line, law.evaluate(width=line)["relative_risk"], index, name)
+    laws = {
+        "random features": QuadraticTarget(eigenvalues=B, replicas=1),
+        r"random features, $\Gamma \propto B$": QuadraticTarget(eigenvalues=B, feature_covariance=B, replicas=1),
+        "tangent features": QuadraticTarget(model="nt", eigenvalues=B, replicas=1),
+        "trained network": QuadraticTarget(model="nn", eigenvalues=B),
+    }
+    along(axes, laws, "width", "relative_risk", line)
+    for index, law in enumerate(laws.values()):
         if law.model != "nn":
-            draws = {n: 4 if n < 3 * d else 1 for n in few.tolist()}
-            runs = [[_one_fit(law.replace(width=n), seed) for seed in range(draws[n])] for n in few.tolist()]
-            simulation_points(
-                axes, few, [np.mean(run) for run in runs], [np.std(run) / np.sqrt(len(run)) for run in runs], index
-            )
+            fits = [[_one_fit(law.replace(width=n), seed) for seed in range(4 if n < 3 * d else 1)] for n in few.tolist()]
+            errors = [mean_and_error(runs)[1] if len(runs) > 1 else 0.0 for runs in fits]
+            simulation_points(axes, few, [np.mean(runs) for runs in fits], errors, index)
     low_rank = [n for n in few.tolist() if n < d]
     simulation_points(axes, low_rank, [_best_low_rank(B, n) for n in low_rank], index=3)
-    floor = 1 - laws[0][1].trace_fraction()
-    corrected = laws[0][1].evaluate(width=line)["relative_risk"] - 2 * floor * line / d**2
+    first = laws["random features"]
+    floor = 1 - first.trace_fraction()
+    corrected = first.evaluate(width=line)["relative_risk"] - 2 * floor * line / d**2
     theory_line(axes, line, corrected, 0, r"the first, less $2(1-T)N/d^2$", linestyle="--", linewidth=1)
     axes.axhline(floor, color="grey", linewidth=1, linestyle="-.", label="$1 - T$")
     axes.axvline(d, color="grey", linewidth=1, linestyle=":", label="$N = d$")
@@ -236,15 +224,10 @@ def quadratic_sgd(quick: bool = True) -> Figure:
             sgd, flow = sgd_path(B, width, index, end, points=POINTS)
             theory_line(panel, times, flow / variance, index, f"population flow, start {index + 1}")
             simulation_points(panel, times[::10], sgd[::10] / variance, index=index)
-        reading_key(panel, None, "one pass of SGD")
+        legend_of_styles(panel, None, "one pass of SGD")
         panel.axhline(float(law.theory().relative_risk), color="grey", linestyle="--", linewidth=1.5, label="optimum")
-        finish(
-            panel,
-            r"time $t$ (step $\times$ samples)",
-            r"risk over $\mathrm{Var}\,f_*$",
-            f"$d = {d}$, $N = {width}$, {name}",
-            yscale="log",
-        )
+        title = f"$d = {d}$, $N = {width}$, {name}"
+        finish(panel, r"time $t$ (step $\times$ samples)", r"risk over $\mathrm{Var}\,f_*$", title, yscale="log")
     return figure
 
 
@@ -252,25 +235,18 @@ def quadratic_relu(quick: bool = True) -> Figure:
     """The same comparison with ReLU neurons: law and draws of random features, exact tangent features, trained networks."""
     d, seeds, steps = (16, 4, 1500) if quick else (24, 4, 6000)
     figure, (axes,) = new_figure(width=7.0)
-    B = exponential_spectrum(d)
-    line = np.geomspace(0.1, 2, 60)
-    law = QuadraticTarget(eigenvalues=B, activation="relu")
-    theory_line(axes, line, law.evaluate(width=line * d)["relative_risk"], 0, "random features, limit")
-    widths = [max(1, round(d * ratio)) for ratio in (0.125, 0.25, 0.5, 1.0, 1.5)]
-    runs = [[relu_risks(d, width, seed, steps, 250 if quick else 500) for seed in range(seeds)] for width in widths]
-    labels = ("random features", "tangent features", "network")
-    for index, name in enumerate(labels):
-        found = np.array([[run[name] for run in row] for row in runs])
-        mean, error = found.mean(axis=1), found.std(axis=1, ddof=1) / np.sqrt(seeds)
-        axes.plot(np.array(widths) / d, mean, color=COLOURS[index], linewidth=0.8, linestyle=":" if index else "none")
-        simulation_points(axes, np.array(widths) / d, mean, error, index, f"{name}, $d = {d}$")
-    finish(
-        axes,
-        "neurons per dimension $N/d$",
-        r"risk over $\mathrm{Var}\,f_*$",
-        "ReLU neurons, exponential spectrum (dotted: no law)",
-        ylim=(-0.03, 1.05),
-    )
+    law, label = QuadraticTarget(eigenvalues=exponential_spectrum(d), activation="relu"), "random features, limit"
+    along(axes, law, lambda ratio: {"width": ratio * d}, "relative_risk", np.geomspace(0.1, 2, 60), label=label)
+    widths = np.maximum(1, np.round(d * np.array([0.125, 0.25, 0.5, 1.0, 1.5]))).astype(int)
+    tests = 250 if quick else 500
+    runs = [[relu_risks(d, width, seed, steps, tests) for seed in range(seeds)] for width in widths.tolist()]
+    for index, name in enumerate(("random features", "tangent features", "network")):
+        mean, error = mean_and_error([[run[name] for run in row] for row in runs], axis=1)
+        axes.plot(widths / d, mean, color=COLOURS[index], linewidth=0.8, linestyle=":" if index else "none")
+        simulation_points(axes, widths / d, mean, error, index, f"{name}, $d = {d}$")
+    title = "ReLU neurons, exponential spectrum (dotted: no law)"
+    labels = ("neurons per dimension $N/d$", r"risk over $\mathrm{Var}\,f_*$", title)
+    finish(axes, *labels, xscale="linear", ylim=(-0.03, 1.05))
     return figure
 
 
@@ -287,15 +263,11 @@ def fixed_dimension(quick: bool = True) -> Figure:
     for index, d in enumerate((3, 5, 10)):
         theory_line(axes, widths, fixed_dimension_constant(d, 2) / widths, index, f"$C/N$, $d={d}$")
         explicit = [[explicit_weights_error(sphere(rng, int(n), d), 2) for _ in range(20 * draws)] for n in widths[:3]]
-        errors = np.std(explicit, axis=1, ddof=1) / math.sqrt(20 * draws)
-        simulation_points(
-            axes, widths[:3], np.mean(explicit, axis=1), errors, index, "explicit weights" if index == 0 else None
-        )
-        least = [least_squares_errors(rng, int(n), d, draws) for n in widths]
-        means = np.array([run.mean() for run in least])
-        spread = [run.std(ddof=1) / math.sqrt(draws) for run in least]
-        simulation_points(axes, widths, means, spread, index, "least squares" if index == 0 else None, alpha=0.6)
-        axes.plot(widths, means, color=axes.lines[-1].get_color(), linewidth=0.8, linestyle=":")
+        label = "explicit weights" if index == 0 else None
+        simulation_points(axes, widths[:3], *mean_and_error(explicit, axis=1), index, label)
+        mean, error = mean_and_error([least_squares_errors(rng, int(n), d, draws) for n in widths], axis=1)
+        simulation_points(axes, widths, mean, error, index, "least squares" if index == 0 else None, alpha=0.6)
+        axes.plot(widths, mean, color=axes.lines[-1].get_color(), linewidth=0.8, linestyle=":")
     title = "target of degree 2, ReLU"
     finish(axes, "random features $N$", "squared error", title, xscale="log", yscale="log", ylim=(1e-5, 300))
     return figure
@@ -306,16 +278,14 @@ def greedy(quick: bool = True) -> Figure:
     figure, (axes,) = new_figure()
     X, neurons, weights = greedy_problem(np.random.default_rng(0))
     law = SampledMeasure(neurons=tuple(map(tuple, neurons.tolist())), weights=tuple(weights.tolist()))
-    constant, few, seeds = float(law.theory().squared_error), np.array([2, 5, 20, 80, 320]), 6 if quick else 40
-    n = np.geomspace(1, 400, 50)
-    theory_line(axes, n, constant / n, 0, "$C/N$, sampled neurons")
-    runs = [law.simulate_batch(int(size), range(seeds)).squared_error.values / size for size in few]
-    errors = [run.std(ddof=1) / math.sqrt(seeds) for run in runs]
-    simulation_points(axes, few, [run.mean() for run in runs], errors, 0)
+    n, few = np.geomspace(1, 400, 50), np.array([2, 5, 20, 80, 320])
+    theory_line(axes, n, float(law.theory().squared_error) / n, 0, "$C/N$, sampled neurons")
+    mean, error = mean_and_error(draws_along(law, "size", few, seeds=6 if quick else 40)["squared_error"])
+    simulation_points(axes, few, mean / few, error / few, 0)
     steps = 100 if quick else 400
     k = np.arange(1, steps + 1)
-    found = frank_wolfe(X, weights @ neurons, GREEDY_SCALE, steps)
-    theory_line(axes, k, found.errors[1:], 1, "Frank-Wolfe, one neuron per step")
+    path = frank_wolfe(X, weights @ neurons, GREEDY_SCALE, steps)
+    theory_line(axes, k, path.errors[1:], 1, "Frank-Wolfe, one neuron per step")
     theory_line(axes, k, 16 * largest_norm(X, GREEDY_SCALE) ** 2 / (k + 2), 1, "its bound", linestyle=":")
     finish(axes, "neurons $N$", r"$|f_N-f|^2$", "six ReLU neurons, 400 inputs", xscale="log", yscale="log", ylim=(None, 200))
     return figure
@@ -324,35 +294,24 @@ def greedy(quick: bool = True) -> Figure:
 def tangent_interpolation(quick: bool = True) -> Figure:
     """Train error of tangent features on pure noise, the eigenvalue that closes at N d = n, and the ranks."""
     figure, (left, middle, right) = new_figure(columns=3, width=4.3)
-    ratio, few = np.geomspace(0.5, 5, 120), np.array([0.6, 0.8, 0.95, 1.05, 1.25, 2.0, 4.0])
-    seeds = 12 if quick else 40
-    for index, width in enumerate((10.0, 4.0, 2.0)):
-        law = TangentInterpolation(width=width)
-        theory_line(left, ratio, law.evaluate(samples_over_parameters=ratio)["train_error"], index, f"ReLU, $N={width:g}$")
-        runs = [law.replace(samples_over_parameters=float(x)).simulate_batch(20, range(seeds)).train_error for x in few]
-        errors = [float(run.std(ddof=1)) / math.sqrt(seeds) for run in runs]
-        simulation_points(left, few, [float(run.mean()) for run in runs], errors, index)
+    ratio, few = np.geomspace(0.5, 5, 120), (0.6, 0.8, 0.95, 1.05, 1.25, 2.0, 4.0)
+    laws = {f"ReLU, $N={width:g}$": TangentInterpolation(width=width) for width in (10.0, 4.0, 2.0)}
+    along(left, laws, "samples_over_parameters", "train_error", ratio, few, size=20, seeds=12 if quick else 40)
     places = np.sort(np.append(few, [0.98, 1.0, 1.02]))
     simulation_points(middle, places, [closing(float(x), 10, 20) for x in places], None, 0)
     middle.axvline(1.0, color="0.3", linewidth=1.0, linestyle=":")
     title = r"ReLU, $N=10$, $d=20$: closes at $Nd=n$"
     finish(middle, "samples per weight $n/(Nd)$", r"smallest eigenvalue $\lambda_{\min}$", title, xscale="log", yscale="log")
-    finish(left, "samples per weight $n/(Nd)$", "train error", r"pure noise, $\tau=1$ (points: $d=20$)", xscale="log")
+    finish(left, "samples per weight $n/(Nd)$", title=r"pure noise, $\tau=1$ (points: $d=20$)")
     for axes in (left, middle):
         axes.set_xticks([0.5, 1, 2, 4], ["1/2", "1", "2", "4"])
         axes.set_xticks([], minor=True)
     d, widths = 12, np.arange(1, 13)
     theory_line(right, widths, widths * d, 0, "$Nd$")
     theory_line(right, widths, widths * d - widths * (widths - 1) / 2, 1, "$Nd-N(N-1)/2$")
-    for index, name in enumerate(("relu", "square")):
-        simulation_points(
-            right,
-            widths[::2],
-            [tangent_rank(d, int(n), name) for n in widths[::2]],
-            None,
-            index,
-            f"drawn neurons, {ACTIVATIONS[name]}",
-        )
+    for index, (name, words) in enumerate(ACTIVATIONS.items()):
+        ranks = [tangent_rank(d, int(n), name) for n in widths[::2]]
+        simulation_points(right, widths[::2], ranks, None, index, f"drawn neurons, {words}")
     finish(right, "neurons $N$", "rank of the tangent features", f"full rank for ReLU, $d={d}$")
     return figure
 
@@ -375,23 +334,10 @@ def hermite_series(quick: bool = True) -> Figure:
         beyond = 1 - np.cumsum(squares) / (whole.mean**2 + whole.linear**2 + whole.nonlinear**2)
         shown = beyond > 1e-12
         theory_line(right, degrees[shown][1:], beyond[shown][1:], index, name)
-    finish(
-        left,
-        "degree $k$",
-        "squared coefficient $u_k^2$",
-        "kinks make slow tails",
-        xscale="log",
-        yscale="log",
-        ylim=(1e-12, 2),
-    )
-    finish(
-        right,
-        "degree $K$",
-        r"$1-\sum_{k\leq K}u_k^2\,/\,\mathbb{E}\,s(Z)^2$",
-        "what the series misses",
-        yscale="log",
-        ylim=(1e-12, 2),
-    )
+    limits: dict[str, Any] = dict(yscale="log", ylim=(1e-12, 2))
+    finish(left, "degree $k$", "squared coefficient $u_k^2$", "kinks make slow tails", xscale="log", **limits)
+    label = r"$1-\sum_{k\leq K}u_k^2\,/\,\mathbb{E}\,s(Z)^2$"
+    finish(right, "degree $K$", label, "what the series misses", **limits)
     return figure
 
 

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Number, above, agrees, at_most, below, between, equal, near, true
-from limitlab.lab.measures import Slope, effort, largest, log_slope, slope, smallest
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import Slope, largest, log_slope, slope, smallest
 from limitlab.laws.attention._circle_density import spectral_density
 from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable, poisson_radius
-from limitlab.laws.attention.clustering import critical_beta, merging_time, plateau_time
-from limitlab.laws.attention.equiangular import collapse_time
+from limitlab.laws.attention.clustering import TokenClustering, critical_beta, merging_time, plateau_time
+from limitlab.laws.attention.equiangular import EquiangularTokens, collapse_time
 from limitlab.laws.attention.residual import ResidualFlow
 from limitlab.laws.attention.single_cluster import SingleCluster
 from limitlab.models.attention.circle import angle_moments, circle_flow, density_quantiles
@@ -33,34 +32,28 @@ Array = NDArray[Any]
 AREA = "Transformers"
 
 
-@claim(
-    "J24",
-    AREA,
-    "Self-attention with any heads, matrices and feed-forward layer is an interacting particle system on the sphere; with "
-    "Q = K = V = I it climbs the energy sum exp(beta <x_i, x_j>) / (2 beta n^2), and layer normalisation is a "
-    "first-order integrator with a slow clock.",
-    laws=("EquiangularTokens",),
-    figure="token-collapse",
-)
-def particles(quick: bool) -> Outcome:
-    """Energy laws, symmetries and orders of the integrators, for the full model with heads and a feed-forward layer."""
-    systems = 3 if quick else 20
+@claim("J24", AREA, EquiangularTokens, figure="token-collapse")
+def particles(check: Check) -> None:
+    """Self-attention with any heads, matrices and feed-forward layer is an interacting particle system on the sphere; with Q
+    = K = V = I it climbs the energy sum exp(beta <x_i, x_j>) / (2 beta n^2), and layer normalisation is a first-order
+    integrator with a slow clock.
+
+    Energy laws, symmetries and orders of the integrators, for the full model with heads and a feed-forward layer.
+    """
+    systems = 3 if check.quick else 20
     gaps = [energy_gap(seed, beta, kind) for seed in range(systems) for beta in (0.5, 3.0) for kind in (True, False)]
+    check.below("largest relative gap between dE/dt and its formula", largest(gaps), 1e-9)
     rising = all(energy_increases(seed, kind) for seed in range(systems) for kind in (True, False))
-    order = integrator_orders(160 if quick else 320)
-    return Outcome(
-        (
-            below("largest relative gap between dE/dt and its formula", largest(gaps), 1e-9),
-            true("the energy never decreases", rising),
-            below("gap between the flow of turned tokens and the turned flow", rotation_gap(), 1e-9),
-            below("gap between the flow of permuted tokens and the permuted flow", permutation_gap(), 1e-9),
-            below("gap between scaled matrices and scaled beta or time", rescaling_gap(), 1e-9),
-            below("gap between the Gram equation and the overlaps of the vectors", gram_gap(), 1e-7),
-            near("order of the Runge-Kutta method", order.pop("rk4"), 4, 0.3),
-            *(near(f"order of the method '{name}'", value, 1, 0.2) for name, value in order.items()),
-        ),
-        note="For softmax attention dE/dt carries the weights Z_i/n: it climbs the energy, but in another metric.",
-    )
+    check.true("the energy never decreases", rising)
+    check.below("gap between the flow of turned tokens and the turned flow", rotation_gap(), 1e-9)
+    check.below("gap between the flow of permuted tokens and the permuted flow", permutation_gap(), 1e-9)
+    check.below("gap between scaled matrices and scaled beta or time", rescaling_gap(), 1e-9)
+    check.below("gap between the Gram equation and the overlaps of the vectors", gram_gap(), 1e-7)
+    order = integrator_orders(160 if check.quick else 320)
+    check.near("order of the Runge-Kutta method", order.pop("rk4"), 4, 0.3)
+    for name, value in order.items():
+        check.near(f"order of the method '{name}'", value, 1, 0.2)
+    check.note("For softmax attention dE/dt carries the weights Z_i/n: it climbs the energy, but in another metric.")
 
 
 def energy_gap(seed: int, beta: float, normalised: bool) -> float:
@@ -149,77 +142,60 @@ def integrator_orders(finest: int, beta: float = 3.0, horizon: float = 4.0) -> d
     return {name: math.log2(error(name, finest // 2) / error(name, finest)) for name in methods}
 
 
-@claim(
-    "J25",
-    AREA,
-    "At beta = 0 almost every start collapses to a single cluster, for all n and d of at least 2.",
-    laws=("SingleCluster",),
-)
-def single_cluster(quick: bool) -> Outcome:
-    """Every random start has collapsed by t = 60."""
-    cases = ((2, 2), (2, 8), (3, 16), (10, 32)) if quick else ((2, 2), (2, 8), (2, 64), (3, 64), (10, 32))
-    seeds, time = (20, 60.0) if quick else (200, 60.0)
+@claim("J25", AREA, SingleCluster)
+def single_cluster(check: Check) -> None:
+    """At beta = 0 almost every start collapses to a single cluster, for all n and d of at least 2.
+
+    Every random start has collapsed by t = 60.
+    """
+    cases = ((2, 2), (2, 8), (3, 16), (10, 32)) if check.quick else ((2, 2), (2, 8), (2, 64), (3, 64), (10, 32))
+    seeds, time = (20, 60.0) if check.quick else (200, 60.0)
     what = f"share of {seeds} starts whose overlaps are all above 1 - 1e-6 at t = {time:g}"
-    return Outcome(
-        tuple(
-            equal(f"{what}, d = {d}, n = {n}", SingleCluster(tokens=n, dimension=d).collapsed(time, seeds), 1.0)
-            for d, n in cases
-        )
-    )
+    for d, n in cases:
+        check.equal(f"{what}, d = {d}, n = {n}", SingleCluster(tokens=n, dimension=d).collapsed(time, seeds), 1.0)
 
 
-@claim(
-    "J26",
-    AREA,
-    "Tokens cluster over the layers through metastable plateaus whose length grows like exp(beta); the final approach is "
-    "e^(-2t) at every beta.",
-    laws=("EquiangularTokens", "TokenClustering"),
-    figure="overlap-histograms",
-)
-def plateaus(quick: bool) -> Outcome:
-    """Final rate 2 at every beta, plateaus of length e^beta, and fewer clusters over the layers."""
+@claim("J26", AREA, EquiangularTokens, TokenClustering, figure="overlap-histograms")
+def plateaus(check: Check) -> None:
+    """Tokens cluster over the layers through metastable plateaus whose length grows like exp(beta); the final approach is
+    e^(-2t) at every beta.
+
+    Final rate 2 at every beta, plateaus of length e^beta, and fewer clusters over the layers.
+    """
     betas = np.array([9.0, 12.0, 15.0])
     exact = np.asarray(collapse_time(1e-3, 2000, betas))
     walked = {beta: particle_collapse(beta, 32) for beta in (3.0, 5.0, 7.0)}
     off = [abs(time / float(collapse_time(1e-3, 32, beta)) - 1) for beta, time in walked.items()]
-    plateau_growth = float(np.log(walked[7.0] / walked[5.0])) / 2
-    lives = float(np.diff(np.log(merging_time(-0.5, np.array([30.0, 40.0]))))[0]) / 10
-    found = phase_diagram(32, 2, [7.0], [0.0, 2.0, 10.0, 30.0], systems=10 if quick else 60, count=True)
-    clusters = [float(count) for count in found.clusters[0]]
-    return Outcome(
-        (
-            *(
-                near(f"rate at which 1 - <x_i, x_j> falls at beta = {beta:g}", final_rate(beta), 2, 1e-3)
-                for beta in (0.0, 1.0, 4.0)
-            ),
-            between("growth of log t* per unit of beta, n = 2000", slope(betas, np.log(exact)).value, 0.85, 1.05),
-            below(
-                "particles, n = 32: largest relative gap of the collapse time to its closed form, beta = 3, 5, 7",
-                largest(off),
-                1e-3,
-            ),
-            near(
-                "particles, n = 32: growth of log t* per unit of beta from 5 to 7 over that of the closed form",
-                plateau_growth / (float(np.diff(np.log(collapse_time(1e-3, 32, np.array([5.0, 7.0]))))[0]) / 2),
-                1,
-                0.01,
-            ),
-            above("particles, n = 32: collapse time at beta = 7 over that at beta = 3", walked[7.0] / walked[3.0], 3),
-            near("growth of the log life of two clusters at overlap -1/2 per unit of beta", lives, 1.5, 0.05),
-            true(
-                "clusters on the circle at beta = 7 become fewer from t = 0 to 2 and to 10, and not more to 30",
-                clusters[0] > clusters[1] > clusters[2] >= clusters[3],
-            ),
-            above("mean number of clusters at t = 30", clusters[3], 1.5),
-            below("share of close pairs at t = 30", float(found.pair_probability[0, -1]), 0.7),
-        ),
-        {
-            **{f"mean number of clusters at t = {t}": count for t, count in zip((0, 2, 10), clusters[:3], strict=True)},
-            **{f"particles, n = 32: collapse time at beta = {beta:g}": time for beta, time in walked.items()},
-            "plateau formula over the exact time at beta = 15, n = 2000": float(plateau_time(15.0, 2000) / exact[-1]),
-        },
-        note="The slowness at large beta is the plateau, of order e^beta; the final rate is 2, not of order e^-beta.",
+    for beta in (0.0, 1.0, 4.0):
+        check.near(f"rate at which 1 - <x_i, x_j> falls at beta = {beta:g}", final_rate(beta), 2, 1e-3)
+    check.between("growth of log t* per unit of beta, n = 2000", slope(betas, np.log(exact)).value, 0.85, 1.05)
+    check.below(
+        "particles, n = 32: largest relative gap of the collapse time to its closed form, beta = 3, 5, 7", largest(off), 1e-3
     )
+    plateau_growth = float(np.log(walked[7.0] / walked[5.0])) / 2
+    check.near(
+        "particles, n = 32: growth of log t* per unit of beta from 5 to 7 over that of the closed form",
+        plateau_growth / (float(np.diff(np.log(collapse_time(1e-3, 32, np.array([5.0, 7.0]))))[0]) / 2),
+        1,
+        0.01,
+    )
+    check.above("particles, n = 32: collapse time at beta = 7 over that at beta = 3", walked[7.0] / walked[3.0], 3)
+    lives = float(np.diff(np.log(merging_time(-0.5, np.array([30.0, 40.0]))))[0]) / 10
+    check.near("growth of the log life of two clusters at overlap -1/2 per unit of beta", lives, 1.5, 0.05)
+    found = phase_diagram(32, 2, [7.0], [0.0, 2.0, 10.0, 30.0], systems=10 if check.quick else 60, count=True)
+    clusters = [float(count) for count in found.clusters[0]]
+    check.true(
+        "clusters on the circle at beta = 7 become fewer from t = 0 to 2 and to 10, and not more to 30",
+        clusters[0] > clusters[1] > clusters[2] >= clusters[3],
+    )
+    check.above("mean number of clusters at t = 30", clusters[3], 1.5)
+    check.below("share of close pairs at t = 30", float(found.pair_probability[0, -1]), 0.7)
+    for t, count in zip((0, 2, 10), clusters[:3], strict=True):
+        check.show(f"mean number of clusters at t = {t}", count)
+    for beta, time in walked.items():
+        check.show(f"particles, n = 32: collapse time at beta = {beta:g}", time)
+    check.show("plateau formula over the exact time at beta = 15, n = 2000", float(plateau_time(15.0, 2000) / exact[-1]))
+    check.note("The slowness at large beta is the plateau, of order e^beta; the final rate is 2, not of order e^-beta.")
 
 
 def particle_collapse(beta: float, tokens: int) -> float:
@@ -249,53 +225,46 @@ ENSEMBLE_CASES: tuple[tuple[Ensemble, float], ...] = (
 """Ensembles and temperatures of the full check."""
 
 
-@claim(
-    "J27",
-    AREA,
-    "Phase diagrams of clustering: for Q = K = V = I in high dimension the boundary is the closed-form collapse time; of four random "
-    "ensembles two collapse and two, with V proportional to Q^T K, stay in several groups.",
-    laws=("EquiangularTokens", "TokenClustering"),
-    figure="attention-phase-diagram",
-)
-def phase_diagrams(quick: bool) -> Outcome:
-    """Q = K = V = I: the boundary is the closed form; random matrices: C and D stay metastable, A and B collapse."""
-    measured: dict[str, Number] = {}
+@claim("J27", AREA, EquiangularTokens, TokenClustering, figure="attention-phase-diagram")
+def phase_diagrams(check: Check) -> None:
+    """Phase diagrams of clustering: for Q = K = V = I in high dimension the boundary is the closed-form collapse time; of
+    four random ensembles two collapse and two, with V proportional to Q^T K, stay in several groups.
+
+    Q = K = V = I: the boundary is the closed form; random matrices: C and D stay metastable, A and B collapse.
+    """
     from_table, from_limit = [], []
     for d, table in HALF_TIMES.items():
         times = np.arange(4.0, 12.0, 0.1)
-        halves = phase_diagram(32, d, list(table), times, systems=16 if quick else 64).half_time()
+        halves = phase_diagram(32, d, list(table), times, systems=16 if check.quick else 64).half_time()
         for (beta, expected), half in zip(table.items(), halves, strict=True):
-            measured[f"half-collapse time at d = {d}, beta = {beta:g}"] = float(half)
+            check.show(f"half-collapse time at d = {d}, beta = {beta:g}", float(half))
             from_table.append(abs(half / expected - 1))
             from_limit.append(abs(half / float(collapse_time(1e-3, 32, beta)) - 1))
-    measured["largest beta that has collapsed at t = 30"] = float(critical_beta(30.0, 32))
-    draws = 2 if quick else 50
-    cases = (("A", 2.0), ("B", 2.0), ("C", 5.0), ("D", 5.0)) if quick else ENSEMBLE_CASES
+    check.below(
+        "largest relative gap of half-collapse times from an independent table",
+        largest(from_table),
+        0.06 if check.quick else 0.03,
+    )
+    check.below("largest relative gap of half-collapse times from the closed form", largest(from_limit), 0.07)
+    check.show("largest beta that has collapsed at t = 30", float(critical_beta(30.0, 32)))
+    draws = 2 if check.quick else 50
+    cases = (("A", 2.0), ("B", 2.0), ("C", 5.0), ("D", 5.0)) if check.quick else ENSEMBLE_CASES
     shares: dict[str, list[float]] = {"AB": [], "CD": []}
     for name, beta in cases:
-        close, either = ensemble_share(name, beta, draws, 0.2 if quick else 0.1)
-        measured[f"share of close pairs, ensemble {name}, beta = {beta:g}"] = close
+        close, either = ensemble_share(name, beta, draws, 0.2 if check.quick else 0.1)
+        check.show(f"share of close pairs, ensemble {name}, beta = {beta:g}", close)
         if name in "CD":
-            measured[f"share of close or antipodal pairs, ensemble {name}, beta = {beta:g}"] = either
+            check.show(f"share of close or antipodal pairs, ensemble {name}, beta = {beta:g}", either)
         shares["CD" if name in "CD" else "AB"].append(close)
-    return Outcome(
-        (
-            below(
-                "largest relative gap of half-collapse times from an independent table",
-                largest(from_table),
-                0.06 if quick else 0.03,
-            ),
-            below("largest relative gap of half-collapse times from the closed form", largest(from_limit), 0.07),
-            above(
-                f"least mean share of close pairs in ensembles A, B at t = 15, {draws} systems", smallest(shares["AB"]), 0.95
-            ),
-            below(
-                f"largest mean share of close pairs in ensembles C, D at t = 30, {draws} systems", largest(shares["CD"]), 0.6
-            ),
-        ),
-        measured,
-        note="Ensembles have d = 128. Ensemble B has V = G G^T / d: a symmetric Gaussian matrix is never positive semidefinite at this "
-        "size.",
+    check.above(
+        f"least mean share of close pairs in ensembles A, B at t = 15, {draws} systems", smallest(shares["AB"]), 0.95
+    )
+    check.below(
+        f"largest mean share of close pairs in ensembles C, D at t = 30, {draws} systems", largest(shares["CD"]), 0.6
+    )
+    check.note(
+        "Ensembles have d = 128. Ensemble B has V = G G^T / d: a symmetric Gaussian matrix is never positive semidefinite at this "
+        "size."
     )
 
 
@@ -315,40 +284,35 @@ def ensemble_share(name: Ensemble, beta: float, draws: int, step: float) -> tupl
 # -- mean field tokens --------------------------------------------------------------------------------------------
 
 
-@claim(
-    "J28",
-    AREA,
-    "With many tokens the density on the circle solves a continuity equation; the uniform law breaks into about "
-    "argmax sigma_k clusters.",
-    laws=("CircleMeanField",),
-    figure="instability-spectrum",
-)
-def mean_field(quick: bool) -> Outcome:
-    """Equation against particles and against itself (solvers, linear growth, a closed form); the number of clusters."""
+@claim("J28", AREA, CircleMeanField, figure="instability-spectrum")
+def mean_field(check: Check) -> None:
+    """With many tokens the density on the circle solves a continuity equation; the uniform law breaks into about argmax sigma_k clusters.
+
+    Equation against particles and against itself (solvers, linear growth, a closed form); the number of clusters.
+    """
+    check.agree(
+        "the density for stratified tokens, moved pair by pair:",
+        CircleMeanField,
+        seeds=40 if check.quick else 160,
+        together=True,
+    )
     law = CircleMeanField(beta=4.0, density=((0.5, 0.0), (0.0, 0.3)), times=(1.0, 2.0, 3.0), stratified=False)
-    rate, error = fluctuation_rate(law, (50, 200, 800) if quick else (100, 400, 1600), 100 if quick else 400)
+    rate, error = fluctuation_rate(law, (50, 200, 800) if check.quick else (100, 400, 1600), 100 if check.quick else 400)
+    check.near("exponent in n of the fluctuations of independent tokens", rate, -0.5, 0.1)
+    check.below("standard error of the exponent of the fluctuations", error, 0.03)
     grown = [abs(particle_growth(k) / float(growth_rates(k, 4.0)) - 1) for k in (1, 2, 3)]
+    check.below(
+        "largest relative gap of the growth of three small harmonics of 400 tokens, pair by pair", largest(grown), 0.02
+    )
+    check.below("gap to the closed form of the wrapped Cauchy law at beta = 0", wrapped_cauchy_gap(), 1e-10)
     growth = [abs(measured_growth(k) / float(growth_rates(k, 4.0)) - 1) for k in (1, 2, 3)]
-    betas = (5.0, 16.0) if quick else (5.0, 9.0, 16.0, 25.0, 50.0)
-    tokens, seeds = (2000, 1) if quick else (5000, 4)
+    check.below("largest relative gap of the growth rates of three small harmonics", largest(growth), 1e-5)
+    betas = (5.0, 16.0) if check.quick else (5.0, 9.0, 16.0, 25.0, 50.0)
+    tokens, seeds = (2000, 1) if check.quick else (5000, 4)
     missed = max(abs(seen_clusters(beta, tokens, seed) - most_unstable(beta)) for beta in betas for seed in range(seeds))
-    criteria = [
-        agrees(
-            "the density for stratified tokens, moved pair by pair:",
-            compare(CircleMeanField, seeds=40 if quick else 160, **effort(quick)),
-        ),
-        near("exponent in n of the fluctuations of independent tokens", rate, -0.5, 0.1),
-        below("standard error of the exponent of the fluctuations", error, 0.03),
-        below(
-            "largest relative gap of the growth of three small harmonics of 400 tokens, pair by pair", largest(grown), 0.02
-        ),
-        below("gap to the closed form of the wrapped Cauchy law at beta = 0", wrapped_cauchy_gap(), 1e-10),
-        below("largest relative gap of the growth rates of three small harmonics", largest(growth), 1e-5),
-        at_most("largest distance of the number of clusters at t = 10 from argmax sigma_k", missed, 2),
-    ]
-    if not quick:
-        criteria.append(below("largest gap between finite volumes and the Fourier solution", solver_gap(law), 1e-5))
-    return Outcome(tuple(criteria))
+    check.at_most("largest distance of the number of clusters at t = 10 from argmax sigma_k", missed, 2)
+    if not check.quick:
+        check.below("largest gap between finite volumes and the Fourier solution", solver_gap(law), 1e-5)
 
 
 def solver_gap(law: CircleMeanField) -> float:
@@ -407,28 +371,24 @@ def seen_clusters(beta: float, tokens: int, seed: int) -> int:
     return circle_clusters(circle_flow(start, beta, 10.0, step=0.2))
 
 
-@claim(
-    "J29",
-    AREA,
-    "A residual network with steps T/L is the Euler scheme of a neural ODE, with error of order 1/L.",
-    laws=("ResidualFlow",),
-    figure="residual-depth",
-)
-def residual_networks(quick: bool) -> Outcome:
-    """Order 1 in the number of layers without noise; agreement of the means with it."""
-    depths = np.array([20, 40, 80, 160] if quick else [20, 40, 80, 160, 320, 640])
+@claim("J29", AREA, ResidualFlow, figure="residual-depth")
+def residual_networks(check: Check) -> None:
+    """A residual network with steps T/L is the Euler scheme of a neural ODE, with error of order 1/L.
+
+    Order 1 in the number of layers without noise; agreement of the means with it.
+    """
+    depths = np.array([20, 40, 80, 160] if check.quick else [20, 40, 80, 160, 320, 640])
     errors = ResidualFlow().depth_errors(depths)
-    return Outcome(
-        (
-            near("exponent in 1/L of the error without noise", -log_slope(depths, errors).value, 1, 0.1),
-            agrees(
-                "the differential equation as the mean over noisy weights",
-                compare(ResidualFlow, seeds=200 if quick else 800, **effort(quick)),
-            ),
-        ),
-        {"error of 20 layers": float(errors[0]), "error of 160 layers": float(errors[3])},
-        note="The step has to be T/L: a network without it does not tend to the differential equation.",
+    check.near("exponent in 1/L of the error without noise", -log_slope(depths, errors).value, 1, 0.1)
+    check.agree(
+        "the differential equation as the mean over noisy weights",
+        ResidualFlow,
+        seeds=200 if check.quick else 800,
+        together=True,
     )
+    check.show("error of 20 layers", float(errors[0]))
+    check.show("error of 160 layers", float(errors[3]))
+    check.note("The step has to be T/L: a network without it does not tend to the differential equation.")
 
 
 # -- landscapes ---------------------------------------------------------------------------------------------------
@@ -436,15 +396,12 @@ def residual_networks(quick: bool) -> Outcome:
 Array_landscapes = NDArray[np.float64]
 
 
-@claim(
-    "J35",
-    "Transformers",
-    "At beta = 0 every critical point other than consensus is a strict saddle, with explicit rates.",
-    laws=("SingleCluster",),
-    figure="token-saddles",
-)
-def strict_saddles(quick: bool) -> Outcome:
-    """Closed spectra against the Jacobian of the flow, by differences; escape of tokens that were put beside a saddle."""
+@claim("J35", "Transformers", SingleCluster, figure="token-saddles")
+def strict_saddles(check: Check) -> None:
+    """At beta = 0 every critical point other than consensus is a strict saddle, with explicit rates.
+
+    Closed spectra against the Jacobian of the flow, by differences; escape of tokens that were put beside a saddle.
+    """
     poles = [(5, 4, 3), (6, 4, 4), (7, 6, 2), (8, 7, 5), (6, 3, 3)]
     gaps = [rate_gap(two_poles(*case), SingleCluster.saddle_rates(*case)) for case in poles]
     balanced = [balanced_tokens(np.random.default_rng(i), n, d) for i, (n, d) in enumerate(((4, 2), (6, 3), (10, 4)))]
@@ -453,22 +410,18 @@ def strict_saddles(quick: bool) -> Outcome:
         rates = SingleCluster.saddle_rates(positions=x)
         gaps.append(rate_gap(x, rates))
         tops.append(rates[0] - (1 - 1 / x.shape[1]))
+    check.below("largest gap between the closed rates and the Jacobian of the flow", largest(gaps), 1e-8)
     lowest = smallest(
         SingleCluster.saddle_rates(n, k, d)[0] for n in range(2, 9) for k in range(n // 2, n) for d in (2, 3, 6)
     )
+    check.above("least positive rate at poles other than consensus", lowest, 0.99)
+    check.above("largest rate at balanced tokens minus 1 - 1/d, least", smallest(tops), -1e-12)
     consensus = largest(SingleCluster.saddle_rates(n, n, d)[0] for n in (2, 5, 9) for d in (2, 4))
-    runs = 20 if quick else 200
+    check.equal("largest rate at consensus", consensus, 0.0)
+    runs = 20 if check.quick else 200
     growth, ended = escape(two_poles(6, 4, 3), runs)
-    return Outcome(
-        (
-            below("largest gap between the closed rates and the Jacobian of the flow", largest(gaps), 1e-8),
-            above("least positive rate at poles other than consensus", lowest, 0.99),
-            above("largest rate at balanced tokens minus 1 - 1/d, least", smallest(tops), -1e-12),
-            equal("largest rate at consensus", consensus, 0.0),
-            near("rate of escape from 4 and 2 tokens at the poles", growth, 1.0, 0.01),
-            equal(f"runs of {runs} that end in one cluster", ended, runs),
-        ),
-    )
+    check.near("rate of escape from 4 and 2 tokens at the poles", growth, 1.0, 0.01)
+    check.equal(f"runs of {runs} that end in one cluster", ended, runs)
 
 
 def two_poles(tokens: int, at_pole: int, dimension: int) -> Array_landscapes:

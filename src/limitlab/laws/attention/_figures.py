@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from limitlab._core.draws import mean_and_error
 from limitlab.laws.attention._circle_density import spectral_density
 from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable
 from limitlab.laws.attention.clustering import critical_beta, plateau_time
@@ -22,16 +23,8 @@ from limitlab.models.attention.clusters import circle_clusters, pair_fraction
 from limitlab.models.attention.engines import random_tokens, token_paths
 from limitlab.models.attention.ensembles import ensemble_paths, phase_diagram
 from limitlab.models.attention.overlaps import overlap_profile, random_transformer
-from limitlab.plotting.style import (
-    COLOURS,
-    finish,
-    mean_and_error,
-    new_figure,
-    reading_key,
-    simulation_points,
-    theory_line,
-    value_map,
-)
+from limitlab.plotting.along import along, draws_along
+from limitlab.plotting.style import COLOURS, finish, legend_of_styles, new_figure, simulation_points, theory_line, value_map
 
 # -- attention ----------------------------------------------------------------------------------------------------
 
@@ -52,9 +45,8 @@ def token_collapse(quick: bool = True) -> Figure:
     times, few = np.linspace(0, 14, 300), np.arange(1.0, 14.0, 1.5)
     for index, beta in enumerate((0.0, 2.0, 4.0, 5.0)):
         theory_line(left, times, 1 - overlap(times, 32, beta), index, rf"$\beta = {beta:g}$")
-        law = EquiangularTokens(tokens=32, beta=beta, times=tuple(few))
-        runs = 1 - np.array([law.experiment(dimension, seed)["overlap"] for seed in range(seeds)])
-        simulation_points(left, few, runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(seeds), index)
+        overlaps = draws_along(EquiangularTokens(tokens=32, beta=beta), "times", few, dimension, seeds)["overlap"]
+        simulation_points(left, few, *mean_and_error(1 - overlaps), index)
     left.plot(times[-110:], 3e2 * np.exp(-2 * times[-110:]), color="grey", linestyle=":", label=r"slope of $e^{-2t}$")
     finish(left, "time $t$", r"$1 - g$", f"32 random tokens, $d = {dimension}$", yscale="log", ylim=(1e-7, 2))
     betas, some = np.linspace(0, 12, 200), np.array([0.5, 2.0, 3.5, 5.0, 6.0])
@@ -62,11 +54,10 @@ def token_collapse(quick: bool = True) -> Figure:
         theory_line(right, betas, collapse_time(1e-3, tokens, betas), index, rf"$n = {tokens}$")
     high = np.linspace(7, 12, 60)
     theory_line(right, high, plateau_time(high, 128), 6, "plateau formula, $n = 128$", linestyle=":", linewidth=1.5)
-    found = phase_diagram(32, dimension, some, np.arange(3.0, 25.0, 0.25), systems=2 * seeds)
-    simulation_points(right, some, found.half_time(), None, 1, "half of the pairs merged, $n = 32$")
-    finish(
-        right, r"inverse temperature $\beta$", r"collapse time $t^*$", r"overlap $1 - 10^{-3}$", yscale="log", ylim=(3, 2e4)
-    )
+    merging = phase_diagram(32, dimension, some, np.arange(3.0, 25.0, 0.25), systems=2 * seeds)
+    simulation_points(right, some, merging.half_time(), None, 1, "half of the pairs merged, $n = 32$")
+    labels = (r"inverse temperature $\beta$", r"collapse time $t^*$", r"overlap $1 - 10^{-3}$")
+    finish(right, *labels, yscale="log", ylim=(3, 2e4))
     return figure
 
 
@@ -102,12 +93,10 @@ def attention_ensembles(quick: bool = True) -> Figure:
                 rng = np.random.default_rng([draw, ord(name), index])
                 x = ensemble_paths(rng, name, 32, 128, beta, times, step=0.2 if quick else 0.1)  # type: ignore[arg-type]
                 shares.append(pair_fraction(x @ np.swapaxes(x, -1, -2)))
-            table = np.asarray(shares)
-            error = table.std(axis=0, ddof=1) / np.sqrt(draws)
-            simulation_points(
-                axes, times[index::3], table.mean(axis=0)[index::3], error[index::3], index, rf"$\beta = {beta:g}$"
-            )
-            axes.plot(times, table.mean(axis=0), color=COLOURS[index], linewidth=0.8, alpha=0.6)
+            mean, error = mean_and_error(shares)
+            shown = slice(index, None, 3)
+            simulation_points(axes, times[shown], mean[shown], error[shown], index, rf"$\beta = {beta:g}$")
+            axes.plot(times, mean, color=COLOURS[index], linewidth=0.8, alpha=0.6)
         label = r"share of merged pairs $P_{\mathrm{pair}}$"
         finish(axes, "time $t$", label, title, ylim=(-0.05, 1.05), legend=False)
     panels[0].legend(loc="center right", fontsize=11, frameon=False)
@@ -172,22 +161,14 @@ def instability_spectrum(quick: bool = True) -> Figure:
     left.xaxis.set_major_locator(MaxNLocator(integer=True))
     finish(left, "degree $k$", r"growth rate $\sigma_k$", "instability of the uniform law")
     fine = np.linspace(0.5, 52, 400)
-    theory_line(
-        right, fine, [most_unstable(float(beta)) for beta in fine], 0, r"fastest degree, $\mathrm{argmax}\,\sigma_k$"
-    )
+    fastest = [most_unstable(float(beta)) for beta in fine]
+    theory_line(right, fine, fastest, 0, r"fastest degree, $\mathrm{argmax}\,\sigma_k$")
     near = np.array([_nearly_fastest(float(beta)) for beta in fine])
     right.fill_between(fine, *near.T, color=COLOURS[0], alpha=0.15, linewidth=0, label="degrees at least 95 % as fast")
     theory_line(right, fine, np.sqrt(2 * fine), 6, r"$\sqrt{2\beta}$", linestyle=":", linewidth=1.5)
     betas = np.array([5.0, 9.0, 16.0, 25.0, 50.0])
-    counts = np.array([[_clusters(beta, tokens, seed) for beta in betas] for seed in range(seeds)])
-    simulation_points(
-        right,
-        betas,
-        counts.mean(axis=0),
-        counts.std(axis=0, ddof=1) / np.sqrt(seeds),
-        1,
-        f"clusters of {tokens} tokens at $t = 10$",
-    )
+    counts = [[_clusters(beta, tokens, seed) for beta in betas] for seed in range(seeds)]
+    simulation_points(right, betas, *mean_and_error(counts), 1, f"clusters of {tokens} tokens at $t = 10$")
     finish(right, r"inverse temperature $\beta$", "number of clusters, degree $k$", f"tokens on the circle, {seeds} draws")
     return figure
 
@@ -220,23 +201,11 @@ def circle_density(quick: bool = True) -> Figure:
         simulation_points(left, (edges[1:] + edges[:-1]) / 2, *mean_and_error(heights), index, markersize=3.5)
     title = rf"$\beta = 4$; lines: limit, points: mean of {groups} runs of {tokens} tokens"
     finish(left, r"angle $\theta$", r"density $\rho$", title)
-    grid = np.linspace(0, 3, 61)
-    law = CircleMeanField(beta=beta, density=density, times=tuple(grid))
-    limit = law.theory()
-    few = law.replace(times=(0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0), stratified=False)
-    runs = [few.experiment(400, seed) for seed in range(40 if quick else 400)]
-    for index, name in enumerate(law.observables):
-        theory_line(
-            right,
-            grid,
-            limit[name],
-            index,
-            {"cos1": r"$\cos\theta$", "sin1": r"$\sin\theta$", "cos2": r"$\cos 2\theta$"}[name],
-        )
-        table = np.array([run[name] for run in runs])
-        simulation_points(right, few.times, table.mean(axis=0), table.std(axis=0, ddof=1) / np.sqrt(len(runs)), index)
-    reading_key(right, r"density, $n\to\infty$", f"$n = 400$, {len(runs)} draws")
-    finish(right, "time $t$", "mean over the tokens", "moments of the density")
+    law, draws = CircleMeanField(beta=beta, density=density, stratified=False), 40 if quick else 400
+    moments = {"cos1": r"$\cos\theta$", "sin1": r"$\sin\theta$", "cos2": r"$\cos 2\theta$"}
+    along(right, law, "times", moments, np.linspace(0, 3, 61), np.linspace(0, 3, 7), size=400, seeds=draws)
+    legend_of_styles(right, r"density, $n\to\infty$", f"$n = 400$, {draws} draws")
+    finish(right, y_label="mean over the tokens", title="moments of the density")
     return figure
 
 
@@ -248,11 +217,7 @@ def residual_depth(quick: bool = True) -> Figure:
     errors = law.depth_errors(depths)
     simulation_points(axes, depths, errors, None, 0, "smooth weights")
     theory_line(axes, depths, errors[-1] * depths[-1] / depths, 0, "$L^{-1}$")
-    limit = float(law.theory().output_norm)
-    gaps = np.array(
-        [[float(np.asarray(law.experiment(int(L), seed)["output_norm"])) - limit for L in depths] for seed in range(seeds)]
-    )
-    spread = gaps.std(axis=0, ddof=1)
+    spread = draws_along(law, "size", depths, seeds=seeds)["output_norm"].std(axis=0, ddof=1)
     simulation_points(axes, depths, spread, spread / np.sqrt(2 * (seeds - 1)), 1, r"noisy weights: spread of $|x|^2/d$")
     theory_line(axes, depths, np.exp(np.log(spread * np.sqrt(depths)).mean()) / np.sqrt(depths), 1, "$L^{-1/2}$")
     finish(axes, "layers $L$", "gap from the differential equation", "residual network, $d = 4$", xscale="log", yscale="log")
@@ -353,23 +318,15 @@ def token_saddles(quick: bool = True) -> Figure:
         simulation_points(left, times[1::2], distance[1::2], None, index, f"{at_pole} and {tokens - at_pole} at the poles")
     early = times[:30]
     theory_line(left, early, 0.4 * kick * np.exp(early), 6, "$e^{t}$", linestyle="--")
-    finish(
-        left,
-        "time $t$",
-        "distance from the saddle (rms)",
-        f"$n = {tokens}$, $d = {dimension}$, kick $10^{{-6}}$",
-        yscale="log",
-        ylim=(1e-7, 30),
-    )
+    title = f"$n = {tokens}$, $d = {dimension}$, kick $10^{{-6}}$"
+    finish(left, "time $t$", "distance from the saddle (rms)", title, yscale="log", ylim=(1e-7, 30))
     counts = np.arange(10, 21)
-    for index, part in enumerate(("largest", "second", "smallest")):
-        rates = [np.unique(SingleCluster.saddle_rates(20, int(k), 2).round(12))[::-1] for k in counts]
-        values = [r[0] if part == "largest" else r[-1] if part == "smallest" else r[1] for r in rates]
-        theory_line(right, counts / 20, values, index, f"{part} rate", marker="o", markersize=4)
+    rates = [np.unique(SingleCluster.saddle_rates(20, int(k), 2).round(12))[::-1] for k in counts]
+    for index, (part, place) in enumerate((("largest", 0), ("second", 1), ("smallest", -1))):
+        theory_line(right, counts / 20, [rate[place] for rate in rates], index, f"{part} rate", marker="o", markersize=4)
     right.axhline(0, color="0.4", linewidth=1)
-    finish(
-        right, "share of tokens at the larger pole $k/n$", "rate", "$n = 20$: only one cluster ($k=n$) has no positive rate"
-    )
+    title = "$n = 20$: only one cluster ($k=n$) has no positive rate"
+    finish(right, "share of tokens at the larger pole $k/n$", "rate", title)
     return figure
 
 

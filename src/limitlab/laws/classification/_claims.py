@@ -7,10 +7,9 @@ import math
 import numpy as np
 
 from limitlab._core.blas import single_threaded
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, below, between, equal, near
-from limitlab.lab.measures import SIGMAS, effort, largest, sigmas, smallest, standard_error, words
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import SIGMAS, largest, sigmas, smallest, standard_error, words
 from limitlab.laws import Ridge
 from limitlab.laws.classification.bayes_optimal import BayesOptimal
 from limitlab.laws.classification.convex_loss import ConvexLoss
@@ -27,21 +26,23 @@ from limitlab.numerics.margin import hard_margin
 # -- best possible ------------------------------------------------------------------------------------------------
 
 
-@claim(
-    "B3",
-    "The best possible error",
-    "No method beats the Bayes error of a generalised linear model; message passing reaches it outside a hard phase, ridge regression at "
-    "its best penalty for Gaussian labels, and logistic regression at its best penalty nearly, where maximum margin does not.",
-    laws=("BayesOptimal",),
-    figure="best-possible",
-)
-def best_possible(quick: bool) -> Outcome:
-    """Message passing against the law; gaps of ridge, logistic regression and maximum margin; thresholds of phase retrieval."""
-    points = BayesOptimal.check_points()[: 2 if quick else 3]
+@claim("B3", "The best possible error", BayesOptimal, figure="best-possible")
+def best_possible(check: Check) -> None:
+    """No method beats the Bayes error of a generalised linear model; message passing reaches it outside a hard phase, ridge
+    regression at its best penalty for Gaussian labels, and logistic regression at its best penalty nearly, where maximum
+    margin does not.
+
+    Message passing against the law; gaps of ridge, logistic regression and maximum margin; thresholds of phase retrieval.
+    """
     names = ["overlap_gamp", "precision_gamp"]
-    comparisons = [
-        compare(point, (100, 200, 400) if quick else None, 60, observables=names, **effort(quick)) for point in points
-    ]
+    check.agree(
+        "message passing",
+        BayesOptimal,
+        points=2 if check.quick else 3,
+        sizes=(100, 200, 400) if check.quick else None,
+        seeds=60,
+        observables=names,
+    )
     ratios = (0.3, 1.0, 3.0)
     ridges, margins, logistic = [], [], []
     for ratio in ratios:
@@ -52,21 +53,17 @@ def best_possible(quick: bool) -> Outcome:
         margins.append(float(margin.gap_to_best / margin.best_error))
         law = LogisticCalibration(ratio=ratio, signal=3.0, ridge=0.1, fit_intercept=False)
         logistic.append(float(law.gap_to_best(ridge=np.geomspace(0.01, 2, 16)).gap_to_best.min()))
+    check.below("largest relative gap of the best ridge to Bayes", largest(np.abs(ridges)), 1e-9)
+    check.above("smallest gap of logistic regression at its best penalty", smallest(logistic), 0)
+    check.below("largest gap of logistic regression at its best penalty", largest(logistic), 2e-4)
+    check.above("smallest relative gap of maximum margin", smallest(margins), 0.01)
     found = BayesOptimal(channel="abs").thresholds()
+    check.near("message passing threshold of phase retrieval", found["algorithmic_samples"], 1.128471, 1e-5)
+    check.near("information threshold of phase retrieval", found["information_samples"], 1.0, 1e-5)
     phase = BayesOptimal(ratio=1 / 1.05, channel="abs").theory().attrs["phase"]
-    return Outcome(
-        (
-            *(agrees(f"message passing at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-            below("largest relative gap of the best ridge to Bayes", largest(np.abs(ridges)), 1e-9),
-            above("smallest gap of logistic regression at its best penalty", smallest(logistic), 0),
-            below("largest gap of logistic regression at its best penalty", largest(logistic), 2e-4),
-            above("smallest relative gap of maximum margin", smallest(margins), 0.01),
-            near("message passing threshold of phase retrieval", found["algorithmic_samples"], 1.128471, 1e-5),
-            near("information threshold of phase retrieval", found["information_samples"], 1.0, 1e-5),
-            equal("phase between them", phase, "hard"),
-        ),
-        {f"relative gap of maximum margin at p/n = {r:g}": gap for r, gap in zip(ratios, margins, strict=True)},
-    )
+    check.equal("phase between them", phase, "hard")
+    for r, gap in zip(ratios, margins, strict=True):
+        check.show(f"relative gap of maximum margin at p/n = {r:g}", gap)
 
 
 # -- logistic -----------------------------------------------------------------------------------------------------
@@ -74,83 +71,64 @@ def best_possible(quick: bool) -> Outcome:
 _AREA = "Logistic regression and sample sizes"
 
 
-@claim(
-    "B1",
-    _AREA,
-    "With p/n fixed, maximum likelihood inflates the coefficients of a logistic model and spreads them more than Fisher's information "
-    "says; its risks are too extreme (calibration slope below 1), and the right ridge penalty repairs this.",
-    laws=("LogisticCalibration",),
-    figure="logistic-calibration",
-)
-def calibration(quick: bool) -> Outcome:
-    """Comparisons at the check points; signs of bias and slope over p/n; the penalty of least log-loss."""
+@claim("B1", _AREA, LogisticCalibration, figure="logistic-calibration")
+def calibration(check: Check) -> None:
+    """With p/n fixed, maximum likelihood inflates the coefficients of a logistic model and spreads them more than Fisher's
+    information says; its risks are too extreme (calibration slope below 1), and the right ridge penalty repairs this.
+
+    Comparisons at the check points; signs of bias and slope over p/n; the penalty of least log-loss.
+    """
     from scipy.optimize import minimize_scalar
 
-    points = LogisticCalibration.check_points()
     names = ["bias_factor", "noise_scale", "calibration_slope", "auc", "log_loss"]
-    comparisons = [compare(point, seeds=250, observables=names, **effort(quick)) for point in points]
+    check.agree("the law", LogisticCalibration, seeds=250, observables=names)
     law = LogisticCalibration(intercept=-1.0, signal=1.5)
     limits = [law.replace(ratio=ratio).theory() for ratio in (0.02, 0.1, 0.2, 0.3)]
     bias, slopes = ([float(limit[name]) for limit in limits] for name in ("bias_factor", "calibration_slope"))
+    check.above("smallest growth of the bias factor with p/n, from 1 on", float(np.diff([1.0, *bias]).min()), 0)
+    check.below("largest growth of the calibration slope with p/n, from 1 on", largest(np.diff([1.0, *slopes])), 0)
     classical = float(law.replace(ratio=1e-6).theory().noise_scale)
+    check.above("noise scale at p/n = 0.1 over that of Fisher's information", float(limits[1].noise_scale) / classical, 1.1)
 
     def loss(x: float) -> float:
         return float(law.replace(ratio=0.1, ridge=float(np.exp(x))).theory().log_loss)
 
     ridge = float(np.exp(minimize_scalar(loss, bounds=(-5, 1), method="bounded").x))
     tuned = law.replace(ratio=0.1, ridge=ridge).theory()
-    measured: dict[str, Number] = {"penalty of least log-loss at p/n = 0.1": ridge}
+    check.near("calibration slope at the penalty of least log-loss", float(tuned.calibration_slope), 1.0, 0.01)
+    check.above("log-loss that this penalty saves at p/n = 0.1", float(limits[1].log_loss - tuned.log_loss), 0.01)
+    check.show("penalty of least log-loss at p/n = 0.1", ridge)
     for ratio, factor, slope in zip((0.02, 0.1, 0.2, 0.3), bias, slopes, strict=True):
-        measured[f"bias factor at p/n = {ratio:g}"] = factor
-        measured[f"calibration slope at p/n = {ratio:g}"] = slope
-    return Outcome(
-        (
-            *(agrees(f"the law at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-            above("smallest growth of the bias factor with p/n, from 1 on", float(np.diff([1.0, *bias]).min()), 0),
-            below("largest growth of the calibration slope with p/n, from 1 on", largest(np.diff([1.0, *slopes])), 0),
-            above(
-                "noise scale at p/n = 0.1 over that of Fisher's information", float(limits[1].noise_scale) / classical, 1.1
-            ),
-            near("calibration slope at the penalty of least log-loss", float(tuned.calibration_slope), 1.0, 0.01),
-            above("log-loss that this penalty saves at p/n = 0.1", float(limits[1].log_loss - tuned.log_loss), 0.01),
-        ),
-        measured,
-    )
+        check.show(f"bias factor at p/n = {ratio:g}", factor)
+        check.show(f"calibration slope at p/n = {ratio:g}", slope)
 
 
-@claim(
-    "B2",
-    _AREA,
-    "A logistic fit without penalty exists if and only if p/n is below a threshold that falls with the signal, and at finite n the "
-    "probability of no fit is a normal one with one parameter more for the intercept.",
-    laws=("LogisticCalibration",),
-    figure="logistic-calibration",
-)
-def fits_exist(quick: bool) -> Outcome:
-    """Shares of simulated data sets without a fit against the formula, with the count of parameters it needs and without."""
-    draws = 150 if quick else 2000
+@claim("B2", _AREA, LogisticCalibration, figure="logistic-calibration")
+def fits_exist(check: Check) -> None:
+    """A logistic fit without penalty exists if and only if p/n is below a threshold that falls with the signal, and at
+    finite n the probability of no fit is a normal one with one parameter more for the intercept.
+
+    Shares of simulated data sets without a fit against the formula, with the count of parameters it needs and without.
+    """
+    draws = 150 if check.quick else 2000
     cases = [(8, 24, 0.0, 0.7), (12, 34, -1.0, 1.5), (20, 56, 0.0, 2.0), (20, 74, -1.5, 1.0), (16, 44, 0.5, 1.0)]
     right, wrong = 0.0, 0.0
-    measured: dict[str, Number] = {}
     for p, n, b0, gamma in cases:
         share = share_without_fit(p, n, b0, gamma, draws)
         case = existence(TrueScore(b0, gamma))
         want, other = (float(case.no_fit_probability(count, n)) for count in (p, p - 1))
         right += (share - want) ** 2 / (want * (1 - want) / draws)
         wrong += (share - other) ** 2 / (other * (1 - other) / draws)
-        measured[f"share without a fit, p = {p}, n = {n}, b0 = {b0:g}, gamma = {gamma:g}"] = share
-        measured[f"formula, p = {p}, n = {n}, b0 = {b0:g}, gamma = {gamma:g}"] = want
+        check.show(f"share without a fit, p = {p}, n = {n}, b0 = {b0:g}, gamma = {gamma:g}", share)
+        check.show(f"formula, p = {p}, n = {n}, b0 = {b0:g}, gamma = {gamma:g}", want)
     thresholds = [existence(TrueScore(0.0, gamma)).threshold for gamma in (0.01, 1.0, 2.0, 4.0)]
-    allowed = len(cases) + SIGMAS * np.sqrt(2 * len(cases)) + (0 if quick else 0.03**2 * draws * 4 * len(cases))
-    return Outcome(
-        (
-            below("squared gaps in units of their variance, added over five cases", right, allowed),
-            above("the same without the parameter of the intercept", wrong, allowed),
-            near("threshold without a signal", thresholds[0], 0.5, 1e-3),
-            below("largest change of the threshold as the signal grows", largest(np.diff(thresholds)), 0),
-        ),
-        measured,
-        note="The formula is a normal approximation: of a few hundredths at n of a few dozen, which the full check allows for.",
+    allowed = len(cases) + SIGMAS * np.sqrt(2 * len(cases)) + (0 if check.quick else 0.03**2 * draws * 4 * len(cases))
+    check.below("squared gaps in units of their variance, added over five cases", right, allowed)
+    check.above("the same without the parameter of the intercept", wrong, allowed)
+    check.near("threshold without a signal", thresholds[0], 0.5, 1e-3)
+    check.below("largest change of the threshold as the signal grows", largest(np.diff(thresholds)), 0)
+    check.note(
+        "The formula is a normal approximation: of a few hundredths at n of a few dozen, which the full check allows for."
     )
 
 
@@ -176,65 +154,53 @@ SEPARABILITY_WIDTH = 0.76843356
 """N/d from which ReLU features separate n = 2d points with sign labels."""
 
 
-@claim(
-    "T8",
-    "Random features and margins",
-    "Max-margin classification on random features: margin, error and share of support vectors have explicit limits, and the data "
-    "can be separated above an explicit width.",
-    laws=("RandomFeaturesMargin", "MaxMargin", "ConvexLoss"),
-    figure="max-margin",
-)
-def largest_margin(quick: bool) -> Outcome:
-    """Margin and error over the width against hard-margin solutions; the threshold; the limit of small ridge."""
-    size, seeds, widths = (50, 40, (1.5, 3.0)) if quick else (200, 40, WIDTHS)
-    measured: dict[str, Number] = {}
+@claim("T8", "Random features and margins", RandomFeaturesMargin, MaxMargin, ConvexLoss, figure="max-margin")
+def largest_margin(check: Check) -> None:
+    """Max-margin classification on random features: margin, error and share of support vectors have explicit limits, and the
+    data can be separated above an explicit width.
+
+    Margin and error over the width against hard-margin solutions; the threshold; the limit of small ridge.
+    """
+    size, seeds, widths = (50, 40, (1.5, 3.0)) if check.quick else (200, 40, WIDTHS)
     z, contrast = [], []
-    soft_classifier = compare(ConvexLoss.check_points()[0], seeds=60 if quick else 300, **effort(quick))
     with single_threaded():
         for width in widths:
             law = RandomFeaturesMargin(width_ratio=width, sample_ratio=SAMPLE_RATIO)
             theory, runs = law.theory(), law.simulate_batch(size, range(seeds))
             for name in ("margin", "classification_error", "support_fraction"):
                 z.append(sigmas(runs[name].values, float(theory[name])))
-                measured[f"{words(name)} at N/d = {width:g} simulated"] = float(runs[name].mean())
-                measured[f"{words(name)} at N/d = {width:g} in theory"] = float(theory[name])
+                check.show(f"{words(name)} at N/d = {width:g} simulated", float(runs[name].mean()))
+                check.show(f"{words(name)} at N/d = {width:g} in theory", float(theory[name]))
             linear = Moments(law.moments.mean, law.moments.linear, 0.0)  # the features without their nonlinear part
             wrong = float(law.replace(activation=linear).theory()["classification_error"])
             contrast.append(sigmas(runs["classification_error"].values, wrong))
+    check.at_most(f"largest z of margin, error and support at d = {size}, {len(widths)} widths", largest(z), STANDARD_ERRORS)
+    check.agree("the linear classifier of largest margin:", MaxMargin, seeds=150 if check.quick else 600, together=True)
+    check.agree(
+        "a logistic classifier with a ridge on random features:",
+        ConvexLoss.check_points()[0],
+        seeds=60 if check.quick else 300,
+    )
+    check.above("smallest z of the error of linear features", smallest(contrast), 10)
     limits = [RandomFeaturesMargin(width_ratio=float(w)).theory() for w in np.geomspace(0.8, 100, 8)]
     margins, errors = ([float(limit[name]) for limit in limits] for name in ("margin", "classification_error"))
+    check.above("smallest growth of the margin between 8 widths", smallest(np.diff(margins)), 0)
+    check.below("largest change of the error between 8 widths", largest(np.diff(errors)), 0)
     threshold = RandomFeaturesMargin().separability_width()
+    check.below(
+        f"distance of the separability threshold N/d from {SEPARABILITY_WIDTH}", abs(threshold - SEPARABILITY_WIDTH), 1e-8
+    )
+    check.below("share of draws separable 15% below the threshold", separable_share(0.85 * threshold, check.quick), 0.5)
+    check.above("share of draws separable 15% above the threshold", separable_share(1.15 * threshold, check.quick), 0.5)
     soft = [ConvexLoss(loss="squared_hinge", ridge=ridge).theory() for ridge in (1e-4, 1e-5, 1e-6)]
     hard = RandomFeaturesMargin(width_ratio=1.5).theory()
     distance = [abs(float(each["classification_error"] - hard["classification_error"])) for each in soft]
-    return Outcome(
-        (
-            at_most(
-                f"largest z of margin, error and support at d = {size}, {len(widths)} widths", largest(z), STANDARD_ERRORS
-            ),
-            agrees(
-                "the linear classifier of largest margin:", compare(MaxMargin, seeds=150 if quick else 600, **effort(quick))
-            ),
-            agrees("a logistic classifier with a ridge on random features:", soft_classifier),
-            above("smallest z of the error of linear features", smallest(contrast), 10),
-            above("smallest growth of the margin between 8 widths", smallest(np.diff(margins)), 0),
-            below("largest change of the error between 8 widths", largest(np.diff(errors)), 0),
-            below(
-                f"distance of the separability threshold N/d from {SEPARABILITY_WIDTH}",
-                abs(threshold - SEPARABILITY_WIDTH),
-                1e-8,
-            ),
-            below("share of draws separable 15% below the threshold", separable_share(0.85 * threshold, quick), 0.5),
-            above("share of draws separable 15% above the threshold", separable_share(1.15 * threshold, quick), 0.5),
-            below("gap of the squared hinge's error to the margin's at ridge 1e-6", distance[2], 1e-5),
-            above("shrinkage of the squared hinge's gap from ridge 1e-4 to 1e-5", distance[0] / distance[1], 5),
-            above("shrinkage of the squared hinge's gap from ridge 1e-5 to 1e-6", distance[1] / distance[2], 5),
-        ),
-        measured,
-        note=(
-            "ReLU, n = 2d, sign labels. The source states the equivalence of nonlinear and Gaussian features for the largest margin as "
-            "a conjecture, and does not name the link of its figure; labels here are the sign of a linear function."
-        ),
+    check.below("gap of the squared hinge's error to the margin's at ridge 1e-6", distance[2], 1e-5)
+    check.above("shrinkage of the squared hinge's gap from ridge 1e-4 to 1e-5", distance[0] / distance[1], 5)
+    check.above("shrinkage of the squared hinge's gap from ridge 1e-5 to 1e-6", distance[1] / distance[2], 5)
+    check.note(
+        "ReLU, n = 2d, sign labels. The source states the equivalence of nonlinear and Gaussian features for the largest margin as "
+        "a conjecture, and does not name the link of its figure; labels here are the sign of a linear function."
     )
 
 
@@ -252,50 +218,40 @@ def separable_share(width: float, quick: bool) -> float:
 _AREA_CLASSES = "Uniform convergence and real networks"
 
 
-@claim(
-    "L8",
-    _AREA_CLASSES,
-    "Rosenblatt's perceptron makes at most (R/margin)^2 mistakes, in any order of presentation.",
-    laws=("Perceptron",),
-    figure="perceptron",
-)
-def mistakes_are_bounded(quick: bool) -> Outcome:
-    """No violation in cyclic and random orders; mistakes per dimension flat in the dimension; margin and bound against their limits."""
-    small, large, seeds = (50, 100, 30) if quick else (100, 200, 40)
-    criteria: list[Criterion] = []
-    measured: dict[str, Number] = {}
-    worst: list[float] = []
-    for ratio in (0.8, 2.0, 5.0):
-        law = Perceptron(ratio=ratio)
-        limit = law.theory()
-        runs = {p: law.simulate_batch(p, range(seeds)) for p in (small, large)}
-        worst += [float(run.largest_ratio.max()) for run in runs.values()]
-        counts = [float(run.mistakes.mean()) for run in runs.values()]
-        errors = [standard_error(run.mistakes.values) for run in runs.values()]
-        last = runs[large]
-        gap = abs(float(last.margin.mean()) - float(limit.margin)) - 4 * standard_error(last.margin.values)
-        name = f"at p/n = {ratio:g}"
-        change = abs(counts[1] / counts[0] - 1) - (4 * math.hypot(*errors) / counts[0] if quick else 0.0)
-        criteria += [
-            at_most(f"relative change of mistakes per dimension from p = {small} to {large} {name}", change, 0.15),
-            at_most(f"gap of the mean margin beyond 4 standard errors {name}, relative", gap / float(limit.margin), 0.05),
-            between(
-                f"median bound over its limit {name}",
-                float(last.mistake_bound.median() / limit.mistake_bound),
-                1.0,
-                1.6 if quick else 1.5,
-            ),
-        ]
-        measured[f"mistakes per dimension {name}"] = counts[1]
-        measured[f"limit of the bound per dimension {name}"] = float(limit.mistake_bound)
+@claim("L8", _AREA_CLASSES, Perceptron, figure="perceptron")
+def mistakes_are_bounded(check: Check) -> None:
+    """Rosenblatt's perceptron makes at most (R/margin)^2 mistakes, in any order of presentation.
+
+    No violation in cyclic and random orders; mistakes per dimension flat in the dimension; margin and bound against their limits.
+    """
+    small, large, seeds = (50, 100, 30) if check.quick else (100, 200, 40)
+    laws = [Perceptron(ratio=ratio) for ratio in (0.8, 2.0, 5.0)]
+    batches = [[law.simulate_batch(p, range(seeds)) for p in (small, large)] for law in laws]
+    worst = [float(runs.largest_ratio.max()) for pair in batches for runs in pair]
     rng = np.random.default_rng(0)
-    for _ in range(20 if quick else 100):
+    for _ in range(20 if check.quick else 100):
         vectors = rng.standard_normal((40, 40)) + 0.3
         found = hard_margin(vectors)
         bound = float((vectors**2).sum(axis=1).max()) / found.margin**2
         worst += [perceptron_mistakes(vectors[rng.permutation(40)]) / bound for _ in range(3)]
-    return Outcome(
-        (at_most("largest number of mistakes over its bound, all data sets and orders", largest(worst), 1.0), *criteria),
-        measured,
-        note="The number of mistakes below the bound is measured, not predicted; the bound itself is approached as sqrt(log(n)/p).",
+    check.at_most("largest number of mistakes over its bound, all data sets and orders", largest(worst), 1.0)
+    for law, pair in zip(laws, batches, strict=True):
+        limit, last = law.theory(), pair[1]
+        counts = [float(runs.mistakes.mean()) for runs in pair]
+        errors = [standard_error(runs.mistakes.values) for runs in pair]
+        gap = abs(float(last.margin.mean()) - float(limit.margin)) - 4 * standard_error(last.margin.values)
+        name = f"at p/n = {law.ratio:g}"
+        change = abs(counts[1] / counts[0] - 1) - (4 * math.hypot(*errors) / counts[0] if check.quick else 0.0)
+        check.at_most(f"relative change of mistakes per dimension from p = {small} to {large} {name}", change, 0.15)
+        check.at_most(f"gap of the mean margin beyond 4 standard errors {name}, relative", gap / float(limit.margin), 0.05)
+        check.between(
+            f"median bound over its limit {name}",
+            float(last.mistake_bound.median() / limit.mistake_bound),
+            1.0,
+            1.6 if check.quick else 1.5,
+        )
+        check.show(f"mistakes per dimension {name}", counts[1])
+        check.show(f"limit of the bound per dimension {name}", float(limit.mistake_bound))
+    check.note(
+        "The number of mistakes below the bound is measured, not predicted; the bound itself is approached as sqrt(log(n)/p)."
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
-import xarray as xr
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from limitlab._core.blas import single_threaded
+from limitlab._core.draws import mean_and_error
 from limitlab.laws.classification._channel_information import information, precision_of
 from limitlab.laws.classification._channels import Channel, Prior
 from limitlab.laws.classification._claims import share_without_fit
@@ -22,15 +22,8 @@ from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.laws.classification.perceptron import Perceptron
 from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
 from limitlab.numerics.margin import hard_margin
-from limitlab.plotting.style import (
-    best_line,
-    finish,
-    mean_and_error,
-    new_figure,
-    reading_key,
-    simulation_points,
-    theory_line,
-)
+from limitlab.plotting.along import along, draws_along
+from limitlab.plotting.style import best_line, finish, legend_of_styles, new_figure, simulation_points, theory_line
 
 # -- best possible ------------------------------------------------------------------------------------------------
 
@@ -38,16 +31,13 @@ from limitlab.plotting.style import (
 def best_possible(quick: bool = True) -> Figure:
     """Errors of sign labels beside the best possible, and all fixed points of phase retrieval and of +-1 coefficients."""
     figure, (left, right) = new_figure(columns=2)
-    samples, few = np.geomspace(0.3, 10, 40), np.array([0.5, 1.0, 2.0, 4.0])
-    law, seeds, size = BayesOptimal(channel="sign"), 10 if quick else 60, 200
-    best = [float(law.replace(ratio=float(1 / x)).theory().classification_error) for x in samples]
-    theory_line(left, samples, best, 0, "best possible")
-    margin = [float(MaxMargin(ratio=float(1 / x)).theory().classification_error) for x in samples]
-    theory_line(left, samples, margin, 1, "maximum margin", linestyle="--")
-    runs = [law.replace(ratio=float(1 / x)).simulate_batch(size, range(seeds)).classification_error_gamp for x in few]
-    errors = [float(run.std(ddof=1)) / math.sqrt(seeds) for run in runs]
-    simulation_points(left, few, [float(run.mean()) for run in runs], errors, 0, rf"message passing, $p={size}$")
-    finish(left, "samples per coefficient $n/p$", "probability of a wrong label", "sign labels", xscale="log", yscale="log")
+    samples, few, size = np.geomspace(0.3, 10, 40), (0.5, 1.0, 2.0, 4.0), 200
+    law, name = BayesOptimal(channel="sign"), "classification_error"
+    along(left, law, _samples_per_feature, name, samples, label="best possible")
+    along(left, MaxMargin(), _samples_per_feature, name, samples, index=1, label="maximum margin", linestyle="--")
+    gamp, label = f"{name}_gamp", f"message passing, $p={size}$"
+    along(left, law, _samples_per_feature, gamp, (), few, size=size, seeds=10 if quick else 60, label=label)
+    finish(left, "samples per coefficient $n/p$", "probability of a wrong label", "sign labels", yscale="log")
     q = np.linspace(0.002, 0.998, 150)
     cases = [
         (r"$|z|$, Gaussian", Channel("abs"), Prior("gaussian")),
@@ -57,14 +47,14 @@ def best_possible(quick: bool = True) -> Figure:
     for index, (name, channel, prior) in enumerate(cases):
         alpha = [precision_of(prior, float(x)) / information(channel, float(x)) for x in q]
         theory_line(right, alpha, q, index, name)
-    finish(
-        right,
-        "samples per coefficient $n/p$",
-        "squared overlap $q$",
-        "all fixed points; hard where a line turns back",
-        xlim=(0, 2.2),
-    )
+    title = "all fixed points; hard where a line turns back"
+    finish(right, "samples per coefficient $n/p$", "squared overlap $q$", title, xlim=(0, 2.2))
     return figure
+
+
+def _samples_per_feature(samples: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """The parameters of a law for a number of samples per feature."""
+    return {"ratio": 1 / samples}
 
 
 # -- logistic -----------------------------------------------------------------------------------------------------
@@ -74,28 +64,15 @@ def logistic_calibration(quick: bool = True) -> Figure:
     """Bias factor and calibration slope against p/n, and the chance that no fit exists."""
     figure, (left, right) = new_figure(columns=2)
     law = LogisticCalibration(intercept=-1.0, signal=1.5)
-    seeds = 24 if quick else 200
     threshold = law.existence_threshold()
     lines = np.concatenate([np.geomspace(0.01, 0.5 * threshold, 24), np.linspace(0.5, 0.8, 15)[1:] * threshold])
     names = {"bias_factor": r"bias factor $\alpha_*$", "calibration_slope": "calibration slope"}
-    few = np.array([0.02, 0.05, 0.1, 0.16])
-    runs = [law.replace(ratio=float(ratio)).simulate_batch(30, range(seeds)) for ratio in few]
-    limits = [law.replace(ratio=float(ratio)).theory() for ratio in lines]
-    for index, (name, label) in enumerate(names.items()):
-        theory_line(left, lines, [float(limit[name]) for limit in limits], index, label)
-        means, spread = ([float(getattr(run[name], kind)()) for run in runs] for kind in ("mean", "std"))
-        simulation_points(left, few, means, np.array(spread) / math.sqrt(seeds), index)
-    tuned = [float(law.replace(ratio=float(ratio), ridge=0.5 * float(ratio)).theory().calibration_slope) for ratio in lines]
-    theory_line(left, lines, tuned, 2, r"calibration slope, ridge $\lambda=0.5\,p/n$", linestyle="--")
+    along(left, law, "ratio", names, lines, (0.02, 0.05, 0.1, 0.16), size=30, seeds=24 if quick else 200)
+    tuned, label = lambda ratio: {"ratio": ratio, "ridge": 0.5 * ratio}, r"calibration slope, ridge $\lambda=0.5\,p/n$"
+    along(left, law, tuned, "calibration_slope", lines, index=2, label=label, linestyle="--")
     left.axhline(1.0, color="0.5", linewidth=1.0, linestyle=":")
-    finish(
-        left,
-        r"predictors per sample $p/n$",
-        "bias factor, slope",
-        r"$b_0=-1,\ \gamma=1.5$ (points: $p=30$)",
-        xscale="log",
-        ylim=(0, 2),
-    )
+    title = r"$b_0=-1,\ \gamma=1.5$ (points: $p=30$)"
+    finish(left, r"predictors per sample $p/n$", "bias factor, slope", title, xscale="log", ylim=(0, 2))
     draws, p = 100 if quick else 1000, 15
     for index, (b0, gamma) in enumerate([(0.0, 0.5), (-1.0, 1.5), (0.0, 3.0)]):
         case = existence(TrueScore(b0, gamma))
@@ -105,7 +82,7 @@ def logistic_calibration(quick: bool = True) -> Figure:
         shares = np.array([share_without_fit(p, int(n), b0, gamma, draws) for n in counts])
         errors = np.sqrt(np.maximum(shares * (1 - shares), 0.25 / draws) / draws)
         simulation_points(right, counts, shares, errors, index)
-    reading_key(right, "law", f"{draws} draws")
+    legend_of_styles(right, "law", f"{draws} draws")
     finish(right, "samples $n$", "probability that no fit exists", rf"$p={p}$ predictors and an intercept")
     return figure
 
@@ -123,23 +100,21 @@ def max_margin(quick: bool = True) -> Figure:
     base = RandomFeaturesMargin(sample_ratio=SAMPLE_RATIO)
     threshold = base.separability_width()
     grid = np.concatenate([[1.0001 * threshold], np.geomspace(1.01 * threshold, 9.0, 40)])
-    limits = [base.replace(width_ratio=float(width)).theory() for width in grid]
     figure, panels = new_figure(columns=2)
-    names = (("classification_error", r"classification error $P_{\mathrm{err}}$"), ("margin", r"margin $\kappa^*$"))
-    for axes, (name, _) in zip(panels, names, strict=True):
-        theory_line(axes, grid, [float(limit[name]) for limit in limits], 6, "theory")
+    names = {"classification_error": r"classification error $P_{\mathrm{err}}$", "margin": r"margin $\kappa^*$"}
+    along(panels, base, "width_ratio", list(names), grid, index=6, label="theory")
     for index, size in enumerate(sizes):
         with single_threaded():
-            runs = [base.replace(width_ratio=width).simulate_batch(size, range(seeds)) for width in widths]
-        for axes, (name, _) in zip(panels, names, strict=True):
+            draws = draws_along(base, "width_ratio", widths, size, seeds)
+        for axes, name in zip(panels, names, strict=True):
             # A draw that cannot be separated (rare here) has a margin, 0, but no classifier.
-            tables = [run[name].values[(run.separable.values > 0) | (name == "margin")] for run in runs]
-            means, errors = ([f(t) for t in tables] for f in (np.mean, lambda t: np.std(t, ddof=1) / np.sqrt(len(t))))
-            simulation_points(axes, widths, means, errors, index, f"simulation, $d = {size}$")
+            used = (draws["separable"] > 0) | (name == "margin")
+            estimates = [mean_and_error(runs[use]) for runs, use in zip(draws[name].T, used.T, strict=True)]
+            simulation_points(axes, widths, *np.transpose(estimates), index, f"simulation, $d = {size}$")
     best_line(panels[0], base, "best possible, from the inputs")
-    for axes, (_, label) in zip(panels, names, strict=True):
+    for axes, label in zip(panels, names.values(), strict=True):
         axes.axvline(threshold, color="grey", linewidth=1, linestyle=":")
-        finish(axes, r"neurons per input $\psi_1 = N/d$", label, "ReLU, $n = 2d$, sign labels")
+        finish(axes, r"neurons per input $\psi_1 = N/d$", label, "ReLU, $n = 2d$, sign labels", xscale="linear")
     panels[1].annotate(
         f"separable from {threshold:.3f}", (threshold, 0.5), rotation=90, color="grey", fontsize=10, ha="right"
     )
@@ -157,28 +132,20 @@ def separability(quick: bool = True) -> Figure:
         for index, (size, seeds) in enumerate(zip(sizes, draws, strict=True)):
             shares = np.array([np.mean([_separable(base, w, size, seed) for seed in range(seeds)]) for w in widths])
             errors = np.sqrt(np.maximum(shares * (1 - shares), 1 / seeds) / seeds)
-            simulation_points(
-                left, widths, shares, errors, index, f"$d = {size}$, {seeds} draws", linestyle="-", linewidth=0.8
-            )
+            label = f"$d = {size}$, {seeds} draws"
+            simulation_points(left, widths, shares, errors, index, label, linestyle="-", linewidth=0.8)
     left.axvline(threshold, color="black", linewidth=2, label=rf"$d\to\infty$: a step at {threshold:.3f}")
-    finish(
-        left,
-        r"neurons per input $\psi_1 = N/d$",
-        "share of separable draws",
-        "the step sharpens with $d$; ReLU, $n = 2d$, sign labels",
-    )
+    title = "the step sharpens with $d$; ReLU, $n = 2d$, sign labels"
+    finish(left, r"neurons per input $\psi_1 = N/d$", "share of separable draws", title)
     samples = np.geomspace(0.1, 20, 24 if quick else 40)
-    for index, (link, strength, label) in enumerate(
-        (("sign", 1.0, "sign"), ("logit", 3.0, "logit, $b = 3$"), ("flip", 0.2, "20% wrong labels"))
-    ):
+    links = (("sign", 1.0, "sign"), ("logit", 3.0, "logit, $b = 3$"), ("flip", 0.2, "20% wrong labels"))
+    for index, (link, strength, label) in enumerate(links):
         law = RandomFeaturesMargin(link=link, link_strength=strength)
         curve = [law.replace(sample_ratio=float(ratio)).separability_width() for ratio in samples]
         theory_line(right, samples, curve, index, label)
     theory_line(right, samples, samples / 2, 6, r"coin flips: $N = n/2$", linestyle=":")
-    finish(
-        right, r"samples per input $\psi_2 = n/d$", r"least separating $\psi_1$", "ReLU: separable above the line",
-        xscale="log", yscale="log",
-    )  # fmt: skip
+    x_label, y_label = r"samples per input $\psi_2 = n/d$", r"least separating $\psi_1$"
+    finish(right, x_label, y_label, "ReLU: separable above the line", xscale="log", yscale="log")
     return figure
 
 
@@ -192,26 +159,20 @@ def convex_losses(quick: bool = True) -> Figure:
     """Classification error against the ridge penalty for four losses, and the largest margin that two of them tend to."""
     size, seeds = (100, 20) if quick else (200, 40)
     figure, (axes,) = new_figure(width=7.4)
-    few = np.geomspace(1e-4, 1.0, 5)
-    grid = np.concatenate([[1e-6, 1e-5], np.geomspace(1e-4, 10, 43)])
+    few, grid = np.geomspace(1e-4, 1.0, 5), np.concatenate([[1e-6, 1e-5], np.geomspace(1e-4, 10, 43)])
     case = dict(link="probit", link_strength=2.0, activation="tanh")  # centred: no intercept blurs the small sizes
     for index, loss in enumerate(("square", "logistic", "hinge", "squared_hinge")):
         law = ConvexLoss(loss=loss, **case)
-        curve = [float(law.replace(ridge=float(ridge)).theory()["classification_error"]) for ridge in grid]
-        theory_line(axes, grid, curve, index, loss.replace("_", " "))
-        draws = range(1000 * index, 1000 * index + seeds)  # one path of draws per loss, so that losses are independent
+        along(axes, law, "ridge", "classification_error", grid, index=index, label=loss.replace("_", " "))
+        draws = range(1000 * index, 1000 * index + seeds)  # other draws for every loss, so that losses are independent
         with single_threaded():
-            runs = [law.replace(ridge=float(r)).simulate_batch(size, draws)["classification_error"] for r in few]
-        means = [float(run.mean()) for run in runs]
-        errors = [float(run.std(ddof=1)) / np.sqrt(seeds) for run in runs]
-        simulation_points(axes, few * 1.06 ** (index - 1.5), means, errors, index)
+            runs = draws_along(law, "ridge", few, size, draws)["classification_error"]
+        simulation_points(axes, few * 1.06 ** (index - 1.5), *mean_and_error(runs), index)
     limit = float(RandomFeaturesMargin(width_ratio=1.5, **case).theory()["classification_error"])
     axes.axhline(limit, color="black", linewidth=1, linestyle="--", label="largest margin")
     best_line(axes, law, "best possible, from the inputs")
     title = rf"tanh, $\psi_1 = 1.5$, $\psi_2 = 2$, probit labels, $d = {size}$"
-    finish(
-        axes, r"ridge penalty $\lambda$", r"classification error $P_{\mathrm{err}}$", title, xscale="log", ylim=(0.25, 0.42)
-    )
+    finish(axes, title=title, xscale="log", ylim=(0.25, 0.42))
     return figure
 
 
@@ -223,31 +184,21 @@ def perceptron(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     ratio, few = np.geomspace(0.6, 8, 80), (0.7, 1.0, 1.5, 2.5, 5.0)
     size, seeds = (100, 6) if quick else (200, 40)
-    limit = Perceptron().evaluate(ratio=ratio)
-    runs = [Perceptron(ratio=one).simulate_batch(size, range(seeds)) for one in few]
-    theory_line(left, ratio, limit["mistake_bound"], 2, r"limit $1/\kappa^2$")
-    for index, (name, label) in enumerate((("mistake_bound", r"bound $(R/\kappa)^2/p$"), ("mistakes", "mistakes / $p$"))):
-        simulation_points(left, few, *_summary(runs, name), index, f"{label}, $p={size}$")
-    inverse = [
-        mean_and_error(run.margin.values**-2.0) for run in runs
-    ]  # without the longest input, which falls to 1 like log n / p
-    mean, error = np.array(inverse).T
-    simulation_points(left, few, mean, error, 2, rf"$1/\kappa^2$, $p={size}$")
-    finish(
-        left, "features per sample $p/n$", "number / dimension $p$", "labels by tossing coins", xscale="log", yscale="log"
-    )
+    along(left, Perceptron(), "ratio", "mistake_bound", ratio, index=2, label=r"limit $1/\kappa^2$")
+    draws = draws_along(Perceptron(), "ratio", few, size, seeds)
+    counts = {
+        r"bound $(R/\kappa)^2/p$": draws["mistake_bound"],
+        "mistakes / $p$": draws["mistakes"],
+        r"$1/\kappa^2$": draws["margin"] ** -2.0,  # without the longest input, which falls to 1 like log n / p
+    }
+    for index, (label, runs) in enumerate(counts.items()):
+        simulation_points(left, few, *mean_and_error(runs), index, f"{label}, $p={size}$")
+    finish(left, y_label="number / dimension $p$", title="labels by tossing coins", xscale="log", yscale="log")
     for index, (name, label) in enumerate((("margin", r"margin $\kappa$"), ("support_fraction", r"support $n_{SV}/n$"))):
-        theory_line(right, ratio, limit[name], index, label)
-        simulation_points(right, few, *_summary(runs, name), index)
-    finish(right, "features per sample $p/n$", "margin, share of support vectors", f"points: $p={size}$", xscale="log")
+        along(right, Perceptron(), "ratio", name, ratio, index=index, label=label)
+        simulation_points(right, few, *mean_and_error(draws[name]), index)
+    finish(right, y_label="margin, share of support vectors", title=f"points: $p={size}$", xscale="log")
     return figure
-
-
-def _summary(runs: Sequence[xr.Dataset], name: str) -> tuple[list[float], list[float]]:
-    """Means and standard errors of one observable."""
-    return [float(run[name].mean()) for run in runs], [
-        float(run[name].std(ddof=1)) / math.sqrt(run.sizes["seed"]) for run in runs
-    ]
 
 
 FIGURES: dict[str, Callable[[bool], Figure]] = {

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Criterion, Number, above, agrees, at_most, below, near, true
-from limitlab.lab.measures import effort, largest, log_slope, sigmas, smallest, standard_error, words
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import largest, log_slope, sigmas, smallest, standard_error, words
 from limitlab.laws.classification.perceptron import Perceptron
 from limitlab.laws.descent._separable_flow import TAILS, LeastSquares, SeparableFlow, gradient_descent
 from limitlab.laws.descent.least_squares import LeastSquaresDescent
@@ -28,16 +27,13 @@ Array = NDArray[np.float64]
 IMPLICIT_BIAS = "Implicit bias, interpolation, spectra"
 
 
-@claim(
-    "J1",
-    IMPLICIT_BIAS,
-    "Gradient descent from zero on overparametrised least squares ends at the interpolant of least norm.",
-    laws=("LeastSquaresDescent",),
-    figure="least-squares-descent",
-)
-def least_norm(quick: bool) -> Outcome:
-    """Descent step by step against the pseudo-inverse; the rate; the part of a start that the data do not see."""
-    cases = ((40, 100), (20, 30), (30, 200)) if quick else ((40, 100), (20, 30), (30, 200), (150, 400), (300, 900))
+@claim("J1", IMPLICIT_BIAS, LeastSquaresDescent, figure="least-squares-descent")
+def least_norm(check: Check) -> None:
+    """Gradient descent from zero on overparametrised least squares ends at the interpolant of least norm.
+
+    Descent step by step against the pseudo-inverse; the rate; the part of a start that the data do not see.
+    """
+    cases = ((40, 100), (20, 30), (30, 200)) if check.quick else ((40, 100), (20, 30), (30, 200), (150, 400), (300, 900))
     distance, bound, kept, norm = [], [], [], []
     for n, p in cases:
         rng = np.random.default_rng([n, p])
@@ -52,16 +48,18 @@ def least_norm(quick: bool) -> Outcome:
         free = start - np.linalg.pinv(problem.X) @ (problem.X @ start)
         kept.append(_distance(end, wanted + free))
         norm.append(float(np.linalg.norm(end) / np.linalg.norm(wanted)))
-    comparison = compare(LeastSquaresDescent, seeds=100 if quick else 500, **effort(quick))
-    return Outcome(
-        (
-            below("largest relative distance from the pseudo-inverse solution, from 0", largest(distance), 1e-10),
-            at_most("largest distance over the power of the best rate", largest(bound), 1 + 1e-9),
-            below("largest distance from the solution plus the start's part in the kernel", largest(kept), 1e-10),
-            above("smallest norm of the end over the least, from other starts", smallest(norm), 1),
-            agrees("the limit of distance, rate, largest step and norm for random data", comparison),
-        ),
-        note="With the mean square as the loss, steps below n/lambda_max(XX') converge; an affine space of codimension n needs rank n.",
+    check.below("largest relative distance from the pseudo-inverse solution, from 0", largest(distance), 1e-10)
+    check.at_most("largest distance over the power of the best rate", largest(bound), 1 + 1e-9)
+    check.below("largest distance from the solution plus the start's part in the kernel", largest(kept), 1e-10)
+    check.above("smallest norm of the end over the least, from other starts", smallest(norm), 1)
+    check.agree(
+        "the limit of distance, rate, largest step and norm for random data",
+        LeastSquaresDescent,
+        seeds=100 if check.quick else 500,
+        together=True,
+    )
+    check.note(
+        "With the mean square as the loss, steps below n/lambda_max(XX') converge; an affine space of codimension n needs rank n."
     )
 
 
@@ -69,23 +67,20 @@ def _distance(theta: Array, wanted: Array) -> float:
     return float(np.linalg.norm(theta - wanted) / np.linalg.norm(wanted))
 
 
-@claim(
-    "J2",
-    IMPLICIT_BIAS,
-    "Gradient descent on the exponential or logistic loss of separable data is w_hat log t + r with r convergent: its direction "
-    "tends to that of the largest margin like C/log t.",
-    laws=("LogisticDescent",),
-    figure="direction-gap",
-)
-def separable_data(quick: bool) -> Outcome:
-    """Gradient flow in log t: remainder, direction gap, growth of the norm; plain descent at the same times."""
-    shapes = ((30, 10), (30, 60)) if quick else ((30, 10), (40, 100), (100, 60), (60, 200))
-    late, early = np.geomspace(1e4, 1e6, 5), (100, 1000) if quick else (100, 1000, 5000)
+@claim("J2", IMPLICIT_BIAS, LogisticDescent, figure="direction-gap")
+def separable_data(check: Check) -> None:
+    """Gradient descent on the exponential or logistic loss of separable data is w_hat log t + r with r convergent: its
+    direction tends to that of the largest margin like C/log t.
+
+    Gradient flow in log t: remainder, direction gap, growth of the norm; plain descent at the same times.
+    """
+    shapes = ((30, 10), (30, 60)) if check.quick else ((30, 10), (40, 100), (100, 60), (60, 200))
+    late, early = np.geomspace(1e4, 1e6, 5), (100, 1000) if check.quick else (100, 1000, 5000)
     product, power, growth, inside, without_n, plain = [], [], [], [], [], []
     for n, p in shapes:
         rng = np.random.default_rng([n, p])
         X = rng.standard_normal((n, p))
-        for loss in TAILS[: 1 if quick and n > p else 2]:
+        for loss in TAILS[: 1 if check.quick and n > p else 2]:
             flow = SeparableFlow(np.sign(X[:, :1]) * X, loss)
             gap = flow.direction_gap(late)
             product.append(abs(gap[-1] * late[-1] / flow.gap_constant - 1))
@@ -100,36 +95,34 @@ def separable_data(quick: bool) -> Outcome:
             walked = gradient_descent(flow, step, early)
             flowed = flow.weights(np.log(step * np.array(early)))
             plain.append(_distance(walked[-1], flowed[-1]))
-    point, sizes = LogisticDescent.check_points()[0], (12, 24, 48) if quick else (24, 48, 96)
-    comparison = compare(point, sizes, 180 if quick else 400, **effort(quick, 90.0))
-    return Outcome(
-        (
-            below("largest error of C as direction gap times log t, log t = 1e6", largest(product), 1e-4),
-            below("largest error of the exponent -1 of the gap over two decades of log t", largest(power), 1e-3),
-            below("largest error of 1/margin as the growth of |w| with log t", largest(growth), 1e-4),
-            below("largest error of -log(n alpha) as the remainder on support vectors", largest(inside), 1e-8),
-            above("smallest error of -log alpha, without n, as the remainder", smallest(without_n), 1),
-            below("largest relative distance of plain descent from the flow at equal times", largest(plain), 0.01),
-            agrees("the margin of w for random data, in the max-margin limit,", comparison),
-        ),
-        note=(
-            "The remainder tends to -log(n alpha_i), not -log alpha_i, and to a constant: terms of order log log t appear only for "
-            "degenerate data. The margin is 1/|w_hat| (a margin normalised to 1 carries no information). In the step bound "
-            "the largest eigenvalue enters to the first power."
-        ),
+    check.below("largest error of C as direction gap times log t, log t = 1e6", largest(product), 1e-4)
+    check.below("largest error of the exponent -1 of the gap over two decades of log t", largest(power), 1e-3)
+    check.below("largest error of 1/margin as the growth of |w| with log t", largest(growth), 1e-4)
+    check.below("largest error of -log(n alpha) as the remainder on support vectors", largest(inside), 1e-8)
+    check.above("smallest error of -log alpha, without n, as the remainder", smallest(without_n), 1)
+    check.below("largest relative distance of plain descent from the flow at equal times", largest(plain), 0.01)
+    point, sizes = LogisticDescent.check_points()[0], (12, 24, 48) if check.quick else (24, 48, 96)
+    check.agree(
+        "the margin of w for random data, in the max-margin limit,",
+        point,
+        sizes=sizes,
+        seeds=180 if check.quick else 400,
+        seconds=90.0,
+    )
+    check.note(
+        "The remainder tends to -log(n alpha_i), not -log alpha_i, and to a constant: terms of order log log t appear only for "
+        "degenerate data. The margin is 1/|w_hat| (a margin normalised to 1 carries no information). In the step bound "
+        "the largest eigenvalue enters to the first power."
     )
 
 
-@claim(
-    "L5",
-    "Uniform convergence and real networks",
-    "Gradient descent on the linearised network ends at the interpolant nearest to its start, the ridge solution as lambda falls "
-    "to 0.",
-    laws=("LeastSquaresDescent",),
-)
-def linearised(quick: bool) -> Outcome:
-    """Gradient descent on a network linearised at its start, against the nearest interpolant and ridge with a small penalty."""
-    cases = ((20, 5, 30), (30, 10, 40)) if quick else ((20, 5, 30), (30, 10, 40), (60, 20, 100), (100, 30, 200))
+@claim("L5", "Uniform convergence and real networks", LeastSquaresDescent)
+def linearised(check: Check) -> None:
+    """Gradient descent on the linearised network ends at the interpolant nearest to its start, the ridge solution as lambda falls to 0.
+
+    Gradient descent on a network linearised at its start, against the nearest interpolant and ridge with a small penalty.
+    """
+    cases = ((20, 5, 30), (30, 10, 40)) if check.quick else ((20, 5, 30), (30, 10, 40), (60, 20, 100), (100, 30, 200))
     nearest, ridges, from_zero, slopes = [], [], [], []
     for n, d, width in cases:
         rng = np.random.default_rng([n, d, width])
@@ -151,16 +144,12 @@ def linearised(quick: bool) -> Outcome:
         slopes.append(abs(np.log(gaps[0] / gaps[1]) / np.log(100) - 1))
         least = np.linalg.pinv(jacobian) @ (y - outputs + jacobian @ start)  # the interpolant nearest to zero instead
         from_zero.append(_distance(start + moved, least))
-    return Outcome(
-        (
-            below("largest distance of descent from the interpolant nearest to its start", largest(nearest), 1e-8),
-            below(
-                "largest distance of the ridge solution from that interpolant at the smallest ridge", largest(ridges), 1e-7
-            ),
-            below("largest error of the exponent 1 of the ridge solution's distance in lambda", largest(slopes), 1e-3),
-            above("smallest distance of descent from the interpolant of least norm", smallest(from_zero), 0.1),
-        ),
-        note="Tanh networks, linearised at their start. The interpolant of least norm is nearest to zero instead of the start.",
+    check.below("largest distance of descent from the interpolant nearest to its start", largest(nearest), 1e-8)
+    check.below("largest distance of the ridge solution from that interpolant at the smallest ridge", largest(ridges), 1e-7)
+    check.below("largest error of the exponent 1 of the ridge solution's distance in lambda", largest(slopes), 1e-3)
+    check.above("smallest distance of descent from the interpolant of least norm", smallest(from_zero), 0.1)
+    check.note(
+        "Tanh networks, linearised at their start. The interpolant of least norm is nearest to zero instead of the start."
     )
 
 
@@ -180,17 +169,14 @@ def linearised_network(rng: np.random.Generator, X: Array, width: int) -> tuple[
 ON_MARGIN = 1e-9
 
 
-@claim(
-    "J30",
-    "Implicit bias, interpolation, spectra",
-    "Almost every data set has at most d support vectors, and the residual w(t) - w_hat log t of descent stays bounded.",
-    laws=("LogisticDescent", "Perceptron"),
-    figure="residual",
-)
-def few_support_vectors(quick: bool) -> Outcome:
-    """Samples on the margin, counted; their share; sign vectors as a counterexample; the residual in log time with its rate."""
-    draws = 20 if quick else 80
-    dimensions, criteria, measured = (5, 20, 60) if quick else (5, 20, 60, 120), [], dict[str, Number]()
+@claim("J30", "Implicit bias, interpolation, spectra", LogisticDescent, Perceptron, figure="residual")
+def few_support_vectors(check: Check) -> None:
+    """Almost every data set has at most d support vectors, and the residual w(t) - w_hat log t of descent stays bounded.
+
+    Samples on the margin, counted; their share; sign vectors as a counterexample; the residual in log time with its rate.
+    """
+    draws = 20 if check.quick else 80
+    dimensions = (5, 20, 60) if check.quick else (5, 20, 60, 120)
     over, shares = 0, dict[float, Array]()
     for ratio in (0.8, 2.0):
         for p in dimensions:
@@ -201,23 +187,18 @@ def few_support_vectors(quick: bool) -> Outcome:
                     counts.append(on_margin(vectors))
             over += int(np.sum(np.array(counts) > min(n, p)))
             shares[ratio] = np.array(counts) / n
+    check.at_most("data sets with more samples on the margin than min(n, p)", over, 0)
+    for ratio, values in shares.items():
         limit = float(Perceptron(ratio=ratio).theory().support_fraction)
         name = f"share of support vectors at p/n = {ratio:g}, p = {dimensions[-1]}"
-        criteria.append(below(f"{name}, distance from Phi(kappa) in standard errors", sigmas(shares[ratio], limit), 5.0))
-        measured[name] = float(shares[ratio].mean())
-        measured[f"Phi(kappa) at p/n = {ratio:g}"] = limit
-    lattice = [on_margin(sign_vectors(np.random.default_rng(seed))) > 4 for seed in range(60 if quick else 300)]
-    measured["share of sign data with more than 4 support vectors"] = float(np.mean(lattice))
-    return Outcome(
-        (
-            at_most("data sets with more samples on the margin than min(n, p)", over, 0),
-            *criteria,
-            above("share of sign vectors in R^4 with more than 4 samples on the margin", float(np.mean(lattice)), 0.5),
-            *residuals(6 if quick else 20),
-        ),
-        measured,
-        note="The residual does more than stay bounded: it converges, like t^-rate in the span of the support vectors.",
-    )
+        check.below(f"{name}, distance from Phi(kappa) in standard errors", sigmas(values, limit), 5.0)
+        check.show(name, float(values.mean()))
+        check.show(f"Phi(kappa) at p/n = {ratio:g}", limit)
+    lattice = [on_margin(sign_vectors(np.random.default_rng(seed))) > 4 for seed in range(60 if check.quick else 300)]
+    check.above("share of sign vectors in R^4 with more than 4 samples on the margin", float(np.mean(lattice)), 0.5)
+    check_residuals(check, 6 if check.quick else 20)
+    check.show("share of sign data with more than 4 support vectors", float(np.mean(lattice)))
+    check.note("The residual does more than stay bounded: it converges, like t^-rate in the span of the support vectors.")
 
 
 def on_margin(vectors: Array) -> int:
@@ -235,8 +216,8 @@ def sign_vectors(rng: np.random.Generator, samples: int = 12) -> Array:
     return np.asarray(np.sign(x @ normal)[:, None] * x)
 
 
-def residuals(data_sets: int, dimension: int = 6) -> list[Criterion]:
-    """Criteria on the residual of so many data sets: it falls in the span of the support vectors, at its rate, and settles across it."""
+def check_residuals(check: Check, data_sets: int, dimension: int = 6) -> None:
+    """Check that the residual of each data set falls in the span of the support vectors, at its rate, and settles across that span."""
     rises, rates, settles = [], [], []
     for X, y in itertools.islice(separable_data_sets(dimension), data_sets):
         law = LogisticDescent.from_data(X, y)
@@ -251,18 +232,12 @@ def residuals(data_sets: int, dimension: int = 6) -> list[Criterion]:
         rises.append(float(np.max(np.diff(size[size > 1e-8]), initial=0.0)))  # below is the rounding of the flow
         if size[4] > 1e-8:
             rates.append(abs(float(np.log(size[3] / size[4])) / (times[4] - times[3]) / rate - 1))
-    return [
-        at_most(
-            "largest rise of the residual in the span of the support vectors, log t from 6 to 32 over the rate",
-            largest(rises),
-            0.0,
-        ),
-        at_most("largest relative error of the rate, log t from 12 to 16 over the rate", largest(rates), 0.05),
-        above("data sets whose rate could be measured", len(rates), data_sets / 3),
-        at_most(
-            "largest change of the residual across that span, log t from 16 to 32 over the rate", largest(settles), 1e-4
-        ),
-    ]
+    rise = "largest rise of the residual in the span of the support vectors, log t from 6 to 32 over the rate"
+    check.at_most(rise, largest(rises), 0.0)
+    check.at_most("largest relative error of the rate, log t from 12 to 16 over the rate", largest(rates), 0.05)
+    check.above("data sets whose rate could be measured", len(rates), data_sets / 3)
+    change = "largest change of the residual across that span, log t from 16 to 32 over the rate"
+    check.at_most(change, largest(settles), 1e-4)
 
 
 def separable_data_sets(dimension: int = 6, samples: int = 9) -> Iterator[tuple[Array, Array]]:
@@ -282,48 +257,36 @@ _AREA = "Uniform convergence and real networks"
 STARTS = ("random_start", "random_labels_start", "large_start", "wrong_start")
 
 
-@claim(
-    "L9",
-    _AREA,
-    "There are many global minima; the one that is reached depends on the start, and bad ones exist.",
-    laws=("LeastSquaresDescent",),
-    figure="global-minima",
-)
-def many_minima(quick: bool) -> Outcome:
-    """Linear: the nearest interpolant and its exact error. A network on digits from four starts, all with zero train loss."""
+@claim("L9", _AREA, LeastSquaresDescent, figure="global-minima")
+def many_minima(check: Check) -> None:
+    """There are many global minima; the one that is reached depends on the start, and bad ones exist.
+
+    Linear: the nearest interpolant and its exact error. A network on digits from four starts, all with zero train loss.
+    """
     law = LeastSquaresDescent(ratio=1.5, start_distance=5**0.5, noise=0.5, steps=0)
-    criteria: list[Criterion] = []
     for ratio, p in ((1.5, 60), (3.0, 120)):
         point = law.replace(ratio=ratio)
-        runs = point.simulate_batch(p, range(60 if quick else 300)).excess_risk.values
+        runs = point.simulate_batch(p, range(60 if check.quick else 300)).excess_risk.values
         exact = exact_ridgeless(point.count("ratio", p), p, noise=0.5, signal_energy=5.0)["excess_risk"]
-        criteria.append(
-            below(
-                f"excess risk at p/n = {ratio:g}, p = {p}, gap to its exact mean in standard errors",
-                sigmas(runs, exact),
-                4.0,
-            )
+        check.below(
+            f"excess risk at p/n = {ratio:g}, p = {p}, gap to its exact mean in standard errors", sigmas(runs, exact), 4.0
         )
-    comparison = compare(LeastSquaresDescent.check_points()[2], seeds=60 if quick else 200, **effort(quick))
-    found = [digits_minima(seed=seed) for seed in range(3 if quick else 10)]
+    check.agree("descent from a start of its own", LeastSquaresDescent.check_points()[2], seeds=60 if check.quick else 200)
+    found = [digits_minima(seed=seed) for seed in range(3 if check.quick else 10)]
     errors = {name: np.array([getattr(one, name) for one in found]) for name in STARTS}
     means = {name: float(values.mean()) for name, values in errors.items()}
     ordered = [one.random_start < min(one.random_labels_start, one.large_start) < one.wrong_start for one in found]
     further = [one.distances[3] / one.distances[0] for one in found]
-    measured: dict[str, Number] = {}
+    check.below(
+        "largest train loss of the networks, all starts", largest(loss for one in found for loss in one.train_losses), 1e-11
+    )
+    check.true("random start best and wrong start worst for every seed", all(ordered))
+    check.near("errors on test images from a random start", means["random_start"], 0.05, 0.04)
+    check.near("errors on test images from a start with wrong labels of other images", means["wrong_start"], 0.58, 0.04)
+    check.above("least distance of the worst end from the first start over that of the best", smallest(further), 2.0)
     for name in STARTS:
-        measured[f"errors on test images, {words(name)}"] = means[name]
-        measured[f"standard error, {words(name)}"] = standard_error(errors[name])
-    return Outcome(
-        (
-            *criteria,
-            agrees("descent from a start of its own", comparison),
-            below("largest train loss of the networks, all starts", largest(loss for one in found for loss in one.train_losses), 1e-11),
-            true("random start best and wrong start worst for every seed", all(ordered)),
-            near("errors on test images from a random start", means["random_start"], 0.05, 0.04),
-            near("errors on test images from a start with wrong labels of other images", means["wrong_start"], 0.58, 0.04),
-            above("least distance of the worst end from the first start over that of the best", smallest(further), 2.0),
-        ),
-        measured,
-        note="The network part is an observation on the digits; the errors of the middle two starts depend on the optimiser.",
-    )  # fmt: skip
+        check.show(f"errors on test images, {words(name)}", means[name])
+        check.show(f"standard error, {words(name)}", standard_error(errors[name]))
+    check.note(
+        "The network part is an observation on the digits; the errors of the middle two starts depend on the optimiser."
+    )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from limitlab._core.draws import mean_and_error
 from limitlab.laws.descent._claims import STARTS, separable_data_sets
 from limitlab.laws.descent._separable_flow import TAILS, LeastSquares, SeparableFlow
 from limitlab.laws.descent.least_squares import LeastSquaresDescent
 from limitlab.laws.descent.logistic import LogisticDescent
 from limitlab.laws.landscapes.minima import digits_minima
-from limitlab.plotting.style import COLOURS, MARKERS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.along import along
+from limitlab.plotting.style import COLOURS, MARKERS, finish, legend_of_styles, new_figure, simulation_points, theory_line
 
 # -- margins ------------------------------------------------------------------------------------------------------
 
@@ -26,15 +27,12 @@ def least_squares_descent(quick: bool = True) -> Figure:
     steps, few = np.arange(0, 61), np.arange(0, 61, 10)
     for index, ratio in enumerate((2.0, 4.0, 16.0)):
         law = LeastSquaresDescent(ratio=ratio)
-        theory_line(axes, steps, law.evaluate(steps=steps)["distance"], index, rf"$p/n = {ratio:g}$")
-        rate = float(law.evaluate()["best_rate"])
-        theory_line(axes, steps, rate**steps, index, linestyle=":", linewidth=1)
-        runs = np.array([[_after(law.random_problem(law.draw(size, seed)), int(k)) for k in few] for seed in range(seeds)])
-        simulation_points(axes, few, runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(seeds), index)
-    finish(
-        axes, "steps $k$", r"$|\theta_k - \theta_\infty| / |\theta_\infty|$", f"least squares, $p = {size}$ (dotted: bound)",
-        yscale="log", ylim=(1e-12, 2),
-    )  # fmt: skip
+        along(axes, law, "steps", "distance", steps, index=index, label=rf"$p/n = {ratio:g}$")
+        theory_line(axes, steps, float(law.evaluate()["best_rate"]) ** steps, index, linestyle=":", linewidth=1)
+        runs = [[_after(law.random_problem(law.draw(size, seed)), int(k)) for k in few] for seed in range(seeds)]
+        simulation_points(axes, few, *mean_and_error(runs), index)
+    title = f"least squares, $p = {size}$ (dotted: bound)"
+    finish(axes, "steps $k$", r"$|\theta_k - \theta_\infty| / |\theta_\infty|$", title, yscale="log", ylim=(1e-12, 2))
     return figure
 
 
@@ -74,30 +72,19 @@ def residual(quick: bool = True) -> Figure:
     times = np.linspace(5, 100, 60 if quick else 200)
     for index, (X, y) in zip(range(4), separable_data_sets(), strict=False):
         law = LogisticDescent.from_data(X, y)
-        found = law.residual(times)
-        inside = np.array([law.flow.in_span(one) for one in found])
-        size, across = np.linalg.norm(inside, axis=1), np.linalg.norm(found - inside, axis=1)
+        residuals = law.residual(times)
+        inside = np.array([law.flow.in_span(vector) for vector in residuals])
+        size, across = np.linalg.norm(inside, axis=1), np.linalg.norm(residuals - inside, axis=1)
         seen = size > 1e-9
-        options: dict[str, Any] = {
-            "color": COLOURS[index],
-            "marker": MARKERS[index],
-            "markevery": 6,
-            "linestyle": "",
-            "fillstyle": "none",
-        }
+        options: dict[str, Any] = dict(color=COLOURS[index], marker=MARKERS[index])
+        options |= dict(markevery=6, linestyle="", fillstyle="none")
         left.plot(times[seen], size[seen], label=rf"$|S|={law.support.size}$, $\varrho={law.residual_rate:.3f}$", **options)
         last = np.flatnonzero(seen)[-1]
         line = size[last] * np.exp(-law.residual_rate * (times - times[last]))
         theory_line(left, times[times > 30 * seen.mean()], line[times > 30 * seen.mean()], index, linewidth=1.2)
         right.plot(times, across, **options)
-    finish(
-        left,
-        r"$\log t$",
-        r"$|P_S(w-\hat w\log t-\tilde w)|$",
-        r"lines: $t^{-\varrho}$ through the last point",
-        yscale="log",
-        ylim=(1e-9, 30),
-    )
+    title = r"lines: $t^{-\varrho}$ through the last point"
+    finish(left, r"$\log t$", r"$|P_S(w-\hat w\log t-\tilde w)|$", title, yscale="log", ylim=(1e-9, 30))
     finish(right, r"$\log t$", r"part across the span of $S$", "four data sets, $n=9$, $p=6$")
     return figure
 
@@ -109,23 +96,17 @@ def global_minima(quick: bool = True) -> Figure:
     """Excess risk of the interpolant that descent finds from a start, and test errors of a network from four starts."""
     figure, (left, right) = new_figure(columns=2)
     start, few, seeds, size = np.linspace(0, 3, 60), (0.0, 0.75, 1.5, 2.25, 3.0), 6 if quick else 40, 120
-    for index, ratio in enumerate((1.5, 3.0)):
-        law = LeastSquaresDescent(ratio=ratio, noise=0.5, steps=0)
-        limits = [float(law.replace(start_distance=float(x)).theory().excess_risk) for x in start]
-        theory_line(left, start, limits, index, f"$p/n={ratio:g}$")
-        runs = [law.replace(start_distance=x).simulate_batch(size, range(seeds)).excess_risk for x in few]
-        errors = [float(run.std(ddof=1)) / math.sqrt(seeds) for run in runs]
-        simulation_points(left, few, [float(run.mean()) for run in runs], errors, index)
-    finish(
-        left, r"start distance $D=|\theta_0-\beta|$", "excess risk of the interpolant", f"least squares (points: $p={size}$)"
-    )
-    found = [digits_minima(seed=seed) for seed in range(3 if quick else 10)]
+    laws = {f"$p/n={ratio:g}$": LeastSquaresDescent(ratio=ratio, noise=0.5, steps=0) for ratio in (1.5, 3.0)}
+    along(left, laws, "start_distance", "excess_risk", start, few, size=size, seeds=seeds)
+    labels = (r"start distance $D=|\theta_0-\beta|$", "excess risk of the interpolant")
+    finish(left, *labels, f"least squares (points: $p={size}$)")
+    runs = [digits_minima(seed=seed) for seed in range(3 if quick else 10)]
     names = ("Gaussian", "fitted to\nrandom labels", "Gaussian,\nfour times larger", "fitted to wrong\nlabels of others")
     for place, name in enumerate(STARTS):
-        errors_found = np.array([getattr(one, name) for one in found])
-        simulation_points(right, [place], [errors_found.mean()], [errors_found.std(ddof=1) / math.sqrt(len(found))], place)
-        right.plot(np.full(len(found), place + 0.18), errors_found, ".", color=COLOURS[place], alpha=0.6)
-    reading_key(right, None, "mean over runs")
+        errors = np.array([getattr(run, name) for run in runs])
+        simulation_points(right, [place], *mean_and_error(errors[:, None]), place)
+        right.plot(np.full(len(runs), place + 0.18), errors, ".", color=COLOURS[place], alpha=0.6)
+    legend_of_styles(right, None, "mean over runs")
     right.plot([], [], ".", color="0.4", label="single runs")
     right.set_xticks(range(4), names, fontsize=11)
     right.set_xlim(-0.5, 3.6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from limitlab._core.draws import mean_and_error
 from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.dmft._transition import Located, follow_decay, late_residual, locate_threshold, relaxation_rate
@@ -26,7 +26,8 @@ from limitlab.laws.dmft.multi_index import MultiIndexFlow
 from limitlab.laws.dmft.population import MeanFieldSingleIndex
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
-from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.along import along, draws_along, predictions_along
+from limitlab.plotting.style import COLOURS, finish, legend_of_styles, new_figure, simulation_points, theory_line
 
 # -- dynamics -----------------------------------------------------------------------------------------------------
 
@@ -36,7 +37,6 @@ def adiabatic_growth(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     slow = np.concatenate([np.geomspace(0.02, 0.3, 16)[:-1], np.linspace(0.3, 4.0, 38)])
     law = AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5), times=tuple(slow))
-    curve = law.theory()
     frozen = InterpolationTransition(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5))
     widths, steps = ((10, 20), 20) if quick else ((10, 20, 40, 80), 32)  # of the solver up to slow time 4, per width
     for index, width in enumerate(widths):
@@ -48,22 +48,17 @@ def adiabatic_growth(quick: bool = True) -> Figure:
                 theory_line(right, gamma, result.train_error, index, f"$m = {width}$")
     few, sizes, seeds = (0.5, 1.0, 2.0), (12, 24) if quick else (15, 30, 60), 8 if quick else 20
     net = law.finite_width(10, times=tuple(10 * s for s in few))
-    found = compare(net, sizes, seeds, observables=["second_layer", "train_error"])
-    mean, error = (part / np.sqrt(10) for part in extrapolated(found, "second_layer"))
+    comparison = compare(net, sizes, seeds, observables=["second_layer", "train_error"])
+    mean, error = (part / np.sqrt(10) for part in extrapolated(comparison, "second_layer"))
     words = f"$m = 10$, networks, extrapolated ($d = {', '.join(map(str, sizes))}$)"
     simulation_points(left, few, mean, error, 0, words)
-    simulation_points(right, mean, *extrapolated(found, "train_error"), 0)
-    theory_line(left, slow, curve.second_layer, 6, r"limit $m\to\infty$, adiabatic", linestyle="--")
+    simulation_points(right, mean, *extrapolated(comparison, "train_error"), 0)
+    along(left, law, "times", "second_layer", slow, index=6, label=r"limit $m\to\infty$, adiabatic", linestyle="--")
     left.axhline(law.saturation(), color="grey", linewidth=1, linestyle="-.", label=r"end of growth $\gamma_{GF}$")
     early = np.linspace(0, 0.6, 2)
     left.plot(early, law.initial_slope() * early, color="grey", linewidth=1, label=r"slope $\gamma_*$")
-    finish(
-        left,
-        "slow time $s = t/m$",
-        r"second layer $\gamma = a/\sqrt{m}$",
-        "pure noise, from $a_0 = 1$ (lines) and $1/2$ (dotted)",
-        ylim=(0, 1.25),
-    )
+    title = "pure noise, from $a_0 = 1$ (lines) and $1/2$ (dotted)"
+    finish(left, "slow time $s = t/m$", r"second layer $\gamma = a/\sqrt{m}$", title, ylim=(0, 1.25))
     grid = np.linspace(0.02, 0.999, 60) * law.saturation()
     theory_line(right, grid, [frozen.residual(float(x)) for x in grid], 6, r"plateau at frozen $\gamma$", linestyle="--")
     finish(right, r"second layer $\gamma$", "train error", "the train error approaches the plateau", ylim=(0, 1.1))
@@ -74,87 +69,75 @@ def timeline(quick: bool = True) -> Figure:
     """A single-index target for several widths: errors, overlap and second layer against time, mean field beside them."""
     figure, axes = new_figure(columns=2, rows=2)
     widths, sizes, seeds = ((10, 20), (12, 24), 8) if quick else ((10, 20, 40, 80), (15, 30, 60), 20)
-    names = (
-        ("train_error", "train error"),
-        ("test_error", "test error"),
-        ("overlap", "overlap $v$"),
-        ("second_layer", "second layer $a$"),
-    )
+    names = {
+        "train_error": "train error",
+        "test_error": "test error",
+        "overlap": "overlap $v$",
+        "second_layer": "second layer $a$",
+    }
     for index, width in enumerate(widths):
-        times = np.geomspace(0.2, 6.0 * width, 60)
+        times, few = np.geomspace(0.2, 6.0 * width, 60), np.array([0.5, 2.0, 6.0, 20.0])
         law = single_index(width, times=tuple(times), solver_steps=(12 if quick else 36) * width + 200)
         result = law.theory()
-        few = np.array([0.5, 2.0, 6.0, 20.0])
         if index == 0:
-            found = compare(law.replace(times=tuple(few)), sizes, seeds, observables=[name for name, _ in names])
-        for panel, (name, _) in zip(axes, names, strict=True):
+            comparison = compare(law.replace(times=tuple(few)), sizes, seeds, observables=list(names))
+        for panel, name in zip(axes, names, strict=True):
             scale = width if name == "train_error" else 1
             theory_line(panel, times / scale, result[name], index, f"$m = {width}$")
             if index == 0:
-                simulation_points(panel, few / scale, *extrapolated(found, name), index)
-    reading_key(axes[0], None, f"$m = 10$, networks, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
-    times = np.geomspace(0.2, 6.0 * widths[-1], 60)
+                simulation_points(panel, few / scale, *extrapolated(comparison, name), index)
+    legend_of_styles(axes[0], None, f"$m = 10$, networks, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
     mean_field = MeanFieldSingleIndex(times=tuple(0.5 * times), **SINGLE_INDEX).theory()
-    for panel, (name, label) in zip(axes, names, strict=True):
+    titles = (
+        "train error: late parts collapse in $t/m$",
+        "test error: least at $t = O(1)$",
+        "learning, then unlearning",
+        "growth at $t = O(m)$",
+    )
+    for panel, (name, label), title in zip(axes, names.items(), titles, strict=True):
         if name in mean_field:
             theory_line(panel, times, mean_field[name], 6, "mean field", linestyle="--")
-        finish(panel, "slow time $t/m$" if name == "train_error" else "time $t$", label, xscale="log")
-    axes[0].set_title("train error: late parts collapse in $t/m$")
-    axes[1].set_title("test error: least at $t = O(1)$")
-    axes[2].set_title("learning, then unlearning")
-    axes[3].set_title("growth at $t = O(m)$")
+        finish(panel, "slow time $t/m$" if name == "train_error" else "time $t$", label, title, xscale="log")
     return figure
 
 
 def networks(quick: bool = True) -> Figure:
     """The equations (lines) against networks (points): tanh neurons, which agree, and strongly non-Gaussian ones, which do not."""
     figure, (left, middle, right, last) = new_figure(columns=2, rows=2)
-    law = tanh_network(times=(0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0), solver_steps=200)
-    size, seeds = (100, 6) if quick else (400, 10)
-    names = ("train_error", "test_error", "second_layer", "overlap")
-    labels = ("train error", "test error", "second layer $a$", "overlap $v$")
-    grid = np.linspace(0, 8, 60)
-    theory = law.replace(times=tuple(grid)).theory()
-    for index, (name, label) in enumerate(zip(names, labels, strict=True)):
-        theory_line(left if index < 2 else middle, grid, theory[name], index, label)
-    looks: tuple[tuple[Any, float, str, dict[str, Any]], ...] = (
-        ("network", 0.0, "gradient flow", {}),
-        ("sgd", 0.0, "SGD", {"markersize": 9, "linestyle": "none", "fmt": "x"}),
+    law, size, seeds = (
+        tanh_network(times=tuple(np.linspace(0, 8, 60)), solver_steps=200),
+        *((100, 6) if quick else (400, 10)),
     )
-    for model, shift, title, look in looks:
-        chosen = law.replace(experiment_model=model)
-        for index, name in enumerate(names):
-            panel = left if index < 2 else middle
-            _points(panel, chosen, name, size, seeds, index, None, shift=shift, **look)
-        for panel in (left, middle):
+    panels = {
+        left: {"train_error": "train error", "test_error": "test error"},
+        middle: {"second_layer": "second layer $a$", "overlap": "overlap $v$"},
+    }
+    theory, few = law.theory(), (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
+    looks: dict[str, tuple[str, dict[str, Any]]] = {
+        "network": ("gradient flow", {}),
+        "sgd": ("SGD", {"markersize": 9, "linestyle": "none", "fmt": "x"}),
+    }
+    draws = {model: draws_along(law.replace(experiment_model=model), "times", few, size, seeds) for model in looks}
+    for panel, names in panels.items():
+        for index, (name, label) in enumerate(names.items(), 2 * (panel is middle)):
+            theory_line(panel, law.times, theory[name], index, label)
+            for model, (_, look) in looks.items():
+                simulation_points(panel, few, *mean_and_error(draws[model][name]), index, **look)
+        for title, look in looks.values():
             panel.plot([], [], look.get("fmt", "o"), color="0.4", markerfacecolor="white", label=f"{title}, $d = {size}$")
     finish(left, "time $t$", "squared error", r"tanh network, $m = 8$, $n/d = 8$")
     finish(middle, "time $t$", "weights", r"the same network; target $\tanh(2\langle w_*, x\rangle)$")
 
-    skewed = skewed_network(times=(0.5, 1.0, 2.0, 3.0, 4.0, 6.0))
-    grid = np.linspace(0, 6, 60)
-    theory = skewed.replace(times=tuple(grid)).theory()
-    for panel, name, label in zip((right, last), names, labels, strict=False):
-        theory_line(panel, grid, theory[name], 6, "equations", linestyle="--")
-        for number, d in enumerate((30, 60, 120) if quick else (150, 300, 600)):
-            _points(panel, skewed, name, d, 8, number, f"networks, $d = {d}$", shift=0.12 * (number - 1))
+    skewed, errors, few = skewed_network(), ("train_error", "test_error"), np.array([0.5, 1.0, 2.0, 3.0, 4.0, 6.0])
+    along((right, last), skewed, "times", errors, np.linspace(0, 6, 60), index=6, label="equations", linestyle="--")
+    for index, d in enumerate((30, 60, 120) if quick else (150, 300, 600)):
+        values = draws_along(skewed, "times", few, d, seeds=8)
+        for panel, name in zip((right, last), errors, strict=True):
+            label = f"networks, $d = {d}$"
+            simulation_points(panel, few + 0.12 * (index - 1), *mean_and_error(values[name]), index, label)
+    for panel, label in ((right, "train error"), (last, "test error")):
         finish(panel, "time $t$", label, "skewed neurons, $m = 4$: a gap that $d$ does not close")
     return figure
-
-
-def _points(
-    panel: Any, law: TwoLayerDynamics, name: str, size: int, seeds: int, index: int, label: Any, **style: Any
-) -> None:
-    """Mean and standard error of simulated networks, moved to the right by `shift`."""
-    runs = _simulated(law, size, seeds)
-    shift = style.pop("shift")
-    mean, error = runs[name].mean("seed"), runs[name].std("seed", ddof=1) / np.sqrt(seeds)
-    simulation_points(panel, np.asarray(law.times) + shift, mean, error, index, label, **style)
-
-
-@functools.lru_cache(maxsize=8)
-def _simulated(law: TwoLayerDynamics, size: int, seeds: int) -> Any:
-    return law.simulate_batch(size, range(seeds))
 
 
 def skewed_network(**changes: Any) -> TwoLayerDynamics:
@@ -220,8 +203,7 @@ class Curves:
 
     def measured(self, name: str) -> tuple[Floats, Floats]:
         """Mean and standard error of an observable over the draws."""
-        values = self.runs[name].values
-        return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
+        return mean_and_error(self.runs[name])
 
 
 def beyond_the_gaussian_model(quick: bool = True) -> Figure:
@@ -264,9 +246,9 @@ def _errors(axes: Axes, curves: Curves) -> None:
         theory_line(axes, curves.times, curves.gaussian[name], index, linestyle="--", linewidth=1.3)
         mean, error = curves.measured(name)
         simulation_points(axes, curves.times[MARKS], mean[MARKS], error[MARKS], index)
-    reading_key(axes, "exact equations", None)
+    legend_of_styles(axes, "exact equations", None)
     axes.plot([], [], "--", color="0.4", linewidth=1.3, label="Gaussian model")
-    reading_key(axes, None, f"gradient descent, $d = {curves.size}$")
+    legend_of_styles(axes, None, f"gradient descent, $d = {curves.size}$")
 
 
 def _deviations(axes: Axes, curves: Curves) -> None:
@@ -304,9 +286,9 @@ def frozen_layer(quick: bool = True) -> Figure:
         theory_line(left, times, curve, index, f"$m = {width}$")
     theory_line(left, times, wide, 6, r"limit $m\to\infty$", linestyle="--")
     few, sizes, seeds = (0.5, 2.0, 6.0), (24, 48) if quick else (24, 48, 96), 5 if quick else 30
-    found = compare(limit.finite_width(10, times=few), sizes, seeds, observables=["train_error"])
-    ran = ", ".join(str(size) for size in sizes)
-    simulation_points(left, few, *extrapolated(found, "train_error"), 0, f"networks, $m = 10$,\nextrapolated ($d = {ran}$)")
+    comparison = compare(limit.finite_width(10, times=few), sizes, seeds, observables=["train_error"])
+    words = f"networks, $m = 10$,\nextrapolated ($d = {', '.join(map(str, sizes))}$)"
+    simulation_points(left, few, *extrapolated(comparison, "train_error"), 0, words)
     title = r"pure noise, $\alpha = 0.5,\ \gamma = 0.5$"
     finish(left, "time $t$", "train error", title, xscale="log", yscale="log", ylim=(0.03, 1.2))
     theory_line(middle, widths, gaps, 0, f"gap to the limit at $t = {end:g}$", marker="o")
@@ -314,19 +296,18 @@ def frozen_layer(quick: bool = True) -> Figure:
     finish(middle, "width $m$", "gap of the train error", "how fast widths approach the limit", xscale="log", yscale="log")
     middle.set_xticks(widths, [str(width) for width in widths])
     middle.minorticks_off()
-    cubic = InterpolationTransition(
-        samples_per_weight=0.3, kernel=(0, 0, 0, 1.0), times=tuple(np.geomspace(0.5, 40.0, 40)), solver_steps=2 * steps
-    )
-    some = (1.0, 4.0, 12.0)
+    cubic = InterpolationTransition(samples_per_weight=0.3, kernel=(0, 0, 0, 1.0), solver_steps=2 * steps)
+    times, few = np.geomspace(0.5, 40.0, 40), (1.0, 4.0, 12.0)
     for index, share in enumerate((0.6, 0.85, 1.0, 1.2, 1.5)):
-        law = cubic.replace(second_layer=share * cubic.threshold())
-        theory_line(right, np.array(cubic.times), law.theory().train_error, index, rf"$\gamma = {share:g}\,\gamma_{{GF}}$")
+        law, label = cubic.replace(second_layer=share * cubic.threshold()), rf"$\gamma = {share:g}\,\gamma_{{GF}}$"
+        along(right, law, "times", "train_error", times, index=index, label=label)
         if share in (0.6, 1.2):
-            found = compare(law.replace(times=some), (15, 30), 2 * seeds, observables=["train_error"])
-            simulation_points(right, some, *extrapolated(found, "train_error"), index)
-    reading_key(right, None, "one neuron,\nextrapolated ($d = 15, 30$)")
-    title = r"limit of large $m$, $h = q^3$, $\alpha = 0.3$"
-    finish(right, "time $t$", "train error", title, xscale="log", yscale="log", ylim=(1e-7, 2))
+            comparison = compare(law.replace(times=few), (15, 30), 2 * seeds, observables=["train_error"])
+            simulation_points(right, few, *extrapolated(comparison, "train_error"), index)
+    legend_of_styles(right, None, "one neuron,\nextrapolated ($d = 15, 30$)")
+    finish(
+        right, y_label="train error", title=r"limit of large $m$, $h = q^3$, $\alpha = 0.3$", yscale="log", ylim=(1e-7, 2)
+    )
     return figure
 
 
@@ -338,14 +319,8 @@ def threshold_diagram(quick: bool = True) -> Figure:
         line = [InterpolationTransition(samples_per_weight=float(ratio), kernel=kernel).threshold() for ratio in ratios]
         theory_line(left, ratios, line, index, rf"$\tilde h =$ {label}, conjecture")
         found = [_located(InterpolationTransition(samples_per_weight=ratio, kernel=kernel), quick) for ratio in measured]
-        simulation_points(
-            left,
-            measured,
-            [point.value for point in found],
-            [point.error for point in found],
-            index,
-            "located from trajectories" if index == 0 else None,
-        )
+        value, error = np.array([(point.value, point.error) for point in found]).T
+        simulation_points(left, measured, value, error, index, "located from trajectories" if index == 0 else None)
         law, point = InterpolationTransition(samples_per_weight=0.3, kernel=kernel), found[measured.index(0.3)]
         ends = 0.36 * _end(quick) * 2.0 ** -np.arange(len(point.by_octave) - 1, -1, -1)
         settled = np.array(point.by_octave) / law.threshold()
@@ -353,19 +328,10 @@ def threshold_diagram(quick: bool = True) -> Figure:
         limit = np.array([point.value, point.error]) / law.threshold()
         simulation_points(right, [2.0 * 1.15**index * ends[-1]], limit[:1], limit[1:], index)  # beyond the last time
     right.axhline(1.0, color="grey", linewidth=1)
-    finish(
-        left,
-        r"samples per parameter $\alpha = n/(md)$",
-        r"threshold $\gamma_{GF}\,/\,\tau$",
-        "above the line gradient flow fits noise",
-    )
-    finish(
-        right,
-        r"time $t\,\gamma_{GF}^2\,\tilde h'(1)$",
-        r"located / closed form",
-        r"located up to time $t$, $\alpha = 0.3$; far right: extrapolated",
-        xscale="log",
-    )
+    title = "above the line gradient flow fits noise"
+    finish(left, r"samples per parameter $\alpha = n/(md)$", r"threshold $\gamma_{GF}\,/\,\tau$", title)
+    title = r"located up to time $t$, $\alpha = 0.3$; far right: extrapolated"
+    finish(right, r"time $t\,\gamma_{GF}^2\,\tilde h'(1)$", "located / closed form", title, xscale="log")
     right.minorticks_off()
     right.set_xticks(ends, [f"{end:.3g}" for end in ends])
     return figure
@@ -398,24 +364,12 @@ def plateau(quick: bool = True) -> Figure:
         closed = np.array([law.residual(x * law.threshold()) for x in points])
         simulation_points(left, points, value, error, index)
         shift = 0.008 * (index - 1)
-        simulation_points(
-            right,
-            points + shift,
-            value / closed,
-            error / closed,
-            index,
-            rf"$\tilde h =$ {label}, $\alpha = {law.samples_per_weight}$",
-        )
+        words = rf"$\tilde h =$ {label}, $\alpha = {law.samples_per_weight}$"
+        simulation_points(right, points + shift, value / closed, error / closed, index, words)
     right.axhline(1.0, color="grey", linewidth=1)
     across = r"second layer $\gamma\,/\,\gamma_{GF}$"
-    finish(
-        left,
-        across,
-        r"train error as $t\to\infty$",
-        "lines: closed form, points: extrapolated trajectories",
-        yscale="log",
-        ylim=(1e-3, 1.2),
-    )
+    title = "lines: closed form, points: extrapolated trajectories"
+    finish(left, across, r"train error as $t\to\infty$", title, yscale="log", ylim=(1e-3, 1.2))
     finish(right, across, "extrapolated / closed form", rf"trajectories to $t = {end:g}$")
     return figure
 
@@ -433,14 +387,8 @@ def relaxation(quick: bool = True) -> Figure:
     simulation_points(axes, shares - 1, 1 / rates, drifts / rates**2, 0, "late rate of the train error (bar: drift)")
     guide = 1 / rates[-1] * ((shares - 1) / (shares[-1] - 1)) ** -2.0
     theory_line(axes, shares - 1, guide, 6, "slope $-2$ (guide)", linestyle="--")
-    finish(
-        axes,
-        r"distance $\gamma/\gamma_{GF} - 1$",
-        r"relaxation time $t_{rel}$",
-        r"$\tilde h = q^3,\ \alpha = 0.3$; the asymptotic exponent is open",
-        xscale="log",
-        yscale="log",
-    )
+    title = r"$\tilde h = q^3,\ \alpha = 0.3$; the asymptotic exponent is open"
+    finish(axes, r"distance $\gamma/\gamma_{GF} - 1$", r"relaxation time $t_{rel}$", title, xscale="log", yscale="log")
     return figure
 
 
@@ -459,17 +407,12 @@ def universality(quick: bool = True) -> Figure:
         "signs, one coordinate": dict(entries="sign", target_spread=False),
     }
     batches = [law.replace(**changes).simulate_batch(300, range(draws)).isel(time=at) for changes in cases.values()]
-    for axes, name, symbol in (
-        (left, "norm", r"norm $|\theta|^2$"),
-        (right, "overlap", r"overlap $\langle\theta,\theta_*\rangle$"),
-    ):
+    labels = {"norm": r"norm $|\theta|^2$", "overlap": r"overlap $\langle\theta,\theta_*\rangle$"}
+    for axes, (name, label) in zip((left, right), labels.items(), strict=True):
         theory_line(axes, limit.time, limit[name], 6, r"limit, $d\to\infty$", marker=".")
         for index, (words, batch) in enumerate(zip(cases, batches, strict=True)):
-            runs = batch[name]
-            simulation_points(
-                axes, at + 0.25 * (index - 1.5), runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(draws), index, words
-            )
-        finish(axes, "step $k$", symbol, r"tanh regression, $n/d = 2$, points: $d = 300$")
+            simulation_points(axes, at + 0.25 * (index - 1.5), *mean_and_error(batch[name]), index, words)
+        finish(axes, "step $k$", label, r"tanh regression, $n/d = 2$, points: $d = 300$")
     return figure
 
 
@@ -477,27 +420,25 @@ def multi_index(quick: bool = True) -> Figure:
     """Overlaps with two directions over time, and the gap of networks to their particles against the width."""
     figure, (left, right) = new_figure(columns=2)
     times, few = np.linspace(0, 4, 60), (0.5, 1.0, 2.0, 3.0, 4.0)
-    law = MultiIndexFlow(second_layer=1.0, overlaps=((0.3, 0.0),), times=tuple(times))
-    runs = law.replace(times=few).simulate_batch(60, range(5 if quick else 20)).overlap.isel(particle=0)
+    law = MultiIndexFlow(second_layer=1.0, overlaps=((0.3, 0.0),))
+    limit = predictions_along(law, "times", times)["overlap"][:, 0]
+    mean, error = mean_and_error(draws_along(law, "times", few, 60, 5 if quick else 20)["overlap"][:, :, 0])
     for index in range(2):
-        theory_line(left, times, law.theory().overlap.isel(particle=0, index=index), index, f"direction {index + 1}")
-        part = runs.isel(index=index)
-        simulation_points(left, few, part.mean("seed"), part.std("seed", ddof=1) / np.sqrt(part.sizes["seed"]), index)
+        theory_line(left, times, limit[:, index], index, f"direction {index + 1}")
+        simulation_points(left, few, mean[:, index], error[:, index], index)
     finish(left, r"population time $\hat t$", "overlap $v$", r"$\varphi = u_1 + u_1u_2$; points: $m = d = 60$")
     sizes = np.array([12, 24, 48, 96] if quick else [12, 24, 48, 96, 192])
     law = MultiIndexFlow(times=(4.0,))
-    limit = law.theory()
-    found = [law.simulate_batch(int(m), range(8 if quick else 20)) for m in sizes]
-    for index, (name, words) in enumerate(
-        (("second_layer", "second layer"), ("overlap", "overlap"), ("test_error", "test error"))
-    ):
-        gaps = [np.abs(run[name].mean("seed") - limit[name]).mean().item() for run in found]
-        errors = [(run[name].std("seed", ddof=1).mean() / np.sqrt(run.sizes["seed"])).item() for run in found]
-        simulation_points(right, sizes, gaps, errors, index, words)
+    particles = law.theory()
+    batches = [law.simulate_batch(int(m), range(8 if quick else 20)) for m in sizes]
+    names = {"second_layer": "second layer", "overlap": "overlap", "test_error": "test error"}
+    for index, (name, words) in enumerate(names.items()):
+        estimates = [mean_and_error(batch[name]) for batch in batches]
+        gaps = [np.abs(mean - particles[name].values).mean() for mean, _ in estimates]
+        simulation_points(right, sizes, gaps, [error.mean() for _, error in estimates], index, words)
     theory_line(right, sizes, 1.6 / sizes, 6, r"$\propto 1/m$", linestyle="--")
-    finish(
-        right, "neurons $m = d$", "mean gap to the particles", r"$\hat t = 4$, three particles", xscale="log", yscale="log"
-    )
+    title = r"$\hat t = 4$, three particles"
+    finish(right, "neurons $m = d$", "mean gap to the particles", title, xscale="log", yscale="log")
     return figure
 
 
@@ -507,22 +448,20 @@ def middle_regime(quick: bool = True) -> Figure:
     x = np.linspace(0.05, 3, 40)
     law = MiddleRegime(kernel=(0.0, 0.5, 0.0, 0.5), x=tuple(x))
     for index, width in enumerate((20, 80, 320) if quick else (20, 80, 320, 1280)):
-        theory_line(
-            left, x, law.finite_width(width).theory().second_layer, index, f"$m = {width}$", linestyle="--", linewidth=1.5
-        )
-    theory_line(left, x, law.theory().second_layer, 6, r"limit $m\to\infty$")
+        curve = law.finite_width(width).theory().second_layer
+        theory_line(left, x, curve, index, f"$m = {width}$", linestyle="--", linewidth=1.5)
+    along(left, law, "x", "second_layer", x, index=6, label=r"limit $m\to\infty$")
     few, sizes = (0.5, 1.0, 1.5, 2.0), (15, 30, 60)
-    found = compare(law.replace(x=few), sizes, 20 if quick else 60, observables=["second_layer"])
+    comparison = compare(law.replace(x=few), sizes, 20 if quick else 60, observables=["second_layer"])
     words = "Gaussian tensors,\nextrapolated ($d = 15, 30, 60$)"
-    simulation_points(left, few, *extrapolated(found, "second_layer"), 3, words)
-    finish(left, r"$x = \tau\sqrt{\alpha/m}\,t$", "second layer $a$", r"$h = (q+q^3)/2$, $\alpha = 0.5$")
+    simulation_points(left, few, *extrapolated(comparison, "second_layer"), 3, words)
+    finish(left, r"$x = \tau\sqrt{\alpha/m}\,t$", title=r"$h = (q+q^3)/2$, $\alpha = 0.5$")
     s = np.geomspace(0.1, 20, 40)
-    for index, (kernel, words) in enumerate(
-        (((0.0, 0.0, 0.0, 0.5), r"$\tilde h = q^3/2$"), ((0.0, 0.0, 0.3, 0.2), r"$\tilde h = 0.3q^2+0.2q^3$"))
-    ):
-        one = MiddleRegime(kernel=kernel, solver_steps=16)
-        theory_line(right, s, one.spin_flow(s).energy, index, words)
-        right.axhline(one.threshold_energy(), color=COLOURS[index], linestyle=":", linewidth=1.5)
+    kernels = {r"$\tilde h = q^3/2$": (0.0, 0.0, 0.0, 0.5), r"$\tilde h = 0.3q^2+0.2q^3$": (0.0, 0.0, 0.3, 0.2)}
+    for index, (words, kernel) in enumerate(kernels.items()):
+        spins = MiddleRegime(kernel=kernel, solver_steps=16)
+        theory_line(right, s, spins.spin_flow(s).energy, index, words)
+        right.axhline(spins.threshold_energy(), color=COLOURS[index], linestyle=":", linewidth=1.5)
     finish(right, "clock $s$", "energy $e$", "the spin model behind it; dotted: threshold energies", xscale="log")
     return figure
 

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Criterion, Number, above, agrees, at_least, at_most, below, between, equal, near
-from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, smallest
 from limitlab.laws.kernels._lazy_networks import Flow, LazyNetworks, unit_rows
 from limitlab.laws.kernels._residual_networks import residual_tangent_kernel
 from limitlab.laws.kernels._wide_networks import DeepNetworks, waves
@@ -41,16 +40,13 @@ WEIGHTS = 2_000_000
 """Of networks that are trained side by side."""
 
 
-@claim(
-    "J9",
-    _AREA,
-    "The kernel of random features approaches its mean at rate width^(-1/2).",
-    laws=("WideNetwork",),
-    figure="kernel-convergence",
-)
-def random_feature_kernel(quick: bool) -> Outcome:
-    """Root mean square error of (1/N) sum_j s(<w_j, x>) s(<w_j, x'>) against the dual, over widths, for two activations."""
-    widths, draws = ((25, 100, 400, 1600), 60) if quick else ((25, 100, 400, 1600, 6400), 200)
+@claim("J9", _AREA, WideNetwork, figure="kernel-convergence")
+def random_feature_kernel(check: Check) -> None:
+    """The kernel of random features approaches its mean at rate width^(-1/2).
+
+    Root mean square error of (1/N) sum_j s(<w_j, x>) s(<w_j, x'>) against the dual, over widths, for two activations.
+    """
+    widths, draws = ((25, 100, 400, 1600), 60) if check.quick else ((25, 100, 400, 1600, 6400), 200)
     slopes, biases = [], []
     for name in ("relu", "tanh"):
         s, limit = Activation(name), nngp(POINTS, layers=2, activation=name)
@@ -63,40 +59,31 @@ def random_feature_kernel(quick: bool) -> Outcome:
             spread = kernels.std(axis=0, ddof=1) / math.sqrt(draws)
             biases.append(float(np.max(np.abs(kernels.mean(axis=0) - limit) / spread)))
         slopes.append(log_slope(widths, errors).value)
-    return Outcome(
-        (
-            near("exponent in the width of the error, relu", slopes[0], -0.5, 0.1),
-            near("exponent in the width of the error, tanh", slopes[1], -0.5, 0.1),
-            below("largest distance of a mean kernel from its limit in standard errors", largest(biases), SIGMAS),
-        ),
-        {"draws of every width": draws},
-    )
+    check.near("exponent in the width of the error, relu", slopes[0], -0.5, 0.1)
+    check.near("exponent in the width of the error, tanh", slopes[1], -0.5, 0.1)
+    check.below("largest distance of a mean kernel from its limit in standard errors", largest(biases), SIGMAS)
+    check.show("draws of every width", draws)
 
 
-@claim(
-    "J10",
-    _AREA,
-    "A wide network at initialisation is a Gaussian process with a recursive covariance.",
-    laws=("WideNetwork",),
-    figure="kernel-convergence",
-)
-def gaussian_process(quick: bool) -> Outcome:
-    """Comparison of covariance and characteristic function; the excess kurtosis of the outputs falls as 1/width."""
+@claim("J10", _AREA, WideNetwork, figure="kernel-convergence")
+def gaussian_process(check: Check) -> None:
+    """A wide network at initialisation is a Gaussian process with a recursive covariance.
+
+    Comparison of covariance and characteristic function; the excess kurtosis of the outputs falls as 1/width.
+    """
     names = ["output_variance", "output_covariance", "characteristic"]
-    points = WideNetwork.check_points()[: 1 if quick else 2]
-    comparisons = [compare(point, seeds=None if quick else 150, observables=names, **effort(quick)) for point in points]
-    widths, draws = ((4, 8, 16, 32), 20_000) if quick else ((4, 8, 16, 32, 64), 100_000)
-    kurtosis = [excess_kurtosis(width, draws) for width in widths]
-    return Outcome(
-        (
-            *(agrees(f"covariance and Gaussianity at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-            near(
-                "exponent in the width of the excess kurtosis of the outputs", log_slope(widths, kurtosis).value, -1.0, 0.2
-            ),
-            above(f"excess kurtosis at width {widths[0]}, far from Gaussian", kurtosis[0], 0.5),
-        ),
-        {f"excess kurtosis at width {widths[-1]}": kurtosis[-1]},
+    check.agree(
+        "covariance and Gaussianity",
+        WideNetwork,
+        points=1 if check.quick else 2,
+        seeds=None if check.quick else 150,
+        observables=names,
     )
+    widths, draws = ((4, 8, 16, 32), 20_000) if check.quick else ((4, 8, 16, 32, 64), 100_000)
+    kurtosis = [excess_kurtosis(width, draws) for width in widths]
+    check.near("exponent in the width of the excess kurtosis of the outputs", log_slope(widths, kurtosis).value, -1.0, 0.2)
+    check.above(f"excess kurtosis at width {widths[0]}, far from Gaussian", kurtosis[0], 0.5)
+    check.show(f"excess kurtosis at width {widths[-1]}", kurtosis[-1])
 
 
 def excess_kurtosis(width: int, draws: int) -> float:
@@ -115,31 +102,22 @@ def excess_kurtosis(width: int, draws: int) -> float:
     return float(3 * v.var() / v.mean() ** 2)
 
 
-@claim(
-    "J11",
-    _AREA,
-    "The tangent kernel of a wide network approaches a recursive limit.",
-    laws=("WideNetwork",),
-    figure="kernel-convergence",
-)
-def tangent_kernel(quick: bool) -> Outcome:
-    """Relative error of the kernel of single networks over widths, depths and activations; means against the recursion."""
-    widths, draws = ((32, 128, 512), 24) if quick else ((32, 128, 512, 1024), 40)
+@claim("J11", _AREA, WideNetwork, figure="kernel-convergence")
+def tangent_kernel(check: Check) -> None:
+    """The tangent kernel of a wide network approaches a recursive limit.
+
+    Relative error of the kernel of single networks over widths, depths and activations; means against the recursion.
+    """
+    widths, draws = ((32, 128, 512), 24) if check.quick else ((32, 128, 512, 1024), 40)
     slopes: dict[str, float] = {}
-    measured: dict[str, Number] = {}
     for layers, name in ((2, "erf"), (3, "relu"), (3, "erf"), (4, "relu")):
         errors = kernel_errors(widths, draws, layers, name)
         slopes[f"{layers} layers of {name}"] = log_slope(widths, errors).value
-        measured[f"relative error at width {widths[-1]}, {layers} layers of {name}"] = errors[-1]
+        check.show(f"relative error at width {widths[-1]}, {layers} layers of {name}", errors[-1])
+    for what, value in slopes.items():
+        check.near(f"exponent in the width of the error, {what}", value, -0.5, 0.1)
     point = WideNetwork.check_points()[1]
-    comparison = compare(point, observables=["tangent_own", "tangent_pair"], **effort(quick))
-    return Outcome(
-        (
-            *(near(f"exponent in the width of the error, {what}", value, -0.5, 0.1) for what, value in slopes.items()),
-            agrees("mean tangent kernel of four layers", comparison),
-        ),
-        measured,
-    )
+    check.agree("mean tangent kernel of four layers", point, observables=["tangent_own", "tangent_pair"])
 
 
 def kernel_errors(widths: tuple[int, ...], draws: int, layers: int, activation: str) -> list[float]:
@@ -157,39 +135,29 @@ def kernel_errors(widths: tuple[int, ...], draws: int, layers: int, activation: 
     return found
 
 
-@claim(
-    "J12",
-    _AREA,
-    "The tangent kernel of a wide network hardly moves during training.",
-    laws=("LazyTraining",),
-    figure="kernel-drift",
-)
-def drift(quick: bool) -> Outcome:
-    """Relative change of the kernel from start to end of training: about 1/m, while the kernel at the start fluctuates as m^(-1/2)."""
-    widths, draws = ((50, 200, 800), 6) if quick else ((50, 200, 800, 3200), 12)
+@claim("J12", _AREA, LazyTraining, figure="kernel-drift")
+def drift(check: Check) -> None:
+    """The tangent kernel of a wide network hardly moves during training.
+
+    Relative change of the kernel from start to end of training: about 1/m, while the kernel at the start fluctuates as m^(-1/2).
+    """
+    widths, draws = ((50, 200, 800), 6) if check.quick else ((50, 200, 800, 3200), 12)
     changes, spreads = lazy_drift(widths, draws)
     # narrow networks of three layers move less than 1/m says: exponents between neighbours are -0.85, -0.91, -0.97 from 32 to 256
-    deep_widths, deep_draws = ((64, 256), (200, 40)) if quick else ((64, 128, 256, 512), (800, 600, 400, 200))
+    deep_widths, deep_draws = ((64, 256), (200, 40)) if check.quick else ((64, 128, 256, 512), (800, 600, 400, 200))
     deep = deep_drift(deep_widths, deep_draws)
     moved, scattered, deep_moved = (
         log_slope(sizes, values).value for sizes, values in ((widths, changes), (widths, spreads), (deep_widths, deep))
     )
-    return Outcome(
-        (
-            near("exponent in the width of the kernel's change, two layers", moved, -1.0, 0.2),
-            near("exponent in the width of the kernel's change, three layers", deep_moved, -1.0, 0.2 if quick else 0.15),
-            near("exponent in the width of the kernel's fluctuation at the start", scattered, -0.5, 0.15),
-            below(f"relative change at width {widths[-1]}", changes[-1], 0.05),
-        ),
-        {
-            **{f"relative change of two layers at width {m}": change for m, change in zip(widths, changes, strict=True)},
-            **{
-                f"width times relative change of three layers at width {m}": m * value
-                for m, value in zip(deep_widths, deep, strict=True)
-            },
-        },
-        note="Steeper than the exponent -1/2 of the usual proof; that exponent belongs to the kernel at the start.",
-    )
+    check.near("exponent in the width of the kernel's change, two layers", moved, -1.0, 0.2)
+    check.near("exponent in the width of the kernel's change, three layers", deep_moved, -1.0, 0.2 if check.quick else 0.15)
+    check.near("exponent in the width of the kernel's fluctuation at the start", scattered, -0.5, 0.15)
+    check.below(f"relative change at width {widths[-1]}", changes[-1], 0.05)
+    for m, change in zip(widths, changes, strict=True):
+        check.show(f"relative change of two layers at width {m}", change)
+    for m, value in zip(deep_widths, deep, strict=True):
+        check.show(f"width times relative change of three layers at width {m}", m * value)
+    check.note("Steeper than the exponent -1/2 of the usual proof; that exponent belongs to the kernel at the start.")
 
 
 def lazy_drift(widths: tuple[int, ...], draws: int) -> tuple[list[float], list[float]]:
@@ -227,34 +195,24 @@ def deep_drift(widths: tuple[int, ...], draws: tuple[int, ...]) -> list[float]:
     return found
 
 
-@claim(
-    "J14",
-    _AREA,
-    "Gradient flow of the linearised network is kernel gradient flow, which wide networks follow in training.",
-    laws=("KernelGradientFlow",),
-    figure="kernel-flow",
-)
-def kernel_flow(quick: bool) -> Outcome:
-    """The linearised network integrated in its parameters against the closed form; the network itself against it over widths."""
+@claim("J14", _AREA, KernelGradientFlow, figure="kernel-flow")
+def kernel_flow(check: Check) -> None:
+    """Gradient flow of the linearised network is kernel gradient flow, which wide networks follow in training.
+
+    The linearised network integrated in its parameters against the closed form; the network itself against it over widths.
+    """
     gap = linearised_gap()
-    widths, draws = ((32, 128, 512), 8) if quick else ((32, 128, 512, 1024), 20)
+    check.below("largest distance of the linearised network's flow, integrated, from the closed form", gap, 1e-7)
+    widths, draws = ((32, 128, 512), 8) if check.quick else ((32, 128, 512, 1024), 20)
     gaps = [network_gap(width, draws) for width in widths]
-    points = KernelGradientFlow.check_points()[: 1 if quick else 2]
-    comparisons = [compare(point, seeds=40 if quick else 80, **effort(quick)) for point in points]
-    return Outcome(
-        (
-            below("largest distance of the linearised network's flow, integrated, from the closed form", gap, 1e-7),
-            below(
-                "exponent in the width of a network's distance from its kernel's flow", log_slope(widths, gaps).value, -0.4
-            ),
-            equal(
-                "comparisons of trained networks with the limit that agree",
-                sum(one.passed for one in comparisons),
-                len(points),
-            ),
-        ),
-        {f"distance at width {width}": value for width, value in zip(widths, gaps, strict=True)},
+    check.below("exponent in the width of a network's distance from its kernel's flow", log_slope(widths, gaps).value, -0.4)
+    points = KernelGradientFlow.check_points()[: 1 if check.quick else 2]
+    comparisons = [check.compare(point, seeds=40 if check.quick else 80) for point in points]
+    check.equal(
+        "comparisons of trained networks with the limit that agree", sum(one.passed for one in comparisons), len(points)
     )
+    for width, value in zip(widths, gaps, strict=True):
+        check.show(f"distance at width {width}", value)
 
 
 def linearised_gap() -> float:
@@ -336,17 +294,14 @@ def used_up(certificate: LazyCertificate, flow: Flow, times: Array, n: int) -> d
     }
 
 
-@claim(
-    "J13",
-    "Kernels and lazy training",
-    "In the lazy regime the train error decays exponentially and the weights stay within explicit bounds.",
-    laws=("LazyTraining",),
-    figure="lazy-bounds",
-)
-def certificate_holds(quick: bool) -> Outcome:
-    """Every inequality on a sweep of networks over width, scale, activation and start; the scalings of distance and deviation."""
+@claim("J13", "Kernels and lazy training", LazyTraining, figure="lazy-bounds")
+def certificate_holds(check: Check) -> None:
+    """In the lazy regime the train error decays exponentially and the weights stay within explicit bounds.
+
+    Every inequality on a sweep of networks over width, scale, activation and start; the scalings of distance and deviation.
+    """
     n, d = 8, 16
-    widths, scales, seeds = (40, 160, 640), (0.5, 2.0, 8.0), range(1 if quick else 4)
+    widths, scales, seeds = (40, 160, 640), (0.5, 2.0, 8.0), range(1 if check.quick else 4)
     shares: dict[str, list[float]] = {}
     certified = count = 0
     for seed in seeds:
@@ -359,32 +314,29 @@ def certificate_holds(quick: bool) -> Outcome:
                             shares.setdefault(what, []).append(share)
                         certified += certificate.holds
                         count += 1
+    check.at_least("networks on which every inequality was tested", count, 50)
+    for what, values in shares.items():
+        check.at_most(f"largest share of the bound on {what} that was used up", largest(values), 1.0)
+    check.above("networks for which the assumption of the theorem holds", certified, 0)
     alphas = (1.0, 4.0, 16.0)
     by_scale = [trained(0, n, d, 400, alpha, "softplus", True) for alpha in alphas]
     distance = log_slope(alphas, [float(np.sqrt(flow.squared_distance[0, -1])) for _, flow, _ in by_scale]).value
+    check.near("exponent in alpha of the distance, antisymmetric start", distance, -1.0, 0.1)
     deviation = log_slope(alphas, [float(np.sqrt(flow.squared_deviation[0, -1])) for _, flow, _ in by_scale]).value
+    check.near("exponent in alpha of the deviation, antisymmetric start", deviation, -2.0, 0.2)
     sizes = (100, 400, 1600)
-    gaps, lows = zip(*(_mean_gap(n, d, m, 4 if quick else 12) for m in sizes), strict=True)
-    return Outcome(
-        (
-            at_least("networks on which every inequality was tested", count, 50),
-            *(
-                at_most(f"largest share of the bound on {what} that was used up", largest(values), 1.0)
-                for what, values in shares.items()
-            ),
-            above("networks for which the assumption of the theorem holds", certified, 0),
-            near("exponent in alpha of the distance, antisymmetric start", distance, -1.0, 0.1),
-            near("exponent in alpha of the deviation, antisymmetric start", deviation, -2.0, 0.2),
-            near(
-                "exponent in the width of the output's distance from the linearised network's",
-                log_slope(sizes, gaps).value,
-                -1.0,
-                0.25,
-            ),
-            below("relative change of s_min over the widths", float(np.ptp(lows) / np.mean(lows)), 0.1),
-        ),
-        {"networks": count, "with a certificate": certified},
-        note="The certificate is sufficient and far from necessary: the inequalities hold also where its assumption fails.",
+    gaps, lows = zip(*(_mean_gap(n, d, m, 4 if check.quick else 12) for m in sizes), strict=True)
+    check.near(
+        "exponent in the width of the output's distance from the linearised network's",
+        log_slope(sizes, gaps).value,
+        -1.0,
+        0.25,
+    )
+    check.below("relative change of s_min over the widths", float(np.ptp(lows) / np.mean(lows)), 0.1)
+    check.show("networks", count)
+    check.show("with a certificate", certified)
+    check.note(
+        "The certificate is sufficient and far from necessary: the inequalities hold also where its assumption fails."
     )
 
 
@@ -450,47 +402,38 @@ def plain_task(samples: int, tests: int, seed: int) -> Task:
     return Task(images[train], labels[train], images[test], labels[test])
 
 
-@claim(
-    "M8",
-    "Approximation",
-    "On images, convolutional tangent kernels do worse than the trained convolutional network.",
-    figure="convolutional-kernel",
-)
-def convolutional_ordering(quick: bool) -> Outcome:
-    """Rows of digits of which two decide the label: network with a small start, network with the kernel's own start, and the kernel."""
-    (digits_in_row, samples, tests, seeds) = (16, 400, 500, 2) if quick else (20, 500, 1000, 4)
-    width, steps = (32, 500) if quick else (48, 1000)
+@claim("M8", "Approximation", figure="convolutional-kernel")
+def convolutional_ordering(check: Check) -> None:
+    """On images, convolutional tangent kernels do worse than the trained convolutional network.
+
+    Rows of digits of which two decide the label: network with a small start, network with the kernel's own start, and the kernel.
+    """
+    (digits_in_row, samples, tests, seeds) = (16, 400, 500, 2) if check.quick else (20, 500, 1000, 4)
+    width, steps = (32, 500) if check.quick else (48, 1000)
     found = [
         kernel_and_networks(row_task(digits_in_row, samples, tests, seed), seed, (0.3, 1.0), width, steps)
         for seed in range(seeds)
     ]
     small, own = (np.array([one.networks[i] for one in found]) for i in (0, 1))
     kernel = np.array([one.kernel for one in found])
-    measured: dict[str, Number] = {
-        "mean test error of the kernel": float(kernel.mean()),
-        "mean test error of networks with 0.3 times its start": float(small.mean()),
-        "mean test error of networks with its start": float(own.mean()),
-    }
-    if not quick:
+    check.above(
+        "smallest ratio of the kernel's test error to the network's", smallest(kernel / np.maximum(small, 1e-3)), 2.0
+    )
+    check.below("largest test error of a network with a small start", largest(small), 0.12)
+    check.below("largest test error of the kernel (chance: 0.5)", largest(kernel), 0.47)
+    check.below("mean distance of networks with the kernel's start from it", abs(float((own - kernel).mean())), 0.06)
+    check.above("test error of networks with the kernel's start over small ones", float(own.mean() / small.mean()), 2.0)
+    check.show("mean test error of the kernel", float(kernel.mean()))
+    check.show("mean test error of networks with 0.3 times its start", float(small.mean()))
+    check.show("mean test error of networks with its start", float(own.mean()))
+    if not check.quick:
         for count in (500, 2000):
             plain = kernel_and_networks(plain_task(count, 1000, 0), 0, (0.3,), 64, 2000)
-            measured[f"plain digits, n = {count}: test error of the kernel"] = plain.kernel
-            measured[f"plain digits, n = {count}: test error of the network"] = plain.networks[0]
-    return Outcome(
-        (
-            above(
-                "smallest ratio of the kernel's test error to the network's", smallest(kernel / np.maximum(small, 1e-3)), 2.0
-            ),
-            below("largest test error of a network with a small start", largest(small), 0.12),
-            below("largest test error of the kernel (chance: 0.5)", largest(kernel), 0.47),
-            below("mean distance of networks with the kernel's start from it", abs(float((own - kernel).mean())), 0.06),
-            above("test error of networks with the kernel's start over small ones", float(own.mean() / small.mean()), 2.0),
-        ),
-        measured,
-        note=(
-            f"Qualitative: rows of {digits_in_row} zeros and ones, n = {samples}. On plain digits at n up to 2,000 the order does not "
-            "show: the kernel is as good as the network or better. What makes the difference is a start small enough to learn features."
-        ),
+            check.show(f"plain digits, n = {count}: test error of the kernel", plain.kernel)
+            check.show(f"plain digits, n = {count}: test error of the network", plain.networks[0])
+    check.note(
+        f"Qualitative: rows of {digits_in_row} zeros and ones, n = {samples}. On plain digits at n up to 2,000 the order does not "
+        "show: the kernel is as good as the network or better. What makes the difference is a start small enough to learn features."
     )
 
 
@@ -499,24 +442,24 @@ def convolutional_ordering(quick: bool) -> Outcome:
 PAIR = np.array([[1.0, 0.5, -0.3, 0.8], [0.2, -1.0, 0.4, 0.6]])
 
 
-@claim("M14", _AREA, "Tangent kernels extend to other architectures: residual networks.", figure="residual-kernel")
-def residual_networks(quick: bool) -> Outcome:
-    """The recursion against the tangent kernel of finite networks by backpropagation: rate in the width, mean at the largest."""
-    widths, draws = ((50, 100, 200), 150) if quick else ((50, 100, 200, 400), 200)
-    criteria: list[Criterion] = []
-    measured: dict[str, Number] = {}
+@claim("M14", _AREA, figure="residual-kernel")
+def residual_networks(check: Check) -> None:
+    """Tangent kernels extend to other architectures: residual networks.
+
+    The recursion against the tangent kernel of finite networks by backpropagation: rate in the width, mean at the largest.
+    """
+    widths, draws = ((50, 100, 200), 150) if check.quick else ((50, 100, 200, 400), 200)
     for blocks, branch in ((3, 1.0), (10, 0.3)):
         name, limit = f"{blocks} blocks, branch {branch:g}", resnet_ntk(PAIR, None, blocks, branch).ntk
         runs = {width: tangent_kernels(blocks, branch, width, draws) for width in widths}
         gaps = [float(np.sqrt(np.mean((found - limit)[:, 0, 1] ** 2))) for found in runs.values()]
         last, plain = runs[widths[-1]], resnet_ntk(PAIR, None, blocks, branch).nngp
-        criteria += [
-            between(f"exponent in the width of the rms gap, {name}", log_slope(widths, gaps).value, -0.7, -0.35),
-            below(f"mean at width {widths[-1]} in standard errors, {name}", sigmas(last, limit), 4.0),
-            above(f"the same against the NNGP kernel, {name}", sigmas(last, plain), 4.0),
-        ]
-        measured |= {f"rms gap at width {width}, {name}": gap for width, gap in zip(widths, gaps, strict=True)}
-    return Outcome(tuple(criteria), measured, note="Graph and recurrent networks: not checked.")
+        check.between(f"exponent in the width of the rms gap, {name}", log_slope(widths, gaps).value, -0.7, -0.35)
+        check.below(f"mean at width {widths[-1]} in standard errors, {name}", sigmas(last, limit), 4.0)
+        check.above(f"the same against the NNGP kernel, {name}", sigmas(last, plain), 4.0)
+        for width, gap in zip(widths, gaps, strict=True):
+            check.show(f"rms gap at width {width}, {name}", gap)
+    check.note("Graph and recurrent networks: not checked.")
 
 
 def tangent_kernels(blocks: int, branch: float, width: int, draws: int) -> Array:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from limitlab._core.draws import mean_and_error
 from limitlab.laws.kernels._claims import (
     PAIR,
     deep_drift,
@@ -27,6 +29,7 @@ from limitlab.laws.kernels.lazy import lazy_certificate
 from limitlab.laws.kernels.residual import resnet_ntk
 from limitlab.laws.kernels.wide_network import WideNetwork
 from limitlab.models.image_tasks import Task, row_task
+from limitlab.plotting.along import along, draws_along
 from limitlab.plotting.style import COLOURS, MARKERS, finish, new_figure, simulation_points, theory_line, value_map
 
 # -- kernels ------------------------------------------------------------------------------------------------------
@@ -42,24 +45,19 @@ def kernel_convergence(quick: bool = True) -> Figure:
         simulation_points(left, widths, errors, bars, index, f"{layers} layers of {'ReLU' if name == 'relu' else name}")
         middle = np.exp(np.mean(np.log(errors * np.sqrt(widths))))
         theory_line(left, widths, middle / np.sqrt(widths), index, linestyle=":", linewidth=1.2)
-    finish(
-        left,
-        "width $m$",
-        r"$|K-\Theta|/|\Theta|$, root mean square",
-        "gap of one network (dotted: $m^{-1/2}$)",
-        xscale="log",
-        yscale="log",
-    )
+    labels = ("width $m$", r"$|K-\Theta|/|\Theta|$, root mean square", "gap of one network (dotted: $m^{-1/2}$)")
+    finish(left, *labels, xscale="log", yscale="log")
     left.set_xticks(widths, [str(width) for width in widths])
     law = WideNetwork.check_points()[0]
     sizes, seeds = ([8, 16, 32, 64], 60) if quick else ([8, 16, 32, 64, 128], 300)
-    names = ("characteristic", "output_covariance", "tangent_pair")
-    labels = (r"$\mathbb{E}\cos\frac{f+f'}{2}$", r"$\Sigma(x,x')$", r"$\Theta(x,x')$")
-    limit, batches = law.theory(), [law.simulate_batch(size, range(seeds)) for size in sizes]
-    for index, (name, label) in enumerate(zip(names, labels, strict=True)):
-        runs = [batch[name] / float(limit[name]) for batch in batches]
-        means, spread = ([float(getattr(run, kind)()) for run in runs] for kind in ("mean", "std"))
-        simulation_points(right, sizes, means, np.array(spread) / math.sqrt(seeds), index, label)
+    names = {
+        "characteristic": r"$\mathbb{E}\cos\frac{f+f'}{2}$",
+        "output_covariance": r"$\Sigma(x,x')$",
+        "tangent_pair": r"$\Theta(x,x')$",
+    }
+    limit, draws_of = law.theory(), draws_along(law, "size", sizes, seeds=seeds)
+    for index, (name, label) in enumerate(names.items()):
+        simulation_points(right, sizes, *mean_and_error(draws_of[name] / float(limit[name])), index, label)
     right.axhline(1.0, color="0.3", linewidth=1.2)
     finish(right, "width $m$", "mean over networks / limit", f"means over {seeds} networks approach the limit", xscale="log")
     right.set_xticks(sizes, [str(size) for size in sizes])
@@ -90,21 +88,14 @@ def kernel_drift(quick: bool = True) -> Figure:
 
 def kernel_flow(quick: bool = True) -> Figure:
     """Train error and test outputs of wide networks follow kernel gradient flow."""
-    figure, (left, right) = new_figure(columns=2)
-    law = KernelGradientFlow.check_points()[0]
-    step = law.step
-    lines = law.replace(times=tuple(step * np.arange(0, 61))).theory()
-    few = law.replace(times=tuple(step * np.array([0, 2, 5, 10, 20, 40, 60])))
-    theory_line(left, lines.time, lines.train_error, 6, r"$m\to\infty$")
-    theory_line(right, lines.time, lines.test_output, 6, r"$m\to\infty$")
+    figure, panels = new_figure(columns=2)
+    law, names = KernelGradientFlow.check_points()[0], ("train_error", "test_output")
+    along(panels, law, "times", names, law.step * np.arange(0, 61), index=6, label=r"$m\to\infty$")
+    few, networks = law.step * np.array([0, 2, 5, 10, 20, 40, 60]), 12 if quick else 60
     for index, size in enumerate((8, 128) if quick else (8, 32, 256)):
-        runs = few.simulate_batch(size, range(12 if quick else 60))
-        count = math.sqrt(runs.sizes["seed"])
-        for axes, name in ((left, "train_error"), (right, "test_output")):
-            mean, spread = runs[name].mean("seed"), runs[name].std("seed", ddof=1) / count
-            simulation_points(axes, runs.time, mean, spread, index, f"$m={size}$")
-    finish(left, "time $t$", "train error", "mean over starts", yscale="log")
-    finish(right, "time $t$", r"$\mathbb{E}f_t(x)$", "output at a test input")
+        along(panels, law, "times", names, (), few, size=size, seeds=networks, index=index, label=f"$m={size}$")
+    finish(panels[0], y_label="train error", title="mean over starts", yscale="log")
+    finish(panels[1], y_label=r"$\mathbb{E}f_t(x)$", title="output at a test input")
     return figure
 
 
@@ -125,9 +116,8 @@ def lazy_bounds(quick: bool = True) -> Figure:
     figure.colorbar(mesh, ax=left, label=r"$\log_{10}\,4L\Delta/s_{\min}^2$")
     x, y_places = np.moveaxis(np.asarray(mesh.get_coordinates(), dtype=float), -1, 0)
     left.contour(x, y_places, np.asarray(mesh.get_array()), levels=[0.0], colors="black", linewidths=2)
-    finish(
-        left, "width $m$", r"output scale $\alpha$", "training certified above the black line", xscale="log", yscale="log"
-    )
+    title = "training certified above the black line"
+    finish(left, "width $m$", r"output scale $\alpha$", title, xscale="log", yscale="log")
     counted = (40, 160, 640) if quick else (40, 160, 640, 2560)
     starts = [(antisymmetric, scale) for antisymmetric in (False, True) for scale in (0.5, 2.0, 8.0)]
     runs = [trained(0, n, d, m, scale, "softplus", antisymmetric) for antisymmetric, scale in starts for m in counted]
@@ -138,14 +128,8 @@ def lazy_bounds(quick: bool = True) -> Figure:
         right.plot(ratio[held > 0], used[held > 0], "o", color=COLOURS[index], markersize=6)
     right.axhline(1.0, color="0.3", linewidth=1.2)
     right.axvline(1.0, color="0.3", linewidth=1.2, linestyle="--")
-    finish(
-        right,
-        r"$4L\Delta/s_{\min}^2$ (filled: certified)",
-        "measured / bound",
-        "every bound holds (below the line)",
-        xscale="log",
-        yscale="log",
-    )
+    labels = (r"$4L\Delta/s_{\min}^2$ (filled: certified)", "measured / bound", "every bound holds (below the line)")
+    finish(right, *labels, xscale="log", yscale="log")
     return figure
 
 
@@ -174,15 +158,13 @@ def convolutional_kernel(quick: bool = True) -> Figure:
 def _errors(
     axes: Axes, task: Callable[[int, int], Task], counts: tuple[int, ...], seeds: int, width: int, steps: int
 ) -> None:
-    """Mean and standard error over seeds, for the kernel and for networks of both starts, joined by thin lines (no theory here)."""
-    found = [[kernel_and_networks(task(n, seed), seed, SCALES, width, steps) for seed in range(seeds)] for n in counts]
-    table = np.array([[(one.kernel, *one.networks) for one in row] for row in found])
+    """Test errors of the kernel and of networks of both starts, joined by thin lines (no theory here)."""
+    fits = [[kernel_and_networks(task(n, seed), seed, SCALES, width, steps) for seed in range(seeds)] for n in counts]
+    table = np.array([[(fit.kernel, *fit.networks) for fit in row] for row in fits])
     labels = ("tangent kernel", f"network, usual start times {SCALES[0]:g}", "network, usual start")
     for index, label in enumerate(labels):
-        mean, error = table[:, :, index].mean(axis=1), table[:, :, index].std(axis=1, ddof=1) / np.sqrt(seeds)
-        axes.errorbar(
-            counts, mean, error, fmt=f"{MARKERS[index]}-", color=COLOURS[index], linewidth=1, capsize=2.5, label=label
-        )
+        style: dict[str, Any] = dict(fmt=f"{MARKERS[index]}-", color=COLOURS[index], linewidth=1, capsize=2.5)
+        axes.errorbar(counts, *mean_and_error(table[:, :, index], axis=1), label=label, **style)
 
 
 # -- conditioning -------------------------------------------------------------------------------------------------
@@ -194,12 +176,11 @@ def residual_kernel(quick: bool = True) -> Figure:
     widths, draws = np.array([25, 50, 100, 200] if quick else [25, 50, 100, 200, 400, 800]), 200 if quick else 400
     for index, (blocks, branch) in enumerate(((3, 1.0), (10, 0.3))):
         limit = float(resnet_ntk(PAIR, None, blocks, branch).ntk[0, 1])
-        runs = [tangent_kernels(blocks, branch, int(width), draws)[:, 0, 1] for width in widths]
+        runs = np.array([tangent_kernels(blocks, branch, int(width), draws)[:, 0, 1] for width in widths])
         label = f"$L={blocks}$, $b={branch:g}$"
-        errors = [run.std(ddof=1) / math.sqrt(draws) for run in runs]
         theory_line(left, widths[[0, -1]], [limit, limit], index, f"limit, {label}")
-        simulation_points(left, widths, [run.mean() for run in runs], errors, index)
-        gaps = np.array([np.sqrt(np.mean((run - limit) ** 2)) for run in runs])
+        simulation_points(left, widths, *mean_and_error(runs, axis=1), index)
+        gaps = np.sqrt(np.mean((runs - limit) ** 2, axis=1))
         simulation_points(right, widths, gaps, gaps / math.sqrt(2 * draws), index, label)
         theory_line(right, widths, gaps[-1] * np.sqrt(widths[-1] / widths), index, linewidth=1.2)
     finish(left, "width $N$", r"tangent kernel $\Theta(x,x')$", f"mean of {draws} networks", xscale="log", ylim=(0, None))

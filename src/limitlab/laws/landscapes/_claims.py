@@ -9,21 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import (
-    Number,
-    above,
-    agrees,
-    at_least,
-    below,
-    between,
-    equal,
-    near,
-    near_relative,
-    true,
-)
-from limitlab.lab.measures import effort, largest, smallest
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import largest, smallest
 from limitlab.laws.landscapes._linear_network_training import (
     critical_point,
     linear_descent,
@@ -43,49 +31,40 @@ from limitlab.models.autodiff import double_precision_jax
 _AREA = "Uniform convergence and real networks"
 
 
-@claim(
-    "L3",
-    _AREA,
-    "On images, the test error of a two-layer network peaks where it starts to interpolate and falls again with width.",
-    laws=("WidthDoubleDescent",),
-    figure="width-double-descent",
-)
-def peak(quick: bool) -> Outcome:
-    """A sweep of widths on the digits with 10 % wrong labels, trained to interpolation; where the second descent ends."""
+@claim("L3", _AREA, WidthDoubleDescent, figure="width-double-descent")
+def peak(check: Check) -> None:
+    """On images, the test error of a two-layer network peaks where it starts to interpolate and falls again with width.
+
+    A sweep of widths on the digits with 10 % wrong labels, trained to interpolation; where the second descent ends.
+    """
     samples, seeds, widths = (
-        (120, 8, (2, 5, 8, 9, 10, 12, 16, 40, 80)) if quick else (300, 10, (3, 9, 14, 18, 22, 24, 26, 30, 35, 50, 100, 200))
+        (120, 8, (2, 5, 8, 9, 10, 12, 16, 40, 80))
+        if check.quick
+        else (300, 10, (3, 9, 14, 18, 22, 24, 26, 30, 35, 50, 100, 200))
     )
     found = width_double_descent(widths, samples, 0.1, seeds=seeds)
     ratio, test = found.parameters_over_samples.values, found.test_loss
     # medians over seeds: now and then a narrow network has an output with a very large slope, and a mean that it decides alone
     mean, error = test.median("seed").values, 1.25 * robust_spread(test.values) / np.sqrt(seeds)
     top = int(mean.argmax())
-    beyond = found.train_loss.values[
-        ratio > (1.25 if quick else 1.03)
-    ]  # close to the threshold a few starts of small networks get stuck
-    comparison = compare(WidthDoubleDescent.check_points()[0], seeds=120 if quick else 300, **effort(quick))
-    return Outcome(
-        (
-            between("p/n at the peak of the test error (median over seeds)", float(ratio[top]), 0.8, 1.2),
-            above("test error at the peak over that at the largest width", float(mean[top] / mean[-1]), 2.0),
-            above("test error at the peak over that at the smallest width", float(mean[top] / mean[0]), 2.0),
-            above(
-                "fall from the peak to the largest width in standard errors",
-                float((mean[top] - mean[-1]) / np.hypot(error[top], error[-1])),
-                3.0,
-            ),
-            below("largest train error past the threshold", largest(beyond.ravel()), 1e-10),
-            above("train error at half the threshold", float(found.train_loss.values[ratio < 0.6].min(axis=1).max()), 1e-3),
-            agrees("the end of the second descent", comparison),
-        ),
-        {
-            "samples": samples,
-            "seeds": seeds,
-            "largest p/n": float(ratio[-1]),
-            "test error at the peak": float(mean[top]),
-            "test error at the end": float(mean[-1]),
-        },
+    check.between("p/n at the peak of the test error (median over seeds)", float(ratio[top]), 0.8, 1.2)
+    check.above("test error at the peak over that at the largest width", float(mean[top] / mean[-1]), 2.0)
+    check.above("test error at the peak over that at the smallest width", float(mean[top] / mean[0]), 2.0)
+    check.above(
+        "fall from the peak to the largest width in standard errors",
+        float((mean[top] - mean[-1]) / np.hypot(error[top], error[-1])),
+        3.0,
     )
+    # close to the threshold a few starts of small networks get stuck
+    beyond = found.train_loss.values[ratio > (1.25 if check.quick else 1.03)]
+    check.below("largest train error past the threshold", largest(beyond.ravel()), 1e-10)
+    check.above("train error at half the threshold", float(found.train_loss.values[ratio < 0.6].min(axis=1).max()), 1e-3)
+    check.agree("the end of the second descent", WidthDoubleDescent.check_points()[0], seeds=120 if check.quick else 300)
+    check.show("samples", samples)
+    check.show("seeds", seeds)
+    check.show("largest p/n", float(ratio[-1]))
+    check.show("test error at the peak", float(mean[top]))
+    check.show("test error at the end", float(mean[-1]))
 
 
 def robust_spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -98,59 +77,48 @@ def robust_spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((high - low) / 1.349)
 
 
-@claim(
-    "L4",
-    _AREA,
-    "A network fits random labels; with some labels corrupted it interpolates and still does well on clean data.",
-    laws=("RandomLabels", "WidthDoubleDescent"),
-    figure="random-labels",
-)
-def fits_noise(quick: bool) -> Outcome:
-    """A sweep over the share of wrong labels at a width of several times the threshold."""
-    samples, seeds = (200, 4) if quick else (400, 10)
+@claim("L4", _AREA, RandomLabels, WidthDoubleDescent, figure="random-labels")
+def fits_noise(check: Check) -> None:
+    """A network fits random labels; with some labels corrupted it interpolates and still does well on clean data.
+
+    A sweep over the share of wrong labels at a width of several times the threshold.
+    """
+    samples, seeds = (200, 4) if check.quick else (400, 10)
     width = 8 * samples // 12
     wrong = (0.0, 0.1, 0.2, 0.5)
     runs = [width_double_descent([width], samples, share, seeds=seeds).isel(width=0) for share in wrong]
     errors = [float(run.test_classification_error.mean()) for run in runs]
-    comparison = compare(RandomLabels.check_points()[0], seeds=150 if quick else 500, **effort(quick))
-    measured: dict[str, Number] = {
-        f"wrong on clean images with {share:.0%} wrong labels": error for share, error in zip(wrong, errors, strict=True)
-    }
-    return Outcome(
-        (
-            below(
-                "largest train error over all shares of wrong labels",
-                largest(float(run.train_loss.max()) for run in runs),
-                1e-10,
-            ),
-            between("share of errors on clean images after training on random labels", errors[-1], 0.4, 0.6),
-            below("share of errors on clean images with 10 % of the labels wrong", errors[1], 0.25),
-            above("what 10 % of wrong labels cost, share of errors", errors[1] - errors[0], 0.0),
-            agrees("random labels in the limit of infinite width", comparison),
-        ),
-        measured,
+    check.below(
+        "largest train error over all shares of wrong labels", largest(float(run.train_loss.max()) for run in runs), 1e-10
     )
+    check.between("share of errors on clean images after training on random labels", errors[-1], 0.4, 0.6)
+    check.below("share of errors on clean images with 10 % of the labels wrong", errors[1], 0.25)
+    check.above("what 10 % of wrong labels cost, share of errors", errors[1] - errors[0], 0.0)
+    check.agree(
+        "random labels in the limit of infinite width", RandomLabels.check_points()[0], seeds=150 if check.quick else 500
+    )
+    for share, error in zip(wrong, errors, strict=True):
+        check.show(f"wrong on clean images with {share:.0%} wrong labels", error)
 
 
 # -- landscapes ---------------------------------------------------------------------------------------------------
 
 
-@claim(
-    "J31",
-    "Implicit bias, interpolation, spectra",
-    "An overparametrised network has a number of negative Hessian eigenvalues of the order of the input dimension at a random start (half "
-    "of all, at fixed width), and p - n flat directions at interpolation.",
-    figure="hessian-inertia",
-)
-def hessian_signs(quick: bool) -> Outcome:
-    """Counts at random starts, at interpolation and close to it; near it, against the curvature on the kernel of the Jacobian."""
+@claim("J31", "Implicit bias, interpolation, spectra", figure="hessian-inertia")
+def hessian_signs(check: Check) -> None:
+    """An overparametrised network has a number of negative Hessian eigenvalues of the order of the input dimension at a
+    random start (half of all, at fixed width), and p - n flat directions at interpolation.
+
+    Counts at random starts, at interpolation and close to it; near it, against the curvature on the kernel of the Jacobian.
+    """
     cases = ((10, 10, 40), (10, 20, 40), (10, 20, 80))
     exact = [hessian_inertia(d, width, n) for d, width, n in cases]
     wrong = sum(
         (one.negative, one.zero, one.positive) != (0, width * (d + 1) - n, n)
         for one, (d, width, n) in zip(exact, cases, strict=True)
     )
-    dimensions = (10, 20) if quick else (10, 20, 40)
+    check.equal("cases of 3 at interpolation that do not have n positive, p - n zero and no negative eigenvalues", wrong, 0)
+    dimensions = (10, 20) if check.quick else (10, 20, 40)
     counts = [
         hessian_inertia(d, 10, n * d, interpolate=False, seed=seed).negative / d
         for d in dimensions
@@ -158,28 +126,27 @@ def hessian_signs(quick: bool) -> Outcome:
         for seed in range(3)
     ]
     shares = [count * d / (10 * (d + 1)) for count, d in zip(counts, np.repeat(dimensions, 6), strict=True)]
+    check.above("least share of negative eigenvalues at a random start", smallest(shares), 0.4)
+    check.below("largest share of negative eigenvalues at a random start", largest(shares), 0.6)
+    check.near("negative eigenvalues per input dimension at width 10, mean", float(np.mean(counts)), 5.3, 0.7)
     equal_counts, slopes = [], []
-    for seed in range(2 if quick else 6):
+    for seed in range(2 if check.quick else 6):
         jacobian, bend = hessian_parts(10, 20, 80, True, seed, residual=1e-3)
         kernel = np.linalg.svd(jacobian)[2][80:]
         inside = np.linalg.eigvalsh(kernel @ bend @ kernel.T)
         found = hessian_inertia(10, 20, 80, seed=seed, residual=1e-3)
         equal_counts.append(found.negative == int(np.sum(inside < 0)))
         slopes.append(found.eigenvalues[0] / inside[0])
+    check.true("close to interpolation as many negative eigenvalues as E on the kernel of the Jacobian", all(equal_counts))
+    check.near("lowest eigenvalue close to interpolation over that on the kernel, mean", float(np.mean(slopes)), 1.0, 0.06)
     far = hessian_inertia(10, 20, 80, residual=1.0).negative
-    return Outcome(
-        (
-            equal("cases of 3 at interpolation that do not have n positive, p - n zero and no negative eigenvalues", wrong, 0),
-            above("least share of negative eigenvalues at a random start", smallest(shares), 0.4),
-            below("largest share of negative eigenvalues at a random start", largest(shares), 0.6),
-            near("negative eigenvalues per input dimension at width 10, mean", float(np.mean(counts)), 5.3, 0.7),
-            true("close to interpolation as many negative eigenvalues as E on the kernel of the Jacobian", all(equal_counts)),
-            near("lowest eigenvalue close to interpolation over that on the kernel, mean", float(np.mean(slopes)), 1.0, 0.06),
-            above("negative eigenvalues at residual 1 minus those at 1e-3", far - hessian_inertia(10, 20, 80, residual=1e-3).negative, 10),
-        ),
-        {"negative eigenvalues at residual 1": far},
-        note="The source's 'order of the input dimension' is (N/2) d at width N: half of all parameters.",
-    )  # fmt: skip
+    check.above(
+        "negative eigenvalues at residual 1 minus those at 1e-3",
+        far - hessian_inertia(10, 20, 80, residual=1e-3).negative,
+        10,
+    )
+    check.show("negative eigenvalues at residual 1", far)
+    check.note("The source's 'order of the input dimension' is (N/2) d at width N: half of all parameters.")
 
 
 # -- mean field ends ----------------------------------------------------------------------------------------------
@@ -189,17 +156,14 @@ AREA = "Mean field"
 SPECTRUM = (3.0, 2.0, 1.0, 0.5)
 
 
-@claim(
-    "M9",
-    AREA,
-    "Linear and quadratic two-layer networks have no spurious local minima: every critical point but the best is a strict saddle of known "
-    "index; a linear network learns its modes one after the other, in closed form.",
-    laws=("LinearNetwork",),
-    figure="linear-network",
-)
-def no_spurious_minima(quick: bool) -> Outcome:
-    """Indices against numerical Hessians; risks of descents from random starts; modes against the flow; half times of random starts."""
-    hidden = (2,) if quick else (1, 2, 3)
+@claim("M9", AREA, LinearNetwork, figure="linear-network")
+def no_spurious_minima(check: Check) -> None:
+    """Linear and quadratic two-layer networks have no spurious local minima: every critical point but the best is a strict
+    saddle of known index; a linear network learns its modes one after the other, in closed form.
+
+    Indices against numerical Hessians; risks of descents from random starts; modes against the flow; half times of random starts.
+    """
+    hidden = (2,) if check.quick else (1, 2, 3)
     wrong, curvature, points = 0, [], 0
     for width in hidden:
         for size in range(width + 1):
@@ -209,37 +173,26 @@ def no_spurious_minima(quick: bool) -> Outcome:
                     negative, lowest = numerical_index(SPECTRUM, width, chosen, quadratic)
                     wrong, points = wrong + (negative != law.negative), points + 1
                     curvature.append(abs(lowest - law.lowest))
-    runs, rng = 30 if quick else 100, np.random.default_rng(0)
+    check.equal(f"critical points of {points} whose number of negative eigenvalues is not that of the formula", wrong, 0)
+    check.below("largest gap of the lowest eigenvalue", largest(curvature), 1e-8)
+    runs, rng = 30 if check.quick else 100, np.random.default_rng(0)
     ends = [linear_descent(rng, np.diag(SPECTRUM), 2, runs) - sum(s**2 for s in SPECTRUM[2:])]
     values = np.array([3.0, 2.2, 1.5, 1.0, 0.6, 0.3])
-    for width in (1, 3) if quick else (1, 2, 3, 5, 6, 8):
+    for width in (1, 3) if check.quick else (1, 2, 3, 5, 6, 8):
         ends.append(quadratic_descent(rng, np.diag(values), width, runs // 2) - 2 * np.sum(values[width:] ** 2))
-    growth = half_time_growth(SPECTRUM, 3 if quick else 20)
+    check.below("largest distance of a descent's risk from the global minimum", largest(np.concatenate(ends)), 1e-6)
+    check.below("largest gap of the modes from the integrated flow, aligned start", mode_gap(), 1e-8)
+    growth = half_time_growth(SPECTRUM, 3 if check.quick else 20)
     laws = [np.log(100) / (4 * s) for s in SPECTRUM]
-    return Outcome(
-        (
-            equal(f"critical points of {points} whose number of negative eigenvalues is not that of the formula", wrong, 0),
-            below("largest gap of the lowest eigenvalue", largest(curvature), 1e-8),
-            below("largest distance of a descent's risk from the global minimum", largest(np.concatenate(ends)), 1e-6),
-            below("largest gap of the modes from the integrated flow, aligned start", mode_gap(), 1e-8),
-            *(
-                near_relative(
-                    f"half time of mode {k + 1} per factor 10 in the scale of a random start", growth[k], laws[k], 0.1
-                )
-                for k in range(3)
-            ),
-            agrees(
-                "modes and half times of networks on finitely many samples",
-                compare(LinearNetwork.check_points()[0], **effort(quick)),
-            ),
-        ),
-        {
-            "half time of mode 4 per factor 10 (modes interact: not asserted)": growth[3],
-            "its law": laws[3],
-            "descents": sum(map(len, ends)),
-        },
-        note="The statement about landscapes is quoted by the source; the exact dynamics goes beyond it.",
-    )
+    for k in range(3):
+        check.near_relative(
+            f"half time of mode {k + 1} per factor 10 in the scale of a random start", growth[k], laws[k], 0.1
+        )
+    check.agree("modes and half times of networks on finitely many samples", LinearNetwork.check_points()[0])
+    check.show("half time of mode 4 per factor 10 (modes interact: not asserted)", growth[3])
+    check.show("its law", laws[3])
+    check.show("descents", sum(map(len, ends)))
+    check.note("The statement about landscapes is quoted by the source; the exact dynamics goes beyond it.")
 
 
 def numerical_index(spectrum: tuple[float, ...], hidden: int, chosen: tuple[int, ...], quadratic: bool) -> tuple[int, float]:
@@ -284,44 +237,44 @@ def half_time_growth(spectrum: tuple[float, ...], draws: int) -> list[float]:
 # -- minima -------------------------------------------------------------------------------------------------------
 
 
-@claim(
-    "L11",
-    _AREA,
-    "Five layers with quadratic hinge loss interpolate below p = n; the test loss peaks there and falls again (qualitative: the place of "
-    "the threshold depends on the optimiser).",
-    laws=("WidthDoubleDescent",),
-    figure="five-layers",
-)
-def five_layers(quick: bool) -> Outcome:
-    """A sweep of widths on the digits with wrong labels, Levenberg-Marquardt on the unsatisfied margins."""
+@claim("L11", _AREA, WidthDoubleDescent, figure="five-layers")
+def five_layers(check: Check) -> None:
+    """Five layers with quadratic hinge loss interpolate below p = n; the test loss peaks there and falls again (qualitative:
+    the place of the threshold depends on the optimiser).
+
+    A sweep of widths on the digits with wrong labels, Levenberg-Marquardt on the unsatisfied margins.
+    """
     widths: tuple[int, ...] = (2, 3, 4, 5, 6, 8, 16)
     samples, flips, seeds, iterations = 200, 0.2, 6, 200
-    if not quick:
+    if not check.quick:
         widths, samples, flips, seeds, iterations = (2, 3, 4, 5, 6, 7, 8, 12, 20), 300, 0.1, 4, 300
     found = width_double_descent(widths, samples, flips, depth=5, loss="squared_hinge", seeds=seeds, iterations=iterations)
     ratio, test = found.parameters_over_samples.values, found.test_loss.median("seed").values
     train, done = found.train_loss.median("seed").values, (found.train_loss < 1e-11).mean("seed").values
+    check.above("median train loss at the smallest p/n above 0.2", float(train[ratio > 0.2][0]), 0.05)
     top, one = int(test.argmax()), int(np.argmin(np.abs(ratio - 1.02)))
     below_n = int(np.flatnonzero(ratio < 0.9)[-1])
+    check.at_least(
+        f"share of runs that interpolate at p/n = {ratio[below_n]:.2f}", float(done[below_n]), 0.3 if check.quick else 0.5
+    )
+    check.at_least(
+        f"share of runs that interpolate at p/n = {ratio[one]:.2f}", float(done[one]), 0.5 if check.quick else 0.75
+    )
+    check.between("p/n at the peak of the test loss (median over seeds)", float(ratio[top]), 0.2, 1.1)
+    check.above(
+        "test loss at the peak over that at the largest width", float(test[top] / test[-1]), 1.5 if check.quick else 2.0
+    )
+    check.above("test loss at the peak over that at the smallest width", float(test[top] / test[0]), 2.0)
     low, high = np.quantile(found.test_loss.values, [0.25, 0.75], axis=1)
-    return Outcome(
-        (
-            above("median train loss at the smallest p/n above 0.2", float(train[ratio > 0.2][0]), 0.05),
-            at_least(f"share of runs that interpolate at p/n = {ratio[below_n]:.2f}", float(done[below_n]), 0.3 if quick else 0.5),
-            at_least(f"share of runs that interpolate at p/n = {ratio[one]:.2f}", float(done[one]), 0.5 if quick else 0.75),
-            between("p/n at the peak of the test loss (median over seeds)", float(ratio[top]), 0.2, 1.1),
-            above("test loss at the peak over that at the largest width", float(test[top] / test[-1]), 1.5 if quick else 2.0),
-            above("test loss at the peak over that at the smallest width", float(test[top] / test[0]), 2.0),
-        ),
-        {
-            "samples": samples,
-            "seeds": seeds,
-            "iterations": iterations,
-            "test loss at the peak": float(test[top]),
-            "its quartiles": f"{low[top]:.3g} to {high[top]:.3g}",
-            "test loss at the largest width": float(test[-1]),
-            "quartiles there": f"{low[-1]:.3g} to {high[-1]:.3g}",
-        },
-        note="Qualitative. More iterations move the threshold down; a second descent of the share of errors is not claimed.",
-        decisive=not quick,
-    )  # fmt: skip
+    check.show("samples", samples)
+    check.show("seeds", seeds)
+    check.show("iterations", iterations)
+    check.show("test loss at the peak", float(test[top]))
+    check.show("its quartiles", f"{low[top]:.3g} to {high[top]:.3g}")
+    check.show("test loss at the largest width", float(test[-1]))
+    check.show("quartiles there", f"{low[-1]:.3g} to {high[-1]:.3g}")
+    check.note(
+        "Qualitative. More iterations move the threshold down; a second descent of the share of errors is not claimed."
+    )
+    if check.quick:
+        check.consistent_only()

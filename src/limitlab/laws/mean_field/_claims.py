@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Number, above, agrees, below, equal, near, near_relative
-from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest, words
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, smallest, words
 from limitlab.laws.mean_field._free_energy import ErfNeurons
 from limitlab.laws.mean_field._noisy_sgd import regularised_risk
 from limitlab.laws.mean_field.cone import ConeFlow, cone_risk
@@ -28,34 +27,28 @@ AREA = "Mean field"
 Array = NDArray[np.float64]
 
 
-@claim(
-    "M1",
-    AREA,
-    "Particle gradient flow follows the mean-field PDE with an error of order N^(-1/2) on bounded times.",
-    laws=("MeanFieldParticles",),
-    figure="mean-field-width",
-)
-def particles_follow_the_equation(quick: bool) -> Outcome:
-    """Exponent and size of the root mean square gap of the risk; the time in which the risk falls, at several widths."""
+@claim("M1", AREA, MeanFieldParticles, figure="mean-field-width")
+def particles_follow_the_equation(check: Check) -> None:
+    """Particle gradient flow follows the mean-field PDE with an error of order N^(-1/2) on bounded times.
+
+    Exponent and size of the root mean square gap of the risk; the time in which the risk falls, at several widths.
+    """
     law = MeanFieldParticles(activation="tanh", target_function="sin", teacher_weight=1.5, start_mean=-0.5, start_std=0.7)
-    sizes, draws = ((25, 100, 400), 400) if quick else ((50, 200, 800, 3200), 800)
+    sizes, draws = ((25, 100, 400), 400) if check.quick else ((50, 200, 800, 3200), 800)
     time = 1.0
     gaps = [risk_gaps(law, size, draws, time) for size in sizes]
     rms = np.array([math.sqrt(np.mean(gap**2)) for gap in gaps])
+    check.near("exponent in N of the rms gap of the risk", log_slope(sizes, rms).value, -0.5, 0.1)
+    check.near_relative(
+        "rms gap over the predicted one at the largest N", rms[-1] / float(law.rms_gap(sizes[-1], time)), 1, 0.15
+    )
     halves = [half_time(law, size, 40) for size in (sizes[0], sizes[-1])]
-    criteria = [
-        near("exponent in N of the rms gap of the risk", log_slope(sizes, rms).value, -0.5, 0.1),
-        near_relative(
-            "rms gap over the predicted one at the largest N", rms[-1] / float(law.rms_gap(sizes[-1], time)), 1, 0.15
-        ),
-        near_relative("half time of the risk at the largest N over that at the smallest", halves[1] / halves[0], 1, 0.1),
-        below("half time of the risk at the largest N", halves[1], 2.0),
-    ]
-    if not quick:
-        criteria.append(
-            agrees("limit, fluctuation and bias of the risk", compare(law.replace(times=(0.2, 0.4)), **effort(quick)))
-        )
-    return Outcome(tuple(criteria), {f"rms gap at N = {n}": float(gap) for n, gap in zip(sizes, rms, strict=True)})
+    check.near_relative("half time of the risk at the largest N over that at the smallest", halves[1] / halves[0], 1, 0.1)
+    check.below("half time of the risk at the largest N", halves[1], 2.0)
+    if not check.quick:
+        check.agree("limit, fluctuation and bias of the risk", law.replace(times=(0.2, 0.4)))
+    for n, gap in zip(sizes, rms, strict=True):
+        check.show(f"rms gap at N = {n}", float(gap))
 
 
 def risk_gaps(law: MeanFieldParticles, size: int, draws: int, time: float) -> Array:
@@ -77,30 +70,25 @@ def half_time(law: MeanFieldParticles, size: int, draws: int) -> float:
     return float(np.interp(-risk[0] / 2, -risk, times))
 
 
-@claim(
-    "M2",
-    AREA,
-    "Two centred Gaussians: SGD and the PDE have the same risk curves and radius distributions.",
-    laws=("TwoGaussians",),
-    figure="two-gaussians",
-)
-def sgd_and_the_equation(quick: bool) -> Outcome:
-    """Risk, mean radius and distribution of radii of one-pass SGD against the equation, averaged over runs."""
-    separations, width, step, seeds = ((0.4,), 400, 0.04, 3) if quick else ((0.2, 0.4, 0.8), 800, 0.024, 4)
-    times = (0.05, 0.2, 0.5, 1.0) if quick else (0.05, 0.2, 0.5, 2.0, 5.0)
+@claim("M2", AREA, TwoGaussians, figure="two-gaussians")
+def sgd_and_the_equation(check: Check) -> None:
+    """Two centred Gaussians: SGD and the PDE have the same risk curves and radius distributions.
+
+    Risk, mean radius and distribution of radii of one-pass SGD against the equation, averaged over runs.
+    """
+    separations, width, step, seeds = ((0.4,), 400, 0.04, 3) if check.quick else ((0.2, 0.4, 0.8), 800, 0.024, 4)
+    times = (0.05, 0.2, 0.5, 1.0) if check.quick else (0.05, 0.2, 0.5, 2.0, 5.0)
     runs = [sgd_gaps(TwoGaussians(separation=s, times=times, step=step), width, seeds) for s in separations]
+    check.below("largest gap of the mean risk", largest(run.risk for run in runs), 0.04)
+    check.below("largest gap of the mean radius", largest(run.radius for run in runs), 0.02)
+    check.below("largest Wasserstein distance of the radii", largest(run.distribution for run in runs), 0.03)
     falls = [
         float(law.risk[0] - law.risk[-1])
         for law in (TwoGaussians(separation=s, times=(0.0, 1.0)).theory() for s in separations)
     ]
-    return Outcome(
-        (
-            below("largest gap of the mean risk", largest(run.risk for run in runs), 0.04),
-            below("largest gap of the mean radius", largest(run.radius for run in runs), 0.02),
-            below("largest Wasserstein distance of the radii", largest(run.distribution for run in runs), 0.03),
-        ),
-        {"fall of the risk up to t = 1": float(min(falls)), "neurons": width, "runs": seeds},
-    )
+    check.show("fall of the risk up to t = 1", float(min(falls)))
+    check.show("neurons", width)
+    check.show("runs", seeds)
 
 
 class SgdGaps(NamedTuple):
@@ -136,40 +124,31 @@ def sgd_gaps(law: TwoGaussians, width: int, seeds: int) -> SgdGaps:
     )
 
 
-@claim(
-    "M3",
-    AREA,
-    "Noisy dynamics decreases the free energy towards its unique Boltzmann fixed point.",
-    laws=("NoisyMeanField",),
-    figure="free-energy",
-)
-def free_energy_falls(quick: bool) -> Outcome:
-    """Free energy along the finite volumes from two starts, at several temperatures; particles against the law."""
-    cases = ((5.0, 0.05), (50.0, 0.1)) if quick else ((5.0, 0.05), (20.0, 0.1), (50.0, 0.02), (500.0, 0.05))
-    steps = 2000 if quick else 10_000
+@claim("M3", AREA, NoisyMeanField, figure="free-energy")
+def free_energy_falls(check: Check) -> None:
+    """Noisy dynamics decreases the free energy towards its unique Boltzmann fixed point.
+
+    Free energy along the finite volumes from two starts, at several temperatures; particles against the law.
+    """
+    cases = ((5.0, 0.05), (50.0, 0.1)) if check.quick else ((5.0, 0.05), (20.0, 0.1), (50.0, 0.02), (500.0, 0.05))
+    steps = 2000 if check.quick else 10_000
     falls = [fall(beta, penalty, start, steps) for beta, penalty in cases for start in (-1.5, 2.5)]
-    sizes, draws = ((30, 60, 120), 90) if quick else (None, None)
-    linear, erf = NoisyMeanField.check_points()
-    law = erf.replace(times=(0.3, 1.0)) if quick else erf
-    return Outcome(
-        (
-            below(
-                f"largest increase of the free energy in one of {steps} steps", largest(one.increase for one in falls), 1e-12
-            ),
-            above(
-                "smallest fall of the free energy from the wrong side of zero",
-                smallest(one.total for one in falls[::2]),
-                0.5,
-            ),
-            below("largest distance of the total mass from 1", largest(one.mass for one in falls), 1e-12),
-            below(
-                "largest distance of the last state from the Boltzmann fixed point", largest(one.rest for one in falls), 1e-7
-            ),
-            agrees("linear neurons, closed form", compare(linear, sizes, draws, **effort(quick))),
-            agrees("erf neurons, finite volumes", compare(law, seeds=160 if quick else None, **effort(quick))),
-        ),
-        note="The noise is sqrt(2/beta) dW: with dW/sqrt(beta), as one source has it, the temperature is halved.",
+    check.below(
+        f"largest increase of the free energy in one of {steps} steps", largest(one.increase for one in falls), 1e-12
     )
+    check.above(
+        "smallest fall of the free energy from the wrong side of zero", smallest(one.total for one in falls[::2]), 0.5
+    )
+    check.below("largest distance of the total mass from 1", largest(one.mass for one in falls), 1e-12)
+    check.below(
+        "largest distance of the last state from the Boltzmann fixed point", largest(one.rest for one in falls), 1e-7
+    )
+    sizes, draws = ((30, 60, 120), 90) if check.quick else (None, None)
+    linear, erf = NoisyMeanField.check_points()
+    check.agree("linear neurons, closed form", linear, sizes=sizes, seeds=draws)
+    law = erf.replace(times=(0.3, 1.0)) if check.quick else erf
+    check.agree("erf neurons, finite volumes", law, seeds=160 if check.quick else None)
+    check.note("The noise is sqrt(2/beta) dW: with dW/sqrt(beta), as one source has it, the temperature is halved.")
 
 
 class Fall(NamedTuple):
@@ -194,29 +173,22 @@ def fall(beta: float, penalty: float, start: float, steps: int, cells: int = 240
     return Fall(largest(np.diff(energies)), energies[0] - energies[-1], mass, rest)
 
 
-@claim(
-    "M4",
-    AREA,
-    "Scaling the output by alpha leads from mean field to the tangent kernel, whose change falls as 1/alpha (1/alpha^2 if symmetric).",
-    laws=("OutputScale",),
-    figure="output-scale",
-)
-def lazy_slopes(quick: bool) -> Outcome:
-    """Slopes in alpha of real networks and of the law, for a generic and a paired start; the predicted ones; agreement."""
-    scales, runs = (8.0, 32.0, 128.0), 4 if quick else 20
-    criteria = []
+@claim("M4", AREA, OutputScale, figure="output-scale")
+def lazy_slopes(check: Check) -> None:
+    """Scaling the output by alpha leads from mean field to the tangent kernel, whose change falls as 1/alpha (1/alpha^2 if symmetric).
+
+    Slopes in alpha of real networks and of the law, for a generic and a paired start; the predicted ones; agreement.
+    """
+    scales, runs = (8.0, 32.0, 128.0), 4 if check.quick else 20
     for name, slope in (("generic", -1), ("paired", -2)):
         law = OutputScale(initialisation=name, times=2.0)
         for what in ("kernel_change", "linearisation_distance", "weight_displacement"):
             measured = network_slope(law, what, scales, runs)
             target = -1 if what == "weight_displacement" else slope
-            criteria.append(near(f"{name} start: slope of the {words(what)} of networks", measured, target, 0.1))
-        criteria.append(equal(f"{name} start: slope predicted from the symmetry", law.lazy_limit().slope, slope))
-    points = OutputScale.check_points()[: 2 if quick else 3]
-    for law in points:
-        found = compare(law, seeds=160 if quick else None, **effort(quick))
-        criteria.append(agrees(f"{law.initialisation} start at alpha = {law.scale:g}", found))
-    return Outcome(tuple(criteria))
+            check.near(f"{name} start: slope of the {words(what)} of networks", measured, target, 0.1)
+        check.equal(f"{name} start: slope predicted from the symmetry", law.lazy_limit().slope, slope)
+    for law in OutputScale.check_points()[: 2 if check.quick else 3]:
+        check.agree(f"{law.initialisation} start at alpha = {law.scale:g}", law, seeds=160 if check.quick else None)
 
 
 def network_slope(law: OutputScale, what: str, scales: tuple[float, ...], runs: int, width: int = 200) -> float:
@@ -233,28 +205,23 @@ def network_slope(law: OutputScale, what: str, scales: tuple[float, ...], runs: 
     return log_slope(scales, table.mean(axis=0)).value
 
 
-@claim(
-    "M5",
-    AREA,
-    "The residuals are driven by the kernel of the current particle measure.",
-    laws=("OutputScale",),
-    figure="output-scale",
-)
-def residuals_follow_the_kernel(quick: bool) -> Outcome:
-    """d|u|^2/dt over <u, H u> by centred differences along trained networks; the law integrates u' = -H u itself."""
+@claim("M5", AREA, OutputScale, figure="output-scale")
+def residuals_follow_the_kernel(check: Check) -> None:
+    """The residuals are driven by the kernel of the current particle measure.
+
+    d|u|^2/dt over <u, H u> by centred differences along trained networks; the law integrates u' = -H u itself.
+    """
     names = ("generic", "paired", "signs")
-    ratios = [ratio for name in names for ratio in slope_ratios(name, 4 if quick else 20)]
-    return Outcome(
-        (
-            below("largest distance of d|u|^2/dt over <u, H u> from -2", largest(abs(ratio + 2) for ratio in ratios), 1e-4),
-            agrees(
-                "risk of networks and of u' = -H u",
-                compare(OutputScale.check_points()[0], observables=["risk"], seeds=60 if quick else None, **effort(quick)),
-            ),
-        ),
-        {"times and networks": len(ratios)},
-        note="One source has d|u|^2/dt = -<u, H u>, without the factor 2.",
+    ratios = [ratio for name in names for ratio in slope_ratios(name, 4 if check.quick else 20)]
+    check.below("largest distance of d|u|^2/dt over <u, H u> from -2", largest(abs(ratio + 2) for ratio in ratios), 1e-4)
+    check.agree(
+        "risk of networks and of u' = -H u",
+        OutputScale.check_points()[0],
+        observables=["risk"],
+        seeds=60 if check.quick else None,
     )
+    check.show("times and networks", len(ratios))
+    check.note("One source has d|u|^2/dt = -<u, H u>, without the factor 2.")
 
 
 def slope_ratios(initialisation: str, networks: int, gap: float = 1e-3) -> list[float]:
@@ -275,19 +242,16 @@ def slope_ratios(initialisation: str, networks: int, gap: float = 1e-3) -> list[
 # -- mean field ends ----------------------------------------------------------------------------------------------
 
 
-@claim(
-    "M10",
-    AREA,
-    "The risk of the mean-field flow need not reach its minimum: with positive second layers it ends at the least value over non-negative "
-    "measures; full support of the start, both signs, repairs it.",
-    laws=("ConeFlow",),
-    figure="cone-flow",
-)
-def stuck_in_a_cone(quick: bool) -> Outcome:
-    """Gradient descent to time 200 from positive starts against non-negative least squares, and from both signs against 0."""
-    cases = ((2.0, 20), (1.2, 20)) if quick else ((2.0, 20), (2.0, 100), (2.6, 20), (1.2, 20), (1.2, 100))
+@claim("M10", AREA, ConeFlow, figure="cone-flow")
+def stuck_in_a_cone(check: Check) -> None:
+    """The risk of the mean-field flow need not reach its minimum: with positive second layers it ends at the least value
+    over non-negative measures; full support of the start, both signs, repairs it.
+
+    Gradient descent to time 200 from positive starts against non-negative least squares, and from both signs against 0.
+    """
+    cases = ((2.0, 20), (1.2, 20)) if check.quick else ((2.0, 20), (2.0, 100), (2.6, 20), (1.2, 20), (1.2, 100))
     gaps, least, falling, plateau = [], [], [], []
-    both = [float(ConeFlow(angle=2.0, signs="both").simulate(100, seed).risk) for seed in range(1 if quick else 3)]
+    both = [float(ConeFlow(angle=2.0, signs="both").simulate(100, seed).risk) for seed in range(1 if check.quick else 3)]
     for angle, size in cases:
         for seed in range(2):
             law = ConeFlow(angle=angle)
@@ -298,63 +262,53 @@ def stuck_in_a_cone(quick: bool) -> Outcome:
             draw = free.draw(size, seed)
             falling.append(free.risk_at(draw) / free.risk_at(draw, 50.0))
             plateau.append(value)
-    return Outcome(
-        (
-            below("largest gap of a positive start's risk from non-negative least squares", largest(gaps), 1e-5),
-            above("least second-layer weight at the end of a positive start", smallest(least), 0.0),
-            below("largest risk with both signs at time 200, 100 neurons", largest(both), 1e-4),
-            below("largest ratio of the risks with both signs at times 200 and 50: it still falls", largest(falling), 0.7),
-            above("least value over non-negative measures", smallest(plateau), 0.1),
-            agrees("risk of positive starts", compare(ConeFlow.check_points()[0], **effort(quick))),
-        ),
-        {"largest gap": largest(gaps), "time": 200.0},
-        note="Positive starts need a > |w|: with a = |w| the length of the steps breaks a^2 - |w|^2 and lets signs change. Birth and death "
-        "of neurons, which the source also names, is unverified.",
+    check.below("largest gap of a positive start's risk from non-negative least squares", largest(gaps), 1e-5)
+    check.above("least second-layer weight at the end of a positive start", smallest(least), 0.0)
+    check.below("largest risk with both signs at time 200, 100 neurons", largest(both), 1e-4)
+    check.below("largest ratio of the risks with both signs at times 200 and 50: it still falls", largest(falling), 0.7)
+    check.above("least value over non-negative measures", smallest(plateau), 0.1)
+    check.agree("risk of positive starts", ConeFlow.check_points()[0])
+    check.show("largest gap", largest(gaps))
+    check.show("time", 200.0)
+    check.note(
+        "Positive starts need a > |w|: with a = |w| the length of the steps breaks a^2 - |w|^2 and lets signs change. Birth and death "
+        "of neurons, which the source also names, is unverified."
     )
 
 
-@claim(
-    "M11",
-    AREA,
-    "Noisy SGD comes within eta of the least regularised risk for inverse temperatures from beta_0(eta) = D / (2 eta) on, whatever the "
-    "number of neurons.",
-    laws=("NoisyMeanField",),
-    figure="noisy-sgd",
-)
-def noisy_sgd(quick: bool) -> Outcome:
-    """One-sample SGD of linear neurons at several steps, temperatures and widths, against the exact excess at that step and its limit."""
+@claim("M11", AREA, NoisyMeanField, figure="noisy-sgd")
+def noisy_sgd(check: Check) -> None:
+    """Noisy SGD comes within eta of the least regularised risk for inverse temperatures from beta_0(eta) = D / (2 eta) on,
+    whatever the number of neurons.
+
+    One-sample SGD of linear neurons at several steps, temperatures and widths, against the exact excess at that step and its limit.
+    """
     cases = [(5.0, 20), (20.0, 20), (20.0, 5), (20.0, 1), (80.0, 20)]
-    if not quick:
+    if not check.quick:
         cases += [(20.0, 80), (5.0, 5), (80.0, 80)]
-    runs, steps = 20 if quick else 200, (0.02, 0.005)
-    measured: dict[str, Number] = {}
+    runs, steps = 20 if check.quick else 200, (0.02, 0.005)
     z, bias, shares = [], [], []
     for beta, neurons in cases:
         law, limit = noisy(beta), float(noisy(beta).theory().stationary_excess)
         for step in steps:
             found = excess(law, neurons, step, runs)
             z.append(abs(found.mean() - law.sgd_excess(step, neurons)) / (found.std(ddof=1) / np.sqrt(runs)))
-            measured[f"excess at beta = {beta:g}, N = {neurons}, step {step:g}"] = float(found.mean())
+            check.show(f"excess at beta = {beta:g}, N = {neurons}, step {step:g}", float(found.mean()))
             if step == steps[1] and beta <= 20 and neurons >= 5:
                 shares.append(max(abs(found.mean() / limit - 1) - 2 * found.std(ddof=1) / np.sqrt(runs) / limit, 0.0))
         coarse, fine = (law.sgd_excess(step, neurons) - limit for step in steps)
         bias.append(fine / coarse)
+    check.below("largest z of SGD against the exact excess at its step", largest(z), SIGMAS)
+    check.below("largest share of the step's bias that is left at a quarter of the step", largest(bias), 0.5)
+    check.below(
+        "largest relative distance from D/(2 beta) at step 0.005, N >= 5, beta <= 20, beyond 2 standard errors",
+        largest(shares),
+        0.03,
+    )
     flow = noisy(5.0)
     diffusion = sigmas(flow.simulate_batch(20, range(runs)).stationary_excess, float(flow.theory().stationary_excess))
-    return Outcome(
-        (
-            below("largest z of SGD against the exact excess at its step", largest(z), SIGMAS),
-            below("largest share of the step's bias that is left at a quarter of the step", largest(bias), 0.5),
-            below(
-                "largest relative distance from D/(2 beta) at step 0.005, N >= 5, beta <= 20, beyond 2 standard errors",
-                largest(shares),
-                0.03,
-            ),
-            below("z of the excess at rest of the stochastic differential equation, N = 20, beta = 5", diffusion, SIGMAS),
-        ),
-        measured,
-        note="The source leaves beta_0 open: for linear neurons it is D/(2 eta), by equipartition.",
-    )
+    check.below("z of the excess at rest of the stochastic differential equation, N = 20, beta = 5", diffusion, SIGMAS)
+    check.note("The source leaves beta_0 open: for linear neurons it is D/(2 eta), by equipartition.")
 
 
 def noisy(beta: float) -> NoisyMeanField:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from limitlab._core.draws import mean_and_error
 from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.mean_field._noisy_sgd import regularised_risk
@@ -20,7 +22,8 @@ from limitlab.laws.mean_field.noisy import NoisyMeanField
 from limitlab.laws.mean_field.output_scale import OutputScale
 from limitlab.laws.mean_field.particles import MeanFieldParticles
 from limitlab.laws.mean_field.two_gaussians import TwoGaussians
-from limitlab.plotting.style import COLOURS, finish, new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.along import along, draws_along
+from limitlab.plotting.style import COLOURS, finish, legend_of_styles, new_figure, simulation_points, theory_line
 
 # -- meanfield ----------------------------------------------------------------------------------------------------
 
@@ -34,26 +37,29 @@ def two_gaussians(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     grid, few = np.geomspace(0.01, 10, 60), np.geomspace(0.01, 2 if quick else 10, 7 if quick else 9)
     for index, separation in enumerate((0.2, 0.4, 0.8)):
-        law = TwoGaussians(separation=separation, times=tuple(grid))
-        theory_line(left, grid, law.theory().risk, index, rf"$\Delta = {separation:g}$")
-        found = compare(law.replace(times=tuple(few), step=step), widths, seeds, observables=["risk"])
-        simulation_points(left, few, *extrapolated(found, "risk"), index)
-    reading_key(left, r"limit $N\to\infty$", f"SGD, extrapolated\n($N = {', '.join(map(str, widths))}$)")
-    finish(left, r"time $t$ (step $\times$ samples)", "risk $R$", "two Gaussians, $d = 40$", xscale="log", yscale="log")
+        law = TwoGaussians(separation=separation)
+        along(left, law, "times", "risk", grid, index=index, label=rf"$\Delta = {separation:g}$")
+        comparison = compare(law.replace(times=tuple(few), step=step), widths, seeds, observables=["risk"])
+        simulation_points(left, few, *extrapolated(comparison, "risk"), index)
+    legend_of_styles(left, r"limit $N\to\infty$", f"SGD, extrapolated\n($N = {', '.join(map(str, widths))}$)")
+    finish(left, r"time $t$ (step $\times$ samples)", title="two Gaussians, $d = 40$", yscale="log")
     law, times = TwoGaussians(separation=0.8), [0.0, 0.5, 2.0, 5.0]
     paths, weights = law.radii(times)
     radii = np.concatenate([sgd_radii(law, width, step, times, seed) for seed in range(seeds)], axis=1)
-    edges = np.linspace(0, 4.2, 71)
     for index, time in enumerate(times):
         theory_line(right, *radius_density(paths[index], weights), index, f"$t = {time:g}$")
-        counts, scale = np.histogram(radii[index], edges)[0], radii.shape[1] * np.diff(edges)
-        seen = counts > 0
-        middle = (edges[1:] + edges[:-1]) / 2
-        height, error = (counts / scale)[seen], (np.sqrt(counts) / scale)[seen]
-        simulation_points(right, middle[seen], height, error, index, markersize=3.5)
-    reading_key(right, None, f"SGD, $N = {width}$")
+        _histogram_points(right, radii[index], np.linspace(0, 4.2, 71), index)
+    legend_of_styles(right, None, f"SGD, $N = {width}$")
     finish(right, "length $r$ of a weight", "density", r"lengths of the weights, $\Delta = 0.8$")
     return figure
+
+
+def _histogram_points(axes: Axes, values: Array, edges: Array, index: int) -> None:
+    """The density of values in bins that are not empty, with the error of a count."""
+    counts, scale = np.histogram(values, edges)[0], len(values) * np.diff(edges)
+    filled = counts > 0
+    middle, height, error = (edges[1:] + edges[:-1]) / 2, counts / scale, np.sqrt(counts) / scale
+    simulation_points(axes, middle[filled], height[filled], error[filled], index, markersize=3.5)
 
 
 def sgd_radii(law: TwoGaussians, width: int, step: float, times: Any, seed: int) -> Array:
@@ -92,28 +98,19 @@ def free_energy(quick: bool = True) -> Figure:
     grid, few = np.linspace(0, 12, 61), (0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
     law = NoisyMeanField(neuron="erf", inverse_temperature=20.0, penalty=0.1, times=(*grid, math.inf))
     limit = law.theory()
-    runs = law.replace(times=few).simulate_batch(min(width, 1000), range(seeds))
+    draws = draws_along(law, "times", few, min(width, 1000), seeds)
     for index, (name, label) in enumerate((("free_energy", "free energy $F$"), ("risk", "risk $R$"))):
         theory_line(left, grid, limit[name][:-1], index, label)
-        left.axhline(
-            float(limit[name][-1]), color=COLOURS[index], linestyle=":", linewidth=1.2, label=None if index else "at rest"
-        )
-        error = runs[name].std("seed", ddof=1) / np.sqrt(seeds)
-        simulation_points(left, few, runs[name].mean("seed"), error, index)
-    finish(
-        left,
-        "time $t$",
-        "free energy $F$, risk $R$",
-        rf"erf neurons, $\beta = 20$, $\lambda = 0.1$, $N = {min(width, 1000)}$",
-    )
-    theta, edges, times = np.linspace(-3.2, 3.2, 400), np.linspace(-3.2, 3.2, 33), (0.0, 1.0, 3.0, 12.0)
+        rest, label = float(limit[name][-1]), None if index else "at rest"
+        left.axhline(rest, color=COLOURS[index], linestyle=":", linewidth=1.2, label=label)
+        simulation_points(left, few, *mean_and_error(draws[name]), index)
+    title = rf"erf neurons, $\beta = 20$, $\lambda = 0.1$, $N = {min(width, 1000)}$"
+    finish(left, "time $t$", "free energy $F$, risk $R$", title)
+    theta, times = np.linspace(-3.2, 3.2, 400), (0.0, 1.0, 3.0, 12.0)
     states = noisy_weights(law, width, times)
     for index, time in enumerate(times):
         theory_line(right, theta, law.density(theta, time), index, f"$t = {time:g}$")
-        counts = np.histogram(states[index], edges)[0]
-        scale, seen, middle = width * np.diff(edges), counts > 0, (edges[1:] + edges[:-1]) / 2
-        height, error = (counts / scale)[seen], (np.sqrt(counts) / scale)[seen]
-        simulation_points(right, middle[seen], height, error, index, markersize=3.5)
+        _histogram_points(right, states[index], np.linspace(-3.2, 3.2, 33), index)
     theory_line(right, theta, law.density(theta, math.inf), 6, "Boltzmann law", linestyle="--", linewidth=1.5)
     finish(right, r"weight $\theta$", r"density $\rho$", rf"teacher at $\theta_* = 2$, $N = {width}$")
     return figure
@@ -138,34 +135,26 @@ def mean_field_width(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     grid = np.linspace(0, 4, 41)
     rule = (law.activation, law.target_function, law.teacher_weight)
-    theory_line(left, grid, law.replace(times=tuple(grid)).theory().risk, 6, r"limit $N = \infty$", linewidth=2.5)
+    along(left, law, "times", "risk", grid, index=6, label=r"limit $N = \infty$", linewidth=2.5)
     for index, width in ((5, 10), (1, 160)):
         for run in range(8):
             start = law.start_mean + law.start_std * np.random.default_rng([run, width]).standard_normal((1, width))
             risk = flow_risks(start, *rule, grid)[0]
             label = f"$N = {width}$, 8 networks" if run == 0 else None
             left.plot(grid, risk, color=COLOURS[index], linewidth=1.0, alpha=0.9, label=label)
-    finish(left, "time $t$", "risk $R_N$", "one clock for every width $N$")
+    finish(left, y_label="risk $R_N$", title="one clock for every width $N$")
     widths, draws = np.array([10, 20, 40, 80, 160, 320]), 100 if quick else 1000
     for index, time in enumerate((0.4, 2.0)):
         limit = float(law.replace(times=time).theory().risk)
         theory_line(right, widths, law.rms_gap(widths, time), index, f"predicted, $t = {time:g}$")
-        gaps = []
+        squares = []
         for width in widths:
             start = law.start_mean + law.start_std * np.random.default_rng([int(width), 7]).standard_normal((draws, width))
-            gaps.append((flow_risks(start, *rule, np.array([time]))[:, 0] - limit) ** 2)
-        squares = np.array(gaps)
-        rms = np.sqrt(squares.mean(axis=1))
-        error = squares.std(axis=1, ddof=1) / np.sqrt(draws) / (2 * rms)
-        simulation_points(right, widths, rms, error, index)
-    finish(
-        right,
-        "neurons $N$",
-        r"root mean square of $R_N - R$",
-        f"fluctuation and bias over {draws} networks",
-        xscale="log",
-        yscale="log",
-    )
+            squares.append((flow_risks(start, *rule, np.array([time]))[:, 0] - limit) ** 2)
+        mean, error = mean_and_error(squares, axis=1)
+        simulation_points(right, widths, np.sqrt(mean), error / (2 * np.sqrt(mean)), index)
+    title = f"fluctuation and bias over {draws} networks"
+    finish(right, "neurons $N$", r"root mean square of $R_N - R$", title, xscale="log", yscale="log")
     return figure
 
 
@@ -181,16 +170,10 @@ def output_scale(quick: bool = True) -> Figure:
     for index, start in enumerate(("generic", "paired", "signs")):
         law = OutputScale(initialisation=start, times=2.0)
         if start != "signs":  # the limit of independent signs is that of pairs
-            limits = [law.replace(scale=float(scale)).theory() for scale in scales]
-        found = [law.replace(scale=float(scale)).simulate_batch(400, range(runs)) for scale in few]
-        for axes, name in zip(panels, names, strict=True):
-            if start != "signs":
-                theory_line(axes, scales, [float(limit[name]) for limit in limits], index, f"{start}, limit")
-            means = np.array([float(one[name].mean()) for one in found])
-            error = np.array([float(one[name].std(ddof=1)) for one in found]) / np.sqrt(runs)
-            simulation_points(axes, few, means, error, index, f"{start}, $N = 400$")
+            along(panels, law, "scale", list(names), scales, index=index, label=f"{start}, limit")
+        along(panels, law, "scale", list(names), (), few, size=400, seeds=runs, index=index, label=f"{start}, $N = 400$")
     for axes, label in zip(panels, names.values(), strict=True):
-        finish(axes, r"output scale $\alpha$", label, xscale="log", yscale="log", legend=axes is panels[0])
+        finish(axes, r"output scale $\alpha$", label, yscale="log", legend=axes is panels[0])
     panels[1].set_title(r"$t = 2$, neurons $\tanh(\langle w, x\rangle + 0.7)$")
     return figure
 
@@ -259,21 +242,15 @@ def cone_flow(quick: bool = True) -> Figure:
     title = r"$N = 20$ neurons, angle $\theta = 2$"
     finish(left, "time $t$", "risk $R$", title, xscale="log", yscale="log", ylim=(1e-6, 1), legend=False)
     left.legend(loc="lower left", fontsize=11, frameon=False)
-    angles = np.linspace(0.1, np.pi, 32)
-    limits = [ConeFlow(angle=float(angle), inputs=100, directions=1000).theory() for angle in angles]
-    for index, (name, words) in enumerate(
-        (
-            ("risk", "end of positive starts"),
-            ("lower_bound", r"$\mathbb{E}\,\min(y,0)^2$"),
-            ("zero_risk", r"$\mathbb{E}\,y^2$"),
-        )
-    ):
-        theory_line(right, angles, [float(one[name]) for one in limits], index, words)
-    some = (0.6, 1.2, 2.0, 2.6)
-    simulation_points(
-        right, some, [float(ConeFlow(angle=a, inputs=100).simulate(20, 0).risk) for a in some], None, 0, "descent, $N = 20$"
-    )
-    finish(right, r"angle $\theta$ between the teacher's neurons", "risk $R$", "where positive starts end")
+    names = {
+        "risk": "end of positive starts",
+        "lower_bound": r"$\mathbb{E}\,\min(y,0)^2$",
+        "zero_risk": r"$\mathbb{E}\,y^2$",
+    }
+    along(right, ConeFlow(inputs=100, directions=1000), "angle", names, np.linspace(0.1, np.pi, 32))
+    few, law = (0.6, 1.2, 2.0, 2.6), ConeFlow(inputs=100)
+    along(right, law, "angle", "risk", (), few, size=20, seeds=1, label="descent, $N = 20$")
+    finish(right, r"angle $\theta$ between the teacher's neurons", title="where positive starts end")
     return figure
 
 
@@ -283,38 +260,25 @@ def noisy_sgd(quick: bool = True) -> Figure:
     base = NoisyMeanField(neuron="linear", dimension=3, inverse_temperature=20.0, penalty=0.2, teacher=(1.0, -0.5, 0.5))
     least, runs = 0.2 * 1.5 / 1.2, 12 if quick else 60
 
-    def measured(law: NoisyMeanField, neurons: int, step: float) -> tuple[float, float]:
-        draws = [
-            regularised_risk(np.random.default_rng(i), law.teacher, neurons, 0.2, law.inverse_temperature, step, 120.0)
-            - least
-            for i in range(runs)
-        ]
-        return float(np.mean(draws)), float(np.std(draws, ddof=1) / np.sqrt(runs))
+    def measured(law: NoisyMeanField, neurons: int, step: float) -> list[float]:
+        problem = (law.teacher, neurons, 0.2, law.inverse_temperature, step, 120.0)
+        return [regularised_risk(np.random.default_rng(seed), *problem) - least for seed in range(runs)]
 
     steps, few = np.geomspace(1e-3, 0.1, 120), (0.005, 0.02, 0.05)
     for index, neurons in enumerate((1, 5, 50)):
         theory_line(left, steps, [base.sgd_excess(float(e), neurons) for e in steps], index, f"$N = {neurons}$")
-        found = [measured(base, neurons, e) for e in few]
-        simulation_points(left, few, [m for m, _ in found], [e for _, e in found], index)
+        simulation_points(left, few, *mean_and_error([measured(base, neurons, e) for e in few], axis=1), index)
     left.axhline(0.075, color=COLOURS[6], linestyle="--", linewidth=1.5, label=r"$D/2\beta$")
-    finish(
-        left,
-        r"step $\varepsilon$",
-        "excess regularised risk $J - J_*$",
-        r"$\beta = 20$, $D = 3$, $\lambda = 0.2$",
-        xscale="log",
-    )
-    betas = np.geomspace(2, 300, 120)
+    label = "excess regularised risk $J - J_*$"
+    finish(left, r"step $\varepsilon$", label, r"$\beta = 20$, $D = 3$, $\lambda = 0.2$", xscale="log")
+    betas, few = np.geomspace(2, 300, 120), (5.0, 20.0, 80.0)
     theory_line(right, betas, 1.5 / betas, 6, r"$D/2\beta$", linestyle="--")
     for index, step in enumerate((0.02, 0.005)):
         laws = [base.replace(inverse_temperature=float(beta)) for beta in betas]
         theory_line(right, betas, [law.sgd_excess(step, 20) for law in laws], index, rf"$\varepsilon = {step:g}$")
-        some = (5.0, 20.0, 80.0)
-        found = [measured(base.replace(inverse_temperature=beta), 20, step) for beta in some]
-        simulation_points(right, some, [m for m, _ in found], [e for _, e in found], index)
-    finish(
-        right, r"inverse temperature $\beta$", "excess regularised risk $J - J_*$", "$N = 20$", xscale="log", yscale="log"
-    )
+        draws = [measured(base.replace(inverse_temperature=beta), 20, step) for beta in few]
+        simulation_points(right, few, *mean_and_error(draws, axis=1), index)
+    finish(right, r"inverse temperature $\beta$", label, "$N = 20$", xscale="log", yscale="log")
     return figure
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
+from limitlab._core.draws import mean_and_error
 from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated
 from limitlab.laws.online_sgd._recovery import DiffusiveRecovery
@@ -22,16 +25,8 @@ from limitlab.laws.online_sgd.streaming import StreamingLeastSquares
 from limitlab.laws.online_sgd.xor import XorMixture, success_probability
 from limitlab.laws.online_sgd.xor_flow import XorDynamics
 from limitlab.models.online import hitting_times, uniform_overlap
-from limitlab.plotting.style import (
-    COLOURS,
-    finish,
-    mean_and_error,
-    new_figure,
-    reading_key,
-    simulation_points,
-    theory_line,
-    value_map,
-)
+from limitlab.plotting.along import along, draws_along
+from limitlab.plotting.style import COLOURS, finish, legend_of_styles, new_figure, simulation_points, theory_line, value_map
 
 # -- online sgd ---------------------------------------------------------------------------------------------------
 
@@ -44,16 +39,13 @@ def losses_and_flows(quick: bool = True) -> Figure:
     m, size, runs = np.linspace(-1, 1, 201), 1000, 10 if quick else 40
     words = {"relu": "ReLU", "square": "square", "h3": "cubic $h_3$"}
     for index, (teacher, student, step) in enumerate(PAIRS):
-        times = tuple(np.linspace(0, 3, 13)) if teacher == "relu" else tuple(np.linspace(0, 1, 13))
-        law = OnlineSingleIndex(teacher=teacher, student=student, step=step, start_overlap=0.3, times=times)
-        k = law.information_exponent().order
-        theory_line(left, m, law.population_loss(m) / law.population_loss(0.0), index, f"{words[teacher]}: $k = {k}$")
-        fine = law.replace(times=tuple(np.linspace(0, times[-1], 101)))
-        theory_line(right, fine.times, fine.theory().overlap, index, rf"{words[teacher]}, $\delta = {step}$")
-        tracks = law.simulate_batch(size, range(runs)).overlap
-        simulation_points(right, times, tracks.mean("seed"), tracks.std("seed") / math.sqrt(runs), index)
+        law, end = OnlineSingleIndex(teacher=teacher, student=student, step=step, start_overlap=0.3), 3 if index == 0 else 1
+        label = f"{words[teacher]}: $k = {law.information_exponent().order}$"
+        theory_line(left, m, law.population_loss(m) / law.population_loss(0.0), index, label)
+        fine, few, label = np.linspace(0, end, 101), np.linspace(0, end, 13), rf"{words[teacher]}, $\delta = {step}$"
+        along(right, law, "times", "overlap", fine, few, size=size, seeds=runs, index=index, label=label)
     finish(left, "overlap $m$", r"population loss $\varphi(m)/\varphi(0)$", "flat to order $k$ at $m = 0$")
-    finish(right, r"time $s = \delta\,t/N$", "overlap $m$", f"limit flow (lines) and SGD at $N = {size}$ (points)")
+    finish(right, r"time $s = \delta\,t/N$", title=f"limit flow (lines) and SGD at $N = {size}$ (points)")
     return figure
 
 
@@ -65,60 +57,51 @@ def recovery_times(quick: bool = True) -> Figure:
     steps = {1: 0.5, 2: 0.02, 3: 0.05}
     for index, (k, name) in enumerate(((1, "identity"), (2, "square"), (3, "h3"))):
         law = OnlineSingleIndex(teacher=name, student=name, step=steps[k])
-        recovery, means, errors = law.recovery(0.5), [], []
+        recovery, counts = law.recovery(0.5), []
         for size in sizes[k]:
-            step = steps[k] * size ** (-max(k - 2, 0) / 2)
-            rng, model, level = np.random.default_rng(size), law.model().compiled(), np.array([0.5])
-            found = [
-                hitting_times(rng, model, uniform_overlap(rng, size), size, step, level, k == 2, 10**9)[0]
-                for _ in range(runs)
-            ]
-            means.append(np.mean(found))
-            errors.append(np.std(found, ddof=1) / math.sqrt(runs))
+            step, rng = steps[k] * size ** (-max(k - 2, 0) / 2), np.random.default_rng(size)
+            counts.append(_samples_to_recovery(law, rng, size, step, runs, k == 2))
         grid = np.unique(np.round(np.geomspace(sizes[k][0], sizes[k][-1], 40)))
         if isinstance(recovery, DiffusiveRecovery):
             curve = [recovery.mean(int(n), steps[k]) * n**2 for n in grid]
         else:
             curve = [recovery.mean(int(n)) * n / steps[k] for n in grid]
         theory_line(left, grid, curve, index, f"$k = {k}$")
-        simulation_points(left, sizes[k], means, errors, index)
-    reading_key(left, "limit", f"SGD, {runs} runs")
-    finish(
-        left,
-        "dimension $N$",
-        r"mean samples to $|m| > 1/2$",
-        "search time",
-        xscale="log",
-        yscale="log",
-        ylim=(20, 1e7),
-        legend=False,
-    )
+        simulation_points(left, sizes[k], *mean_and_error(counts, axis=1), index)
+    legend_of_styles(left, "limit", f"SGD, {runs} runs")
+    label = r"mean samples to $|m| > 1/2$"
+    finish(left, "dimension $N$", label, "search time", xscale="log", yscale="log", ylim=(20, 1e7), legend=False)
     left.legend(ncols=2, loc="upper left", fontsize=11, frameon=False)
     cubic = OnlineSingleIndex(teacher="h3", student="h3").recovery(0.5)
     assert isinstance(cubic, DiffusiveRecovery)
     scaled = np.geomspace(0.008, 0.16, 40)
     theory_line(right, scaled, [cubic.blow_up_time(float(step)) / step for step in scaled], 2, r"limit $N\to\infty$")
-    model, level, some = law.model().compiled(), np.array([0.5]), (0.015, 0.03, 0.07, 0.13)
+    some = (0.015, 0.03, 0.07, 0.13)
     for index, size in enumerate(
         (25, 50 if quick else 200)
     ):  # beyond the best step the limit is far: the size shows the way
-        found = []
-        for step in some:
-            rng = np.random.default_rng([size, round(1000 * step)])
-            small = step * size**-0.5
-            found.append(
-                [
-                    hitting_times(rng, model, uniform_overlap(rng, size), size, small, level, False, 10**9)[0]
-                    for _ in range(runs)
-                ]
+        counts = [
+            _samples_to_recovery(
+                law, np.random.default_rng([size, round(1000 * step)]), size, step * size**-0.5, runs, False
             )
-        mean, error = mean_and_error(found, axis=1)
+            for step in some
+        ]
+        mean, error = mean_and_error(counts, axis=1)
         simulation_points(right, some, mean / size**2, error / size**2, index, f"SGD, $N = {size}$")
     right.axvline(cubic.best_step(), color="grey", linestyle=":", label="best step")
-    finish(
-        right, r"scaled step $\delta_0$", r"mean samples $/N^2$", "$k = 3$: there is a best step", xscale="log", yscale="log"
-    )
+    title = "$k = 3$: there is a best step"
+    finish(right, r"scaled step $\delta_0$", r"mean samples $/N^2$", title, xscale="log", yscale="log")
     return figure
+
+
+def _samples_to_recovery(
+    law: OnlineSingleIndex, rng: np.random.Generator, size: int, step: float, runs: int, either_sign: bool
+) -> list[int]:
+    """Samples that runs of SGD need to reach the overlap 1/2 from random starts."""
+    model, level = law.model().compiled(), np.array([0.5])
+    return [
+        hitting_times(rng, model, uniform_overlap(rng, size), size, step, level, either_sign, 10**9)[0] for _ in range(runs)
+    ]
 
 
 def spiked_matrix_phases(quick: bool = True) -> Figure:
@@ -164,13 +147,13 @@ def spiked_matrix_transition(quick: bool = True) -> Figure:
         density = np.exp(-((x / spread) ** 2) / 2) / (spread * math.sqrt(2 * math.pi))
         theory_line(left, x, density, index, rf"$\lambda = {snr}$")
     finish(left, r"$\sqrt{N}\,m$ at $t = 0.4$", "density", f"Ornstein-Uhlenbeck law and chain, $N = {size}$")
-    times = tuple(np.linspace(0, 0.5, 11))
+    times = np.linspace(0, 0.5, 11)
     for index, snr in enumerate((0.5, 1.0, 1.3)):
-        law = SpikedTensorDiffusion(snr=snr, times=times, replicas=runs // 2)
-        theory_line(right, times, law.theory().overlap_variance, index, rf"$\lambda = {snr}$")
-        square = size * law.runs(law.draw(size, 1), np.array(times))[..., 0] ** 2
-        simulation_points(right, times, square.mean(axis=0), square.std(axis=0) / math.sqrt(runs // 2), index)
-    finish(right, "time $t$", r"variance of $\sqrt{N}\,m$", r"repelled above $\lambda = 1$", yscale="log")
+        law = SpikedTensorDiffusion(snr=snr, times=tuple(times), replicas=runs // 2)
+        along(right, law, "times", "overlap_variance", times, index=index, label=rf"$\lambda = {snr}$")
+        square = size * law.runs(law.draw(size, 1), times)[..., 0] ** 2
+        simulation_points(right, times, *mean_and_error(square), index)
+    finish(right, y_label=r"variance of $\sqrt{N}\,m$", title=r"repelled above $\lambda = 1$", yscale="log")
     return figure
 
 
@@ -180,29 +163,27 @@ def xor_success(quick: bool = True) -> Figure:
     widths = np.arange(1, 17)
     theory_line(left, widths, success_probability(widths), 0, r"limit $p_K$", marker=".")
     size, networks = (300, 200) if quick else (1000, 600)
-    chosen = (2, 4, 6, 8, 10, 14)
-    shares = np.array([float(XorMixture(width=k, networks=networks).simulate(size, k).success_probability) for k in chosen])
+    few = (2, 4, 6, 8, 10, 14)
+    shares = np.array([float(XorMixture(width=k, networks=networks).simulate(size, k).success_probability) for k in few])
     errors = np.sqrt(np.maximum(shares * (1 - shares), 0.25 / networks) / networks)
-    simulation_points(left, chosen, shares, errors, 0, f"SGD, $N = {size}$")
+    simulation_points(left, few, shares, errors, 0, f"SGD, $N = {size}$")
     finish(left, "neurons $K$", "probability of success", "SGD captures all four clusters", ylim=(-0.03, 1.03))
-    times = tuple(np.linspace(0.0, 40.0, 21))
+    times, sizes = np.linspace(0.0, 40.0, 21), (125, 250, 500)
     start = dict(start_second_layer=(1.0,), start_mu=(0.2,), start_nu=(0.1,), start_residual=(0.9,))
-    law, sizes = XorDynamics(snr=5.0, times=times, **start), (125, 250, 500)
-    fine = np.linspace(0.0, 40.0, 121)
-    theory = law.replace(times=tuple(fine)).theory()
-    found = compare(law, sizes, 8 if quick else 40)
-    names = (
-        ("second_layer", "$v$"),
-        ("overlap_mu", r"$\langle W,\mu\rangle$"),
-        ("overlap_nu", r"$\langle W,\nu\rangle$"),
-        ("residual", "$Q$"),
-    )
-    for index, (name, label) in enumerate(names):
-        theory_line(right, fine, theory[name].values[0], index, label)
-        value, error = extrapolated(found, name)
+    law = XorDynamics(snr=5.0, times=tuple(times), **start)
+    comparison = compare(law, sizes, 8 if quick else 40)
+    names = {
+        "second_layer": "$v$",
+        "overlap_mu": r"$\langle W,\mu\rangle$",
+        "overlap_nu": r"$\langle W,\nu\rangle$",
+        "residual": "$Q$",
+    }
+    along(right, law, "times", names, np.linspace(0.0, 40.0, 121), transform=np.squeeze)
+    for index, name in enumerate(names):
+        value, error = extrapolated(comparison, name)
         simulation_points(right, times[::2], value[0, ::2], error[0, ::2], index, markersize=4)
-    reading_key(right, "limit", "SGD, extrapolated ($N = 125, 250, 500$)")
-    finish(right, "time $t$", "statistics of one neuron", r"$\lambda = 5$, $\alpha = 0.03$", ylim=(-0.1, 1.5))
+    legend_of_styles(right, "limit", "SGD, extrapolated ($N = 125, 250, 500$)")
+    finish(right, y_label="statistics of one neuron", title=r"$\lambda = 5$, $\alpha = 0.03$", ylim=(-0.1, 1.5))
     return figure
 
 
@@ -250,77 +231,47 @@ def xor_success_map(quick: bool = True) -> Figure:
 def subcritical_steps(quick: bool = True) -> Figure:
     """Overlap over time at several steps, and the gap of the residual to the population flow against the dimension."""
     figure, (left, right) = new_figure(columns=2)
-    times = np.linspace(0, 1.2, 80)
-    base = SpikedTensor(order=2, snr=2.0, start_overlap=0.3, start_residual=0.7)
-    few, size = (0.2, 0.5, 0.8, 1.1), 400
-    for index, step in enumerate((0.0, 0.1, 0.5, 1.0)):
-        law = base.replace(step=step, times=tuple(times))
-        theory_line(
-            left, times, law.theory().overlap, index, rf"$c = {step:g}$" + (" (population flow)" if step == 0 else "")
-        )
-        runs = law.replace(times=few).simulate_batch(size, range(5 if quick else 20)).overlap
-        simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]), index)
-    finish(left, "time $t$", "overlap $m$", rf"$k = 2$, $\lambda = 2$; points: the chain at $N = {size}$")
-    sizes, still = np.array([50, 100, 200, 400, 800, 1600]), base.replace(step=0.0, times=0.6)
-    population = float(still.theory().residual)
+    base, size = SpikedTensor(order=2, snr=2.0, start_overlap=0.3, start_residual=0.7), 400
+    laws = {rf"$c = {step:g}$": base.replace(step=step) for step in (0.1, 0.5, 1.0)}
+    laws = {"$c = 0$ (population flow)": base.replace(step=0.0), **laws}
+    few = (0.2, 0.5, 0.8, 1.1)
+    along(left, laws, "times", "overlap", np.linspace(0, 1.2, 80), few, size=size, seeds=5 if quick else 20)
+    finish(left, title=rf"$k = 2$, $\lambda = 2$; points: the chain at $N = {size}$")
+    sizes, still = (50, 100, 200, 400, 800, 1600), base.replace(step=0.0, times=0.6)
+    gap = partial(np.add, -float(still.theory().residual))
     for index, power in enumerate((1.0, 1.25, 1.5)):
-        laws = [still.replace(step=float(n) ** (1 - power)) for n in sizes]
-        theory_line(
-            right, sizes, [float(law.theory().residual) - population for law in laws], index, rf"step $N^{{-{power:g}}}$"
-        )
-        runs = [law.simulate_batch(int(n), range(10 if quick else 60)).residual for law, n in zip(laws, sizes, strict=True)]
-        gaps, errors = (
-            [float(run.mean()) - population for run in runs],
-            [float(run.std(ddof=1)) / np.sqrt(run.size) for run in runs],
-        )
-        simulation_points(right, sizes, gaps, errors, index)
-    finish(
-        right,
-        "dimension $N$",
-        "gap of the residual $q$",
-        "gap to the population flow at $t = 0.6$",
-        xscale="log",
-        yscale="log",
-    )
+        step = _power_of_dimension(1 - power)
+        along(
+            right, still, step, "residual", sizes, sizes,
+            size=int, seeds=10 if quick else 60, index=index, label=rf"step $N^{{-{power:g}}}$", transform=gap,
+        )  # fmt: skip
+    title = "gap to the population flow at $t = 0.6$"
+    finish(right, "dimension $N$", "gap of the residual $q$", title, yscale="log")
     return figure
+
+
+def _power_of_dimension(power: float) -> Callable[[NDArray[np.float64]], dict[str, list[float]]]:
+    """The parameters of a chain whose step is a power of its dimension."""
+    return lambda sizes: {"step": [size**power for size in sizes.tolist()]}
 
 
 def sgd_large_deviation(quick: bool = True) -> Figure:
     """Rate of straying against the step, and against the distance, for Gaussian noise and signs of the same variance."""
     figure, (left, right) = new_figure(columns=2)
     sizes = np.array([20, 40, 80, 160] if quick else [20, 40, 80, 160, 320])
-    for index, law_of_noise in enumerate(NOISE):
-        law = SgdLargeDeviation(deviation=0.5, times=1.0, noise_law=law_of_noise, paths=20_000)
+    for index, (noise_law, words) in enumerate(NOISE.items()):
+        law = SgdLargeDeviation(deviation=0.5, times=1.0, noise_law=noise_law, paths=20_000)
         limit = float(law.theory().rate)
-        runs = [law.simulate_batch(int(size), range(4)).rate for size in sizes]
-        simulation_points(
-            left,
-            1 / sizes,
-            [float(run.mean()) for run in runs],
-            [float(run.std(ddof=1)) / 2 for run in runs],
-            index,
-            NOISE[law_of_noise],
-        )
-        found = compare(law, sizes.tolist(), 4, observables=["rate"], progress=False)
-        simulation_points(left, [0.0], *extrapolated(found, "rate"), index)
+        rates = draws_along(law, "size", sizes, seeds=4)["rate"]
+        simulation_points(left, 1 / sizes, *mean_and_error(rates), index, words)
+        comparison = compare(law, sizes.tolist(), 4, observables=["rate"], progress=False)
+        simulation_points(left, [0.0], *extrapolated(comparison, "rate"), index)
         theory_line(left, [0, 0.05], [limit, limit], index)
-    reading_key(left, r"limit $I(\varepsilon)$", r"first points: extrapolated to $\delta = 0$")
-    finish(
-        left,
-        r"step $\delta$",
-        r"$-\delta\log P$",
-        r"$\varepsilon = 0.5$, $T = 1$; at $\delta = 1/160$ $P$ is $3\cdot10^{-21}$",
-    )
-    distances = np.linspace(0.02, 0.62, 60)
-    for index, law_of_noise in enumerate(NOISE):
-        law = SgdLargeDeviation(times=1.0, noise_law=law_of_noise)
-        theory_line(
-            right,
-            distances,
-            [float(law.replace(deviation=float(e)).theory().rate) for e in distances],
-            index,
-            NOISE[law_of_noise],
-        )
+    legend_of_styles(left, r"limit $I(\varepsilon)$", r"first points: extrapolated to $\delta = 0$")
+    title = r"$\varepsilon = 0.5$, $T = 1$; at $\delta = 1/160$ $P$ is $3\cdot10^{-21}$"
+    finish(left, r"step $\delta$", r"$-\delta\log P$", title)
+    laws = {words: SgdLargeDeviation(times=1.0, noise_law=noise_law) for noise_law, words in NOISE.items()}
+    along(right, laws, "deviation", "rate", np.linspace(0.02, 0.62, 60))
     right.axvline(1 - np.exp(-1), color="0.4", linestyle=":", linewidth=1.5, label="furthest path of signs")
     finish(right, r"distance $\varepsilon$", r"rate $I(\varepsilon)$", "$T = 1$, noise of variance 1")
     return figure
@@ -368,45 +319,29 @@ def streaming(quick: bool = True) -> Figure:
     d = 60
     s = 1 / np.arange(1, d + 1.0)
     base = StreamingLeastSquares(
-        eigenvalues=s, weights=np.ones(d), signal_energy=s**0.6, dimension=d, noise=0.3, step=0.2 * d, times=(1 / d, 20.0)
+        eigenvalues=s, weights=np.ones(d), signal_energy=s**0.6, dimension=d, noise=0.3, step=0.2 * d, replicas=40
     )
-    few, fine = np.array([1, 3, 10, 30, 100, 300]), np.unique(np.round(np.geomspace(1, 1000, 120)))
-    cases = {
-        "$B = 1$": base,
-        "$B = 8$": base.replace(batch=8),
-        r"$B = 8$, $\mu = 0.7$": base.replace(batch=8, momentum=0.7),
-    }
-    for index, (label, law) in enumerate(cases.items()):
-        theory_line(left, fine, law.replace(times=fine / d).theory().excess_risk, index, label)
-        runs = law.replace(times=few / d, replicas=40).simulate_batch(d, range(4 if quick else 40)).excess_risk
-        error = runs.std("seed", ddof=1) / math.sqrt(runs.sizes["seed"])
-        simulation_points(left, few, runs.mean("seed"), error, index)
-    late = fine[fine > 12]
-    averaged = base.replace(average_from=10 / d, times=late / d).theory().average_excess_risk
-    theory_line(left, late, averaged, 3, "$B = 1$, mean of iterates", linestyle="--")
-    finish(left, "steps $k$", "excess risk $R_k$", rf"$s_j = 1/j$, $d = {d}$, $\eta = 0.2$", xscale="log", yscale="log")
+    laws = {"$B = 1$": base, "$B = 8$": base.replace(batch=8), r"$B = 8$, $\mu = 0.7$": base.replace(batch=8, momentum=0.7)}
+    few, fine = (1, 3, 10, 30, 100, 300), np.unique(np.round(np.geomspace(1, 1000, 120)))
+    along(left, laws, lambda k: {"times": k / d}, "excess_risk", fine, few, size=d, seeds=4 if quick else 40)
+    averaged, label = base.replace(average_from=10 / d), "$B = 1$, mean of iterates"
+    along(
+        left, averaged, lambda k: {"times": k / d}, "average_excess_risk", fine[fine > 12],
+        index=3, label=label, linestyle="--",
+    )  # fmt: skip
+    title = rf"$s_j = 1/j$, $d = {d}$, $\eta = 0.2$"
+    finish(left, "steps $k$", "excess risk $R_k$", title, xscale="log", yscale="log")
     batches = np.unique(np.round(np.geomspace(1, 512, 40))).astype(int)
     for index, exponent in enumerate((0.5, 1.0, 2.0)):
         s = np.arange(1, d + 1.0) ** -exponent
         law = base.replace(eigenvalues=s, step=1e-3)
-        theory_line(
-            right,
-            batches,
-            [law.replace(batch=int(b)).largest_step() / d for b in batches],
-            index,
-            f"$s_j = j^{{-{exponent:g}}}$",
-        )
+        largest = [law.replace(batch=int(b)).largest_step() / d for b in batches]
+        theory_line(right, batches, largest, index, f"$s_j = j^{{-{exponent:g}}}$")
         theory_line(right, batches, np.minimum(2 * batches / s.sum(), 2 / s[0]), index, linestyle=":", linewidth=1.2)
         words = "critical batch" if index == 0 else None
         right.axvline(law.critical_batch(), color=COLOURS[index], linewidth=0.9, linestyle="-.", label=words)
-    finish(
-        right,
-        "batch $B$",
-        r"largest step $\eta_{\max}$",
-        r"dotted: $\min(2B/\mathrm{tr}\,\Sigma,\ 2/s_1)$",
-        xscale="log",
-        yscale="log",
-    )
+    title = r"dotted: $\min(2B/\mathrm{tr}\,\Sigma,\ 2/s_1)$"
+    finish(right, "batch $B$", r"largest step $\eta_{\max}$", title, xscale="log", yscale="log")
     return figure
 
 
@@ -416,19 +351,11 @@ def multi_pass(quick: bool = True) -> Figure:
     few, size = (0.2, 0.8, 3.0, 8.0), 60
     fine = 0.016 * np.unique(np.round(np.geomspace(0.05, 12, 80) / 0.016))  # whole steps
     base = MultiPassLeastSquares(ratio=0.5, samples=2.0 * size, step=0.016, noise=0.6)
-    draws = 40 if quick else 200
-    for index, batch in enumerate((1, 4)):
-        law = base.replace(batch=batch)
-        curve = law.replace(times=fine).theory()
-        runs = law.replace(times=few).simulate_batch(size, range(draws))
-        for axes, name in zip(panels, ("train_error", "excess_risk"), strict=True):
-            theory_line(axes, fine, curve[name], index, f"SGD, $B = {batch}$")
-            error = runs[name].std("seed", ddof=1) / math.sqrt(draws)
-            simulation_points(axes, few, runs[name].mean("seed"), error, index)
-    for axes, name, label in zip(
-        panels, ("descent_train_error", "descent_excess_risk"), ("train error", "excess risk $R$"), strict=True
-    ):
-        theory_line(axes, fine, curve[name], 2, "gradient descent", linestyle="--")
+    laws = {f"SGD, $B = {batch}$": base.replace(batch=batch) for batch in (1, 4)}
+    along(panels, laws, "times", ("train_error", "excess_risk"), fine, few, size=size, seeds=40 if quick else 200)
+    descent = ("descent_train_error", "descent_excess_risk")
+    along(panels, base, "times", descent, fine, index=2, label="gradient descent", linestyle="--")
+    for axes, label in zip(panels, ("train error", "excess risk $R$"), strict=True):
         finish(axes, r"time $t = \eta k$", label, f"$n = {2 * size}$, $p = {size}$", xscale="log", yscale="log")
     return figure
 

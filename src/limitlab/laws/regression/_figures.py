@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.draws import mean_and_error
 from limitlab.lab import compare
 from limitlab.lab.extrapolated import extrapolated, extrapolated_runs
 from limitlab.laws.regression import singular_kernel
@@ -25,22 +25,13 @@ from limitlab.laws.regression.distillation import Distillation
 from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEquivalence
 from limitlab.laws.regression.kernel_floor import kernel_floor
-from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.model_collapse import ModelCollapse
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours
 from limitlab.laws.regression.random_features import RandomFeaturesRidge, risk
 from limitlab.laws.regression.ridge import Ridge
 from limitlab.laws.regression.singular_kernel import SingularKernelSmoother
-from limitlab.plotting.style import (
-    COLOURS,
-    best_line,
-    finish,
-    mean_and_error,
-    new_figure,
-    reading_key,
-    simulation_points,
-    theory_line,
-)
+from limitlab.plotting.along import along, draws_along, predictions_along
+from limitlab.plotting.style import COLOURS, best_line, finish, legend_of_styles, new_figure, simulation_points, theory_line
 
 # -- local --------------------------------------------------------------------------------------------------------
 
@@ -53,30 +44,31 @@ def nearest_neighbours_risk(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     for index, samples in enumerate((30, 300, 3000)):
         law = NearestNeighbours(samples=samples, neighbours=1, dimension=2, noise=0.5)
-        k = np.unique(np.round(np.geomspace(1, samples, 200)))
-        theory_line(left, k, law.evaluate(neighbours=k)["test_error"], index, f"$n = {samples}$")
-        few = np.unique(np.round(np.geomspace(1, samples, 9)))
-        mean, error = _over_seeds([law.experiment(sets, seed, neighbours=few)["test_error"] for seed in range(seeds)])
-        simulation_points(left, few, mean, error, index)
-        best = law.best_neighbours()
-        left.axvline(best, color=COLOURS[index], linewidth=0.8, linestyle=":")
+        k, few = (np.unique(np.round(np.geomspace(1, samples, count))) for count in (200, 9))
+        label = f"$n = {samples}$"
+        along(left, law, "neighbours", "test_error", k, few, size=sets, seeds=seeds, index=index, label=label)
+        left.axvline(law.best_neighbours(), color=COLOURS[index], linewidth=0.8, linestyle=":")
     left.axhline(2 * 0.5**2, color="grey", linewidth=1, linestyle="--")
     left.annotate(r"$2\tau^2$", (60, 2 * 0.5**2), xytext=(0, 4), textcoords="offset points", color="grey")
     left.axhline(0.5**2, color="grey", linewidth=1, linestyle="--")
     left.annotate(r"$\tau^2$", (1.1, 0.5**2), xytext=(0, 4), textcoords="offset points", color="grey")
     title = r"$d = 2$, $\beta = 1$; dotted: best $k$; points: simulated"
-    finish(left, "neighbours $k$", "test error", title, xscale="log", ylim=(0.22, 0.85), legend=False)
+    finish(left, "neighbours $k$", title=title, ylim=(0.22, 0.85), legend=False)
     left.legend(loc="upper center", ncols=3, fontsize=11, framealpha=1, edgecolor="none")
 
     law = NearestNeighbours(samples=300, neighbours=1, dimension=2, noise=0.5, labels="drawn")
     k, few = np.unique(np.round(np.geomspace(1, 300, 200))), np.array([3.0, 9, 27, 81, 243])
-    values, runs = law.evaluate(neighbours=k), [law.experiment(sets, seed, neighbours=few) for seed in range(seeds)]
-    names = (("squared_bias", "squared bias"), ("variance", r"variance $\tau^2/k$"), ("excess_risk", "excess risk"))
-    for index, (name, label) in enumerate(names):
-        theory_line(right, k, values[name], index, label)
-        simulation_points(right, few, *_over_seeds([run[name] for run in runs]), index)
-    title = "$n = 300$: what the risk is made of"
-    finish(right, "neighbours $k$", "squared error", title, xscale="log", yscale="log", legend=False)
+    names = {"squared_bias": "squared bias", "variance": r"variance $\tau^2/k$", "excess_risk": "excess risk"}
+    along(right, law, "neighbours", names, k, few, size=sets, seeds=seeds)
+    finish(
+        right,
+        "neighbours $k$",
+        "squared error",
+        "$n = 300$: what the risk is made of",
+        xscale="log",
+        yscale="log",
+        legend=False,
+    )
     right.legend(loc="center right", fontsize=11, frameon=False)
     return figure
 
@@ -85,23 +77,16 @@ def interpolating_smoother_rate(quick: bool = True) -> Figure:
     """Excess risk of the interpolating smoother against n, at the tip of a cusp and on a function rough everywhere."""
     seeds = 4 if quick else 30
     figure, (left, right) = new_figure(columns=2)
-    n = np.geomspace(30, 1e7, 120)
+    n, few = np.geomspace(30, 1e7, 120), (30, 300, 3000, 30_000)
     for index, (dimension, singularity) in enumerate(((1, 0.4), (2, 0.6), (3, 1.2))):
         exponent = float(singular_kernel.rate_exponent(singularity, dimension, 1.0))
-        risk = singular_kernel.risk(n, n ** (-1 / (2 + dimension)), singularity, dimension, noise=1.0)["excess_risk"]
-        theory_line(left, n, risk, index, f"$d = {dimension}$: slope $-{exponent:.3f}$")
-        left.plot(n, 1.5 * risk[-1] * (n / n[-1]) ** -exponent, color=COLOURS[index], linewidth=1, linestyle="--")
-        few = np.array([30, 300, 3000, 30_000])
-        laws = [
-            SingularKernelSmoother(
-                samples=m, bandwidth=m ** (-1 / (2 + dimension)), singularity=singularity, dimension=dimension, noise=1.0
-            )
-            for m in few.tolist()
-        ]
-        drawn = [[law.experiment(100, seed)["excess_risk"] for law in laws] for seed in range(seeds)]
-        simulation_points(left, few, *_over_seeds(drawn), index)
+        law, window = SingularKernelSmoother(singularity=singularity, dimension=dimension, noise=1.0), _shrinking(dimension)
+        label = f"$d = {dimension}$: slope $-{exponent:.3f}$"
+        along(left, law, window, "excess_risk", n, few, size=100, seeds=seeds, index=index, label=label)
+        last = predictions_along(law, window, n[-1:])["excess_risk"]
+        left.plot(n, 1.5 * last * (n / n[-1]) ** -exponent, color=COLOURS[index], linewidth=1, linestyle="--")
     title = r"tip of a cusp, $\beta = 1$, $h = n^{-1/(2\beta+d)}$; dashed: the slope"
-    finish(left, "samples $n$", "excess risk", title, xscale="log", yscale="log")
+    finish(left, "samples $n$", title=title, yscale="log")
 
     cases = ((1, 0.5, 0.3, 4), (1, 0.75, 0.3, 4), (2, 0.5, 0.6, 3))
     for index, (dimension, smoothness, singularity, octaves) in enumerate(cases):
@@ -110,13 +95,13 @@ def interpolating_smoother_rate(quick: bool = True) -> Figure:
             [measured_risk(m, seed, dimension, smoothness, singularity)["excess_risk"] for m in samples.tolist()]
             for seed in range(seeds)
         ]
-        mean, error = _over_seeds(runs)
+        mean, error = mean_and_error(runs)
         exponent = 2 * smoothness / (2 * smoothness + dimension)
         label = rf"$d = {dimension}$, $\beta = {smoothness:g}$: slope $-{exponent:.3f}$"
         simulation_points(right, samples, mean, error, index)
         theory_line(right, samples, mean[-1] * (samples / samples[-1]) ** -exponent, index, label, linestyle="--")
     title = "rough on the whole torus; dashed: the slope"
-    finish(right, "samples $n$", "excess risk", title, xscale="log", yscale="log")
+    finish(right, "samples $n$", "excess risk $R$", title, xscale="log", yscale="log")
     return figure
 
 
@@ -147,36 +132,23 @@ def singularity_price(quick: bool = True) -> Figure:
     """What a stronger singularity costs: the sum of squared weights against the expected number of neighbours."""
     seeds, sets = (8, 140) if quick else (30, 1000)
     figure, (axes,) = new_figure()
-    expected = np.geomspace(1, 1e5, 100)
-    window = 1e-3
+    expected, few, window = np.geomspace(1, 1e5, 100), (1, 10, 100, 1000), 1e-3
     for index, ratio in enumerate((0.2, 0.5, 0.75, 0.9)):
+        law = SingularKernelSmoother(bandwidth=window, singularity=ratio, dimension=1, noise=1.0)
         exponent = float(singular_kernel.variance_exponent(ratio, 1))
-        values = singular_kernel.risk(expected / window, window, ratio, 1, noise=1.0)
-        word = "$-1$ with a logarithm" if ratio == 0.5 else f"$-{exponent:.2f}$"
-        theory_line(axes, expected, values["variance"], index, f"$a/d = {ratio:g}$: slope {word}")
-        few = np.array([1, 10, 100, 1000])
-        laws = [
-            SingularKernelSmoother(samples=round(m / window), bandwidth=window, singularity=ratio, dimension=1, noise=1.0)
-            for m in few.tolist()
-        ]
-        runs = [[law.experiment(sets, seed)["variance"] for law in laws] for seed in range(seeds)]
-        simulation_points(axes, few, *_over_seeds(runs), index)
-    label = r"variance $/\,\tau^2$"
-    finish(
-        axes,
-        "expected neighbours $n h^d$",
-        label,
-        r"all of them interpolate; lines: limit, points: simulated",
-        xscale="log",
-        yscale="log",
-    )
+        label = f"$a/d = {ratio:g}$: slope " + ("$-1$ with a logarithm" if ratio == 0.5 else f"$-{exponent:.2f}$")
+        along(
+            axes, law, lambda m: {"samples": m / window}, "variance", expected, few,
+            size=sets, seeds=seeds, index=index, label=label,
+        )  # fmt: skip
+    title = "all of them interpolate; lines: limit, points: simulated"
+    finish(axes, "expected neighbours $n h^d$", r"variance $/\,\tau^2$", title, yscale="log")
     return figure
 
 
-def _over_seeds(runs: Sequence[Any]) -> tuple[Array, Array]:
-    """Mean and standard error over the runs."""
-    array = np.array(runs, dtype=float)
-    return array.mean(axis=0), array.std(axis=0, ddof=1) / np.sqrt(len(array))
+def _shrinking(dimension: int) -> Callable[[Array], dict[str, ArrayLike]]:
+    """The parameters for a number of samples n and the window n^(-1 / (2 + dimension))."""
+    return lambda n: {"samples": n, "bandwidth": [count ** (-1 / (2 + dimension)) for count in n.tolist()]}
 
 
 # -- random features ----------------------------------------------------------------------------------------------
@@ -200,7 +172,7 @@ def double_descent(quick: bool = True) -> Figure:
         kept = (few != 1.0) | (index > 0)  # without a ridge the risk is infinite there
         simulation_points(left, few[kept], mean[kept, index], error[kept, index], index)
     theory_line(left, shares, _excess(law, 3.0 * shares, None), 6, r"best $\lambda$", linestyle="--")
-    reading_key(left, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
+    legend_of_styles(left, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
     title = r"ReLU, $n/d = 3$, $F_1^2/\tau^2 = 4$"
     finish(left, WIDTH_LABEL, "excess risk $R$", title, xscale="log", ylim=(0, 3))
     noisy = law.replace(noise=5**0.5)
@@ -225,21 +197,20 @@ def ridge_choice(quick: bool = True) -> Figure:
     for axes, snr in zip(panels, (1.0, 20.0), strict=True):
         base = RandomFeaturesRidge(activation="relu", sample_ratio=3.0, signal=snr**0.5, noise=1.0)
         for index, width in enumerate((4.0, 12.0, np.inf)):
-            law = base.replace(width_ratio=width)
-            name = r"\infty" if np.isinf(width) else f"{width:g}"
-            theory_line(axes, grid, np.asarray(law.evaluate(ridge=grid)["excess_risk"]) / snr, index, f"$N/d = {name}$")
+            law, name = base.replace(width_ratio=width), r"\infty" if np.isinf(width) else f"{width:g}"
+            relative = partial(np.multiply, 1 / snr)
+            along(axes, law, "ridge", "excess_risk", grid, index=index, label=f"$N/d = {name}$", transform=relative)
             if np.isfinite(width):
-                runs = [[law.experiment(size, seed, ridge=few)["excess_risk"] for seed in range(seeds)] for size in sizes]
-                found, error = extrapolated_runs(sizes, runs, law.evaluate(ridge=few)["excess_risk"], RATE)
-                simulation_points(axes, few, found / snr, error / snr, index)
+                value, error = _extrapolated(law, sizes, seeds, few, law.evaluate(ridge=few)["excess_risk"])
+                simulation_points(axes, few, value / snr, error / snr, index)
             best = law.optimal_ridge()
             value = float(law.replace(ridge=best).theory().excess_risk) / snr
             axes.plot(max(best, grid[0]), value, marker="*", markersize=15, color=COLOURS[index], clip_on=False, zorder=5)
         side = "below" if snr < base.replace(width_ratio=np.inf).snr_threshold() else "above"
         title = rf"signal to noise $\rho = {snr:g}$, {side} $\mu_1^2/\mu_*^2 = 2.75$"
-        reading_key(axes, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
+        legend_of_styles(axes, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
         axes.plot([], [], "*", color="0.4", markersize=12, label=r"best $\lambda$ (at the left edge: 0)")
-        finish(axes, r"penalty $\lambda$", "excess risk $R/F_1^2$", title, xscale="log")
+        finish(axes, y_label="excess risk $R/F_1^2$", title=title)
     return figure
 
 
@@ -273,24 +244,15 @@ def equivalence(quick: bool = True) -> Figure:
     reference = np.array([sizes[0], sizes[-1]])
     for axes, (activation, words, width) in zip(panels, (("relu", "ReLU", 4.0), ("tanh", "tanh", 2.0)), strict=True):
         law = GaussianEquivalence(activation=activation, width_ratio=width, sample_ratio=2.0, ridge=1e-3, noise=0.5)
-        batches = [law.simulate_batch(size, range(seeds)) for size in sizes]
+        draws = draws_along(law, "size", sizes, seeds=seeds)
         for index, name in enumerate(COMPARED):
-            limit = float(law.theory()[name])
-            values = np.array([batch[f"{name}_gap"].values / limit for batch in batches])  # (sizes, seeds)
-            gap, error = np.abs(values.mean(axis=1)), values.std(axis=1, ddof=1) / np.sqrt(seeds)
-            clear = gap > 2 * error
+            mean, error = mean_and_error(draws[f"{name}_gap"] / float(law.theory()[name]))
+            clear = np.abs(mean) > 2 * error
             place = np.array(sizes) * 1.03 ** (index - 1.5)
-            simulation_points(axes, place[clear], gap[clear], error[clear], index, name.replace("_", " "))
+            simulation_points(axes, place[clear], np.abs(mean)[clear], error[clear], index, name.replace("_", " "))
         axes.plot(reference, 3.0 / reference, color="grey", linewidth=1.5, label="slope $-1$")
-        finish(
-            axes,
-            "dimension $d$",
-            "|nonlinear − linear| / limit",
-            rf"{words} (gaps beyond two errors), $N/d = {width:g}$, $n/d = 2$",
-            xscale="log",
-            yscale="log",
-            ylim=(3e-3, 0.6),
-        )
+        title = rf"{words} (gaps beyond two errors), $N/d = {width:g}$, $n/d = 2$"
+        finish(axes, "dimension $d$", "|nonlinear − linear| / limit", title, xscale="log", yscale="log", ylim=(3e-3, 0.6))
         axes.set_xticks(sizes, [str(size) for size in sizes])
         axes.xaxis.set_minor_formatter(NullFormatter())
     return figure
@@ -306,16 +268,22 @@ def _excess(law: RandomFeaturesRidge, widths: Array, ridge: float | None) -> Arr
     return values["excess_risk"]
 
 
+def _extrapolated(
+    law: RandomFeaturesRidge, sizes: Sequence[int], seeds: int, ridges: Array, limits: ArrayLike
+) -> tuple[Array, Array]:
+    """The excess risks at several ridges, extrapolated to infinite size, and their errors."""
+    runs = [draws_along(law, "ridge", ridges, size, seeds)["excess_risk"] for size in sizes]
+    return extrapolated_runs(sizes, runs, limits, RATE)
+
+
 def _over_widths(
     law: RandomFeaturesRidge, widths: Array, sizes: Sequence[int], seeds: int, ridges: Array
 ) -> tuple[Array, Array]:
     """Excess risks extrapolated to infinite size and their errors, each of shape (widths, ridges)."""
-    found = []
-    for one in (law.replace(width_ratio=float(width)) for width in widths):
-        runs = [[one.experiment(size, seed, ridge=ridges)["excess_risk"] for seed in range(seeds)] for size in sizes]
-        limits = [one.realised(size).evaluate(ridge=ridges)["excess_risk"] for size in sizes]
-        found.append(extrapolated_runs(sizes, runs, limits, RATE))
-    value, error = (np.array(part) for part in zip(*found, strict=True))
+    laws = [law.replace(width_ratio=float(width)) for width in widths]
+    limits = [[each.realised(size).evaluate(ridge=ridges)["excess_risk"] for size in sizes] for each in laws]
+    estimates = [_extrapolated(each, sizes, seeds, ridges, limit) for each, limit in zip(laws, limits, strict=True)]
+    value, error = (np.array(part) for part in zip(*estimates, strict=True))
     return value, error
 
 
@@ -338,30 +306,25 @@ def ridge_double_descent(quick: bool = True) -> Figure:
     samples, seeds = (100, 12) if quick else (300, 40)
     figure, (left, right) = new_figure(columns=2)
     under, over = 1 - np.geomspace(0.98, 1e-3, 300), 1 + np.geomspace(1e-3, 19, 300)
-    few = np.array([0.1, 0.3, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0])
+    few = (0.1, 0.3, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
+    size, base = _with_samples(samples), Ridge(ridge=0.0, noise=1.0)
     for index, power in enumerate((1.0, 4.0, 9.0, 25.0)):
-        law = Ridge(ridge=0.0, noise=1.0, signal_energy=(power,))
-        for label, ratios in ((f"$|\\beta|^2/\\tau^2 = {power:g}$", under), (None, over)):
-            theory_line(left, ratios, law.evaluate(ratio=ratios)["excess_risk"], index, label)
-        simulation_points(left, few, *_over_ratios(law, few, samples, seeds, "excess_risk"), index)
+        law, label = base.replace(signal_energy=(power,)), f"$|\\beta|^2/\\tau^2 = {power:g}$"
+        along(left, law, "ratio", "excess_risk", under, few, size=size, seeds=seeds, index=index, label=label)
+        along(left, law, "ratio", "excess_risk", over, index=index)
         best_line(left, law, "best possible" if index == 3 else "", less=1.0, ratio=np.geomspace(0.02, 20, 60))
     left.axvline(1, color="grey", linewidth=1, linestyle=":")
-    reading_key(left, r"limit $n\to\infty$", f"simulated, $n = {samples}$")
+    legend_of_styles(left, r"limit $n\to\infty$", f"simulated, $n = {samples}$")
     finish(
-        left, r"features per sample $\gamma = p/n$", r"excess risk $R/\tau^2$", "least-norm solution",
-        xscale="log", yscale="log", ylim=(0.05, 400),
-    )  # fmt: skip
-    law = Ridge(ridge=0.0, noise=1.0, signal_energy=(4.0,))
-    for index, name in enumerate(("bias", "variance")):
-        for label, ratios in ((name, under), (None, over)):
-            theory_line(right, ratios, law.evaluate(ratio=ratios)[name], index, label)
-        simulation_points(right, few, *_over_ratios(law, few, samples, seeds, name), index)
+        left, y_label=r"excess risk $R/\tau^2$", title="least-norm solution", xscale="log", yscale="log", ylim=(0.05, 400)
+    )
+    law = base.replace(signal_energy=(4.0,))
+    along(right, law, "ratio", ("bias", "variance"), under, few, size=size, seeds=seeds)
+    along(right, law, "ratio", {"bias": "", "variance": ""}, over)
     right.axvline(1, color="grey", linewidth=1, linestyle=":")
-    reading_key(right, r"limit $n\to\infty$", f"simulated, $n = {samples}$")
-    finish(
-        right, r"features per sample $\gamma = p/n$", r"squared error over $\tau^2$", r"$|\beta|^2/\tau^2 = 4$: the two parts",
-        xscale="log", ylim=(-0.3, 8),
-    )  # fmt: skip
+    legend_of_styles(right, r"limit $n\to\infty$", f"simulated, $n = {samples}$")
+    title = r"$|\beta|^2/\tau^2 = 4$: the two parts"
+    finish(right, y_label=r"squared error over $\tau^2$", title=title, xscale="log", ylim=(-0.3, 8))
     return figure
 
 
@@ -369,24 +332,13 @@ def ridge_path(quick: bool = True) -> Figure:
     """Train, test and cross-validated error along the penalty, with correlated features: theory and one factorisation per draw."""
     size, seeds = (150, 12) if quick else (450, 40)
     figure, panels = new_figure(columns=2)
-    grid, few = np.geomspace(1e-3, 1e2, 300), np.geomspace(1e-3, 1e2, 11)
+    names = {"test_error": "test", "train_error": "train", "bias": "bias", "variance": "variance"}
     for axes, ratio in zip(panels, (0.75, 1.5), strict=True):
         law = Ridge(ratio=ratio, noise=0.5, **GROUPS)
-        values, runs = law.evaluate(ridge=grid), [law.experiment(size, seed, ridge=few) for seed in range(seeds)]
-        names = (("test_error", "test"), ("train_error", "train"), ("bias", "bias"), ("variance", "variance"))
-        for index, (name, label) in enumerate(names):
-            theory_line(axes, grid, values[name], index, label)
-            simulation_points(axes, few, *_over_seeds_regression([run[name] for run in runs]), index)
-        reading_key(axes, None, f"simulated, $p = {size}$")
+        along(axes, law, "ridge", names, np.geomspace(1e-3, 1e2, 300), np.geomspace(1e-3, 1e2, 11), size=size, seeds=seeds)
+        legend_of_styles(axes, None, f"simulated, $p = {size}$")
         axes.axvline(law.optimal_ridge(), color="grey", linewidth=1, linestyle="--", label=r"best $\lambda$")
-        finish(
-            axes,
-            r"penalty $\lambda$",
-            "squared error",
-            rf"three groups of features, $p/n = {ratio:g}$",
-            xscale="log",
-            ylim=(-0.05, 2.9),
-        )
+        finish(axes, y_label="squared error", title=rf"three groups of features, $p/n = {ratio:g}$", ylim=(-0.05, 2.9))
     return figure
 
 
@@ -394,28 +346,23 @@ def optimal_ridge(quick: bool = True) -> Figure:
     """The best penalty removes the peak; where strong directions carry the signal, it is negative."""
     size, seeds = (800, 12) if quick else (1600, 30)
     figure, (left, right) = new_figure(columns=2)
-    ratios = np.geomspace(0.1, 10, 401)
-    base = Ridge(noise=0.5)
+    ratios, base = np.geomspace(0.1, 10, 401), Ridge(noise=0.5)
     for index, ridge in enumerate((0.0, 0.01, 0.1)):
-        theory_line(left, ratios, base.evaluate(ratio=ratios, ridge=ridge)["test_error"], index, rf"$\lambda = {ridge:g}$")
-    best = base.evaluate(ratio=ratios, ridge=ratios * base.noise**2)["test_error"]
-    some = np.array([0.2, 0.5, 0.8, 1.25, 2.0, 5.0])
-    for index, ridge in ((1, 0.01), (2, 0.1)):
-        simulation_points(left, some, *_over_ratios(base.replace(ridge=ridge), some, 150, seeds, "test_error"), index)
-    reading_key(left, None, "simulated, $n = 150$")
-    theory_line(left, ratios, best, 6, r"best $\lambda = \gamma\tau^2/|\beta|^2$", linestyle="--")
-    finish(
-        left, r"features per sample $\gamma = p/n$", "test error", r"isotropic, $\tau = 0.5$", xscale="log", ylim=(0.2, 3)
-    )
+        law, label = base.replace(ridge=ridge), rf"$\lambda = {ridge:g}$"
+        few = (0.2, 0.5, 0.8, 1.25, 2.0, 5.0) if ridge else ()
+        along(left, law, "ratio", "test_error", ratios, few, size=_with_samples(150), seeds=seeds, index=index, label=label)
+    legend_of_styles(left, None, "simulated, $n = 150$")
+    best, label = lambda ratio: {"ratio": ratio, "ridge": ratio * base.noise**2}, r"best $\lambda = \gamma\tau^2/|\beta|^2$"
+    along(left, base, best, "test_error", ratios, index=6, label=label, linestyle="--")
+    finish(left, title=r"isotropic, $\tau = 0.5$", ylim=(0.2, 3))
     law = Ridge(ratio=4.0, ridge=0.0, noise=0.1, **ALIGNED)
     limit, optimum = law.negative_ridge_limit(), law.optimal_ridge()
     grid, few = np.linspace(0.985 * limit, 1.2, 400), np.linspace(-0.8, 1.0, 7)
-    theory_line(right, grid, law.evaluate(ridge=grid)["test_error"], 0, "theory")
-    runs = [law.experiment(size, seed, ridge=few)["test_error"] for seed in range(seeds)]
-    simulation_points(right, few, *_over_seeds_regression(runs), 0, f"simulation, $p = {size}$")
+    along(right, law, "ridge", "test_error", grid, few, size=size, seeds=seeds, label="limit")
+    legend_of_styles(right, None, f"simulated, $p = {size}$")
     right.axvline(limit, color="grey", linewidth=1.5, linestyle=":", label=rf"least allowed $\lambda = {limit:.2f}$")
     right.axvline(optimum, color=COLOURS[1], linewidth=1.5, linestyle="--", label=rf"best $\lambda = {optimum:.3f}$")
-    finish(right, r"penalty $\lambda$", "test error", r"5% strong directions, $p/n = 4$", ylim=(0.35, 1.25))
+    finish(right, title=r"5% strong directions, $p/n = 4$", ylim=(0.35, 1.25))
     return figure
 
 
@@ -424,39 +371,32 @@ def early_stopping(quick: bool = True) -> Figure:
     size, seeds = (200, 12) if quick else (600, 40)
     figure, (left, right) = new_figure(columns=2)
     times, few = np.geomspace(0.05, 1e3, 160), np.geomspace(0.1, 500, 9)
-    law = EarlyStopping(ratio=1.5, noise=0.5, times=tuple(times), **GROUPS)
-    values = law.evaluate()
-    runs = [law.replace(times=tuple(few)).experiment(size, seed) for seed in range(seeds)]
-    for index, (name, label) in enumerate((("test_error", "test"), ("train_error", "train"), ("variance", "variance"))):
-        theory_line(left, times, values[name], index, label)
-        simulation_points(left, few, *_over_seeds_regression([run[name] for run in runs]), index)
+    law = EarlyStopping(ratio=1.5, noise=0.5, **GROUPS)
+    names = {"test_error": "test", "train_error": "train", "variance": "variance"}
+    along(left, law, "times", names, times, few, size=size, seeds=seeds)
     left.axvline(law.best_time(), color="grey", linewidth=1, linestyle="--", label="best time")
-    finish(left, "time $t$", "squared error", f"three groups, $p/n = 1.5$, $p = {size}$", xscale="log", ylim=(-0.05, 2.4))
+    finish(left, y_label="squared error", title=f"three groups, $p/n = 1.5$, $p = {size}$", ylim=(-0.05, 2.4))
     for index, (ratio, power, noise) in enumerate(((0.5, 1.0, 0.5**0.5), (2.0, 4.0, 1.0), (1.3, 1.0, 0.2**0.5))):
-        flow = EarlyStopping(ratio=ratio, noise=noise, signal_energy=(power,), times=tuple(times))
+        flow = EarlyStopping(ratio=ratio, noise=noise, signal_energy=(power,))
         penalty = Ridge(ratio=ratio, noise=noise, signal_energy=(power,))
         best = float(penalty.replace(ridge=penalty.optimal_ridge()).theory()["excess_risk"])
-        label = rf"$\gamma = {ratio:g}$, $|\beta|^2/\tau^2 = {power / noise**2:g}$"
-        theory_line(right, times, np.asarray(flow.evaluate()["excess_risk"]) / best, index, label)
-        path = np.asarray(penalty.evaluate(ridge=1 / times)["excess_risk"]) / best
-        theory_line(right, times, path, index, linestyle=":")
+        label, relative = rf"$\gamma = {ratio:g}$, $|\beta|^2/\tau^2 = {power / noise**2:g}$", partial(np.multiply, 1 / best)
+        along(right, flow, "times", "excess_risk", times, index=index, label=label, transform=relative)
+        path = partial(along, right, penalty, lambda t: {"ridge": 1 / t}, "excess_risk", times)
+        path(index=index, transform=relative, linestyle=":")
     right.axhline(1, color="grey", linewidth=1)
-    title = r"flow (lines) and ridge with $\lambda = 1/t$ (dotted)"
-    finish(right, "time $t$", "excess risk / best over ridge", title, xscale="log", ylim=(0.95, 1.6))
+    finish(
+        right,
+        y_label="excess risk / best over ridge",
+        title=r"flow (lines) and ridge with $\lambda = 1/t$ (dotted)",
+        ylim=(0.95, 1.6),
+    )
     return figure
 
 
-def _over_ratios(law: LinearModel, ratios: Array, samples: int, seeds: int, name: str) -> tuple[Array, Array]:
-    """Mean and standard error of one observable over draws, at several ratios with the same number of samples."""
-    laws = [(law.replace(ratio=float(ratio)), round(ratio * samples)) for ratio in ratios]
-    return _over_seeds_regression(
-        [[float(np.asarray(each.experiment(size, seed)[name])) for each, size in laws] for seed in range(seeds)]
-    )
-
-
-def _over_seeds_regression(runs: Sequence[ArrayLike]) -> tuple[Array, Array]:
-    table = np.asarray(runs, dtype=float)
-    return table.mean(axis=0), table.std(axis=0, ddof=1) / np.sqrt(len(table))
+def _with_samples(samples: int) -> Callable[[float], int]:
+    """The number of features at a ratio p/n, with a fixed number of samples n."""
+    return lambda ratio: round(ratio * samples)
 
 
 # -- synthetic ----------------------------------------------------------------------------------------------------
@@ -470,37 +410,25 @@ def model_collapse(quick: bool = True) -> Figure:
     """Excess risk along a chain of models, and the critical share of real labels."""
     figure, (left, right) = new_figure(columns=2)
     size, seeds = (100, 20) if quick else (200, 60)
-    lines = tuple(range(1, 11))
-    base = ModelCollapse(ratio=0.8, ridge=0.0, noise=0.5, generations=lines)
-    cases = [
-        ("only the model's labels", base),
-        (r"share 0.3 real", base.replace(real_share=0.3)),
-        (r"share 0.9 real", base.replace(real_share=0.9)),
-        (r"share 0.3 real, $\lambda=0.05$", base.replace(real_share=0.3, ridge=0.05)),
-        ("all data kept", base.replace(data="accumulate")),
-    ]
-    few = (1, 2, 4, 6, 8)
-    for index, (label, law) in enumerate(cases):
-        theory_line(left, lines, law.theory().excess_risk, index, label)
-        runs = law.replace(generations=few).simulate_batch(size, range(seeds)).excess_risk
-        simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / math.sqrt(seeds), index)
-    reading_key(left, "limit", f"simulated, $p={size}$")
-    finish(
-        left,
-        "generation $g$",
-        "excess risk $R$",
-        r"each trained on the last, $\gamma=0.8,\ \tau=0.5$",
-        yscale="log",
-        ylim=(0.3, 1e3),
-    )
+    base = ModelCollapse(ratio=0.8, ridge=0.0, noise=0.5)
+    laws = {
+        "only the model's labels": base,
+        r"share 0.3 real": base.replace(real_share=0.3),
+        r"share 0.9 real": base.replace(real_share=0.9),
+        r"share 0.3 real, $\lambda=0.05$": base.replace(real_share=0.3, ridge=0.05),
+        "all data kept": base.replace(data="accumulate"),
+    }
+    along(left, laws, "generations", "excess_risk", range(1, 11), (1, 2, 4, 6, 8), size=size, seeds=seeds)
+    legend_of_styles(left, "limit", f"simulated, $p={size}$")
+    title = r"each trained on the last, $\gamma=0.8,\ \tau=0.5$"
+    finish(left, "generation $g$", title=title, yscale="log", ylim=(0.3, 1e3))
     ratios = np.linspace(0.5, 0.98, 97 if quick else 193)
     for index, ridge in enumerate((0.0, 0.01, 0.03)):
         law = ModelCollapse(ridge=ridge)
         shares = [law.replace(ratio=float(ratio)).critical_share() for ratio in ratios]
         theory_line(right, ratios, shares, index, rf"$\lambda={ridge:g}$")
-    finish(
-        right, r"features per sample $\gamma$", r"critical share of real labels $\pi_c$", "below the line a chain diverges"
-    )
+    label = r"critical share of real labels $\pi_c$"
+    finish(right, r"features per sample $\gamma$", label, "below the line a chain diverges")
     return figure
 
 
@@ -509,40 +437,24 @@ def distillation(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     size, seeds = (80, 10) if quick else (160, 60)
     best = Ridge(ratio=0.8, noise=1.0, **GROUPS_SYNTHETIC).optimal_ridge()
-    ridges, few = np.geomspace(0.003, 3, 40), np.geomspace(0.01, 1, 4)
     law = Distillation(teacher_ratio=0.8, teacher_ridge=best / 4, noise=1.0, **GROUPS_SYNTHETIC)
     for index, ratio in enumerate((0.05, 0.3, 1.0)):
-        student = law.replace(ratio=ratio)
-        values = [float(student.replace(ridge=float(ridge)).theory().excess_risk) for ridge in ridges]
-        theory_line(left, ridges, values, index, rf"student, $\gamma={ratio:g}$")
-        if ratio > 0.1:
-            runs = [student.replace(ridge=float(ridge)).simulate_batch(size, range(seeds)).excess_risk for ridge in few]
-            errors = [float(run.std(ddof=1)) / math.sqrt(seeds) for run in runs]
-            simulation_points(left, few, [float(run.mean()) for run in runs], errors, index)
+        student, label = law.replace(ratio=ratio), rf"student, $\gamma={ratio:g}$"
+        few = np.geomspace(0.01, 1, 4) if ratio > 0.1 else ()
+        ridges = np.geomspace(0.003, 3, 40)
+        along(left, student, "ridge", "excess_risk", ridges, few, size=size, seeds=seeds, index=index, label=label)
     left.axhline(float(law.theory().teacher_excess_risk), color="0.3", linestyle="--", linewidth=1.4, label="teacher")
-    reading_key(left, None, f"simulated, $p={size}$")
-    finish(
-        left, r"student's penalty $\lambda$", "excess risk $R$", "a teacher with a quarter of its best penalty", xscale="log"
-    )
-    mixes, some = np.linspace(-2, 2, 41), np.array([-1.5, -0.5, 0.5, 1.5])
-    for index, ridge in enumerate((0.2113, best, 2.026)):
-        same = Distillation(ratio=0.8, ridge=ridge, teacher_ridge=ridge, noise=1.0, inputs="same", **GROUPS_SYNTHETIC)
-        values = [float(same.replace(mix=float(mix)).theory().excess_risk) for mix in mixes]
-        theory_line(right, mixes, values, index, rf"$\lambda=\lambda_t={ridge:.2g}$")
-        runs = [same.replace(mix=float(mix)).simulate_batch(size, range(seeds)).excess_risk for mix in some]
-        errors = [float(run.std(ddof=1)) / math.sqrt(seeds) for run in runs]
-        simulation_points(right, some, [float(run.mean()) for run in runs], errors, index)
+    legend_of_styles(left, None, f"simulated, $p={size}$")
+    finish(left, r"student's penalty $\lambda$", title="a teacher with a quarter of its best penalty")
+    same = Distillation(ratio=0.8, noise=1.0, inputs="same", **GROUPS_SYNTHETIC)
+    ridges = (0.2113, best, 2.026)
+    laws = {rf"$\lambda=\lambda_t={ridge:.2g}$": same.replace(ridge=ridge, teacher_ridge=ridge) for ridge in ridges}
+    along(right, laws, "mix", "excess_risk", np.linspace(-2, 2, 41), (-1.5, -0.5, 0.5, 1.5), size=size, seeds=seeds)
     least = float(Ridge(ratio=0.8, ridge=best, noise=1.0, **GROUPS_SYNTHETIC).theory().excess_risk)
     right.axhline(least, color="0.3", linestyle="--", linewidth=1.4, label="best ridge alone")
-    reading_key(right, None, f"simulated, $p={size}$")
-    finish(
-        right,
-        r"share $\xi$ of the teacher's labels",
-        "excess risk $R$",
-        "student and teacher see the same inputs",
-        yscale="log",
-        ylim=(0.38, 1.9),
-    )
+    legend_of_styles(right, None, f"simulated, $p={size}$")
+    title = "student and teacher see the same inputs"
+    finish(right, r"share $\xi$ of the teacher's labels", title=title, yscale="log", ylim=(0.38, 1.9))
     return figure
 
 
@@ -551,37 +463,27 @@ def chains_on_images(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     X, y = shipped_images()
     seeds, generations = range(8 if quick else 100), tuple(range(1, 9))
-    cases = [
-        (r"only the model's labels, $\lambda=10^{-3}$", dict(ridge=1e-3)),
-        (r"share 0.3 real, $\lambda=10^{-3}$", dict(ridge=1e-3, real_share=0.3)),
-        (r"no noise on the model's labels, $\lambda=10^{-2}$", dict(ridge=1e-2, synthetic_noise=0.0)),
-    ]
-    for index, (label, given) in enumerate(cases):
-        law = ModelCollapse.from_data(X, y, samples=400, generations=generations, **given)
-        theory_line(left, generations, law.theory().excess_risk, index, label)
-        runs = law.on_table(X, y, seeds).excess_risk
-        simulation_points(left, generations, runs.mean("seed"), runs.std("seed", ddof=1) / math.sqrt(len(seeds)), index)
-    finish(left, "generation $g$", "excess risk $R$", "8,000 images, 400 per generation")
+    cases = {
+        r"only the model's labels, $\lambda=10^{-3}$": dict(ridge=1e-3),
+        r"share 0.3 real, $\lambda=10^{-3}$": dict(ridge=1e-3, real_share=0.3),
+        r"no noise on the model's labels, $\lambda=10^{-2}$": dict(ridge=1e-2, synthetic_noise=0.0),
+    }
+    for index, (label, changes) in enumerate(cases.items()):
+        law = ModelCollapse.from_data(X, y, samples=400, generations=generations, **changes)
+        along(left, law, "generations", "excess_risk", generations, index=index, label=label)
+        simulation_points(left, generations, *mean_and_error(law.on_table(X, y, seeds).excess_risk), index)
+    finish(left, "generation $g$", title="8,000 images, 400 per generation")
     left.set_ylim(0, 1.45 * left.get_ylim()[1])
     ridges, few = np.geomspace(3e-4, 0.1, 30), np.geomspace(1e-3, 0.05, 4)
     for index, samples in enumerate((200, 800, 3000)):
         pair = Distillation.from_data(X, y, samples=samples, teacher_samples=200, teacher_ridge=1e-4)
-        values = [float(pair.replace(ridge=float(ridge)).theory().excess_risk) for ridge in ridges]
-        theory_line(right, ridges, values, index, f"student, $n={samples}$")
+        along(right, pair, "ridge", "excess_risk", ridges, index=index, label=f"student, $n={samples}$")
         students = [pair.replace(ridge=float(ridge)).on_table(X, y, seeds).excess_risk for ridge in few]
-        errors = [float(run.std(ddof=1)) / math.sqrt(len(seeds)) for run in students]
-        simulation_points(right, few, [float(run.mean()) for run in students], errors, index)
+        simulation_points(right, few, *mean_and_error(students, axis=1), index)
     taught = float(pair.on_table(X, y, seeds).teacher_excess_risk.mean())
     limit = float(pair.theory().teacher_excess_risk)
     right.axhline(limit, color="0.3", linestyle="--", linewidth=1.4, label=f"teacher, $n=200$ (measured {taught:.2f})")
-    finish(
-        right,
-        r"student's penalty $\lambda$",
-        "excess risk $R$",
-        r"a teacher with penalty $10^{-4}$",
-        xscale="log",
-        ylim=(0.08, 0.46),
-    )
+    finish(right, r"student's penalty $\lambda$", title=r"a teacher with penalty $10^{-4}$", ylim=(0.08, 0.46))
     return figure
 
 
@@ -610,14 +512,8 @@ def floor(quick: bool = True) -> Figure:
     ran = ", ".join(str(size) for size in sizes)
     simulation_points(right, times, risk - NOISE**2, errors, 2, f"$m=10$, networks, extrapolated\n($d={ran}$)")
     right.axhline(REST, color="0.3", linewidth=1.2, linestyle=":")
-    finish(
-        left,
-        "samples per dimension $n/d$",
-        "excess risk $R$",
-        r"best over time; $F_1^2=0.5$, $F_*^2=0.3$, $\tau=0.5$",
-        xscale="log",
-        ylim=(0, 0.8),
-    )
+    title = r"best over time; $F_1^2=0.5$, $F_*^2=0.3$, $\tau=0.5$"
+    finish(left, "samples per dimension $n/d$", "excess risk $R$", title, xscale="log", ylim=(0, 0.8))
     finish(right, "time $t$", "excess risk $R$", "along training; dotted: floor of kernels", ylim=(0, 0.85))
     return figure
 
@@ -628,27 +524,21 @@ def floor(quick: bool = True) -> Figure:
 def annealed_penalty(quick: bool = True) -> Figure:
     """Excess risk over time without a penalty, with a constant and with a decaying one."""
     figure, (left, right) = new_figure(columns=2)
+    penalties = {"no penalty": None, "constant 1.5": 1.5, r"decaying $1.5e^{-t/2}$": lambda t: 1.5 * np.exp(-t / 2)}
+    laws = {words: EarlyStopping(ratio=1 / 1.5, noise=0.5, penalty=penalty) for words, penalty in penalties.items()}
     times, few = np.geomspace(0.05, 30, 50), (0.3, 1.0, 3.0, 10.0)
-    cases = {"no penalty": None, "constant 1.5": 1.5, r"decaying $1.5e^{-t/2}$": lambda t: 1.5 * np.exp(-t / 2)}
-    for index, (words, penalty) in enumerate(cases.items()):
-        law = EarlyStopping(ratio=1 / 1.5, noise=0.5, penalty=penalty, times=tuple(times))
-        runs = law.replace(times=few).simulate_batch(100, range(10 if quick else 60)).excess_risk
-        theory_line(left, times, law.theory().excess_risk, index, words)
-        simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]), index)
-    finish(left, "time $t$", "excess risk $R$", r"$n/p = 1.5$, $\tau = 0.5$; points: $p = 100$", xscale="log")
-    law = EarlyStopping(ratio=1 / 1.5, noise=0.5, penalty=cases[r"decaying $1.5e^{-t/2}$"], times=(0.5, 2.0, 8.0))
-    sizes = (15, 25, 50, 100) if quick else (15, 25, 50, 100, 200)
-    limits = [
-        law.replace(ratio=p / law.draw(p, 0).count("ratio")).theory().excess_risk for p in sizes
-    ]  # n is a whole number
-    runs = [law.simulate_batch(p, range(60 if quick else 400)).excess_risk for p in sizes]
-    for index, t in enumerate((0.5, 2.0, 8.0)):
-        gaps, errors = np.array(
-            [mean_and_error(run.isel(time=index) - limit[index]) for run, limit in zip(runs, limits, strict=True)]
-        ).T
-        place = (1 / np.array(sizes)) * 1.03 ** (index - 1)
-        theory_line(right, [0, place[0]], [0, np.mean(gaps * np.array(sizes)) * place[0]], index, linewidth=1, linestyle=":")
-        simulation_points(right, place, gaps, errors, index, f"$t = {t:g}$")
+    along(left, laws, "times", "excess_risk", times, few, size=100, seeds=10 if quick else 60)
+    finish(left, title=r"$n/p = 1.5$, $\tau = 0.5$; points: $p = 100$")
+    law = laws[r"decaying $1.5e^{-t/2}$"].replace(times=(0.5, 2.0, 8.0))
+    sizes = np.array((15, 25, 50, 100) if quick else (15, 25, 50, 100, 200))
+    whole = [law.replace(ratio=p / law.draw(p, 0).count("ratio")) for p in sizes.tolist()]  # n is a whole number
+    limits = np.array([each.theory().excess_risk for each in whole])
+    runs = draws_along(law, "size", sizes, seeds=60 if quick else 400)["excess_risk"]
+    gaps, errors = mean_and_error(runs - limits)
+    for index, time in enumerate(law.times):
+        place, gap = 1.03 ** (index - 1) / sizes, gaps[:, index]
+        theory_line(right, [0, place[0]], [0, np.mean(gap * sizes) * place[0]], index, linewidth=1, linestyle=":")
+        simulation_points(right, place, gap, errors[:, index], index, f"$t = {time:g}$")
     right.axhline(0.0, color="0.3", linewidth=1.5)
     title = "decaying penalty: the gap vanishes like $1/p$ (dotted)"
     finish(right, "$1/p$ for $p$ features", "gap to the limit of $R$", title)

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import above, agrees, below, between, equal, near, near_relative
-from limitlab.lab.measures import effort, largest
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import largest
 from limitlab.laws.scaling.ridge_scaling import RidgeScaling, slopes
 from limitlab.laws.scaling.width_and_steps import PowerLawScaling
 from limitlab.numerics.additive_powers import best_fit, centred, log_optimum, residuals
@@ -17,15 +16,12 @@ from limitlab.numerics.additive_powers import best_fit, centred, log_optimum, re
 _AREA = "Scaling laws"
 
 
-@claim(
-    "S3",
-    _AREA,
-    "A fit E + A N^-a + B D^-b finds the best width in phase Ia, and misplaces it by factors in phases II and III while looking plausible.",
-    laws=("PowerLawScaling",),
-    figure="power-law-scaling",
-)
-def additive_fits(quick: bool) -> Outcome:
-    """Noise-free tables of the law itself (8 widths x 9 steps), fitted: their best width at compute 1e10 against the frontier's."""
+@claim("S3", _AREA, PowerLawScaling, figure="power-law-scaling")
+def additive_fits(check: Check) -> None:
+    """A fit E + A N^-a + B D^-b finds the best width in phase Ia, and misplaces it by factors in phases II and III while looking plausible.
+
+    Noise-free tables of the law itself (8 widths x 9 steps), fitted: their best width at compute 1e10 against the frontier's.
+    """
     widths, steps = np.geomspace(30, 3000, 8), np.geomspace(1e2, 1e6, 9)
     factors, misfits = {}, {}
     for phase, beta in (("Ia", 0.2), ("II", 0.7), ("III", 1.3)):
@@ -36,35 +32,26 @@ def additive_fits(quick: bool) -> Outcome:
         fitted = math.exp(log_optimum(best.theta, runs, np.log(1e10)))
         factors[phase] = float(law.frontier(1e10).width) / fitted
         misfits[phase] = float(np.sqrt(np.mean(residuals(best.theta, runs) ** 2)))
-    return Outcome(
-        (
-            between("true over fitted best width at compute 1e10, phase Ia", factors["Ia"], 0.85, 1.15),
-            above("true over fitted best width at compute 1e10, phase II", factors["II"], 1.6),
-            above("true over fitted best width at compute 1e10, phase III", factors["III"], 5.0),
-            above(
-                "root mean square residual of log loss in phase III over that in phase Ia",
-                misfits["III"] / misfits["Ia"],
-                5.0,
-            ),
-        ),
-        measured={
-            **{f"factor, phase {phase}": value for phase, value in factors.items()},
-            **{f"residual, phase {phase}": value for phase, value in misfits.items()},
-        },
+    check.between("true over fitted best width at compute 1e10, phase Ia", factors["Ia"], 0.85, 1.15)
+    check.above("true over fitted best width at compute 1e10, phase II", factors["II"], 1.6)
+    check.above("true over fitted best width at compute 1e10, phase III", factors["III"], 5.0)
+    check.above(
+        "root mean square residual of log loss in phase III over that in phase Ia", misfits["III"] / misfits["Ia"], 5.0
     )
+    for phase, value in factors.items():
+        check.show(f"factor, phase {phase}", value)
+    for phase, value in misfits.items():
+        check.show(f"residual, phase {phase}", value)
 
 
-@claim(
-    "S4",
-    _AREA,
-    "With power-law features the compute-optimal width and loss are powers of the compute whose exponents change with the phase.",
-    laws=("PowerLawScaling",),
-    figure="power-law-scaling",
-)
-def phases(quick: bool) -> Outcome:
-    """Local slopes of the computed frontier at compute 1e10 and 1e16 against the table; SGD on random projections."""
+@claim("S4", _AREA, PowerLawScaling, figure="power-law-scaling")
+def phases(check: Check) -> None:
+    """With power-law features the compute-optimal width and loss are powers of the compute whose exponents change with the phase.
+
+    Local slopes of the computed frontier at compute 1e10 and 1e16 against the table; SGD on random projections.
+    """
     table: dict[str, tuple[tuple[float, float], ...]] = {"Ia": ((1.0, 0.2),), "II": ((1.0, 0.7),), "III": ((1.0, 1.3),)}
-    if not quick:
+    if not check.quick:
         table = {"Ia": ((1.0, 0.2), (0.75, 0.3)), "II": ((1.0, 0.7), (1.5, 1.0)), "III": ((1.0, 1.3), (0.75, 1.2))}
     before: list[float] = []
     after: list[float] = []
@@ -77,54 +64,41 @@ def phases(quick: bool) -> Outcome:
                 found = law.local_exponents(compute)
                 gaps += [abs(found.width - wanted.width), abs(found.loss - wanted.loss)]
             named.append(law.phase() == phase)
-    checked = PowerLawScaling.check_points()[:1] if quick else PowerLawScaling.check_points()
-    comparisons = [compare(point, seeds=80 if quick else None, **effort(quick)) for point in checked]
-    early = PowerLawScaling(spectrum_exponent=1.5, target_exponent=1.0, latent_dimension=np.inf, step=0.2)
-    return Outcome(
-        (
-            equal("points whose phase is named right", sum(named), len(named)),
-            below("largest gap of a slope of the frontier to its exponent at compute 1e16", largest(after), 0.004),
-            below("the same over the largest gap at compute 1e10", largest(after) / largest(before), 0.5),
-            *(agrees(f"SGD on random projections at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-        ),
-        measured={"slope of the width at compute 1e5, (1.5, 1.0)": early.local_exponents(1e5).width},
-        note="The slopes are reached slowly: at small compute they differ by a tenth.",
+    check.equal("points whose phase is named right", sum(named), len(named))
+    check.below("largest gap of a slope of the frontier to its exponent at compute 1e16", largest(after), 0.004)
+    check.below("the same over the largest gap at compute 1e10", largest(after) / largest(before), 0.5)
+    check.agree(
+        "SGD on random projections",
+        PowerLawScaling,
+        points=1 if check.quick else None,
+        seeds=80 if check.quick else None,
     )
+    early = PowerLawScaling(spectrum_exponent=1.5, target_exponent=1.0, latent_dimension=np.inf, step=0.2)
+    check.show("slope of the width at compute 1e5, (1.5, 1.0)", early.local_exponents(1e5).width)
+    check.note("The slopes are reached slowly: at small compute they differ by a tenth.")
 
 
-@claim(
-    "S5",
-    _AREA,
-    "With power-law spectra ridgeless noise never averages out, a ridge gives the best rate, and width and data differ in exponent.",
-    laws=("RidgeScaling",),
-    figure="ridge-scaling",
-)
-def ridge_rates(quick: bool) -> Outcome:
-    """Variance and error constants, slopes of the best ridge, of its error and of the width that keeps it; regressions."""
+@claim("S5", _AREA, RidgeScaling, figure="ridge-scaling")
+def ridge_rates(check: Check) -> None:
+    """With power-law spectra ridgeless noise never averages out, a ridge gives the best rate, and width and data differ in exponent.
+
+    Variance and error constants, slopes of the best ridge, of its error and of the width that keeps it; regressions.
+    """
     plain = RidgeScaling(target_exponent=0.7, latent_dimension=np.inf, samples=1e4, ridge=0.0, noise=0.0)
     rates, error = plain.exponents(), float(plain.theory().test_error)
+    check.near_relative(
+        "noiseless ridgeless error times n^2.4 at (1, 0.7), n = 1e4", error * 1e4**rates.data, rates.error_constant, 0.002
+    )
     noisy = float(plain.replace(noise=1.0, spectrum_exponent=0.75).theory().variance)
+    check.near("ridgeless variance over tau^2 at alpha = 0.75, n = 1e4", noisy, 0.5, 0.001)
     narrow = [float(plain.replace(samples=1e9, width=width).theory().test_error) for width in (1e3, 1e4)]
+    check.near("exponent of the error in the width at (1, 0.7)", math.log10(narrow[0] / narrow[1]), 2.0, 0.03)
     law = RidgeScaling(target_exponent=0.2, latent_dimension=1e12, noise=0.5)
     in_ridge, in_excess = slopes(law, (1e5, 1e6))
+    check.near("exponent of the best ridge at (1, 0.2)", in_ridge, 5 / 6, 0.003)
+    check.near("exponent of the excess risk at the best ridge at (1, 0.2)", in_excess, 7 / 12, 0.003)
     widths = [law.replace(samples=n).width_needed(1.5) for n in (1e6, 1e7)]
-    comparisons = [compare(point, seeds=200 if quick else None, **effort(quick)) for point in RidgeScaling.check_points()]
-    return Outcome(
-        (
-            near_relative(
-                "noiseless ridgeless error times n^2.4 at (1, 0.7), n = 1e4",
-                error * 1e4**rates.data,
-                rates.error_constant,
-                0.002,
-            ),
-            near("ridgeless variance over tau^2 at alpha = 0.75, n = 1e4", noisy, 0.5, 0.001),
-            near("exponent of the error in the width at (1, 0.7)", math.log10(narrow[0] / narrow[1]), 2.0, 0.03),
-            near("exponent of the best ridge at (1, 0.2)", in_ridge, 5 / 6, 0.003),
-            near("exponent of the excess risk at the best ridge at (1, 0.2)", in_excess, 7 / 12, 0.003),
-            near(
-                "exponent of the width that costs a factor 1.5 at (1, 0.2)", math.log10(widths[1] / widths[0]), 5 / 12, 0.01
-            ),
-            *(agrees(f"regressions at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-        ),
-        measured={"data exponent": rates.data, "width exponent": rates.width},
-    )
+    check.near("exponent of the width that costs a factor 1.5 at (1, 0.2)", math.log10(widths[1] / widths[0]), 5 / 12, 0.01)
+    check.agree("regressions", RidgeScaling, seeds=200 if check.quick else None)
+    check.show("data exponent", rates.data)
+    check.show("width exponent", rates.width)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +9,8 @@ from matplotlib.figure import Figure
 
 from limitlab.laws.scaling.ridge_scaling import RidgeScaling
 from limitlab.laws.scaling.width_and_steps import PowerLawScaling
-from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.plotting.along import along
+from limitlab.plotting.style import COLOURS, finish, new_figure, theory_line
 
 
 def width_and_steps(quick: bool = True) -> Figure:
@@ -18,11 +18,12 @@ def width_and_steps(quick: bool = True) -> Figure:
     figure, (left, middle, right) = new_figure(columns=3, width=4.3)
     law = PowerLawScaling(spectrum_exponent=1.0, target_exponent=0.2, latent_dimension=400, step=0.25, batch=2)
     fine, few = np.unique(np.round(np.geomspace(1, 3000, 60))), (2, 8, 30, 120, 500)
+    draws = 14 if quick else 100
     for index, width in enumerate((20, 50, 120)):
-        theory_line(left, fine, law.replace(width=width, steps=fine).theory().excess_risk, index, f"$d = {width}$")
-        left.axhline(float(law.replace(width=width).theory()["floor"]), color=COLOURS[index], linestyle=":", linewidth=1.6)
-        runs = law.replace(steps=few).simulate_batch(width, range(14 if quick else 100)).excess_risk
-        simulation_points(left, few, runs.mean("seed"), runs.std("seed", ddof=1) / math.sqrt(runs.sizes["seed"]), index)
+        narrow, label = law.replace(width=width), f"$d = {width}$"
+        along(left, narrow, "steps", "excess_risk", fine, index=index, label=label)
+        left.axhline(float(narrow.theory()["floor"]), color=COLOURS[index], linestyle=":", linewidth=1.6)
+        along(left, law, "steps", "excess_risk", (), few, size=width, seeds=draws, index=index)
     finish(left, "steps $k$", "loss $P$", r"$\alpha = 1$, $\beta = 0.2$; dotted: floor", xscale="log", yscale="log")
     wide = law.replace(latent_dimension=1e7, batch=1)
     compute = np.geomspace(1e4, 1e9, 6 if quick else 16)
@@ -31,14 +32,8 @@ def width_and_steps(quick: bool = True) -> Figure:
         middle.plot(width * steps, wide.replace(width=width, steps=steps).theory().excess_risk, color="grey", linewidth=0.9)
     for index, beta in enumerate((0.2, 0.7, 1.3)):
         theory_line(middle, compute, wide.replace(target_exponent=beta).frontier(compute).loss, index, rf"$\beta = {beta}$")
-    finish(
-        middle,
-        "compute $C = dBk$",
-        "best loss",
-        r"$\alpha = 1$; grey: single widths, $\beta = 0.2$",
-        xscale="log",
-        yscale="log",
-    )
+    title = r"$\alpha = 1$; grey: single widths, $\beta = 0.2$"
+    finish(middle, "compute $C = dBk$", "best loss", title, xscale="log", yscale="log")
     a, b = np.meshgrid(np.linspace(0.31, 1.6, 129), np.linspace(0.02, 1.6, 129))
     exponent = np.where(a + b < 0.5, 0.0, np.nan)  # outside the table, and covered below by a straight edge
     for i in np.ndindex(a.shape):
@@ -75,37 +70,21 @@ def ridge_scaling(quick: bool = True) -> Figure:
     """Excess risk against samples without and with the best ridge, with regressions; and against the number of random features."""
     figure, (left, right) = new_figure(columns=2)
     law = RidgeScaling(spectrum_exponent=1.0, target_exponent=0.3, latent_dimension=600, noise=0.3)
-    samples, few = np.geomspace(10, 400, 40), (12, 25, 50, 100)
-    draws = 14 if quick else 100
-    for index, (label, ridge) in enumerate((("no ridge", 0.0), (r"$\lambda = 10^{-3}$", 1e-3), (r"$\lambda = 0.05$", 0.05))):
-        curve = [float(law.replace(samples=n, ridge=ridge).theory().excess_risk) for n in samples]
-        theory_line(left, samples, curve, index, label)
-        runs = [law.replace(samples=n, ridge=ridge).simulate_batch(n, range(draws)).excess_risk for n in few]
-        simulation_points(left, few, [r.mean() for r in runs], [r.std(ddof=1) / math.sqrt(draws) for r in runs], index)
-    best = [(one := law.replace(samples=float(n))).replace(ridge=one.optimal_ridge()) for n in samples]
-    theory_line(left, samples, [float(one.theory().excess_risk) for one in best], 3, "best ridge", linestyle="--")
+    samples, few, draws = np.geomspace(10, 400, 40), (12, 25, 50, 100), 14 if quick else 100
+    penalised = {r"$\lambda = 10^{-3}$": law.replace(ridge=1e-3), r"$\lambda = 0.05$": law.replace(ridge=0.05)}
+    laws = {"no ridge": law.replace(ridge=0.0), **penalised}
+    along(left, laws, "samples", "excess_risk", samples, few, size=int, seeds=draws)
+    best = [law.replace(samples=float(n)).optimal_ridge() for n in samples]
+    along(
+        left, law, lambda n: {"samples": n, "ridge": best}, "excess_risk", samples,
+        index=3, label="best ridge", linestyle="--",
+    )  # fmt: skip
     left.axhline(law.noise**2 * (2 * law.spectrum_exponent - 1), color="grey", linestyle=":", linewidth=1)
-    finish(
-        left,
-        "samples $n$",
-        "excess risk $R$",
-        r"all features; dotted: $\tau^2(2\alpha - 1)$",
-        xscale="log",
-        yscale="log",
-        ylim=(0.01, 1),
-    )
+    finish(left, "samples $n$", title=r"all features; dotted: $\tau^2(2\alpha - 1)$", yscale="log", ylim=(0.01, 1))
     widths = np.unique(np.concatenate([np.geomspace(8, 800, 40), 80 * np.geomspace(0.75, 1.33, 31)]))
-    some = (15, 40, 200, 500)
-    wide = law.replace(samples=80.0)
-    for index, (label, ridge) in enumerate(
-        (("no ridge", 1e-9), (r"$\lambda = 10^{-3}$", 1e-3), (r"$\lambda = 0.05$", 0.05))
-    ):
-        theory_line(
-            right, widths, [float(wide.replace(width=w, ridge=ridge).theory().excess_risk) for w in widths], index, label
-        )
-        runs = [wide.replace(width=float(w), ridge=ridge).simulate_batch(80, range(draws)).excess_risk for w in some]
-        simulation_points(right, some, [r.mean() for r in runs], [r.std(ddof=1) / math.sqrt(draws) for r in runs], index)
-    finish(right, "random features $N$", "excess risk $R$", "$n = 80$ samples", xscale="log", yscale="log", ylim=(0.02, 3))
+    wide = {label: each.replace(samples=80.0, ridge=max(each.ridge, 1e-9)) for label, each in laws.items()}
+    along(right, wide, "width", "excess_risk", widths, (15, 40, 200, 500), size=80, seeds=draws)
+    finish(right, "random features $N$", title="$n = 80$ samples", xscale="log", yscale="log", ylim=(0.02, 3))
     return figure
 
 

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Criterion, Number, above, agrees, below, between, equal, near
-from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, sigmas, smallest
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, smallest
 from limitlab.laws import MarchenkoPastur, SampleCovariance
 from limitlab.laws.spectra._wishart import extreme_eigenvalues, sample_eigenvalues
 from limitlab.laws.spectra.square_matrix import SquareMatrixEdge, mean_inverse_trace
@@ -46,19 +45,14 @@ def sup_distance(eigenvalues: Array, law: MarchenkoPastur) -> float:
     return float(max(jumps.max(initial=0.0), abs(law.atom() - (count - ordered.size) / count)))
 
 
-@claim(
-    "J5",
-    AREA,
-    "The eigenvalues of X'X/n, with independent entries of variance 1 and p/n -> gamma, follow the Marchenko-Pastur law of "
-    "ratio gamma; its transform solves 1 + zS = S/(1 + gamma S), and gives the law back by inversion.",
-    laws=("MarchenkoPastur", "SampleCovariance"),
-    figure="marchenko-pastur",
-)
-def law_of_eigenvalues(quick: bool) -> Outcome:
-    """Distances of drawn spectra to the law over growing sizes; the transform against its equation, its integral, its inverse."""
-    sizes, seeds = ((100, 200, 400), 8) if quick else ((100, 200, 400, 800, 1600), 12)
-    criteria: list[Criterion] = []
-    measured: dict[str, Number] = {}
+@claim("J5", AREA, MarchenkoPastur, SampleCovariance, figure="marchenko-pastur")
+def law_of_eigenvalues(check: Check) -> None:
+    """The eigenvalues of X'X/n, with independent entries of variance 1 and p/n -> gamma, follow the Marchenko-Pastur law of
+    ratio gamma; its transform solves 1 + zS = S/(1 + gamma S), and gives the law back by inversion.
+
+    Distances of drawn spectra to the law over growing sizes; the transform against its equation, its integral, its inverse.
+    """
+    sizes, seeds = ((100, 200, 400), 8) if check.quick else ((100, 200, 400, 800, 1600), 12)
     for ratio in RATIOS:
         law = MarchenkoPastur(ratio=ratio, entries="sign")
         swapped = MarchenkoPastur(ratio=1 / ratio)  # samples over dimension: the ratio that one source statement names
@@ -66,40 +60,29 @@ def law_of_eigenvalues(quick: bool) -> Outcome:
         distance = [float(np.mean([sup_distance(x, law.realised(size)) for x in draws[size]])) for size in sizes]
         rank = min(sizes[-1], law.count("ratio", sizes[-1]))
         constant = sizes[-1] * distance[-1] / np.log(rank) / EXPECTED_DISTANCE
-        criteria += [
-            between(
-                f"exponent in p of the mean sup distance, ratio {ratio:g}", log_slope(sizes, distance).value, -1.1, -0.6
-            ),
-            between(
-                f"p times the mean sup distance over sqrt(2) log(rank) / pi at p = {sizes[-1]}, ratio {ratio:g}",
-                constant,
-                0.6,
-                1.6,
-            ),
-        ]
-        measured[f"mean sup distance at p = {sizes[-1]}, ratio {ratio:g}"] = distance[-1]
-        measured[f"sup distance to the law of ratio {1 / ratio:g}"] = sup_distance(draws[sizes[-1]][0], swapped)
-    mixed = SampleCovariance(ratio=0.4, eigenvalues=(1.0, 3.0), weights=(0.7, 0.3), entries="sign")
-    criteria.append(
-        agrees(
-            "a population of two groups, by Silverstein's equation:",
-            compare(mixed, seeds=100 if quick else 800, **effort(quick)),
+        check.between(
+            f"exponent in p of the mean sup distance, ratio {ratio:g}", log_slope(sizes, distance).value, -1.1, -0.6
         )
-    )
+        check.between(
+            f"p times the mean sup distance over sqrt(2) log(rank) / pi at p = {sizes[-1]}, ratio {ratio:g}",
+            constant,
+            0.6,
+            1.6,
+        )
+        check.show(f"mean sup distance at p = {sizes[-1]}, ratio {ratio:g}", distance[-1])
+        check.show(f"sup distance to the law of ratio {1 / ratio:g}", sup_distance(draws[sizes[-1]][0], swapped))
+    mixed = SampleCovariance(ratio=0.4, eigenvalues=(1.0, 3.0), weights=(0.7, 0.3), entries="sign")
+    check.agree("a population of two groups, by Silverstein's equation:", mixed, seeds=100 if check.quick else 800)
     exact, printed = _self_consistency()
+    check.below("residual of the self-consistency equation", exact, 1e-13)
     integral, inversion, inversion_rate = _inversion()
-    criteria += [
-        below("residual of the self-consistency equation", exact, 1e-13),
-        below("transform against direct integration", integral, 1e-12),
-        below("inversion error at height 1e-4", inversion, 1e-3),
-        between("exponent of the inversion error in the height", inversion_rate, 0.7, 1.2),
-    ]
-    measured["residual of the equation with 1/ratio instead"] = printed
-    return Outcome(
-        tuple(criteria),
-        measured,
-        note="Entries are signs. The ratio is dimension over samples. A statement of the law with samples over dimension, or with "
-        "1/ratio in the self-consistency equation, describes another matrix: it misses the drawn spectra by the distances shown.",
+    check.below("transform against direct integration", integral, 1e-12)
+    check.below("inversion error at height 1e-4", inversion, 1e-3)
+    check.between("exponent of the inversion error in the height", inversion_rate, 0.7, 1.2)
+    check.show("residual of the equation with 1/ratio instead", printed)
+    check.note(
+        "Entries are signs. The ratio is dimension over samples. A statement of the law with samples over dimension, or with "
+        "1/ratio in the self-consistency equation, describes another matrix: it misses the drawn spectra by the distances shown."
     )
 
 
@@ -140,44 +123,35 @@ def _inversion() -> tuple[float, float, float]:
     return largest(gaps), float(errors[-1]), log_slope(heights, errors).value
 
 
-@claim(
-    "J6",
-    AREA,
-    "The transform S_N(z) concentrates: its deviations exceed t with probability at most C exp(-c N (Im z)^2 t^2); "
-    "quadratic forms (X'AX - tr A)/N with bounded A vanish at rate N^(-1/2).",
-    laws=("MarchenkoPastur",),
-    figure="spectral-distance",
-)
-def concentration(quick: bool) -> Outcome:
-    """Spread of the transform over sizes and heights; variance and rate of quadratic forms."""
-    sizes, draws = ((40, 80, 160), 200) if quick else ((50, 100, 200, 400), 400)
+@claim("J6", AREA, MarchenkoPastur, figure="spectral-distance")
+def concentration(check: Check) -> None:
+    """The transform S_N(z) concentrates: its deviations exceed t with probability at most C exp(-c N (Im z)^2 t^2);
+    quadratic forms (X'AX - tr A)/N with bounded A vanish at rate N^(-1/2).
+
+    Spread of the transform over sizes and heights; variance and rate of quadratic forms.
+    """
+    sizes, draws = ((40, 80, 160), 200) if check.quick else ((50, 100, 200, 400), 400)
     heights, ratio = (1.0, 0.3, 0.1, 0.03), 0.5
     law = MarchenkoPastur(ratio=ratio)
     spread = np.array([_transform_spread(law, size, draws, heights) for size in sizes])
+    check.between("exponent in N of the standard deviation of S_N(1 + i)", log_slope(sizes, spread[:, 0]).value, -1.2, -0.8)
     bound = 2 / (np.asarray(heights) * np.sqrt(ratio * np.asarray(sizes)[:, None]))  # M increments of at most 2/(N v)
+    check.below("largest standard deviation of S_N(1 + iv) over 2 / (v sqrt(ratio N))", float(np.max(spread / bound)), 1)
     growth = spread[:, -1] / spread[:, 0]
-    forms = {entries: _form_spread(entries, (50, 200, 800), 1000 if quick else 8000) for entries in ("gaussian", "sign")}
+    check.above("smallest growth of the standard deviation from v = 1 to v = 0.03", float(growth.min()), 5)
+    forms = {
+        entries: _form_spread(entries, (50, 200, 800), 1000 if check.quick else 8000) for entries in ("gaussian", "sign")
+    }
     deviations = [float(np.max(np.abs(ratios - 1) / error)) for ratios, error, _ in forms.values()]
-    return Outcome(
-        (
-            between(
-                "exponent in N of the standard deviation of S_N(1 + i)", log_slope(sizes, spread[:, 0]).value, -1.2, -0.8
-            ),
-            below("largest standard deviation of S_N(1 + iv) over 2 / (v sqrt(ratio N))", float(np.max(spread / bound)), 1),
-            above("smallest growth of the standard deviation from v = 1 to v = 0.03", float(growth.min()), 5),
-            below("largest z of the variance of (X'AX - tr A)/N against its exact value", largest(deviations), SIGMAS),
-            *(
-                between(f"exponent in N of quadratic forms, {entries} entries", rate, -0.56, -0.44)
-                for entries, (_, _, rate) in forms.items()
-            ),
-        ),
-        {
-            "N times the standard deviation at v = 1": float(sizes[-1] * spread[-1, 0]),
-            "N times the standard deviation at v = 0.03": float(sizes[-1] * spread[-1, -1]),
-        },
-        note="Corrected tail: exp(-c N v^2 t^2), since the increments of the martingale are at most 2/(vN). A tail "
+    check.below("largest z of the variance of (X'AX - tr A)/N against its exact value", largest(deviations), SIGMAS)
+    for entries, (_, _, rate) in forms.items():
+        check.between(f"exponent in N of quadratic forms, {entries} entries", rate, -0.56, -0.44)
+    check.show("N times the standard deviation at v = 1", float(sizes[-1] * spread[-1, 0]))
+    check.show("N times the standard deviation at v = 0.03", float(sizes[-1] * spread[-1, -1]))
+    check.note(
+        "Corrected tail: exp(-c N v^2 t^2), since the increments of the martingale are at most 2/(vN). A tail "
         "exp(-c N t^2 / v) would tighten as v falls to 0; the measured spread grows. The off-diagonal part of a quadratic form "
-        "in a symmetric A has variance 2 sum A_ij^2, not sum A_ij^2.",
+        "in a symmetric A has variance 2 sum A_ij^2, not sum A_ij^2."
     )
 
 
@@ -211,19 +185,14 @@ def _form_spread(entries: str, sizes: Sequence[int], draws: int) -> tuple[Array,
     return np.array(ratios), np.array(errors), log_slope(sizes, deviations).value
 
 
-@claim(
-    "J7",
-    AREA,
-    "The extreme non-zero eigenvalues tend to the edges (1 -+ sqrt(gamma))^2, at distance of order p^(-2/3); eventually the "
-    "smallest exceeds every constant below the edge, but falls below the edge itself with probability 0.168.",
-    laws=("MarchenkoPastur",),
-    figure="spectral-edges",
-)
-def edges(quick: bool) -> Outcome:
-    """Rates of both extremes; how often the smallest is below the edge, and clearly below it; the model that draws them."""
-    sizes, draws = ((50, 200, 800), 300) if quick else ((50, 200, 800, 3200), 2000)
-    criteria: list[Criterion] = []
-    measured: dict[str, Number] = {}
+@claim("J7", AREA, MarchenkoPastur, figure="spectral-edges")
+def edges(check: Check) -> None:
+    """The extreme non-zero eigenvalues tend to the edges (1 -+ sqrt(gamma))^2, at distance of order p^(-2/3); eventually the
+    smallest exceeds every constant below the edge, but falls below the edge itself with probability 0.168.
+
+    Rates of both extremes; how often the smallest is below the edge, and clearly below it; the model that draws them.
+    """
+    sizes, draws = ((50, 200, 800), 300) if check.quick else ((50, 200, 800, 3200), 2000)
     limit = 1 - TRACY_WIDOM_AT_ZERO
     error = float(np.sqrt(limit * (1 - limit) / draws))
     for ratio in (0.25, 4.0):
@@ -233,30 +202,22 @@ def edges(quick: bool) -> Outcome:
         gap = (ends - np.array([low, high])).mean(axis=1)
         under = np.mean(ends[..., 0] < low, axis=1)
         far_under = float(np.mean(ends[-1, :, 0] < 0.9 * low))
-        criteria += [
-            between(
+        for i, name in enumerate(("smallest", "largest")):
+            check.between(
                 f"exponent of the mean gap of the {name}, ratio {ratio:g}", log_slope(sizes, gap[:, i]).value, -0.82, -0.55
             )
-            for i, name in enumerate(("smallest", "largest"))
-        ]
-        criteria += [
-            near(f"P(smallest < edge) at size {sizes[-1]}, ratio {ratio:g}", under[-1], limit, 3.5 * error + 0.02),
-            above(f"least P(smallest < edge) over the sizes, ratio {ratio:g}", under.min(), 0.05),
-            equal(f"share of {draws} draws with smallest < 0.9 edge, ratio {ratio:g}", far_under, 0.0),
-        ]
-        measured |= {
-            f"mean gap of the smallest at size {sizes[-1]}, ratio {ratio:g}": float(gap[-1, 0]),
-            f"mean gap of the largest at size {sizes[-1]}, ratio {ratio:g}": float(gap[-1, 1]),
-            f"P(smallest < edge) at sizes {sizes[:-1]}, ratio {ratio:g}": ", ".join(f"{share:.3f}" for share in under[:-1]),
-        }
-    criteria.append(
-        below("largest z of the mean extremes, drawn tables against the bidiagonal model", _mismatch(quick), SIGMAS)
-    )
-    return Outcome(
-        tuple(criteria),
-        measured,
-        note="Gaps fall with exponent -2/3. Corrected: eventually the smallest eigenvalue is above every constant smaller than the "
-        "edge, not above the edge itself, which it undershoots with the Tracy-Widom probability 0.168 at every large size.",
+        check.near(f"P(smallest < edge) at size {sizes[-1]}, ratio {ratio:g}", under[-1], limit, 3.5 * error + 0.02)
+        check.above(f"least P(smallest < edge) over the sizes, ratio {ratio:g}", under.min(), 0.05)
+        check.equal(f"share of {draws} draws with smallest < 0.9 edge, ratio {ratio:g}", far_under, 0.0)
+        check.show(f"mean gap of the smallest at size {sizes[-1]}, ratio {ratio:g}", float(gap[-1, 0]))
+        check.show(f"mean gap of the largest at size {sizes[-1]}, ratio {ratio:g}", float(gap[-1, 1]))
+        check.show(
+            f"P(smallest < edge) at sizes {sizes[:-1]}, ratio {ratio:g}", ", ".join(f"{share:.3f}" for share in under[:-1])
+        )
+    check.below("largest z of the mean extremes, drawn tables against the bidiagonal model", _mismatch(check.quick), SIGMAS)
+    check.note(
+        "Gaps fall with exponent -2/3. Corrected: eventually the smallest eigenvalue is above every constant smaller than the "
+        "edge, not above the edge itself, which it undershoots with the Tracy-Widom probability 0.168 at every large size."
     )
 
 
@@ -282,59 +243,42 @@ def _mismatch(quick: bool) -> float:
 _AREA = "Kernels and lazy training"
 
 
-@claim(
-    "M13",
-    _AREA,
-    "At n = d the design is infinitely ill conditioned (condition number of order n); away from it, it is well conditioned.",
-    laws=("SquareMatrixEdge", "MarchenkoPastur"),
-    figure="square-matrix",
-)
-def conditioning(quick: bool) -> Outcome:
-    """Edelman's laws by Kolmogorov-Smirnov tests; means of the inverse's trace; condition numbers off the diagonal."""
+@claim("M13", _AREA, SquareMatrixEdge, MarchenkoPastur, figure="square-matrix")
+def conditioning(check: Check) -> None:
+    """At n = d the design is infinitely ill conditioned (condition number of order n); away from it, it is well conditioned.
+
+    Edelman's laws by Kolmogorov-Smirnov tests; means of the inverse's trace; condition numbers off the diagonal.
+    """
     from scipy.stats import kstest
 
-    rng, law, draws = np.random.default_rng(0), SquareMatrixEdge(), 1000 if quick else 3000
+    rng, law, draws = np.random.default_rng(0), SquareMatrixEdge(), 1000 if check.quick else 3000
     singular = np.linalg.svd(rng.standard_normal((draws, 50, 50)), compute_uv=False)
     smallest = 50 * singular[:, -1] ** 2
     chance = float(kstest(smallest, law.smallest_cdf).pvalue)
+    check.above("p value of Edelman's law of n lambda_min at n = 50", chance, 1e-3)
     wrong = float(kstest(smallest, lambda x: -np.expm1(-np.sqrt(x))).pvalue)  # the law without x/2
-    criteria: list[Criterion] = []
-    measured: dict[str, Number] = {
-        "p value of the law of n lambda_min, n = 50": chance,
-        "median condition number over n": float(np.median(singular[:, 0] / singular[:, -1])) / 50,
-    }
-    for n, d in ((40, 36), (40, 44)) if quick else ((40, 36), (40, 44), (200, 190)):
-        traces = [inverse_trace(rng.standard_normal((n, d))) for _ in range(200 if quick else 1000)]
-        criteria.append(
-            below(
-                f"mean trace of the pseudo-inverse at n = {n}, d = {d} in standard errors",
-                sigmas(traces, mean_inverse_trace(n, d)),
-                4.0,
-            )
+    check.below("p value of the same law without its term x/2", wrong, 1e-3)
+    check.show("p value of the law of n lambda_min, n = 50", chance)
+    check.show("median condition number over n", float(np.median(singular[:, 0] / singular[:, -1])) / 50)
+    for n, d in ((40, 36), (40, 44)) if check.quick else ((40, 36), (40, 44), (200, 190)):
+        traces = [inverse_trace(rng.standard_normal((n, d))) for _ in range(200 if check.quick else 1000)]
+        check.below(
+            f"mean trace of the pseudo-inverse at n = {n}, d = {d} in standard errors",
+            sigmas(traces, mean_inverse_trace(n, d)),
+            4.0,
         )
-    size = 200 if quick else 400
+    size = 200 if check.quick else 400
     for ratio in (0.25, 0.5):
         low, high = MarchenkoPastur(ratio=ratio).support()[0]
-        shape = (6 if quick else 20, round(size / ratio), size)
+        shape = (6 if check.quick else 20, round(size / ratio), size)
         values = np.linalg.svd(rng.standard_normal(shape), compute_uv=False)
         found = float(np.mean(values[:, 0] / values[:, -1])) / math.sqrt(high / low)
-        criteria.append(between(f"condition number at d/n = {ratio:g} over its limit, d = {size}", found, 0.92, 1.0))
+        check.between(f"condition number at d/n = {ratio:g} over its limit, d = {size}", found, 0.92, 1.0)
     square = np.linalg.svd(rng.standard_normal((200, 20, 20)), compute_uv=False)
     medians = [float(np.median(found[:, 0] / found[:, -1])) for found in (square, singular)]
-    return Outcome(
-        (
-            above("p value of Edelman's law of n lambda_min at n = 50", chance, 1e-3),
-            below("p value of the same law without its term x/2", wrong, 1e-3),
-            *criteria,
-            between("exponent in n of the median condition number", log_slope((20, 50), medians).value, 0.7, 1.3),
-            agrees(
-                "the two means of Edelman's laws",
-                compare(law, seeds=100 if quick else 220, **effort(quick)),
-            ),
-        ),
-        measured,
-        note="At n = d the mean of the trace is infinite: medians are reported there.",
-    )
+    check.between("exponent in n of the median condition number", log_slope((20, 50), medians).value, 0.7, 1.3)
+    check.agree("the two means of Edelman's laws", law, seeds=100 if check.quick else 220)
+    check.note("At n = d the mean of the trace is infinite: medians are reported there.")
 
 
 def inverse_trace(X: Array) -> float:

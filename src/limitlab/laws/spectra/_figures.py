@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from limitlab._core.draws import mean_and_error
 from limitlab.lab.measures import log_slope
 from limitlab.laws import MarchenkoPastur, SampleCovariance
 from limitlab.laws.spectra._claims import EXPECTED_DISTANCE, TRACY_WIDOM_AT_ZERO, inverse_trace, sup_distance
@@ -42,33 +42,20 @@ def distance_to_law(quick: bool = True) -> Figure:
     """Sup distance between empirical and limiting distribution function as the matrix grows."""
     sizes, seeds = ((50, 100, 200, 400, 800), 16) if quick else ((50, 100, 200, 400, 800, 1600), 20)
     figure, (panel,) = new_figure(width=7.2, height=4.8)
+    line = np.geomspace(sizes[0], sizes[-1], 60)
     for index, ratio in enumerate((0.4, 2.0)):
         law = MarchenkoPastur(ratio=ratio, entries="sign")
-        distances = np.array(
-            [
-                [sup_distance(law.sample_eigenvalues(law.draw(size, s)), law.realised(size)) for s in range(seeds)]
-                for size in sizes
-            ]
-        )
-        mean, error = distances.mean(axis=1), distances.std(axis=1, ddof=1) / np.sqrt(seeds)
-        line = np.geomspace(sizes[0], sizes[-1], 60)
-        theory_line(
-            panel,
-            line,
-            EXPECTED_DISTANCE * np.log(line * min(1, 1 / ratio)) / line,
-            index,
-            rf"leading order, $\gamma = {ratio:g}$",
-        )
+        distances = [
+            [sup_distance(law.sample_eigenvalues(law.draw(size, s)), law.realised(size)) for s in range(seeds)]
+            for size in sizes
+        ]
+        mean, error = mean_and_error(distances, axis=1)
+        leading = EXPECTED_DISTANCE * np.log(line * min(1, 1 / ratio)) / line
+        theory_line(panel, line, leading, index, rf"leading order, $\gamma = {ratio:g}$")
         label = rf"matrices, $\gamma = {ratio:g}$: slope ${log_slope(sizes, mean).value:.2f}$"
         simulation_points(panel, sizes, mean, error, index, label=label)
-    finish(
-        panel,
-        "dimension $p$",
-        r"$\sup_x\,|F_p(x) - F(x)|$",
-        r"distance to the law; leading order $\sqrt{2}\,\log(\mathrm{rank})/(\pi p)$",
-        xscale="log",
-        yscale="log",
-    )
+    title = r"distance to the law; leading order $\sqrt{2}\,\log(\mathrm{rank})/(\pi p)$"
+    finish(panel, "dimension $p$", r"$\sup_x\,|F_p(x) - F(x)|$", title, xscale="log", yscale="log")
     _ticks(panel, sizes)
     return figure
 
@@ -77,9 +64,9 @@ def bulks_and_outlier(quick: bool = True) -> Figure:
     """Three separated bulks of a sample covariance matrix and the eigenvalue that a single spike makes."""
     size, seeds, spike = (200, 20, 20.0) if quick else (800, 20, 20.0)
     law = SampleCovariance(ratio=0.15, eigenvalues=(1.0, 4.0, 10.0), weights=(0.5, 0.3, 0.2))
-    found = law.outlier(spike)
-    assert found is not None
-    position, overlap = found
+    outlier = law.outlier(spike)
+    assert outlier is not None
+    position, overlap = outlier
     tops, shares, bulk = _spiked(law, size, seeds, spike)
     figure, (panel,) = new_figure(width=9.0, height=4.8)
     for index, ((low, high), mass) in enumerate(zip(law.support(), law.bulk_masses(), strict=True)):
@@ -99,19 +86,13 @@ def bulks_and_outlier(quick: bool = True) -> Figure:
         capsize=3,
         label=f"largest eigenvalue, {seeds} draws at $p = {size}$",
     )
-    measured = f"{shares.mean():.3f} ± {shares.std(ddof=1) / np.sqrt(seeds):.3f}"
+    mean, error = mean_and_error(shares)
+    measured = f"{mean:.3f} ± {error:.3f}"
     text = f"squared overlap:\npredicted {overlap:.3f}\nmeasured {measured}"
     panel.text(position * 1.07, 0.42, text, fontsize=11, color=COLOURS[3])
     title = rf"$\Sigma$: eigenvalues 1, 4, 10 and one spike at {spike:g}; $p/n = {law.ratio}$"
-    finish(
-        panel,
-        "eigenvalue $x$ (logarithmic axis)",
-        r"$x\,\rho(x)$, density of $\log x$",
-        title,
-        xscale="log",
-        ylim=(0, 0.95),
-        xlim=(0.4, 75),
-    )
+    labels = ("eigenvalue $x$ (logarithmic axis)", r"$x\,\rho(x)$, density of $\log x$")
+    finish(panel, *labels, title, xscale="log", ylim=(0, 0.95), xlim=(0.4, 75))
     _ticks(panel, (0.5, 1, 2, 5, 10, 20, 50))
     return figure
 
@@ -122,7 +103,8 @@ def edges(quick: bool = True) -> Figure:
     law = MarchenkoPastur(ratio=0.25)
     ((low, high),) = law.support()
     ends = np.array([_extremes(law, size, draws) for size in sizes])
-    mean, error = np.abs((ends - [low, high]).mean(axis=1)), ends.std(axis=1, ddof=1) / np.sqrt(draws)
+    mean, error = mean_and_error(ends - [low, high], axis=1)
+    mean = np.abs(mean)
     figure, (first, second) = new_figure(columns=2, width=6.2, height=4.6)
     line = np.geomspace(sizes[0], sizes[-1], 50)
     for index, (name, column) in enumerate(((r"$\lambda_{\max}$", 1), (r"$\lambda_{\min}$", 0))):
@@ -130,28 +112,15 @@ def edges(quick: bool = True) -> Figure:
         theory_line(first, line, constant * line ** (-2 / 3), index)
         label = f"{name}: fitted $p^{{{log_slope(sizes, mean[:, column]).value:.2f}}}$"
         simulation_points(first, sizes, mean[:, column], error[:, column], index, label=label)
-    finish(
-        first,
-        "dimension $p$",
-        "mean distance to the edge",
-        rf"edges ${low:g}$, ${high:g}$ at $\gamma = {law.ratio}$ (lines: $p^{{-2/3}}$)",
-        xscale="log",
-        yscale="log",
-    )
+    title = rf"edges ${low:g}$, ${high:g}$ at $\gamma = {law.ratio}$ (lines: $p^{{-2/3}}$)"
+    finish(first, "dimension $p$", "mean distance to the edge", title, xscale="log", yscale="log")
     below = np.mean(ends[..., 0] < low, axis=1)
-    second.axhline(
-        1 - TRACY_WIDOM_AT_ZERO, color=COLOURS[2], linewidth=2, label=f"Tracy-Widom: {1 - TRACY_WIDOM_AT_ZERO:.3f}"
-    )
+    limit = 1 - TRACY_WIDOM_AT_ZERO
+    second.axhline(limit, color=COLOURS[2], linewidth=2, label=f"Tracy-Widom: {limit:.3f}")
     spread = np.sqrt(below * (1 - below) / draws)
     simulation_points(second, sizes, below, spread, 2, label=r"$P(\lambda_{\min} < (1-\sqrt{\gamma})^2)$")
-    finish(
-        second,
-        "dimension $p$",
-        "probability",
-        r"how often $\lambda_{\min}$ lies below its limit",
-        xscale="log",
-        ylim=(0, 0.35),
-    )
+    title = r"how often $\lambda_{\min}$ lies below its limit"
+    finish(second, "dimension $p$", "probability", title, xscale="log", ylim=(0, 0.35))
     for panel in (first, second):
         _ticks(panel, sizes)
     return figure
@@ -173,8 +142,8 @@ def _histogram(draws: Sequence[Array], low: float, high: float, bins: int = 20) 
     """Bin centres, mean density over the draws and its standard error."""
     cuts = _edge_grid(low, high, bins + 1)
     width = np.diff(cuts)
-    counts = np.array([np.histogram(draw, cuts)[0] / (len(draw) * width) for draw in draws])
-    return (cuts[1:] + cuts[:-1]) / 2, counts.mean(axis=0), counts.std(axis=0, ddof=1) / np.sqrt(len(draws))
+    densities = [np.histogram(draw, cuts)[0] / (len(draw) * width) for draw in draws]
+    return (cuts[1:] + cuts[:-1]) / 2, *mean_and_error(densities)
 
 
 def _spiked(law: SampleCovariance, size: int, seeds: int, spike: float) -> tuple[Array, Array, list[Array]]:
@@ -224,7 +193,7 @@ def square_matrix(quick: bool = True) -> Figure:
         theory_line(right, columns[away & side], mean_inverse_trace(samples, columns[away & side]), 0, name or None)
     few, repeats = np.array([10, 20, 30, 35, 40, 45, 50, 60, 80]), 100 if quick else 1000
     traces = [[inverse_trace(rng.standard_normal((samples, d))) for _ in range(repeats)] for d in few]
-    means, errors = np.mean(traces, axis=1), np.std(traces, axis=1, ddof=1) / math.sqrt(repeats)
+    means, errors = mean_and_error(traces, axis=1)
     seen = few != samples
     simulation_points(right, few[seen], means[seen], errors[seen], 0, "mean")
     simulation_points(right, few, np.median(traces, axis=1), None, 1, "median (the mean at $n=d$ is infinite)")

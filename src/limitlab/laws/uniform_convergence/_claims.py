@@ -8,10 +8,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Criterion, Number, above, agrees, below, between, equal, near, true
-from limitlab.lab.measures import effort, largest, log_slope, smallest, standard_error
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import largest, log_slope, smallest, standard_error
 from limitlab.laws.uniform_convergence._halfplanes import largest_imbalance
 from limitlab.laws.uniform_convergence.finite_class import FiniteClass
 from limitlab.laws.uniform_convergence.rademacher import (
@@ -30,90 +29,70 @@ from limitlab.numerics.margin import hard_margin
 _AREA = "Uniform convergence and real networks"
 
 
-@claim(
-    "L1",
-    _AREA,
-    "Over linear predictors of norm at most rho, empirical and population risk differ by order rho sqrt(d/n).",
-    laws=("UniformConvergence",),
-    figure="uniform-deviation",
-)
-def linear_class(quick: bool) -> Outcome:
-    """Rademacher complexity: exponents in n, d and rho, and its constant; the exact law of the deviation for squared loss."""
-    rng, draws = np.random.default_rng(0), 1000 if quick else 4000
-    base, sizes = (200, 40), (50, 200, 800) if quick else (50, 200, 800, 3200)
+@claim("L1", _AREA, UniformConvergence, figure="uniform-deviation")
+def linear_class(check: Check) -> None:
+    """Over linear predictors of norm at most rho, empirical and population risk differ by order rho sqrt(d/n).
+
+    Rademacher complexity: exponents in n, d and rho, and its constant; the exact law of the deviation for squared loss.
+    """
+    rng, draws = np.random.default_rng(0), 1000 if check.quick else 4000
+    base, sizes = (200, 40), (50, 200, 800) if check.quick else (50, 200, 800, 3200)
 
     def value(n: int, d: int, radius: float = 1.0) -> float:
         return rademacher_linear(rng.standard_normal((n, d)), radius, draws).value
 
     in_n = log_slope(sizes, [value(n, base[1]) for n in sizes]).value
+    check.near("exponent in n of the Rademacher complexity", in_n, -0.5, 0.03)
     in_d = log_slope((10, 40, 160), [value(base[0], d) for d in (10, 40, 160)]).value
+    check.near("exponent in d of the Rademacher complexity", in_d, 0.5, 0.05)
     cases = [
         (n, d, rademacher_linear(rng.standard_normal((n, d)), 2.0, draws)) for n, d in ((100, 20), (200, 80), (400, 160))
     ]
     constants = [found.value / (2.0 * math.sqrt(d / n)) for n, d, found in cases]
+    check.near("Rademacher complexity over rho sqrt(d/n), mean of three cases", float(np.mean(constants)), 1.0, 0.05)
     over = [found.value / found.bound for _, _, found in cases]
-    points = UniformConvergence.check_points()
-    comparisons = [compare(point, seeds=200 if quick else 400, **effort(quick)) for point in points]
+    check.below("largest ratio of the Rademacher complexity to its bound", largest(over), 1.0)
+    check.agree("the exact deviation", UniformConvergence, seeds=200 if check.quick else 400)
     ratios = np.geomspace(1e-4, 1e-2, 5)
     small = [float(UniformConvergence(ratio=ratio, signal=0.5).theory().sup_empirical_minus_population) for ratio in ratios]
-    return Outcome(
-        (
-            near("exponent in n of the Rademacher complexity", in_n, -0.5, 0.03),
-            near("exponent in d of the Rademacher complexity", in_d, 0.5, 0.05),
-            near("Rademacher complexity over rho sqrt(d/n), mean of three cases", float(np.mean(constants)), 1.0, 0.05),
-            below("largest ratio of the Rademacher complexity to its bound", largest(over), 1.0),
-            *(agrees(f"the exact deviation at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-            near("exponent in d/n of the exact deviation for small d/n", log_slope(ratios, small).value, 0.5, 0.03),
-        ),
-        note="For squared loss the deviation grows with the square of rho: the loss has no bounded slope.",
-    )
+    check.near("exponent in d/n of the exact deviation for small d/n", log_slope(ratios, small).value, 0.5, 0.03)
+    check.note("For squared loss the deviation grows with the square of rho: the loss has no bounded slope.")
 
 
-@claim(
-    "L2",
-    _AREA,
-    "For two-layer networks of bounded l1 norm gamma the deviation is of order gamma sqrt(d/n), whatever the width.",
-    laws=("UniformConvergence",),
-    figure="uniform-deviation",
-)
-def two_layer_class(quick: bool) -> Outcome:
-    """Rademacher complexity by ascent: exponents in n and d, no growth with the width, the bound, and exact suprema in the plane."""
-    rng, draws = np.random.default_rng(1), 16 if quick else 60
+@claim("L2", _AREA, UniformConvergence, figure="uniform-deviation")
+def two_layer_class(check: Check) -> None:
+    """For two-layer networks of bounded l1 norm gamma the deviation is of order gamma sqrt(d/n), whatever the width.
+
+    Rademacher complexity by ascent: exponents in n and d, no growth with the width, the bound, and exact suprema in the plane.
+    """
+    rng, draws = np.random.default_rng(1), 16 if check.quick else 60
     sizes = (100, 400, 1600)
 
     def value(n: int, d: int, width: int = 1) -> float:
         X = np.random.default_rng([n, d]).standard_normal((n, d))
-        return rademacher_two_layer(X, 1.0, width=width, draws=draws, starts=10 if quick else 30).value
+        return rademacher_two_layer(X, 1.0, width=width, draws=draws, starts=10 if check.quick else 30).value
 
     in_n = log_slope(sizes, [value(n, 10) for n in sizes]).value
+    check.near("exponent in n of the complexity", in_n, -0.5, 0.1)
     dims = {d: value(400, d) for d in (5, 20, 80)}
     in_d = log_slope(list(dims), list(dims.values())).value
+    check.near("exponent in d of the complexity", in_d, 0.5, 0.15)
     widths = (1, 4, 16)
     by_width = [value(200, 10, width) for width in widths]
     bounds = [rademacher_two_layer(rng.standard_normal((200, d)), 1.0, draws=4, starts=8) for d in (5, 20)]
     reached = []
-    for k in range(6 if quick else 30):
+    for k in range(6 if check.quick else 30):
         X, signs = rng.standard_normal((60, 2)), 1 - 2.0 * rng.integers(0, 2, 60)
         reached.append(ascended(X, signs, Activation("relu"), 20, np.random.default_rng(k)) / switching_supremum(X, signs))
     constant = dims[20] / math.sqrt(20 / 400)
-    measured: dict[str, Number] = {
-        f"complexity at width {width}": found for width, found in zip(widths, by_width, strict=True)
-    }
-    return Outcome(
-        (
-            near("exponent in n of the complexity", in_n, -0.5, 0.1),
-            near("exponent in d of the complexity", in_d, 0.5, 0.15),
-            near("complexity over gamma sqrt(d/n) at n = 400, d = 20", constant, 0.77, 0.12),
-            below("growth of the complexity from width 1 to width 16", by_width[-1] / by_width[0] - 1, 0.02),
-            below(
-                "largest ratio of the complexity to its bound", largest(found.value / found.bound for found in bounds), 1.0
-            ),
-            above("smallest share of the exact supremum that ascent reaches in the plane", smallest(reached), 0.98),
-            below("largest share of the exact supremum that ascent reaches in the plane", largest(reached), 1.0 + 1e-9),
-        ),
-        measured,
-        note="Suprema in more than two dimensions are found by ascent and are lower estimates.",
-    )
+    check.near("complexity over gamma sqrt(d/n) at n = 400, d = 20", constant, 0.77, 0.12)
+    check.below("growth of the complexity from width 1 to width 16", by_width[-1] / by_width[0] - 1, 0.02)
+    for width, found in zip(widths, by_width, strict=True):
+        check.show(f"complexity at width {width}", found)
+    check.below("largest ratio of the complexity to its bound", largest(found.value / found.bound for found in bounds), 1.0)
+    check.above("smallest share of the exact supremum that ascent reaches in the plane", smallest(reached), 0.98)
+    check.below("largest share of the exact supremum that ascent reaches in the plane", largest(reached), 1.0 + 1e-9)
+    check.note("Suprema in more than two dimensions are found by ascent and are lower estimates.")
 
 
 # -- classes ------------------------------------------------------------------------------------------------------
@@ -121,17 +100,13 @@ def two_layer_class(quick: bool) -> Outcome:
 Array = NDArray[np.float64]
 
 
-@claim(
-    "L6",
-    _AREA,
-    "One fixed model deviates by n^(-1/2); the worst of M models by sqrt(2 log(2M)/n), to leading order.",
-    laws=("FiniteClass",),
-    figure="classes",
-)
-def finite_class(quick: bool) -> Outcome:
-    """The mean of the largest of M deviations against the exact law, over n, M and the error rate; the rate in n of one model."""
-    sizes, numbers, repeats = (200, 2000, 20_000), (1, 10, 100, 1000), 1 if quick else 8
-    criteria: list[Criterion] = []
+@claim("L6", _AREA, FiniteClass, figure="classes")
+def finite_class(check: Check) -> None:
+    """One fixed model deviates by n^(-1/2); the worst of M models by sqrt(2 log(2M)/n), to leading order.
+
+    The mean of the largest of M deviations against the exact law, over n, M and the error rate; the rate in n of one model.
+    """
+    sizes, numbers, repeats = (200, 2000, 20_000), (1, 10, 100, 1000), 1 if check.quick else 8
     for p, models in ((0.5, 10), (0.5, 1000), (0.1, 100), (0.1, 1000)):
         law = FiniteClass(models=models, error_rate=p)
         limit, worst = float(law.theory().largest_deviation), 0.0
@@ -140,76 +115,61 @@ def finite_class(quick: bool) -> Outcome:
             error = float(runs.largest_deviation_std.mean()) / math.sqrt(400 * repeats)
             allowed = 4 * error + 0.5 / math.sqrt(n * p * (1 - p))  # four standard errors, and the lattice of the losses
             worst = max(worst, abs(float(runs.largest_deviation.mean()) - limit) / allowed)
-        criteria.append(
-            below(f"largest gap to the law over n at M = {models}, p = {p:g}, in units of what is allowed", worst, 1.0)
-        )
+        check.below(f"largest gap to the law over n at M = {models}, p = {p:g}, in units of what is allowed", worst, 1.0)
     one = FiniteClass(models=1, error_rate=0.3)
     plain = [float(one.simulate_batch(n, range(4 * repeats)).largest_deviation.mean()) / math.sqrt(n) for n in sizes]
+    check.near("exponent in n of the deviation of one model", log_slope(sizes, plain).value, -0.5, 0.02)
     grows = [float(FiniteClass(models=models).theory().largest_deviation) for models in numbers]
     huge = [FiniteClass(models=10**k) for k in (3, 6, 12)]
     share = [float(law.theory().largest_deviation) / law.leading_term() for law in huge]
-    return Outcome(
-        (
-            *criteria,
-            near("exponent in n of the deviation of one model", log_slope(sizes, plain).value, -0.5, 0.02),
-            true("the leading term is approached from below as M grows", share[0] < share[1] < share[2] < 1),
-            *(
-                agrees(f"the law at check point {i + 1}", compare(point, **effort(quick)))
-                for i, point in enumerate(FiniteClass.check_points())
-            ),
-        ),
-        {f"mean of the largest deviation at M = {models}": value for models, value in zip(numbers, grows, strict=True)},
-        note="The leading term sqrt(2 log 2M) is too high by 0.4 to 0.6 for M up to 10,000; only its growth is claimed.",
-    )
+    check.true("the leading term is approached from below as M grows", share[0] < share[1] < share[2] < 1)
+    check.agree("the law", FiniteClass)
+    for models, value in zip(numbers, grows, strict=True):
+        check.show(f"mean of the largest deviation at M = {models}", value)
+    check.note("The leading term sqrt(2 log 2M) is too high by 0.4 to 0.6 for M up to 10,000; only its growth is claimed.")
 
 
-@claim(
-    "L7",
-    _AREA,
-    "Over an infinite class the deviation is of order sqrt(d_VC/n), whatever the number of parameters.",
-    laws=("ThresholdClass",),
-    figure="classes",
-)
-def infinite_class(quick: bool) -> Outcome:
-    """Thresholds: two exact laws. Cover's count. Halfplanes flat in n. One parameter that fits all labels."""
-    comparisons = [compare(point, seeds=25 if quick else 200, **effort(quick)) for point in ThresholdClass.check_points()]
+@claim("L7", _AREA, ThresholdClass, figure="classes")
+def infinite_class(check: Check) -> None:
+    """Over an infinite class the deviation is of order sqrt(d_VC/n), whatever the number of parameters.
+
+    Thresholds: two exact laws. Cover's count. Halfplanes flat in n. One parameter that fits all labels.
+    """
+    check.agree("thresholds", ThresholdClass, seeds=25 if check.quick else 200)
     laws = {noise: ThresholdClass(label_noise=noise) for noise in ("none", "coin")}
     shift = {}
     for place in (0.3, 0.5):
-        runs = ThresholdClass(threshold=place).simulate_batch(1600, range(20 if quick else 100))
+        runs = ThresholdClass(threshold=place).simulate_batch(1600, range(20 if check.quick else 100))
         shift[place] = float(runs.largest_deviation.mean()), standard_error(runs.largest_deviation.values)
     (first, error), (second, other) = shift.values()
+    check.below(
+        "deviation at c = 0.3 minus that at c = 0.5, in standard errors", abs(first - second) / math.hypot(error, other), 5.0
+    )
     rng = np.random.default_rng(0)
-    cases = ((1, 6), (2, 4), (2, 7), (3, 5)) if quick else ((1, 6), (2, 3), (2, 4), (2, 7), (3, 4), (3, 5), (3, 7))
+    cases = ((1, 6), (2, 4), (2, 7), (3, 5)) if check.quick else ((1, 6), (2, 3), (2, 4), (2, 7), (3, 4), (3, 5), (3, 7))
     counted = [(d, n, separable_labellings(rng.standard_normal((n, d)))) for d, n in cases]
-    sizes, repeats = ((40, 160), 150) if quick else ((50, 100, 200, 400), 200)
+    sizes, repeats = ((40, 160), 150) if check.quick else ((50, 100, 200, 400), 200)
     planes = {n: np.array([coin_deviation(rng.standard_normal((n, 2)), rng) for _ in range(repeats)]) for n in sizes}
     means = [float(found.mean()) for found in planes.values()]
     errors = [standard_error(found) for found in planes.values()]
     points = 10
-    measured: dict[str, Number] = {
-        **{f"mean over thresholds, labels {noise}": float(law.theory().largest_deviation) for noise, law in laws.items()},
-        **{f"halfplanes, coin labels, n = {n}": mean for n, mean in zip(sizes, means, strict=True)},
-        "halfplanes over sqrt(d_VC)": float(np.mean(means)) / math.sqrt(3),
-        "thresholds over sqrt(d_VC)": float(laws["coin"].theory().largest_deviation) / math.sqrt(2),
-    }
-    return Outcome(
-        (
-            *(agrees(f"thresholds at check point {i + 1}", one) for i, one in enumerate(comparisons)),
-            below("deviation at c = 0.3 minus that at c = 0.5, in standard errors", abs(first - second) / math.hypot(error, other), 5.0),
-            *(equal(f"labellings of {n} points by halfspaces of R^{d}", found, dichotomies(n, d)) for d, n, found in counted),
-            near(
-                "exponent in n of the deviation over halfplanes",
-                log_slope(sizes, np.array(means) / np.sqrt(sizes), np.array(errors) / np.sqrt(sizes)).value,
-                -0.5,
-                0.1,
-            ),
-            between("deviation over halfplanes with coin labels, times sqrt(n)", float(np.mean(means)), 1.2, 1.5),
-            equal(f"labellings of {points} points by the sign of sin(w x)", sine_labellings(points), 2**points),
-        ),
-        measured,
-        note="The class 1{sin(w x) > 0} has one parameter and an infinite d_VC: few parameters alone promise nothing.",
-    )  # fmt: skip
+    for noise, law in laws.items():
+        check.show(f"mean over thresholds, labels {noise}", float(law.theory().largest_deviation))
+    for n, mean in zip(sizes, means, strict=True):
+        check.show(f"halfplanes, coin labels, n = {n}", mean)
+    check.show("halfplanes over sqrt(d_VC)", float(np.mean(means)) / math.sqrt(3))
+    check.show("thresholds over sqrt(d_VC)", float(laws["coin"].theory().largest_deviation) / math.sqrt(2))
+    for d, n, found in counted:
+        check.equal(f"labellings of {n} points by halfspaces of R^{d}", found, dichotomies(n, d))
+    check.near(
+        "exponent in n of the deviation over halfplanes",
+        log_slope(sizes, np.array(means) / np.sqrt(sizes), np.array(errors) / np.sqrt(sizes)).value,
+        -0.5,
+        0.1,
+    )
+    check.between("deviation over halfplanes with coin labels, times sqrt(n)", float(np.mean(means)), 1.2, 1.5)
+    check.equal(f"labellings of {points} points by the sign of sin(w x)", sine_labellings(points), 2**points)
+    check.note("The class 1{sin(w x) > 0} has one parameter and an infinite d_VC: few parameters alone promise nothing.")
 
 
 def separable_labellings(points: Array) -> int:

@@ -300,7 +300,7 @@ def free_claim_id(place: Place) -> str:
 def extended(path: Path, template: str) -> str:
     """The source of an existing module of claims or figures, with the function of a template after it.
 
-    The function imports inside its body what the module does not import, so that the head of the module stays as it is.
+    The function imports inside its body what the module does not import. Only the law that a claim names is imported at the top.
     """
     source = path.read_text(encoding="utf-8")
     try:
@@ -309,7 +309,7 @@ def extended(path: Path, template: str) -> str:
         raise ValueError(f"the file {str(path)!r} is not valid Python (line {error.lineno}): correct it first") from None
     names = {bound for node in module.body for bound in names_of(node)}
     (function,) = (node for node in new.body if isinstance(node, ast.FunctionDef))
-    needed = {"claim", "Outcome"} if function.decorator_list else {"Figure"}
+    needed = {"claim", "Check"} if function.decorator_list else {"Figure"}
     if missing := sorted(needed - names):
         raise ValueError(f"the file {str(path)!r} does not import {' and '.join(missing)}: add the import at its top first")
     if function.name in names:
@@ -320,13 +320,40 @@ def extended(path: Path, template: str) -> str:
     lines = template.splitlines()
     start = min([function.lineno, *(node.lineno for node in function.decorator_list)]) - 1
     body = function.body[1].lineno - 1  # after the docstring
-    local = local_imports(new, present, needed)
+    above = {node.id for part in function.decorator_list for node in ast.walk(part) if isinstance(node, ast.Name)} - names
+    head = with_import(source, new, above)
+    local = local_imports(new, present, needed | above)
     added = [*lines[start:body], *local, *lines[body : function.end_lineno]]
     if not function.decorator_list:
         figures = next(line for line in lines if line.startswith("FIGURES"))
         entry = re.sub(r"FIGURES = \{(.*): (\w+)\}", r"FIGURES[\1] = \2", figures)
         added += ["", "", entry if "FIGURES" in names else figures]
-    return source.rstrip("\n") + "\n\n\n" + "\n".join(added) + "\n"
+    return head.rstrip("\n") + "\n\n\n" + "\n".join(added) + "\n"
+
+
+def with_import(source: str, template: ast.Module, names: set[str]) -> str:
+    """The source of a module with the import of a template that binds these names, at its sorted place among the imports at the top."""
+    imports = [node for node in template.body if isinstance(node, ast.ImportFrom) and names & set(names_of(node))]
+    if not imports:
+        return source
+    (new,) = imports
+    lines = source.splitlines()
+    present = [node for node in ast.parse(source).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    section = [node for node in present if isinstance(node, ast.ImportFrom) and section_of(node) == section_of(new)]
+    later = [node for node in section if str(node.module) > str(new.module)]
+    if later:
+        lines.insert(later[0].lineno - 1, ast.unparse(new))
+    elif section:
+        lines.insert(section[-1].end_lineno or 0, ast.unparse(new))
+    else:
+        last = present[-1].end_lineno or 0
+        lines[last:last] = ["", ast.unparse(new)]
+    return "\n".join(lines)
+
+
+def section_of(node: ast.ImportFrom) -> int:
+    """The section of the sorted imports of a module: 0 for other packages, 1 for limitlab, 2 for modules of the same folder."""
+    return 2 if node.level else int(str(node.module).startswith("limitlab"))
 
 
 def local_imports(template: ast.Module, present: set[str], needed: set[str]) -> list[str]:
@@ -347,8 +374,7 @@ def local_imports(template: ast.Module, present: set[str], needed: set[str]) -> 
         elif set(single_imports(node)) <= present:
             continue
         if node.names:
-            own = isinstance(node, ast.ImportFrom) and str(node.module).startswith("limitlab")
-            section = 2 if isinstance(node, ast.ImportFrom) and node.level else int(own)
+            section = section_of(node) if isinstance(node, ast.ImportFrom) else 0
             sections.setdefault(section, []).append(f"    {ast.unparse(node)}")
     joined = [line for section in sorted(sections) for line in ("", *sections[section])]
     return [*joined[1:], ""] if joined else []

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from limitlab._core.files import replacing, write_whole
-from limitlab._core.tables import number, plain_symbol, rows_of, table_names
+from limitlab._core.tables import describe_result, number, plain_symbol, rows_of, table_names
 from limitlab.show._describe import kebab
 from limitlab.show._paths import require_writable
 
@@ -178,19 +178,6 @@ def jsonable(value: Any) -> Any:
     return str(value)
 
 
-def describe_result(result: xr.Dataset) -> dict[str, Any]:
-    """A result as a plain structure: provenance, coordinates, observables and their dimensions."""
-    attrs = dict(result.attrs)
-    if isinstance(attrs.get("parameters"), str):
-        attrs["parameters"] = json.loads(attrs["parameters"])
-    return {
-        **attrs,
-        "coordinates": {name: array.values for name, array in result.coords.items()},
-        "observables": {name: array.values for name, array in result.data_vars.items()},
-        "dims": {name: list(array.dims) for name, array in result.data_vars.items()},
-    }
-
-
 # -- files ----------------------------------------------------------------------------------------------------------
 
 
@@ -233,7 +220,7 @@ def storable(result: xr.Dataset) -> xr.Dataset:
 
 def save_figure(make: Callable[[], Figure], path: Path) -> None:
     """Draw and write a figure, whole or not at all; the same figure gives the same file."""
-    from limitlab.plotting.save import rendered
+    from limitlab.plotting.output import rendered
 
     write_whole(path, rendered(make(), path.suffix.lower().removeprefix(".")))
     say(f"wrote {path}")
@@ -241,9 +228,9 @@ def save_figure(make: Callable[[], Figure], path: Path) -> None:
 
 def save_drawn(figure: Figure, path: Path) -> None:
     """Write the numbers that a figure shows as CSV."""
-    from limitlab.plotting.drawn import as_csv, drawn_rows
+    from limitlab.plotting.output import as_csv, plotted_data
 
-    write_whole(path, as_csv(drawn_rows(figure)).encode())
+    write_whole(path, as_csv(plotted_data(figure)).encode())
     say(f"wrote {path}")
 
 

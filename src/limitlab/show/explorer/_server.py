@@ -14,9 +14,8 @@ from panel.viewable import Viewable
 
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law, law_id
-from limitlab.show.explorer import _state as state
-from limitlab.show.explorer._app import Page
-from limitlab.show.explorer._catalogue import explorable
+from limitlab.show.explorer._address import FIRST, explorable, read, start
+from limitlab.show.explorer._page import Page
 from limitlab.show.explorer.jobs import Caps, Pool
 
 NOTEBOOK_HEIGHT = 760
@@ -31,7 +30,7 @@ BODY = {
 
 def run(port: int, host: str, show: bool, caps: Caps | None, law: str | None, ready: Callable[[str], None]) -> None:
     """Serve until interrupted; every visitor has a page of their own. `ready` is told the address."""
-    first = law_id(find_law(law)) if law else state.FIRST
+    first = law_id(find_law(law)) if law else FIRST
     pool = Pool(caps)
     starting = threading.Thread(target=pool.warm, daemon=True)  # loads the laws a second time, while this process does
     starting.start()
@@ -77,7 +76,7 @@ def page_of(pool: Pool, first: str) -> Any:
     laws = explorable()
     location = pn.state.location
     asked = location.search if location is not None else ""
-    shown, remarks = state.read(asked, laws, first)
+    shown, remarks = read(asked, laws, first)
     pn.config.theme = "dark" if shown.theme == "dark" else "default"
     pn.config.raw_css = [BODY[shown.theme]]
     told = [""]
@@ -104,7 +103,7 @@ def _wanderer(page: Page, laws: Any, told: list[str]) -> Callable[[Any], None]:
 
     def follow(event: Any) -> None:
         if event.new != told[0]:
-            page.show(state.read(event.new, laws)[0])
+            page.show(read(event.new, laws)[0])
 
     return follow
 
@@ -122,12 +121,12 @@ def notebook(law: Law | type[Law] | str | None) -> Viewable:
     given: Any = find_law(law) if isinstance(law, str) else law
     laws = explorable()
     if given is None:
-        given = laws[state.FIRST]
+        given = laws[FIRST]
     kind = type(given) if isinstance(given, Law) else given
     if not (isinstance(kind, type) and issubclass(kind, Law)):
         raise ValueError(
             f"law = {law!r} is not a law: give one such as limitlab.laws.Ridge(ratio=2.0), its class or its name"
         )
-    view = Page({**laws, law_id(kind): kind}, _notebook_pool(), state.start(given)).view
+    view = Page({**laws, law_id(kind): kind}, _notebook_pool(), start(given)).view
     view.param.update(sizing_mode="stretch_width", height=NOTEBOOK_HEIGHT)
     return view

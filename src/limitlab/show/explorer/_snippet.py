@@ -7,8 +7,7 @@ from typing import Any
 from limitlab._core.draws import is_builtin, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.registry import package_of
-from limitlab.show.explorer._declared import FEW_POINTS, POINTS, controls_of, dimension, live
-from limitlab.show.explorer._state import Axis, State
+from limitlab.show.explorer._address import FEW_POINTS, POINTS, Axis, State, controls_of, dimension, live
 
 EXPERIMENT_POINTS = 9
 """Places along a curve at which experiments are run."""
@@ -18,7 +17,7 @@ def snippet(state: State, law: Law, measured: bool = False) -> str:
     """The lines for a state; `measured`: with the experiments.
 
     >>> from limitlab.laws import Ridge
-    >>> from limitlab.show.explorer._state import start
+    >>> from limitlab.show.explorer._address import start
     >>> print(snippet(start(Ridge), Ridge()))
     import limitlab as ll
     import matplotlib.pyplot as plt

@@ -1,25 +1,317 @@
-"""The five ways to look at a law (or at one's own data); here the phase diagram and the comparison."""
+"""The modes of a page: the curve with experiments, the phase diagram, the comparison, the plan, and the forecast of an uploaded table.
+
+A `View` draws its mode of a page and starts its jobs. It uses the page through the protocol `Desk`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
+import numpy as np
 import panel as pn
 
+from limitlab._core.law import Law
+from limitlab._core.tables import plain_symbol
+from limitlab.applied.forecast.files import SEPARATORS
+from limitlab.plotting.panels import wide
 from limitlab.show.explorer import _plots as plots
-from limitlab.show.explorer import _tables as tables
-from limitlab.show.explorer._curves import CurveView, PlanView
-from limitlab.show.explorer._declared import live
-from limitlab.show.explorer._own_data import ForecastView
-from limitlab.show.explorer._state import values_of
-from limitlab.show.explorer._view import STYLE, View, label_of, values_label
+from limitlab.show.explorer._address import Axis, State, live, values_of
+from limitlab.show.explorer._snippet import EXPERIMENT_POINTS
+from limitlab.show.explorer.jobs import Message, Pool, Runner
 
-if TYPE_CHECKING:
-    from limitlab.show.explorer._app import Page
-
+STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
 QUICK_CELLS = 4000
 """Points of a phase diagram that are drawn without being asked, where one call of the law serves them all."""
+ENDINGS = (".csv", ".tsv", ".txt")
+MOST_COLUMNS = 2000
+LOOKED_AT = 2000
+"""Rows in which formulas are looked for."""
+
+_FORMULA = re.compile(r"\s*(=\s*\S|@\s*[A-Za-z]+\(|[+-]\s*([A-Za-z]+[(|!]|[A-Za-z]{1,3}\d))")
+"""How a spreadsheet's formula begins. A sign before a number or a word is neither a formula nor refused."""
+
+
+class Desk(Protocol):
+    """The parts of a page that a view uses: the state, the jobs, and the widgets that several modes share."""
+
+    pool: Pool
+    runner: Runner
+    state: State
+    x: Any
+    x_low: Any
+    x_high: Any
+    y: Any
+    y_low: Any
+    y_high: Any
+    observables: Any
+    observable: Any
+    scale: Any
+    size: Any
+    draws: Any
+    grid: Any
+    target: Any
+
+    @property
+    def law(self) -> Law:
+        """The law at the parameters that are shown."""
+
+    @property
+    def dark(self) -> bool:
+        """Whether the page is dark."""
+
+    def put(self, board: list[Any]) -> None:
+        """Lay out these panes."""
+
+    def say(self, words: str, kind: str = "") -> None:
+        """Show a sentence."""
+
+
+class View:
+    """A mode of the page.
+
+    Attributes
+    ----------
+    verb
+        What its button says.
+    measured
+        Whether experiments are shown.
+    """
+
+    verb = "Run"
+    measured = False
+
+    def __init__(self, page: Desk):
+        self.page = page
+        self.result: Any = None
+        self._seen: Any = None
+
+    def bar(self) -> list[Any]:
+        """The widgets above the picture."""
+        return []
+
+    def inputs(self) -> list[Any]:
+        """The widgets before the button."""
+        return []
+
+    def shown(self) -> None:
+        """The state is new: draw what can be drawn at once."""
+
+    def run(self) -> None:
+        """The button was pressed."""
+
+    def png(self) -> bytes:
+        """The picture."""
+        raise ValueError("there is no picture yet: press the button first")
+
+    def csv(self) -> str:
+        """The numbers."""
+        raise ValueError("there are no numbers yet: press the button first")
+
+    def _heard(self, message: Message) -> None:
+        """A job said something."""
+        if message.kind == "waiting":
+            self.page.say("waiting for a free worker")
+        elif message.kind == "refused":
+            self.page.say(message.value, "refused")
+        else:
+            if message.value is not None:
+                self.result = message.value
+                self._draw(message.kind == "result")
+            if message.kind == "result":
+                self.page.say(self._closing(message))
+            elif message.total > 1:
+                self.page.say(f"{message.done} of {message.total}")
+
+    def _closing(self, message: Message) -> str:
+        return with_trouble(f"done in {message.seconds:.2g} s", message.value)
+
+    def _draw(self, final: bool) -> None:
+        """Show the result so far."""
+
+
+class CurveView(View):
+    """The limit along a parameter, live; experiments on it when asked."""
+
+    verb = "Run experiment"
+
+    def __init__(self, page: Desk):
+        super().__init__(page)
+        self.plot: plots.CurvePlot | None = None
+        self.theory: dict[str, Any] | None = None
+        self.points: dict[str, Any] | None = None
+        self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=320)
+
+    def bar(self) -> list[Any]:
+        """Parameter, range, observables, experiment."""
+        page = self.page
+        return [page.x, page.x_low, page.x_high, page.observables, page.scale]
+
+    def inputs(self) -> list[Any]:
+        """The experiment."""
+        return [self.page.size, self.page.draws]
+
+    def panes(self) -> list[Any]:
+        """What stands below the buttons."""
+        return [self.pane]
+
+    @property
+    def measured(self) -> bool:  # type: ignore[override]
+        """Whether experiments are shown."""
+        return self.points is not None
+
+    def shown(self) -> None:
+        """Compute the curve anew where it changed; experiments at other parameters are taken away."""
+        page, state = self.page, self.page.state
+        page.put(self.panes())
+        now = (state.law, dict(state.parameters), state.x, state.observables, state.theme)
+        if self._seen == now:
+            self._redraw()
+            return
+        self._seen, self.points = now, None
+        if self.plot is not None:
+            self.plot.forget()
+        law = page.law
+        page.runner.start(
+            "curve", self._heard, law=law, along=state.x.name, values=values_of(law, state.x), observables=state.observables
+        )
+
+    def run(self) -> None:
+        """Experiments at a few places along the curve."""
+        state, law = self.page.state, self.page.law
+        self.points = None
+        self.page.runner.start(
+            "experiment", self._measured, law=law, along=state.x.name, values=values_of(law, state.x, EXPERIMENT_POINTS),
+            observables=state.observables, size=state.size, draws=state.draws,
+        )  # fmt: skip
+
+    def png(self) -> bytes:
+        """Curves and experiments."""
+        if self.plot is None:
+            return super().png()
+        x_label, y_label, _, x_log, y_log, _ = self.plot.key
+        return plots.curve_png(x_label, y_label, x_log, y_log, self.theory, self.points)
+
+    def csv(self) -> str:
+        """Curves and experiments."""
+        return plots.curve_csv(self.page.state.x.name, self.theory, self.points)
+
+    def _draw(self, final: bool) -> None:
+        self.theory = self.result
+        self._redraw()
+
+    def _measured(self, message: Message) -> None:
+        if message.kind in ("part", "result"):
+            self.points = message.value
+            self._redraw()
+            known = int(np.max(message.value["draws"]))
+            words = f"{known} draws of size {self.page.state.size} at {len(message.value['x'])} places"
+            self.page.say(with_trouble(words, message.value) if message.kind == "result" else f"{words} so far")
+        elif message.value == "cancelled" and self.points is not None:
+            self.page.say("cancelled: the points show the draws that had arrived", "refused")
+        else:
+            super()._heard(message)
+
+    def _closing(self, message: Message) -> str:
+        state, words = self.page.state, f"the limit, in {1000 * message.seconds:.0f} ms"
+        numbers = np.concatenate([line[np.isfinite(line)] for line in message.value["y"].values()])
+        scale = float(np.abs(numbers).max(initial=0.0)) or 1.0
+        words += f"; numerical error {message.value['accuracy'] / scale:.0e} of its scale"
+        if message.value["remark"]:
+            words += f"; shown at {message.value['remark']}"
+        endless = [name for name in state.observables if np.isinf(message.value["y"][name]).any()]
+        words += f"; {', '.join(endless)} is infinite at some points" if endless else ""
+        return with_trouble(words, message.value)
+
+    def _redraw(self) -> None:
+        if self.theory is None or set(self.theory["y"]) != set(self.page.state.observables):
+            return
+        state, page = self.page.state, self.page
+        values = np.concatenate(list(self.theory["y"].values()))
+        y_log = state.scale == "log" or (state.scale == "auto" and wide(values[np.isfinite(values)]))
+        key = (
+            label_of(page.law, state.x),
+            values_label(page.law, state.observables),
+            state.observables,
+            state.x.log,
+            y_log,
+            page.dark,
+        )
+        if self.plot is None or self.plot.key != key:
+            self.plot = plots.CurvePlot(*key)
+            self.plot.draw(self.theory["x"], self.theory["y"])
+            self.pane.object = self.plot.figure
+        else:
+            self.plot.draw(self.theory["x"], self.theory["y"])
+        if self.points is not None:
+            self.plot.measure(self.points["x"], self.points["mean"], self.points["error"])
+        push(self.pane)
+
+
+class PlanView(CurveView):
+    """Which value of a parameter gives the value wanted of an observable?"""
+
+    verb = "Solve"
+
+    def __init__(self, page: Desk):
+        super().__init__(page)
+        self.words = pn.pane.HTML(
+            "", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE]
+        )
+        self.answer: dict[str, Any] | None = None
+
+    def bar(self) -> list[Any]:
+        """What is wanted, of what, by which parameter."""
+        page = self.page
+        return [page.x, page.x_low, page.x_high, page.observable]
+
+    def inputs(self) -> list[Any]:
+        """What is wanted."""
+        return [self.page.target]
+
+    def shown(self) -> None:
+        """The curve, and what to do."""
+        before = self._seen
+        super().shown()
+        if self._seen != before:
+            self.answer, self.words.object = None, ""
+            if self.plot is not None:
+                self.plot.mark([], None)
+
+    def run(self) -> None:
+        """Look for every answer in the interval."""
+        state = self.page.state
+        if state.target is None:
+            self.page.say(f"give the value wanted of {state.observables[0]}", "refused")
+            return
+        self.page.runner.start(
+            "plan", self._answered, law=self.page.law, observable=state.observables[0], wanted=state.target, along=state.x.name,
+            low=state.x.low, high=state.x.high,
+        )  # fmt: skip
+
+    def panes(self) -> list[Any]:
+        """The answer in words, then the curve."""
+        return [self.words, self.pane]
+
+    def csv(self) -> str:
+        """Every answer."""
+        return plots.plan_csv(self.answer, self.page.state.x.name) if self.answer else super().csv()
+
+    def _answered(self, message: Message) -> None:
+        if message.kind != "result":
+            super()._heard(message)
+            return
+        state, self.answer = self.page.state, message.value
+        wanted = state.target if state.target is not None else 0.0
+        self.words.object = plots.plan_html(message.value, state.x.name, state.observables[0], wanted)
+        if self.plot is not None:
+            self.plot.mark(message.value["solutions"], wanted, self.page.dark)
+            push(self.pane)
+        self.page.say(f"looked between {state.x.low:g} and {state.x.high:g}, in {message.seconds:.2g} s")
 
 
 class PhaseView(View):
@@ -27,7 +319,7 @@ class PhaseView(View):
 
     verb = "Draw"
 
-    def __init__(self, page: Page):
+    def __init__(self, page: Desk):
         super().__init__(page)
         self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=320)
 
@@ -70,7 +362,7 @@ class PhaseView(View):
         state = self.page.state
         if not self.result or state.y is None:
             return super().csv()
-        return tables.phase_csv(state.x.name, state.y.name, state.observables[0], self.result)
+        return plots.phase_csv(state.x.name, state.y.name, state.observables[0], self.result)
 
     def _words(self) -> tuple[list[str], tuple[bool, bool]]:
         state, law = self.page.state, self.page.law
@@ -90,7 +382,7 @@ class CompareView(View):
 
     verb = "Compare"
 
-    def __init__(self, page: Page):
+    def __init__(self, page: Desk):
         super().__init__(page)
         self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=240)
         self.words = pn.pane.HTML(
@@ -129,11 +421,177 @@ class CompareView(View):
 
     def csv(self) -> str:
         """The error budget."""
-        return tables.compare_csv(self.result) if self.result else super().csv()
+        return plots.compare_csv(self.result) if self.result else super().csv()
 
     def _draw(self, final: bool) -> None:
-        self.words.object = tables.verdict_html(self.result)
+        self.words.object = plots.verdict_html(self.result)
         self.pane.object = plots.gap_figure(self.result["sizes"], self.result["gaps"], self.page.dark)
+
+
+# -- your own data ------------------------------------------------------------------------------------------------------------
+
+
+class ForecastView(View):
+    """The learning curve of a table that a visitor brings. It is read, used and forgotten."""
+
+    verb = "Forecast"
+
+    def __init__(self, page: Desk):
+        super().__init__(page)
+        most = page.pool.caps.upload_megabytes
+        self.drop = CappedDropper(
+            most_bytes=int(most * 1e6),
+            name="A table (.csv)", max_file_size=f"{most * 1000:.0f}KB", multiple=False, chunk_size=1_000_000, width=300, height=110,
+            layout="compact", margin=(2, 8),
+        )  # fmt: skip
+        self.target = pn.widgets.Select(name="Column to predict", options=[], width=200, margin=(2, 8))
+        self.drop.param.watch(self._dropped, "value")
+        self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=260)
+        self.words = pn.pane.HTML(
+            "", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE]
+        )
+        self._file: tuple[str, bytes] | None = None
+
+    def bar(self) -> list[Any]:
+        """The file and the column to predict."""
+        return [self.drop, self.target]
+
+    def shown(self) -> None:
+        """Say what to do."""
+        self.page.put([self.words, self.pane])
+        if self.result is None and self._file is None:
+            most = self.page.pool.caps.upload_megabytes
+            self.page.say(
+                f"drop a table with a header line (.csv, at most {most:g} MB). It stays in memory and is not kept."
+            )
+
+    def run(self) -> None:
+        """Forecast the chosen column."""
+        if self._file is None:
+            self.page.say("drop a table first", "refused")
+            return
+        name, content = self._file
+        self.page.runner.start("forecast", self._heard, name=name, content=content, target=self.target.value)
+
+    def png(self) -> bytes:
+        """The forecast."""
+        return plots.forecast_png(self.result) if self.result else super().png()
+
+    def csv(self) -> str:
+        """The forecast."""
+        return plots.forecast_csv(self.result) if self.result else super().csv()
+
+    def _dropped(self, event: Any) -> None:
+        self.result, self._file = None, None
+        self.words.object, self.pane.object = "", None
+        if not event.new:  # taken away again
+            self.target.options = []
+            return
+        name, content = list(event.new.items())[-1]
+        raw = content.encode() if isinstance(content, str) else bytes(content)
+        self.drop.value.clear()  # the one copy is the page's own, until the next file or the end of the visit
+        try:
+            columns = checked_table(name, raw, self.page.pool.caps.upload_megabytes)
+        except ValueError as error:
+            self.target.options = []
+            self.page.say(f"{name}: {error}", "refused")
+            return
+        self._file = (name, raw)
+        self.target.options = columns
+        self.target.value = columns[-1]
+        self.page.say(f"{name}: {len(columns)} columns. Choose the column to predict and press Forecast.")
+
+    def _draw(self, final: bool) -> None:
+        self.words.object = plots.forecast_html(self.result)
+        self.pane.object = plots.forecast_figure(self.result, self.page.dark)
+
+
+class CappedDropper(pn.widgets.FileDropper):  # type: ignore[misc]
+    """A drop zone that stops listening to a file that is longer than it may be, whatever the browser says."""
+
+    def __init__(self, most_bytes: int, **options: Any):
+        super().__init__(**options)
+        self._most_bytes = most_bytes
+
+    def _process_event(self, event: Any) -> None:
+        name, chunk = str(event.data.get("name", "")), event.data.get("data", b"")
+        held = sum(len(part) for parts in self._file_buffer.values() for part in parts)
+        if held + len(chunk) > self._most_bytes:
+            self._file_buffer.clear()
+            self.value.clear()
+            self.value[name] = b"\0" * (self._most_bytes + 1)  # what is refused as too long, without keeping it
+            self.param.trigger("value")
+            return
+        if event.event_name == "upload_event" and event.data["chunk"] != 1 and name not in self._file_buffer:
+            return  # the rest of a file that was refused
+        super()._process_event(event)
+
+
+def checked_table(name: str, content: bytes, megabytes: float) -> list[str]:
+    """The names of the columns of an uploaded table; refused in one sentence if it is not one.
+
+    >>> checked_table("t.csv", b"a,b\\n1,2\\n", 5)
+    ['a', 'b']
+    >>> checked_table("t.csv", b"a,b\\n=1+1,2\\n", 5)
+    Traceback (most recent call last):
+        ...
+    ValueError: the file holds spreadsheet formulas, such as '=1+1' in column 'a': save it with the values instead
+    """
+    if len(content) > megabytes * 1e6:
+        raise ValueError(
+            f"the file has {len(content) / 1e6:.1f} MB and the explorer takes {megabytes:g} MB: give fewer rows, or use Python"
+        )
+    if not name.lower().endswith(ENDINGS):
+        raise ValueError("the explorer reads text tables only: the name must end in .csv or .tsv (pickles are never read)")
+    if not content.strip():
+        raise ValueError("the file is empty")
+    text = _text(content)
+    rows = _rows(text)
+    header = [field.strip() for field in rows[0]]
+    if len(rows) < 2 or len(header) < 2:
+        raise ValueError(
+            "this is not a table: the first line must name at least two columns, and every further line is a row"
+        )
+    if len(header) > MOST_COLUMNS:
+        raise ValueError(
+            f"the file has {len(header)} columns and the explorer takes {MOST_COLUMNS}: give fewer, or use Python"
+        )
+    _refuse_formulas(header, rows)
+    return header
+
+
+def _text(content: bytes) -> str:
+    controls = sum(byte < 9 or 13 < byte < 32 for byte in content[:100_000])
+    if controls:
+        raise ValueError("this is not a text file: save the table as CSV (pickles and spreadsheets are never read)")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def _rows(text: str) -> list[list[str]]:
+    lines = text.splitlines()[: LOOKED_AT + 1]
+    separator = max(SEPARATORS, key=lambda mark: _evenness(lines, mark))
+    try:
+        return [row for row in csv.reader(io.StringIO("\n".join(lines)), delimiter=separator) if row]
+    except csv.Error as error:
+        raise ValueError(f"this cannot be read as a table: {error}") from None
+
+
+def _evenness(lines: Sequence[str], mark: str) -> tuple[bool, int]:
+    """Whether a mark splits the first lines alike, and how often the header."""
+    counts = {line.count(mark) for line in lines[:20] if line}
+    return len(counts) == 1 and max(counts) > 0, lines[0].count(mark)
+
+
+def _refuse_formulas(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    for row in rows:
+        for at, cell in enumerate(row):
+            if _FORMULA.match(cell):
+                column = header[at] if at < len(header) else str(at + 1)
+                shown = f"such as {cell.strip()[:40]!r} in column {column[:40]!r}"
+                raise ValueError(f"the file holds spreadsheet formulas, {shown}: save it with the values instead")
 
 
 VIEWS: Mapping[str, type[View]] = {
@@ -143,3 +601,36 @@ VIEWS: Mapping[str, type[View]] = {
     "plan": PlanView,
     "forecast": ForecastView,
 }
+
+
+# -- words --------------------------------------------------------------------------------------------------------------------
+
+
+def label_of(law: Law, axis: Axis) -> str:
+    """The label of an axis: words and symbol."""
+    meta = type(law).parameters()[axis.name]
+    symbol = plain_symbol(meta.symbol)
+    words = axis.name.replace("_", " ")
+    return f"{words} {symbol}" if symbol and "\\" not in symbol else words
+
+
+def values_label(law: Law, names: tuple[str, ...]) -> str:
+    """The label of what is drawn: the words of one observable, or the names of several."""
+    metas = type(law).outputs()
+    return (
+        metas[names[0]].long_name
+        if len(names) == 1 and metas[names[0]].long_name
+        else ", ".join(name.replace("_", " ") for name in names)
+    )
+
+
+def with_trouble(words: str, result: Any) -> str:
+    """A sentence, and the first thing that went wrong in a part of the result."""
+    trouble = result.get("trouble") if isinstance(result, dict) else ""
+    return f"{words}. Not everywhere: {trouble}" if trouble else words
+
+
+def push(pane: Any) -> None:
+    """In a notebook a changed source is not sent by itself."""
+    if pn.state.curdoc is None or pn.state.curdoc.session_context is None:
+        pane.param.trigger("object")

@@ -1,49 +1,242 @@
-"""Where the explorer computes: a few worker processes that can be stopped at any moment, with caps on time and memory.
+"""Computation for the views: the jobs, the worker processes that run them, and the jobs of one page.
 
-Workers are forked from a clean server process that has the laws loaded, so that a new one is there in a moment; a job that is cancelled,
-takes too long or wants too much memory loses its worker and nothing else. The page never computes by itself.
+A job is a function that a worker process runs. Its first argument is `report`, which it calls with the part of the result that it has
+and with (done, total). Its other arguments and its result are plain data. Every number comes from a function of `limitlab.lab` or
+`limitlab.applied`; the jobs only choose what the page draws. The page itself computes nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import os
+import functools
+import math
 import pickle
-import queue
-import signal
-import threading
+import tempfile
 import time
 import traceback
-from collections.abc import AsyncIterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
-from limitlab._core.limits import MEMORY, memory_limit
-from limitlab.errors import ConvergenceError, NotComputable, TooCostly
-from limitlab.lab.engines import available_cores
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from pydantic_core import ValidationError
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-LOOK_EVERY = 0.004
-"""Seconds between two looks at a worker's answers."""
+from limitlab import lab
+from limitlab._core.costs import refuse_draw
+from limitlab._core.law import Law
+from limitlab._core.listing import index
+from limitlab.errors import ConvergenceError, NotComputable, TooCostly, UnreachableTarget
+from limitlab.lab.engines import CappedWorkers, WorkerDied, available_cores
+from limitlab.lab.grid import one_line
+from limitlab.show.explorer._address import dimension
+
+Array = NDArray[np.float64]
+Report = Callable[[Any, int, int], None]
+
+TELL_EVERY = 0.1
+"""Seconds between two reports of progress."""
+PATIENCE = 0.5
+"""Seconds that a curve may still take before a newer one ends it: a slider that is moved should not restart a worker at every step."""
+MOST_ROWS = 2000
+"""Rows of an uploaded table that a forecast uses."""
+
+
+# -- jobs ---------------------------------------------------------------------------------------------------------------------
+
+
+def curve(report: Report, law: Law, along: str, values: Sequence[float], observables: Sequence[str]) -> dict[str, Any]:
+    """The limit along a parameter: `x`, `y` by observable, the stated numerical error, failures and further dimensions in words."""
+
+    def drawn(limit: xr.Dataset, trouble: str) -> dict[str, Any]:
+        dims = (dimension(type(law), along),)
+        errors = [limit[name].attrs.get("numerical_error", 0.0) for name in observables if name in limit]
+        return {
+            "x": np.asarray(limit[dims[0]].values, dtype=float),
+            "y": {name: _over(limit, name, dims) for name in observables},
+            "accuracy": max([0.0, *errors]),
+            "trouble": trouble,
+            "remark": _place_in_further_dimensions(limit, observables[0], dims),
+        }
+
+    return _swept(report, drawn, law, {along: values})
+
+
+def experiment(
+    report: Report, law: Law, along: str, values: Sequence[float], observables: Sequence[str], size: int, draws: int
+) -> dict[str, Any]:
+    """Finite experiments along a parameter: `x`, and by observable the mean over the draws and its standard error."""
+    refuse_draw(law, size)
+
+    def drawn(result: xr.Dataset, trouble: str) -> dict[str, Any]:
+        dims, result = (dimension(type(law), along),), result.squeeze("size")
+        runs = {name: _over(result, name, (*dims, "seed")) for name in observables}
+        means = {name: _mean_and_error(run) for name, run in runs.items()}
+        return {
+            "x": np.asarray(result[dims[0]].values, dtype=float),
+            "mean": {name: mean for name, (mean, _) in means.items()},
+            "error": {name: error for name, (_, error) in means.items()},
+            "draws": np.max([np.isfinite(run).sum(axis=1) for run in runs.values()], axis=0),
+            "trouble": trouble,
+        }
+
+    points = _swept(report, drawn, law, {along: values}, sizes=size, seeds=draws)
+    if not points["draws"].any():
+        raise ValueError(points["trouble"] or "no experiment could be run here")
+    return points
+
+
+def phase(
+    report: Report, law: Law, x: str, x_values: Sequence[float], y: str, y_values: Sequence[float], observable: str
+) -> dict[str, Any]:
+    """The limit over two parameters: `z` with one row per value of y."""
+
+    def drawn(limit: xr.Dataset, trouble: str) -> dict[str, Any]:
+        dims = dimension(type(law), y), dimension(type(law), x)
+        ys, xs = (np.asarray(limit[dim].values, dtype=float) for dim in dims)
+        return {"x": xs, "y": ys, "z": _over(limit, observable, dims), "trouble": trouble}
+
+    diagram = _swept(report, drawn, law, {x: x_values, y: y_values})
+    if not np.isfinite(diagram["z"]).any():
+        raise ValueError(diagram["trouble"] or f"{observable} is nowhere finite here: change the ranges")
+    return diagram
+
+
+def compare(report: Report, law: Law, sizes: Sequence[int], seconds: float) -> dict[str, Any]:
+    """The verdict, the error budget, and the gap of every observable at every size, where it is largest."""
+    result = lab.compare(law, sizes=list(sizes), budget=seconds, progress=lambda done, total: report(None, done, total))
+    gaps = {}
+    for name in (row.observable for row in result.rows):
+        gap = np.asarray(result.dataset[f"mean_{name}"] - result.dataset[f"theory_{name}"], dtype=float)
+        error = np.asarray(result.dataset[f"error_{name}"], dtype=float)
+        flat = gap.reshape(len(sizes), -1)
+        worst = int(np.nanargmax(np.abs(flat).max(axis=0))) if np.isfinite(flat).any() else 0
+        gaps[name] = (flat[:, worst], error.reshape(len(sizes), -1)[:, worst])
+    return {
+        "verdict": result.verdict,
+        "explanation": result.explanation,
+        "draws": result.draws,
+        "sizes": list(sizes),
+        "rows": [vars(row) for row in result.rows],
+        "gaps": gaps,
+    }
+
+
+def plan(report: Report, law: Law, observable: str, wanted: float, along: str, low: float, high: float) -> dict[str, Any]:
+    """Every value of a parameter in an interval at which an observable takes the value wanted."""
+    try:
+        answer = lab.plan(law, {observable: wanted}, along, (low, high))
+    except UnreachableTarget as error:
+        return {"sentence": str(error), "solutions": [], "best": (error.at, error.best)}
+    return {
+        "solutions": [float(value) for value in answer["solutions"].values],
+        "best": None,
+        "sentence": "",
+        "observables": {name: float(answer[name]) for name in law.observed() if name in answer and answer[name].ndim == 0},
+    }
+
+
+def forecast(report: Report, name: str, content: bytes, target: str) -> dict[str, Any]:
+    """The learning curve of an uploaded table. The file is deleted before this function returns."""
+    from limitlab.applied.forecast import forecast_study
+
+    parts: list[str] = []
+
+    def tell(words: str) -> None:
+        report(None, len(parts), 4)  # the study has four parts
+        parts.append(words)
+
+    with tempfile.TemporaryDirectory(prefix="limitlab-") as folder:
+        file = Path(folder) / ("table.tsv" if name.lower().endswith(".tsv") else "table.csv")
+        file.write_bytes(content)
+        study = forecast_study(file, target, rows=MOST_ROWS, splits=0, backtest=False, progress=tell)
+    found = study.curve
+    return {
+        "n": found.n.values.astype(float),
+        "value": found["value"].values.astype(float),
+        "low": found["low"].values.astype(float) if "low" in found else None,
+        "high": found["high"].values.astype(float) if "high" in found else None,
+        "rows": len(study.table.X),
+        "metric": str(found.attrs["metric"]),
+        "sentence": " ".join(study.sentences()),
+        "notes": [*study.notes, *study.warnings],
+    }
+
+
+JOBS: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "curve": curve,
+    "experiment": experiment,
+    "phase": phase,
+    "compare": compare,
+    "plan": plan,
+    "forecast": forecast,
+}
+
+
+def _swept(
+    report: Report, drawn: Callable[[xr.Dataset, str], dict[str, Any]], law: Law, over: Mapping[str, Any], **draws: Any
+) -> dict[str, Any]:
+    """A sweep as `drawn` describes it. If some of its tasks fail the others are drawn, with the first failure in words."""
+
+    def on_part(part: xr.Dataset, done: int, total: int) -> None:
+        report(drawn(part, ""), done, total)
+
+    try:
+        return drawn(lab.sweep(law, over, **draws, progress=False, on_part=on_part, absent_as_nan=True), "")
+    except lab.SweepError as error:
+        first = error.failures[0]
+        if error.partial is None or not error.partial.data_vars:
+            raise ValueError(first.error.partition(": ")[2] or first.error) from None
+        return drawn(error.partial, f"{first.where}: {first.error}")
+
+
+def _over(result: xr.Dataset, name: str, dims: Sequence[str]) -> Array:
+    """An observable as an array over these dimensions: at the last entry of further ones, NaN where nothing is known."""
+    if name not in result:
+        return np.full([result.sizes[dim] for dim in dims], np.nan)
+    values = result[name]
+    values = values.isel({dim: -1 for dim in values.dims if dim not in dims})
+    values = values.expand_dims({dim: result.sizes[dim] for dim in dims if dim not in values.dims})
+    return np.asarray(values.transpose(*dims).values, dtype=float)
+
+
+def _mean_and_error(runs: Array) -> tuple[Array, Array]:
+    """Mean and standard error over the last axis, without its missing entries; NaN where there are too few."""
+    known = ~np.isnan(runs)
+    count = known.sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, runs, 0.0).sum(axis=-1) / count
+        squares = (np.where(known, runs - mean[..., None], 0.0) ** 2).sum(axis=-1)
+        error = np.where(count > 1, np.sqrt(squares / (count - 1) / count), np.nan)
+    return mean, error
+
+
+def _place_in_further_dimensions(result: xr.Dataset, name: str, dims: Sequence[str]) -> str:
+    """The point of its further dimensions at which `_over` shows an observable, in words."""
+    further = [str(dim) for dim in result[name].dims if dim not in dims] if name in result else []
+    return ", ".join(f"{dim} = {float(result[dim][-1]):g}" if dim in result.coords else f"the last {dim}" for dim in further)
+
+
+# -- workers ------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Caps:
-    """What one request may take.
+    """The limits of the explorer.
 
     Attributes
     ----------
     seconds
         Time of one job.
     megabytes
-        Memory of one worker, beyond what it starts with (where the system can limit it).
+        Memory of one worker, beyond what it starts with (where the operating system can limit it).
     upload_megabytes
         Size of an uploaded file.
     workers
-        Jobs that run at the same time; further ones wait. 0: one per core, at least 4.
+        Jobs that run at the same time; further ones are queued. 0: one per core, at least 4.
     visitors
         Pages that are open at the same time.
     """
@@ -55,22 +248,17 @@ class Caps:
     visitors: int = 50
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("seconds", 1.0),
-            ("megabytes", 64),
-            ("upload_megabytes", 0.001),
-            ("workers", 0),
-            ("visitors", 1),
-        ):
-            if not getattr(self, name) >= least:
-                raise ValueError(f"{name} = {getattr(self, name)} is not allowed: must be at least {least:g}")
+        least = {"seconds": 1.0, "megabytes": 64, "upload_megabytes": 0.001, "workers": 0, "visitors": 1}
+        for name, bound in least.items():
+            if not getattr(self, name) >= bound:
+                raise ValueError(f"{name} = {getattr(self, name)} is not allowed: must be at least {bound:g}")
 
 
 @dataclass(frozen=True)
 class Message:
-    """What a job says: "part" (so far), "result", or "refused" with a sentence."""
+    """The state of a job: "waiting" for a worker, "started", "part" of a result, "result", or "refused" with a sentence."""
 
-    kind: Literal["waiting", "part", "result", "refused"]
+    kind: Literal["waiting", "started", "part", "result", "refused"]
     value: Any = None
     done: int = 0
     total: int = 0
@@ -78,12 +266,12 @@ class Message:
 
 
 class Pool:
-    """A few workers for all visitors.
+    """The workers of all visitors, for an event loop.
 
     Parameters
     ----------
     caps
-        Of every job.
+        Limits of every job.
 
     Examples
     --------
@@ -97,244 +285,222 @@ class Pool:
 
     def __init__(self, caps: Caps | None = None):
         self.caps = caps if caps is not None else Caps()
-        self.most = self.caps.workers or max(4, available_cores())
-        self._idle: list[Worker] = []
-        self._busy: set[Worker] = set()
-        self._coming = 0
-        self._closed = False
+        modules = [*dict.fromkeys(index()["laws"].values()), __name__]
+        workers = self.caps.workers or max(4, available_cores())
+        self.workers = CappedWorkers(workers, self.caps.megabytes, preload=modules)
         self.visitors = 0
 
     def warm(self) -> None:
-        """Start the process that workers are forked from, and the first worker; returns at once."""
-        self._idle.append(Worker(self.caps))
+        """Start the process that workers are forked from, and the first worker."""
+        self.workers.warm()
 
     async def run(self, job: str, /, **request: Any) -> AsyncIterator[Message]:
-        """Run a job; stopping the iteration (or cancelling its task) stops the job, and the worker with it."""
-        waited = False
-        while len(self._busy) + self._coming >= self.most:
-            if not waited:
-                yield Message("waiting")
-            waited = True
-            await asyncio.sleep(0.05)
-        worker = await self._taken()
-        began = time.monotonic()
-        finished = False
+        """Run a job. Closing the iteration or cancelling its task cancels the job and ends its worker process."""
+        loop, messages = asyncio.get_running_loop(), asyncio.Queue[Message | None]()
+
+        def from_a_thread(message: Message | None) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(messages.put_nowait, message)
+
+        if self.workers.unfinished >= self.workers.workers:
+            yield Message("waiting")
         try:
-            worker.ask(job, request)
-            while True:
-                message = worker.answer()
-                if message is not None:
-                    finished = message.kind in ("result", "refused")
-                    if finished:
-                        self._back(worker)
-                    yield message
-                    if finished:
-                        return
-                    continue
-                if not worker.alive():
-                    yield Message(
-                        "refused", f"the computation needs more than {self.caps.megabytes} MB, or broke off: make it smaller"
-                    )
-                    return
-                if time.monotonic() - began > self.caps.seconds:
-                    yield Message(
-                        "refused",
-                        f"stopped after {self.caps.seconds:g} s, the limit of this explorer: ask for less, or use Python",
-                    )
-                    return
-                await asyncio.sleep(LOOK_EVERY)
-        except (ValueError, TypeError, AttributeError, pickle.PicklingError) as error:  # a request that cannot be sent
+            future = self.workers.submit_with_parts(_answer, from_a_thread, job, request, self.caps.megabytes)
+        except (ValueError, TypeError, AttributeError, pickle.PicklingError) as error:  # a request that cannot be pickled
             yield Message("refused", f"this cannot be computed here: {error}")
+            return
+        future.add_done_callback(lambda done: from_a_thread(None))
+        end = math.inf
+        try:
+            while True:
+                left = None if end == math.inf else max(end - loop.time(), 0.0)
+                message = await asyncio.wait_for(messages.get(), left)
+                if message is None:
+                    yield self._last(future)
+                    return
+                if message.kind == "started":
+                    end = loop.time() + self.caps.seconds
+                else:
+                    yield message
+        except TimeoutError:
+            words = f"stopped after {self.caps.seconds:g} s, the limit of this explorer: ask for less, or use Python"
+            yield Message("refused", words)
         finally:
-            if not finished:
-                self._busy.discard(worker)
-                worker.stop()
+            future.cancel()
+
+    def _last(self, future: Future[Message]) -> Message:
+        """The message that ends a job."""
+        try:
+            return future.result(timeout=0)
+        except (WorkerDied, CancelledError):
+            words = f"the computation needs more than {self.caps.megabytes} MB, or broke off: make it smaller"
+            return Message("refused", words)
+        except Exception as error:
+            return Message("refused", sentence(error))
 
     def close(self) -> None:
         """End all workers."""
-        self._closed = True
-        for worker in (*self._idle, *self._busy):
-            worker.stop()
-        self._idle.clear()
+        self.workers.shutdown(wait=False, cancel_futures=True)
 
-    async def _taken(self) -> Worker:
-        """A worker that waits for work, or a new one; starting the first takes seconds, in which the page must not stand still."""
-        worker = None
-        while self._idle and worker is None:
-            worker = self._idle.pop()
-            if not worker.alive():
-                worker.stop()
-                worker = None
-        if worker is None:
-            self._coming += 1
-            started = asyncio.ensure_future(asyncio.to_thread(Worker, self.caps))
-            try:
-                worker = await asyncio.shield(started)
-            except asyncio.CancelledError:  # nobody waits for it any more: the next one will
-                started.add_done_callback(lambda done: self._idle.append(done.result()))
-                raise
-            finally:
-                self._coming -= 1
-        self._busy.add(worker)
-        return worker
 
-    def _back(self, worker: Worker) -> None:
-        self._busy.discard(worker)
-        if self._closed:
-            worker.stop()
+# -- the jobs of one page -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Job:
+    """What to compute and whom to tell."""
+
+    name: str
+    request: dict[str, Any]
+    tell: Callable[[Message], None]
+    began: float = field(default_factory=time.monotonic)
+
+
+class Runner:
+    """Runs the jobs of one page.
+
+    Parameters
+    ----------
+    pool
+        Where they run.
+    on_running
+        Called with (running, done, total) as a job starts, advances and ends.
+    document
+        The Bokeh document of the page, whose lock a change needs; None outside a server.
+    """
+
+    def __init__(self, pool: Pool, on_running: Callable[..., None], document: Any = None):
+        self._pool, self._on_running, self._document = pool, on_running, document
+        self._task: asyncio.Task[None] | None = None
+        self._job: Job | None = None
+        self._next: Job | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether a job is under way."""
+        return self._task is not None and not self._task.done()
+
+    def start(self, name: str, tell: Callable[[Message], None], /, **request: Any) -> None:
+        """Start a job in place of the present one; a quick curve is let finish first."""
+        job = Job(name, request, tell)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # no page is served (a script): do it here and now
+            self._job = job
+            asyncio.run(self._follow(job))
+            return
+        if self.running and self._job is not None and self._job.name == name == "curve":
+            left = PATIENCE - (time.monotonic() - self._job.began)
+            if left > 0:
+                self._next = job
+                loop.call_later(left, self._hurry, self._job)
+                return
+        self._stop()
+        self._begin(job)
+
+    def cancel(self) -> None:
+        """Stop the present job, because the visitor says so; it is told."""
+        job, self._next = self._job if self.running else None, None
+        self._stop()
+        if job is not None:
+            self._on_running(False)
+            job.tell(Message("refused", "cancelled"))
+
+    def close(self) -> None:
+        """The visitor left."""
+        self._next = None
+        self._stop()
+
+    def _begin(self, job: Job) -> None:
+        job.began = time.monotonic()
+        self._job = job
+        self._task = asyncio.get_running_loop().create_task(self._follow(job))
+
+    def _stop(self) -> None:
+        if self.running and self._task is not None:
+            self._task.cancel()
+        self._task, self._job = None, None
+
+    def _hurry(self, slow: Job) -> None:
+        """A newer curve has waited long enough."""
+        if self._job is slow and self._next is not None:
+            job, self._next = self._next, None
+            self._stop()
+            self._begin(job)
+
+    async def _follow(self, job: Job) -> None:
+        stream = self._pool.run(job.name, **job.request)
+        try:
+            self._later(job, lambda: self._on_running(True))
+            async for message in stream:
+                self._later(job, functools.partial(self._heard, job, message))
+        finally:
+            await stream.aclose()  # type: ignore[attr-defined]
+        self._later(job, self._follow_up)
+
+    def _follow_up(self) -> None:
+        """Start what waited for the job that has just been heard."""
+        if self._next is not None:
+            job, self._next = self._next, None
+            self._begin(job)
+
+    def _heard(self, job: Job, message: Message) -> None:
+        if message.kind in ("result", "refused"):
+            self._on_running(False)
         else:
-            self._idle.append(worker)
+            self._on_running(True, message.done, message.total)
+        job.tell(message)
+
+    def _later(self, job: Job, action: Callable[[], None]) -> None:
+        """Change the page where that is allowed: with its lock, in the order of the messages; a stopped job is silent."""
+
+        def act() -> None:
+            if self._job is job:
+                action()
+
+        if self._served():
+            self._document.add_next_tick_callback(act)
+        else:
+            act()
+
+    def _served(self) -> bool:
+        return self._document is not None and self._document.session_context is not None
 
 
-class Worker:
-    """One worker process and the pipe to it."""
-
-    def __init__(self, caps: Caps):
-        context = _context()
-        self._pipe, theirs = multiprocessing.Pipe()
-        self._process = context.Process(target=_work, args=(theirs, caps.megabytes), daemon=True, name="limitlab-explorer")
-        with _one_thread(), _ignoring_interrupts():
-            self._process.start()
-        theirs.close()
-
-    def ask(self, job: str, request: dict[str, Any]) -> None:
-        """Send a job."""
-        self._pipe.send_bytes(pickle.dumps((job, request)))
-
-    def answer(self) -> Message | None:
-        """What the worker said since the last look, if anything."""
-        try:
-            return self._pipe.recv() if self._pipe.poll() else None
-        except (EOFError, OSError):
-            return None
-
-    def alive(self) -> bool:
-        """Whether it still works, or has something left to say."""
-        return self._process.is_alive() or self._pipe_has_more()
-
-    def _pipe_has_more(self) -> bool:
-        with suppress(EOFError, OSError):
-            return self._pipe.poll() and not self._pipe.closed and self._process.exitcode == 0
-        return False
-
-    def stop(self) -> None:
-        """End it now."""
-        self._process.kill()
-        self._process.join(timeout=2)
-        self._pipe.close()
+# -- in a worker process ------------------------------------------------------------------------------------------------------
 
 
-def _context() -> Any:
-    methods = multiprocessing.get_all_start_methods()
-    if "forkserver" not in methods:
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["limitlab.show.explorer._loaded"])
-    return context
+def _answer(send: Callable[[Message], None], job: str, request: dict[str, Any], megabytes: int) -> Message:
+    """Run a job in a worker process; its parts go to `send`, at most one per `TELL_EVERY` seconds."""
+    send(Message("started"))
+    began = told = time.monotonic()
 
+    def report(part: Any, done: int, total: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if part is not None or now - told >= TELL_EVERY:
+            told = now
+            send(Message("part", part, done, total, now - began))
 
-@contextmanager
-def _one_thread() -> Any:
-    """The environment of a new process: one thread per library."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
-
-
-@contextmanager
-def _ignoring_interrupts() -> Any:
-    """Ctrl-C is for the page's server, not for what it starts."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-# -- in the worker --------------------------------------------------------------------------------------------------------
-
-
-def _work(pipe: Connection, megabytes: int) -> None:
-    """Answer requests until the pipe closes; then, or when the parent is gone, end at once, also in the middle of a job."""
-    from limitlab.show.explorer._work import JOBS, throttled
-
-    _limit_memory(megabytes)
-    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(pipe, requests), daemon=True).start()
-    while True:
-        asked = requests.get()
-        began = time.monotonic()
-
-        def report(part: Any, done: int, total: int, began: float = began) -> None:
-            pipe.send(Message("part", part, done, total, time.monotonic() - began))
-
-        try:
-            job, request = _understood(asked)
-            value = JOBS[job](throttled(report), **request)
-            answer = Message("result", value, seconds=time.monotonic() - began)
-        except MemoryError:
-            answer = Message("refused", f"this needs more than {megabytes} MB, the limit of this explorer: make it smaller")
-        except Exception as error:
-            answer = Message("refused", sentence(error))
-        pipe.send(answer)
-
-
-def _understood(asked: bytes) -> tuple[str, dict[str, Any]]:
-    """A request of the page's own server (nobody else can write to the pipe)."""
-    try:
-        job, request = pickle.loads(asked)
-    except (AttributeError, ImportError) as error:
-        raise ValueError(f"this law cannot be sent to a worker ({error}): define it in a module of its own") from None
-    return job, request
-
-
-def _listen(pipe: Connection, requests: queue.SimpleQueue[bytes]) -> None:
-    while True:
-        try:
-            requests.put(pipe.recv_bytes())
-        except (EOFError, OSError):
-            os._exit(0)
+        value = JOBS[job](report, **request)
+    except MemoryError:
+        return Message("refused", f"this needs more than {megabytes} MB, the limit of this explorer: make it smaller")
+    except Exception as error:
+        return Message("refused", sentence(error))
+    return Message("result", value, seconds=time.monotonic() - began)
 
 
 def sentence(error: Exception) -> str:
-    """What an error says to a visitor: its own words where it is about the input, else that it is a fault of ours.
+    """What an error says to a visitor: its own words if it is about the input, else a request to report it.
 
     >>> sentence(ValueError("ratio = 0 is not allowed"))
     'ratio = 0 is not allowed'
     """
+    if isinstance(error, ValidationError):
+        return one_line(error)
     if isinstance(error, (ValueError, NotImplementedError, ConvergenceError, NotComputable, FloatingPointError)):
-        lines = _pydantic_lines(error) or [line.strip() for line in str(error).splitlines() if line.strip()]
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         return lines[0].removeprefix(f"{TooCostly.__name__}: ") if lines else type(error).__name__
     traceback.print_exception(error)
     return f"this failed ({type(error).__name__}); please report it, and move the parameters in the meantime"
-
-
-def _pydantic_lines(error: Exception) -> list[str]:
-    errors = getattr(error, "errors", None)
-    return [str(item["msg"]).removeprefix("Value error, ") for item in errors()] if callable(errors) else []
-
-
-def _limit_memory(megabytes: int) -> None:
-    """Refuse further memory beyond the cap: by its estimate before a job starts, and by the system, where it can."""
-    os.environ[MEMORY] = str(min(memory_limit(), megabytes * 2**20))
-    try:
-        import resource
-    except ImportError:  # not on this system: the cap on time is the one that is left
-        return
-    now = _data_bytes()
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_DATA, (now + megabytes * 2**20, resource.RLIM_INFINITY))
-
-
-def _data_bytes() -> int:
-    """Data segment of this process in bytes (0 where the system does not say)."""
-    with suppress(OSError, ValueError, IndexError), open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
-    return 0

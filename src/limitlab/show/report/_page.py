@@ -207,7 +207,7 @@ def drawn(name: str, figure: Figure, caption: str) -> Picture:
     from matplotlib.collections import QuadMesh
     from PIL import Image
 
-    from limitlab.plotting.save import pixels
+    from limitlab.plotting.output import pixels
 
     shown = pixels(figure, dpi=min(SHARPEST, WIDEST / figure.get_figwidth()))
     shaded = any(axes.images or any(isinstance(part, QuadMesh) for part in axes.collections) for axes in figure.axes)

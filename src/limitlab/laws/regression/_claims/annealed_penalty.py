@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import below
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.numerics.spectra.marchenko_pastur import quadrature
@@ -16,45 +16,35 @@ AREA = "Two-layer dynamics (DMFT)"
 Array = NDArray[np.float64]
 
 
-@claim(
-    "D12",
-    AREA,
-    "The limit covers a penalty that changes in time; one that decays ends below training without and below"
-    " training with a constant one.",
-    laws=("EarlyStopping", "FirstOrderDynamics"),
-    figure="annealed-penalty",
-)
-def changing_penalty(quick: bool) -> Outcome:
-    """Least squares with Lambda = 1.5 exp(-t/2): mode equation against flows on samples, gap ~ 1/d; steps of descent against both."""
+@claim("D12", AREA, EarlyStopping, FirstOrderDynamics, figure="annealed-penalty")
+def changing_penalty(check: Check) -> None:
+    """The limit covers a penalty that changes in time; one that decays ends below training without and below training with a constant one.
+
+    Least squares with Lambda = 1.5 exp(-t/2): mode equation against flows on samples, gap ~ 1/d; steps of descent against both.
+    """
     times = (0.5, 1.0, 2.0, 4.0, 8.0)
     law = EarlyStopping(ratio=1 / 1.5, noise=0.5, times=times, penalty=decaying)
     limit = law.theory().excess_risk
-    draws = {50: 40, 400: 10} if quick else {50: 200, 400: 60}
+    draws = {50: 40, 400: 10} if check.quick else {50: 200, 400: 60}
     gaps = {
         d: float(np.abs(law.simulate_batch(d, range(count)).excess_risk.mean("seed") - limit).max())
         for d, count in draws.items()
     }
+    check.below("gap of the excess risk at d = 50", gaps[50], 4e-3)
+    check.below("gap of the excess risk at d = 400", gaps[400], 6e-4)
     others = {
         name: float(law.replace(penalty=penalty).theory().excess_risk[-1])
         for name, penalty in (("none", None), ("constant", 1.5))
     }
-    return Outcome(
-        (
-            below("gap of the excess risk at d = 50", gaps[50], 4e-3),
-            below("gap of the excess risk at d = 400", gaps[400], 6e-4),
-            below("excess risk at t = 8 minus that without a penalty", float(limit[-1]) - others["none"], -0.03),
-            below(
-                "excess risk at t = 8 minus that with the constant penalty 1.5", float(limit[-1]) - others["constant"], -0.2
-            ),
-            below("gap of the discrete-time equations (square loss) to the recursion of the modes", recursion_gap(), 1e-7),
-        ),
-        {
-            "excess risk at t = 8": float(limit[-1]),
-            "without a penalty": others["none"],
-            "with a constant one": others["constant"],
-        },
-        note="The square loss is verified; for other losses the penalty stands in the discrete-time equations in place of the ridge, "
-        "unverified but for the comparison of the law.",
+    check.below("excess risk at t = 8 minus that without a penalty", float(limit[-1]) - others["none"], -0.03)
+    check.below("excess risk at t = 8 minus that with the constant penalty 1.5", float(limit[-1]) - others["constant"], -0.2)
+    check.below("gap of the discrete-time equations (square loss) to the recursion of the modes", recursion_gap(), 1e-7)
+    check.show("excess risk at t = 8", float(limit[-1]))
+    check.show("without a penalty", others["none"])
+    check.show("with a constant one", others["constant"])
+    check.note(
+        "The square loss is verified; for other losses the penalty stands in the discrete-time equations in place of the ridge, "
+        "unverified but for the comparison of the law."
     )
 
 

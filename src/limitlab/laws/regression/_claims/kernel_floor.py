@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from limitlab.lab import optimal
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import above, below, true
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
 from limitlab.lab.measures import largest, smallest, standard_error
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.laws.regression.kernel_floor import kernel_floor
@@ -33,15 +33,12 @@ def feature_learning(width: int) -> TwoLayerDynamics:
     )
 
 
-@claim(
-    "L10",
-    "Uniform convergence and real networks",
-    "The tangent (kernel) solution is statistically suboptimal; feature learning passes its floor.",
-    laws=("RandomFeaturesRidge", "TwoLayerDynamics"),
-    figure="kernel-floor",
-)
-def feature_learning_wins(quick: bool) -> Outcome:
-    """The best kernel in closed form never passes F*^2; along gradient flow the two-layer law does, and falls with n/d."""
+@claim("L10", "Uniform convergence and real networks", RandomFeaturesRidge, TwoLayerDynamics, figure="kernel-floor")
+def feature_learning_wins(check: Check) -> None:
+    """The tangent (kernel) solution is statistically suboptimal; feature learning passes its floor.
+
+    The best kernel in closed form never passes F*^2; along gradient flow the two-layer law does, and falls with n/d.
+    """
     ratios = (5.0, 10.0, 20.0)
     floor = [float(kernel_floor(ratio, LINEAR, REST, NOISE)) for ratio in ratios]
     tuned = []
@@ -51,25 +48,28 @@ def feature_learning_wins(quick: bool) -> Outcome:
         )
         best = [optimal(law.replace(sample_ratio=ratio), over="ridge", minimise="excess_risk") for ratio in ratios]
         tuned.append([float(one.excess_risk) for one in best])
+    check.below(
+        "largest gap of the closed form to the tuned random-features law",
+        largest(np.abs(np.subtract(tuned[0], floor))),
+        1e-6,
+    )
+    check.above("least of that law over the floor, another activation", smallest(np.divide(tuned[1], floor)), 1 - 1e-9)
+    check.above("least kernel risk minus F*^2", smallest(floor) - REST, 0.0)
     widths = (10, 20, 40)
     flow = [float(feature_learning(width).theory().test_error.min()) - NOISE**2 for width in widths]
+    check.below("largest risk of the trained network along its path minus F*^2, over n/d", largest(flow) - REST, 0.0)
+    check.true("the risk of the trained network falls with n/d", flow[0] > flow[1] > flow[2])
     start = [float(feature_learning(width).theory().test_error[0]) - NOISE**2 for width in widths]
+    check.above("risk of the network at its start minus F*^2", smallest(start) - REST, 0.0)
     seen = feature_learning(10).replace(times=(2.0, 5.0, 7.7))
-    runs = seen.simulate_batch(30 if quick else 50, range(6 if quick else 12)).test_error.isel(time=-1).values - NOISE**2
-    return Outcome(
-        (
-            below("largest gap of the closed form to the tuned random-features law", largest(np.abs(np.subtract(tuned[0], floor))), 1e-6),
-            above("least of that law over the floor, another activation", smallest(np.divide(tuned[1], floor)), 1 - 1e-9),
-            above("least kernel risk minus F*^2", smallest(floor) - REST, 0.0),
-            below("largest risk of the trained network along its path minus F*^2, over n/d", largest(flow) - REST, 0.0),
-            true("the risk of the trained network falls with n/d", flow[0] > flow[1] > flow[2]),
-            above("risk of the network at its start minus F*^2", smallest(start) - REST, 0.0),
-            below("simulated risk at width 10, t = 7.7, plus 4 standard errors", float(runs.mean()) + 4 * standard_error(runs), REST),
-        ),
-        {
-            **{f"best kernel at n/d = {ratio:g}": value for ratio, value in zip(ratios, floor, strict=True)},
-            "simulated network of width 10 at t = 7.7": float(runs.mean()),
-            **{f"trained network at n/d = {ratio:g}": value for ratio, value in zip(ratios, flow, strict=True)},
-        },
-        note="That the trained network tends to Bayes' risk 0 is a trend over n/d = 5, 10, 20, not checked further.",
-    )  # fmt: skip
+    size, draws = (30, 6) if check.quick else (50, 12)
+    runs = seen.simulate_batch(size, range(draws)).test_error.isel(time=-1).values - NOISE**2
+    check.below(
+        "simulated risk at width 10, t = 7.7, plus 4 standard errors", float(runs.mean()) + 4 * standard_error(runs), REST
+    )
+    for ratio, value in zip(ratios, floor, strict=True):
+        check.show(f"best kernel at n/d = {ratio:g}", value)
+    check.show("simulated network of width 10 at t = 7.7", float(runs.mean()))
+    for ratio, value in zip(ratios, flow, strict=True):
+        check.show(f"trained network at n/d = {ratio:g}", value)
+    check.note("That the trained network tends to Bayes' risk 0 is a trend over n/d = 5, 10, 20, not checked further.")

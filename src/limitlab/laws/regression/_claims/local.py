@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Criterion, Number, above, at_most, below, equal, near
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
 from limitlab.lab.measures import SIGMAS, largest, sigmas, standard_error
 from limitlab.laws.regression import singular_kernel
 from limitlab.laws.regression._rough_torus import measured_risk, octave_samples
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours
+from limitlab.laws.regression.singular_kernel import SingularKernelSmoother
 
 Array = NDArray[np.float64]
 
@@ -29,38 +30,32 @@ NEIGHBOUR_LAWS = (
 )
 
 
-@claim(
-    "J3",
-    AREA,
-    "The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k; one neighbour interpolates, yet its test "
-    "error tends to 2 tau^2 only, and the best k gives the rate n^{-2 beta/(2 beta + d)}.",
-    laws=("NearestNeighbours",),
-    figure="nearest-neighbours-risk",
-)
-def neighbours(quick: bool) -> Outcome:
-    """Theory against estimators that see only points and noisy labels; then the two limits of the formula."""
-    sets, seeds = (150, 12) if quick else (1000, 40)
+@claim("J3", AREA, NearestNeighbours, figure="nearest-neighbours-risk")
+def neighbours(check: Check) -> None:
+    """The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k; one neighbour interpolates, yet its test error
+    tends to 2 tau^2 only, and the best k gives the rate n^{-2 beta/(2 beta + d)}.
+
+    Theory against estimators that see only points and noisy labels; then the two limits of the formula.
+    """
+    sets, seeds = (150, 12) if check.quick else (1000, 40)
     runs = [law.simulate_batch(sets, range(seeds)) for law in NEIGHBOUR_LAWS]
     z = [
         sigmas(run[name].values, law.theory()[name].values)
         for law, run in zip(NEIGHBOUR_LAWS, runs, strict=True)
         for name in law.observables
     ]
+    check.below("largest z of every observable, 3 estimators", largest(z), SIGMAS)
     scaled = runs[1]["variance"].values * NEIGHBOUR_LAWS[1].neighbours / NEIGHBOUR_LAWS[1].noise ** 2
     allowed = SIGMAS * standard_error(scaled)
+    check.near("variance times k/tau^2 at k = 8", float(scaled.mean()), 1, allowed)
+    check.below(f"{SIGMAS:g} standard errors of the variance times k/tau^2", allowed, 0.5)
     one = NearestNeighbours(samples=10**12, neighbours=1, dimension=2, noise=0.6).theory()
+    check.near("test error of one neighbour over tau^2 at n = 10^12", float(one.test_error) / 0.6**2, 2, 1e-6)
     slopes = neighbour_slopes(dimension=2, smoothness=1.0, decades=range(2, 8))
-    return Outcome(
-        (
-            below("largest z of every observable, 3 estimators", largest(z), SIGMAS),
-            near("variance times k/tau^2 at k = 8", float(scaled.mean()), 1, allowed),
-            below(f"{SIGMAS:g} standard errors of the variance times k/tau^2", allowed, 0.5),
-            near("test error of one neighbour over tau^2 at n = 10^12", float(one.test_error) / 0.6**2, 2, 1e-6),
-            near("slope of the best excess risk at n = 10^6..10^7, d = 2", float(slopes[-1]), -0.5, EXACT_SLOPE),
-        ),
-        {"training sets": sets * seeds, "slope of the best excess risk at n = 10^2..10^3, d = 2": float(slopes[0])},
-        note="The estimator averages the neighbours' noisy labels; averaging the target itself would leave no tau^2/k.",
-    )
+    check.near("slope of the best excess risk at n = 10^6..10^7, d = 2", float(slopes[-1]), -0.5, EXACT_SLOPE)
+    check.show("training sets", sets * seeds)
+    check.show("slope of the best excess risk at n = 10^2..10^3, d = 2", float(slopes[0]))
+    check.note("The estimator averages the neighbours' noisy labels; averaging the target itself would leave no tau^2/k.")
 
 
 def neighbour_slopes(dimension: int, smoothness: float, decades: range) -> Array:
@@ -79,49 +74,36 @@ TORUS_CASES = ((1, 0.5, 0.3, 4), (1, 0.75, 0.3, 4), (2, 0.5, 0.6, 4))
 """Dimension, smoothness, singularity and number of octaves of the measured rate."""
 
 
-@claim(
-    "J4",
-    AREA,
-    "A kernel smoother with a singularity |x|^-a, 0 < a < d/2, passes through every noisy label and still attains "
-    "the optimal rate n^{-2 beta/(2 beta + d)} at h = n^{-1/(2 beta + d)}.",
-    laws=("SingularKernelSmoother",),
-    figure="interpolating-smoother-rate",
-)
-def interpolating_smoother(quick: bool) -> Outcome:
-    """Slopes of the exact law, slopes of the estimator on a rough function, and the training error of the latter."""
-    criteria: list[Criterion] = []
-    measured: dict[str, Number] = {}
+@claim("J4", AREA, SingularKernelSmoother, figure="interpolating-smoother-rate")
+def interpolating_smoother(check: Check) -> None:
+    """A kernel smoother with a singularity |x|^-a, 0 < a < d/2, passes through every noisy label and still attains the
+    optimal rate n^{-2 beta/(2 beta + d)} at h = n^{-1/(2 beta + d)}.
+
+    Slopes of the exact law, slopes of the estimator on a rough function, and the training error of the latter.
+    """
     for dimension, smoothness, singularity in RATE_CASES:
         slopes, target = exact_slopes(dimension, smoothness, singularity, range(2, 17))
         case = f"exact law, d = {dimension}, beta = {smoothness:g}"
-        criteria.append(near(f"{case}: slope at n = 10^15..10^16", float(slopes[-1]), -target, EXACT_SLOPE))
-        measured[f"{case}: slope at n = 10^2..10^3"] = float(slopes[0])
+        check.near(f"{case}: slope at n = 10^15..10^16", float(slopes[-1]), -target, EXACT_SLOPE)
+        check.show(f"{case}: slope at n = 10^2..10^3", float(slopes[0]))
     gaps = []
-    for dimension, smoothness, singularity, octaves in TORUS_CASES[: 1 if quick else None]:
-        slopes, errors, gap = torus_slopes(dimension, smoothness, singularity, octaves, seeds=6 if quick else 16)
+    for dimension, smoothness, singularity, octaves in TORUS_CASES[: 1 if check.quick else None]:
+        slopes, errors, gap = torus_slopes(dimension, smoothness, singularity, octaves, seeds=6 if check.quick else 16)
         target = 2 * smoothness / (2 * smoothness + dimension)
         case = f"estimator, d = {dimension}, beta = {smoothness:g}"
         allowed = MEASURED_SLOPE + 3 * float(errors[-1])
-        criteria += [
-            near(f"{case}: slope over the last octave", float(slopes[-1]), -target, allowed),
-            below(f"{case}: standard error of the slope", float(errors[-1]), 0.02),
-        ]
-        measured[f"{case}: slope over the first octave"] = float(slopes[0])
+        check.near(f"{case}: slope over the last octave", float(slopes[-1]), -target, allowed)
+        check.below(f"{case}: standard error of the slope", float(errors[-1]), 0.02)
+        check.show(f"{case}: slope over the first octave", float(slopes[0]))
         gaps.append(gap)
+    check.equal("largest training error", largest(gaps), 0.0)
     hoeffding, chernoff, tail = small_window_terms(samples=10**6, dimension=2, smoothness=1.0)
-    criteria += [
-        equal("largest training error", largest(gaps), 0.0),
-        above("additive tail bound (Hoeffding) at n = 10^6", hoeffding, 1),
-        below("multiplicative tail bound (Chernoff) at n = 10^6", chernoff, 1),
-        at_most("n times the tail itself, against Chernoff's bound", 10**6 * tail, chernoff),
-    ]
-    return Outcome(
-        tuple(criteria),
-        measured,
-        note=(
-            "Slopes tend to -2 beta/(2 beta + d). The rate needs n exp(-c n h^d) -> 0 (multiplicative Chernoff bound). Hoeffding's "
-            "inequality would give n exp(-c n h^{2d}), which does not vanish at h = n^{-1/(2 beta + d)} once d >= 2 beta."
-        ),
+    check.above("additive tail bound (Hoeffding) at n = 10^6", hoeffding, 1)
+    check.below("multiplicative tail bound (Chernoff) at n = 10^6", chernoff, 1)
+    check.at_most("n times the tail itself, against Chernoff's bound", 10**6 * tail, chernoff)
+    check.note(
+        "Slopes tend to -2 beta/(2 beta + d). The rate needs n exp(-c n h^d) -> 0 (multiplicative Chernoff bound). Hoeffding's "
+        "inequality would give n exp(-c n h^{2d}), which does not vanish at h = n^{-1/(2 beta + d)} once d >= 2 beta."
     )
 
 

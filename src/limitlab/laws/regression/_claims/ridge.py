@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab import compare
-from limitlab.lab.claims import Outcome, claim
-from limitlab.lab.criteria import Number, above, below, equal, near, true
-from limitlab.lab.measures import SIGMAS, effort, largest, log_slope, slope, smallest
+from limitlab.lab.check import Check
+from limitlab.lab.claims import claim
+from limitlab.lab.measures import SIGMAS, largest, log_slope, slope, smallest
 from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.ridge import Ridge, exact_ridgeless
@@ -27,52 +26,43 @@ POINTS = (-0.1, -1.0, 0.5 + 0.5j)
 """Where the resolvent is compared: two ridges and a point over the bulk."""
 
 
-@claim(
-    "J8",
-    "Implicit bias, interpolation, spectra",
-    "Least-norm regression has bias 0 and variance tau^2 gamma/(1 - gamma) for gamma = p/n < 1, bias r^2 (1 - 1/gamma) and "
-    "variance tau^2/(gamma - 1) beyond; with any covariance, the resolvent of S tends to (kappa/-z)(Sigma + kappa)^-1.",
-    laws=("Ridge", "EarlyStopping"),
-    figure="ridge-double-descent",
-)
-def double_descent(quick: bool) -> Outcome:
-    """Theory against simulation over gamma, with and without correlated features; then the resolvent itself."""
-    sizes, seeds = ((40, 80, 160), 60) if quick else ((80, 160, 320), 40)
-    measured: dict[str, Number] = {}
-    agreed, laws = 0, double_descent_laws(RATIOS[1::3] if quick else RATIOS)
+@claim("J8", "Implicit bias, interpolation, spectra", Ridge, EarlyStopping, figure="ridge-double-descent")
+def double_descent(check: Check) -> None:
+    """Least-norm regression has bias 0 and variance tau^2 gamma/(1 - gamma) for gamma = p/n < 1, bias r^2 (1 - 1/gamma) and
+    variance tau^2/(gamma - 1) beyond; with any covariance, the resolvent of S tends to (kappa/-z)(Sigma + kappa)^-1.
+
+    Theory against simulation over gamma, with and without correlated features; then the resolvent itself.
+    """
+    sizes, seeds = ((40, 80, 160), 60) if check.quick else ((80, 160, 320), 40)
+    agreed, laws = 0, double_descent_laws(RATIOS[1::3] if check.quick else RATIOS)
     for law in laws:
-        comparison = compare(law, sizes, seeds, observables=["bias", "variance", "train_error"], **effort(quick))
+        comparison = check.compare(law, sizes, seeds, observables=["bias", "variance", "train_error"])
         agreed += comparison.passed
         if len(law.eigenvalues) == 1:
             for row in comparison.rows[:2]:
-                measured[f"{row.observable} at gamma = {law.ratio:g} in theory"] = row.theory
-                measured[f"{row.observable} at gamma = {law.ratio:g} simulated"] = row.simulation
+                check.show(f"{row.observable} at gamma = {law.ratio:g} in theory", row.theory)
+                check.show(f"{row.observable} at gamma = {law.ratio:g} simulated", row.simulation)
+    check.equal(
+        f"comparisons of bias, variance and train error that agree, of {len(laws)} (isotropic, in three groups, along a flow)",
+        agreed,
+        len(laws),
+    )
     low, high, top, after, later = np.asarray(Ridge(ridge=0.0).evaluate(ratio=[0.9, 0.99, 1.0, 1.01, 1.1])["test_error"])
-    dimensions, draws = ((24, 51, 102, 201), 60) if quick else ((51, 102, 201, 402), 120)
+    check.true("the test error is infinite at gamma = 1", bool(np.isinf(top)))
+    check.above("rise of the test error from gamma = 0.9 to 0.99", high - low, 0)
+    check.above("fall of the test error from gamma = 1.01 to 1.1", after - later, 0)
+    dimensions, draws = ((24, 51, 102, 201), 60) if check.quick else ((51, 102, 201, 402), 120)
     gaps = resolvent_gaps(dimensions, draws)
     trace_rate, form_rate = (log_slope(dimensions, gaps[kind]).value for kind in ("trace", "form"))
     error = slope_error(dimensions, draws)
-    measured[f"relative gap of the trace at p = {dimensions[-1]}"] = gaps["trace"][-1]
-    measured[f"relative gap of the form at p = {dimensions[-1]}"] = gaps["form"][-1]
-    return Outcome(
-        (
-            equal(
-                f"comparisons of bias, variance and train error that agree, of {len(laws)} (isotropic, in three groups, along a flow)",
-                agreed,
-                len(laws),
-            ),
-            true("the test error is infinite at gamma = 1", bool(np.isinf(top))),
-            above("rise of the test error from gamma = 0.9 to 0.99", high - low, 0),
-            above("fall of the test error from gamma = 1.01 to 1.1", after - later, 0),
-            near("exponent in p of the relative gap of tr A (S - z)^-1 / p", trace_rate, -1, SIGMAS * error),
-            near("exponent in p of the relative gap of theta' (S - z)^-1 theta", form_rate, -0.5, SIGMAS * error),
-            below("standard error of both exponents", error, 0.08),
-        ),
-        measured,
-        note=(
-            "Below gamma = 1 the variance is tau^2 gamma / (1 - gamma); printed with the denominator gamma - 1 it would be "
-            "negative. The limits with bias r^2 (1 - 1/gamma) are those for gamma > 1."
-        ),
+    check.near("exponent in p of the relative gap of tr A (S - z)^-1 / p", trace_rate, -1, SIGMAS * error)
+    check.near("exponent in p of the relative gap of theta' (S - z)^-1 theta", form_rate, -0.5, SIGMAS * error)
+    check.below("standard error of both exponents", error, 0.08)
+    check.show(f"relative gap of the trace at p = {dimensions[-1]}", gaps["trace"][-1])
+    check.show(f"relative gap of the form at p = {dimensions[-1]}", gaps["form"][-1])
+    check.note(
+        "Below gamma = 1 the variance is tau^2 gamma / (1 - gamma); printed with the denominator gamma - 1 it would be "
+        "negative. The limits with bias r^2 (1 - 1/gamma) are those for gamma > 1."
     )
 
 
@@ -124,16 +114,13 @@ FINITE_CASES = ((60, 30), (60, 48), (60, 55), (60, 66), (60, 120), (60, 300))
 """Samples and features at which the exact finite-size mean is compared."""
 
 
-@claim(
-    "T9",
-    "Random features and margins",
-    "In the isotropic linear model the variance of least squares blows up at n = d, and the bias is r^2 (1 - n/d)^+.",
-    laws=("Ridge",),
-    figure="ridge-double-descent",
-)
-def isotropic(quick: bool) -> Outcome:
-    """Bias and variance against the exact means at finite n and p; growth of the variance at n = d."""
-    seeds = 80 if quick else 600
+@claim("T9", "Random features and margins", Ridge, figure="ridge-double-descent")
+def isotropic(check: Check) -> None:
+    """In the isotropic linear model the variance of least squares blows up at n = d, and the bias is r^2 (1 - n/d)^+.
+
+    Bias and variance against the exact means at finite n and p; growth of the variance at n = d.
+    """
+    seeds = 80 if check.quick else 600
     gaps, misprint = [], []
     for n, p in FINITE_CASES:
         runs = Ridge(ratio=p / n, ridge=0.0, noise=1.0).simulate_batch(p, range(seeds))
@@ -143,21 +130,15 @@ def isotropic(quick: bool) -> Outcome:
             gaps.append(abs(float(runs[name].mean()) - float(exact[name])) / error)
             if name == "variance" and p < n:  # the misprint tau^2 gamma / (gamma - 1)
                 misprint.append(abs(float(runs[name].mean()) - p / (p - n)) / error)
-    sizes = (25, 50, 100, 200) if quick else (25, 50, 100, 200, 400)
+    check.below("largest z of bias and variance against their exact means at six (n, d)", largest(gaps), SIGMAS)
+    check.above("smallest z of a variance tau^2 gamma / (gamma - 1) below n = d", smallest(misprint), 10)
+    sizes = (25, 50, 100, 200) if check.quick else (25, 50, 100, 200, 400)
     square = Ridge(ratio=1.0, ridge=0.0, noise=1.0)
     medians = [float(square.simulate_batch(p, range(seeds))["variance"].median()) for p in sizes]
+    check.near("exponent in n of the median variance at n = d", log_slope(sizes, medians).value, 1, 0.3)
     limit = Ridge(ridge=0.0, noise=1.0).evaluate(ratio=1 - np.geomspace(1e-1, 1e-6, 6))["variance"]
-    return Outcome(
-        (
-            below("largest z of bias and variance against their exact means at six (n, d)", largest(gaps), SIGMAS),
-            above("smallest z of a variance tau^2 gamma / (gamma - 1) below n = d", smallest(misprint), 10),
-            near("exponent in n of the median variance at n = d", log_slope(sizes, medians).value, 1, 0.3),
-            near("(1 - gamma) V / tau^2 at 1 - gamma = 1e-6", float(np.asarray(limit)[-1] * 1e-6), 1, 1e-5),
-        ),
-        {
-            "draws": seeds,
-            f"median variance at n = d = {sizes[0]}": medians[0],
-            f"median variance at n = d = {sizes[-1]}": medians[-1],
-        },
-        note="The variance for gamma < 1 is tau^2 gamma / (1 - gamma), with the sign corrected.",
-    )
+    check.near("(1 - gamma) V / tau^2 at 1 - gamma = 1e-6", float(np.asarray(limit)[-1] * 1e-6), 1, 1e-5)
+    check.show("draws", seeds)
+    check.show(f"median variance at n = d = {sizes[0]}", medians[0])
+    check.show(f"median variance at n = d = {sizes[-1]}", medians[-1])
+    check.note("The variance for gamma < 1 is tau^2 gamma / (1 - gamma), with the sign corrected.")

@@ -1,11 +1,21 @@
-"""One visitor's page: the list of laws, the controls, the picture, the equations; every change goes through one `State`."""
+"""The page of one visitor: the list of laws, the widgets of the parameters, the present view, the equations of the law.
+
+Every change of the page goes through one `State`.
+"""
 
 from __future__ import annotations
 
+import functools
 import html
+import inspect
 import io
+import math
+import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import panel as pn
@@ -14,18 +24,31 @@ from pydantic_core import ValidationError
 
 from limitlab._core.draws import plain_parameters
 from limitlab._core.law import Law
+from limitlab._core.parameters import plain
+from limitlab._core.registry import package_of
 from limitlab._core.typeset import typeset
-from limitlab.show.explorer import _equations as equations
-from limitlab.show.explorer import _state as state
-from limitlab.show.explorer._catalogue import listed, matching
-from limitlab.show.explorer._controls import Knob, knobs_of, laid_out
-from limitlab.show.explorer._declared import axes_of, curves_of
-from limitlab.show.explorer._running import Runner
+from limitlab.show.explorer import _address as address
+from limitlab.show.explorer._address import (
+    MOST_DRAWS,
+    MOST_GRID,
+    MOST_SIZE,
+    Axis,
+    Control,
+    Group,
+    State,
+    axes_of,
+    changed_state,
+    controls_of,
+    curves_of,
+    from_text,
+    law_of,
+    listed,
+    matching,
+    to_text,
+)
 from limitlab.show.explorer._snippet import snippet
-from limitlab.show.explorer._state import MOST_DRAWS, MOST_GRID, MOST_SIZE, Axis, State
-from limitlab.show.explorer._view import STYLE, View
-from limitlab.show.explorer._views import VIEWS
-from limitlab.show.explorer.jobs import Pool, sentence
+from limitlab.show.explorer._views import STYLE, VIEWS, View
+from limitlab.show.explorer.jobs import Pool, Runner, sentence
 
 MODES = {"Curve": "curve", "Phase diagram": "phase", "Compare": "compare", "Plan": "plan", "Your data": "forecast"}
 
@@ -34,6 +57,16 @@ CHIPS = {
     True: ".choices__list--multiple .choices__item { color: #cfe9ff !important; }",
 }
 """The chosen observables, readable on either page."""
+STEPS = 200
+"""Positions of a slider that takes any number."""
+GROUPS: tuple[tuple[Group, str], ...] = (("physics", ""), ("experiment", "Experiment"), ("advanced", "Advanced: the solver"))
+MOST = 12
+"""Equations of a page that are shown; the page has the rest."""
+
+_DISPLAY = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
+_TAG = re.compile(r"\\tag\{([^}]*)\}")
+_GAP = re.compile(r"\\qquad")
+_PART = re.compile(r"^(Setting|Limit|Status)\.\s+(.*?)(?=^[A-Z][a-z]+\.\s|\Z)", re.DOTALL | re.MULTILINE)
 
 
 class Page:
@@ -65,7 +98,7 @@ class Page:
         self._tell_address = tell_address or (lambda address: None)
         self._quiet = False
         self._knobs: dict[str, Knob] = {}
-        self.runner = Runner(pool, self._on_running)
+        self.runner = Runner(pool, self._on_running, pn.state.curdoc)
         self.views: dict[str, View] = {mode: kind(self) for mode, kind in VIEWS.items()}
         self._make_widgets()
         self.view = self._laid_out()
@@ -79,7 +112,7 @@ class Page:
     @property
     def law(self) -> Law:
         """The law at the parameters that are shown."""
-        return state.law_of(self.state, self.laws)
+        return law_of(self.state, self.laws)
 
     @property
     def dark(self) -> bool:
@@ -88,23 +121,33 @@ class Page:
 
     def show(self, new: State) -> None:
         """Show a state: every widget, then its picture."""
-        fresh = new.law != self.state.law or not self._knobs
+        new_law = new.law != self.state.law or not self._knobs
         self.state = new
-        self._quiet = True
-        try:
-            if fresh:
-                self._knobs = knobs_of(self.laws[new.law], self._turned)
-                self._parameters[:] = laid_out(self._knobs)
-                self._show_law()
-            law = self.law
-            shown = plain_parameters(law)
-            for name, knob in self._knobs.items():
-                knob.show(shown[name])
-            self._show_options(law)
-        finally:
-            self._quiet = False
+        if new_law:
+            self._quietly(self._show_law)
+        self._show_state()
         self._write_address()
         self.current.shown()
+
+    def _show_state(self) -> None:
+        """Give every widget the value that the state has."""
+        law = self.law
+
+        def set_values() -> None:
+            values = plain_parameters(law)
+            for name, knob in self._knobs.items():
+                knob.show(values[name])
+            self._show_options(law)
+
+        self._quietly(set_values)
+
+    def _quietly(self, change: Callable[[], None]) -> None:
+        """Change widgets without reacting to it as to a change by the visitor."""
+        before, self._quiet = self._quiet, True
+        try:
+            change()
+        finally:
+            self._quiet = before
 
     @property
     def current(self) -> View:
@@ -112,33 +155,31 @@ class Page:
         return self.views[self.state.mode]
 
     def _changed(self, **changes: Any) -> None:
-        """A visitor changed something: the new state, its address, its picture."""
+        """Show what a visitor changed. A change that is not allowed is taken back, with a sentence."""
         if self._quiet:
             return
-        try:
-            asked = replace(self.state, **changes)
-            _ = state.law_of(asked, self.laws)
-        except (ValidationError, ValueError) as error:
-            self.say(sentence(error), "refused")
-            return
-        self.state = asked
+        self.state, remarks = changed_state(self.state, self.laws, changes)
         self.alert.visible = False
+        if remarks:
+            self._show_state()
+            self.say("; ".join(remarks), "refused")
+            return
         self._write_address()
         self.current.shown()
 
     def _write_address(self) -> None:
         self._tell_address(self.state.address())
-        other: state.Theme = "light" if self.dark else "dark"
+        other: address.Theme = "light" if self.dark else "dark"
         self.theme_link.object = f'<a href="?{html.escape(replace(self.state, theme=other).address())}">{other}</a>'
 
     def _turned(self) -> None:
         """A knob was turned."""
         try:
-            law = self.laws[self.state.law](**{name: state.short(name, knob.value) for name, knob in self._knobs.items()})
+            law = self.laws[self.state.law](**{name: address.short(name, knob.value) for name, knob in self._knobs.items()})
         except (ValidationError, ValueError) as error:
             self.say(sentence(error), "refused")
             return
-        first = plain_parameters(state.at_start(type(law)))
+        first = plain_parameters(address.at_start(type(law)))
         now = plain_parameters(law)
         self._changed(parameters={name: value for name, value in now.items() if value != first[name]})
 
@@ -244,10 +285,12 @@ class Page:
 
     def _show_law(self) -> None:
         law = self.laws[self.state.law]
+        self._knobs = knobs_of(law, self._turned)
+        self._parameters[:] = laid_out(self._knobs)
         self.title.object = (
             f"<h1>{law.__name__}</h1><p>{typeset(law.title())} <i>({law.status}; {typeset(law.regime)})</i></p>"
         )
-        self.typeset.text = equations.equations_html(law)
+        self.typeset.text = equations_html(law)
         if self.state.law not in self.chooser.options.values():
             self.search.value = ""
             self._list_laws("")
@@ -288,11 +331,7 @@ class Page:
     # -- what visitors do -----------------------------------------------------------------------------------------------
 
     def _filter(self, words: str) -> None:
-        self._quiet = True
-        try:
-            self._list_laws(words)
-        finally:
-            self._quiet = False
+        self._quietly(lambda: self._list_laws(words))
 
     def _list_laws(self, words: str) -> None:
         found = matching(self.laws, words)
@@ -306,35 +345,243 @@ class Page:
         if self._quiet or event.new is None or event.new == self.state.law:
             return
         self.runner.cancel()
-        first = state.start(self.laws[event.new])
+        first = address.start(self.laws[event.new])
         self.show(replace(first, mode=self.state.mode, theme=self.state.theme))
 
     def _new_axis(self, key: str, name: str | None) -> None:
         if self._quiet or name is None:
             return
-        axis = state.axis(self.law, name)
-        changes: dict[str, Any] = {key: axis}
+        changes: dict[str, Any] = {key: name}
         other = "y" if key == "x" else "x"
-        if getattr(self.state, other) is not None and getattr(self.state, other).name == name:  # they change places
+        other_axis: Axis | None = getattr(self.state, other)
+        if other_axis is not None and other_axis.name == name:  # they change places
             changes[other] = getattr(self.state, key)
-        self.show(replace(self.state, **changes))
+        new, remarks = changed_state(self.state, self.laws, changes)
+        self.show(new)
+        if remarks:
+            self.say("; ".join(remarks), "refused")
 
     def _new_range(self, key: str) -> None:
         axis: Axis | None = getattr(self.state, key)
         if self._quiet or axis is None:
             return
         low, high = (self.x_low, self.x_high) if key == "x" else (self.y_low, self.y_high)
-        try:
-            checked = state.checked_axis(
-                self.law, axis, low.value, high.value, axis.log or state.axis(self.law, axis.name).log
-            )
-        except ValueError as error:
-            self.say(str(error), "refused")
-            return
-        self._changed(**{key: checked})
+        log = axis.log or address.axis(self.law, axis.name).log
+        self._changed(**{key: f"{axis.name}:{low.value}:{high.value}" + (":log" if log else "")})
 
     def _download(self, kind: str) -> Any:
         if kind == "py":
             return io.BytesIO(snippet(self.state, self.law, self.current.measured).encode())
         content = self.current.png() if kind == "png" else self.current.csv().encode()
         return io.BytesIO(content)
+
+
+# -- the widgets of a parameter -----------------------------------------------------------------------------------------------
+
+
+class Knob:
+    """The widgets of one parameter and the value that they show.
+
+    Attributes
+    ----------
+    control
+        What was declared.
+    view
+        What to lay out.
+    """
+
+    def __init__(self, control: Control, changed: Callable[[], None]):
+        self.control = control
+        self._changed = changed
+        self._quiet = False
+        self._slider: Any = None
+        self._field = self._made_field()
+        self._field.param.watch(self._on_field, "value")
+        rows = [self._field]
+        if control.form == "slider":
+            self._slider = self._made_slider()
+            self._slider.param.watch(self._on_slider, "value")
+            rows.append(self._slider)
+        self.view = pn.Column(*rows, margin=(0, 0, 4, 0), sizing_mode="stretch_width", css_classes=["knob"])
+
+    @property
+    def value(self) -> Any:
+        """What is set, as the law takes it."""
+        shown = self._field.value
+        if self.control.many and shown.strip():
+            return from_text(f"[{shown}]")
+        return from_text(shown) if isinstance(shown, str) and self.control.form in ("slider", "text") else shown
+
+    def show(self, value: Any) -> None:
+        """Show a value without telling anybody."""
+        self._quiet = True
+        try:
+            self._field.value = to_text(value) if self.control.form in ("slider", "text") else value
+            self._move_slider(value)
+        finally:
+            self._quiet = False
+
+    def _made_field(self) -> Any:
+        control = self.control
+        options = dict(name=control.label, description=control.help, sizing_mode="stretch_width", margin=(2, 8))
+        if control.form == "choice":
+            return pn.widgets.Select(options=list(control.choices), value=control.value, **options)
+        if control.form == "switch":
+            options.pop("description")
+            return pn.widgets.Checkbox(value=bool(control.value), **options)
+        return pn.widgets.TextInput(value=to_text(control.value), **options)
+
+    def _made_slider(self) -> Any:
+        control = self.control
+        low, high = self._place(control.low), self._place(control.high)
+        step = 1 if control.whole and not control.log else (high - low) / STEPS
+        options = dict(
+            start=low, end=high, step=step, value=min(max(self._place(control.value), low), high), show_value=False,
+            name="", margin=(0, 12, 2, 12), sizing_mode="stretch_width", tooltips=False,
+        )  # fmt: skip
+        return pn.widgets.FloatSlider(**options)
+
+    def _place(self, value: Any) -> float:
+        """Where a value lies on the slider."""
+        number = float(value)
+        if not self.control.log:
+            return number
+        return (
+            math.log10(number)
+            if 0 < number < math.inf
+            else math.log10(self.control.high if number > 0 else self.control.low)
+        )
+
+    def _on_slider(self, event: Any) -> None:
+        if self._quiet:
+            return
+        value = 10.0**event.new if self.control.log else event.new
+        value = round(value) if self.control.whole else float(f"{value:.4g}")
+        self._quiet = True
+        try:
+            self._field.value = to_text(value)
+        finally:
+            self._quiet = False
+        self._changed()
+
+    def _on_field(self, event: Any) -> None:
+        if self._quiet:
+            return
+        self._quiet = True
+        try:
+            self._move_slider(self.value)
+        finally:
+            self._quiet = False
+        self._changed()
+
+    def _move_slider(self, value: Any) -> None:
+        if self._slider is None:
+            return
+        try:
+            place = self._place(plain(value))
+        except (TypeError, ValueError):
+            return
+        if math.isfinite(place):
+            self._slider.value = min(max(place, self._slider.start), self._slider.end)
+
+
+def knobs_of(law: type[Law], changed: Callable[[], None]) -> dict[str, Knob]:
+    """A knob per parameter of a law; `changed` is called when a visitor turned one."""
+    return {name: Knob(control, changed) for name, control in controls_of(law).items()}
+
+
+def laid_out(knobs: dict[str, Knob]) -> list[Any]:
+    """The knobs in their groups; all but those of the physics are folded away."""
+    parts: list[Any] = []
+    for group, title in GROUPS:
+        views = [knob.view for knob in knobs.values() if knob.control.group == group]
+        if views and not title:
+            parts += views
+        elif views:
+            parts.append(
+                pn.Card(
+                    *views, title=title, collapsed=True, sizing_mode="stretch_width", margin=(6, 0), css_classes=["fold"]
+                )
+            )
+    return parts
+
+
+# -- the equations of a law ---------------------------------------------------------------------------------------------------
+
+
+def equations(law: type[Law]) -> list[tuple[str, str]]:
+    """Numbers and LaTeX of the numbered equations of a law's page; none where the page is not at hand.
+
+    >>> from limitlab.laws import Ridge
+    >>> numbers = [number for number, _ in equations(Ridge)]
+    >>> numbers[:3]
+    ['1', '2', '3']
+    """
+    found = []
+    for block in _DISPLAY.findall(page(law)):
+        tag = _TAG.search(block)
+        if tag is not None:
+            found.append((tag[1], " ".join(_TAG.sub("", block).split())))
+    return found
+
+
+def page(law: type[Law]) -> str:
+    """The text of a law's page in docs/theory: shipped with the package, or beside the source."""
+    package = package_of(law)
+    own = package.file("theory", f"{law.page}.md") if package is not None and law.page else None
+    if own is not None:
+        return own.read_text(encoding="utf-8")
+    return _read(f"{law.page}.md") if law.page else ""
+
+
+@functools.cache
+def _read(name: str) -> str:
+    package = Path(str(files("limitlab")))
+    for folder in (package / "theory_pages", package.parents[1] / "docs" / "theory"):
+        if (folder / name).is_file():
+            return (folder / name).read_text(encoding="utf-8")
+    return ""
+
+
+def setting(law: type[Law]) -> dict[str, str]:
+    """Setting, limit and status of a law in its own words.
+
+    >>> from limitlab.laws import Ridge
+    >>> setting(Ridge)["Limit"]
+    'n, p -> infinity with p/n -> gamma (`ratio`).'
+    """
+    return {title: " ".join(text.split()) for title, text in _PART.findall(_docstring(law))}
+
+
+def equations_html(law: type[Law]) -> str:
+    """Setting and equations as HTML, with the equations in dollar signs for the page's typesetting."""
+    words = [f"<p><b>{title}.</b> {typeset(text)}</p>" for title, text in setting(law).items()]
+    shown = equations(law)
+    lines = [
+        f'<div class="equation"><div class="lines">{_in_lines(body)}</div><span class="number">({number})</span></div>'
+        for number, body in shown[:MOST]
+    ]
+    if not shown:  # the file's own text says them, in plain letters
+        lines = [f"<pre>{html.escape(inspect.cleandoc(_docstring(law)))}</pre>"]
+    elif len(shown) > MOST:
+        lines.append(f"<p>and {len(shown) - MOST} more on the law's page of the documentation.</p>")
+    return "\n".join([*words, *lines])
+
+
+def _in_lines(body: str) -> str:
+    r"""An equation whose parts, where it has several on one line, stand below each other.
+
+    >>> _in_lines(r"a = b,\qquad c = d")
+    '<div>$$a = b,$$</div><div>$$c = d$$</div>'
+    """
+    parts = [body] if "\\begin" in body or "\\left" in body else [part.strip() for part in _GAP.split(body)]
+    return "".join(f"<div>$${_as_html(part)}$$</div>" for part in parts if part)
+
+
+def _as_html(tex: str) -> str:
+    """LaTeX that an HTML page can hold as it is."""
+    return tex.replace("<", "\\lt ").replace(">", "\\gt ")
+
+
+def _docstring(law: type[Law]) -> str:
+    return getattr(sys.modules.get(law.__module__), "__doc__", None) or inspect.getdoc(law) or ""

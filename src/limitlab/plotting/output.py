@@ -1,11 +1,17 @@
-"""What a figure shows, as numbers: read back from its lines, points, bars, bands and maps, so that no figure has to hand them over."""
+"""A figure as numbers and as bytes: the data of its lines, points, bars, bands and maps, and its pictures.
+
+The numbers are read from the artists of the figure. The same figure gives the same bytes, so that a committed picture changes only
+when its drawing changes.
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection, LineCollection, PathCollection, QuadMesh
 from matplotlib.container import ErrorbarContainer
@@ -14,20 +20,24 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle, StepPatch
 from numpy.typing import NDArray
 
-__all__ = ["drawn_rows"]
+from limitlab.plotting.style import RC
+
+__all__ = ["plotted_data", "rendered"]
 
 Row = dict[str, Any]
 COLUMNS = ("panel", "title", "x_label", "y_label", "kind", "label", "colour", "x", "y", "low", "high", "value")
 """Of the rows: `low` and `high` are the ends of an error bar or the sides of a band, `value` is the height of a map."""
 COLOUR_BAR = "<colorbar>"
+UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+"""Metadata of the saved files, without the date."""
 
 
-def drawn_rows(figure: Figure) -> list[Row]:
+def plotted_data(figure: Figure) -> list[Row]:
     """Every number that a figure shows: a row per vertex of a line, point, bar of a histogram, cell of a map.
 
     >>> figure = Figure()
     >>> _ = figure.subplots().plot([1, 2], [3.0, 4.0], label="limit")
-    >>> [[row[name] for name in ("panel", "kind", "label", "x", "y")] for row in drawn_rows(figure)]
+    >>> [[row[name] for name in ("panel", "kind", "label", "x", "y")] for row in plotted_data(figure)]
     [[1, 'line', 'limit', 1.0, 3.0], [1, 'line', 'limit', 2.0, 4.0]]
     """
     rows = []
@@ -190,7 +200,6 @@ def as_csv(rows: Sequence[Row]) -> str:
     '1,,,,,,,0.333333333333,,,,'
     """
     import csv
-    import io
 
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=COLUMNS, lineterminator="\n")
@@ -198,3 +207,41 @@ def as_csv(rows: Sequence[Row]) -> str:
     for row in rows:
         writer.writerow({name: f"{value:.12g}" if isinstance(value, float) else value for name, value in row.items()})
     return text.getvalue()
+
+
+# -- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def rendered(figure: Figure, kind: str, dpi: float = RC["savefig.dpi"]) -> bytes:
+    """Return the figure as the bytes of an "svg", "pdf" or "png" file. A figure with a panel without data raises ValueError.
+
+    >>> rendered(Figure(), "png")[1:4]
+    b'PNG'
+    """
+    _refuse_empty(figure)
+    buffer = io.BytesIO()
+    with rc_context({"svg.hashsalt": RC["svg.hashsalt"]}):
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=UNDATED[kind])
+    return buffer.getvalue()
+
+
+def pixels(figure: Figure, dpi: float = RC["savefig.dpi"]) -> NDArray[np.uint8]:
+    """Return the figure as an image of bytes with the shape (height, width, 4).
+
+    The figure is laid out and drawn once. Writing a file does both twice. A panel without data raises ValueError, as in `rendered`.
+
+    >>> pixels(Figure(figsize=(2, 1)), dpi=50).shape
+    (50, 100, 4)
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    _refuse_empty(figure)
+    figure.set_dpi(dpi)
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())
+
+
+def _refuse_empty(figure: Figure) -> None:
+    if empty := panels_without_data(figure):
+        raise ValueError(f"the figure has a panel without data: {', '.join(empty)}")

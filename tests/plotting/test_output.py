@@ -15,14 +15,13 @@ from limitlab.lab.extrapolated import extrapolated, extrapolated_runs
 from limitlab.lab.figures import all_figures
 from limitlab.lab.figures import figure as make_figure
 from limitlab.laws import EarlyStopping, Ridge
-from limitlab.plotting.drawn import COLUMNS, drawn_rows, panels_without_data
-from limitlab.plotting.save import rendered
-from limitlab.plotting.style import new_figure, reading_key, simulation_points, theory_line
+from limitlab.plotting.output import COLUMNS, panels_without_data, plotted_data, rendered
+from limitlab.plotting.style import legend_of_styles, new_figure, simulation_points, theory_line
 from limitlab.show.cli import app
 
 
 def of_kind(figure: Figure, kind: str) -> list[dict[str, object]]:
-    return [row for row in drawn_rows(figure) if row["kind"] == kind]
+    return [row for row in plotted_data(figure) if row["kind"] == kind]
 
 
 # -- the numbers ---------------------------------------------------------------------------------------------------------
@@ -42,15 +41,15 @@ def test_lines_and_points_come_back_with_their_error_bars() -> None:
     assert np.allclose(
         [[row[name] for name in ("x", "y", "low", "high")] for row in points], [[1, 0.15, 0.1, 0.2], [3, 0.25, 0.24, 0.26]]
     )
-    assert {row["colour"] for row in drawn_rows(figure)} == {"#0072b2"}
+    assert {row["colour"] for row in plotted_data(figure)} == {"#0072b2"}
 
 
 def test_entries_that_only_the_legend_shows_are_no_data() -> None:
     figure, (axes,) = new_figure()
-    reading_key(axes)
+    legend_of_styles(axes)
     assert panels_without_data(figure) == ["panel 1 ('')"]
     simulation_points(axes, [1.0], [2.0], [0.5])
-    assert [(row["x"], row["low"]) for row in drawn_rows(figure)] == [(1, 1.5)]
+    assert [(row["x"], row["low"]) for row in plotted_data(figure)] == [(1, 1.5)]
 
 
 def test_bars_of_two_lengths_and_bars_across() -> None:
@@ -108,7 +107,7 @@ def test_a_panel_without_data_is_not_saved() -> None:
 def test_every_figure_has_data_in_every_panel(name: str) -> None:
     figure = make_figure(name)
     assert panels_without_data(figure) == []
-    assert {"line", "points", "map", "bars"} & {str(row["kind"]) for row in drawn_rows(figure)}
+    assert {"line", "points", "map", "bars"} & {str(row["kind"]) for row in plotted_data(figure)}
 
 
 # -- what the verdict uses -----------------------------------------------------------------------------------------------
@@ -137,7 +136,7 @@ def test_comparisons_draw_what_was_judged() -> None:
     axes = result.plot().axes[0]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["20", "40", r"$\infty$"]
     value, _ = extrapolated(result, "test_error")
-    drawn = [row for row in drawn_rows(axes.figure) if row["label"] == "extrapolated, as judged"]  # type: ignore[arg-type]
+    drawn = [row for row in plotted_data(axes.figure) if row["label"] == "extrapolated, as judged"]  # type: ignore[arg-type]
     assert [row["y"] for row in drawn] == [float(value)]
 
 

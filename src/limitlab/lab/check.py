@@ -1,0 +1,219 @@
+"""The record that the check of a claim writes into: criteria with the numbers that decide, further numbers and a note."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from limitlab._core.law import Law
+
+if TYPE_CHECKING:
+    from limitlab.lab._compare import Comparison
+
+__all__ = ["Check", "Criterion"]
+
+Number = float | int | str | bool
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One condition of a check.
+
+    Attributes
+    ----------
+    name
+        What is measured.
+    value
+        The measured value.
+    words
+        The condition in words, with its numbers.
+    holds
+        Whether the value fulfils the condition. NaN fulfils no condition.
+    """
+
+    name: str
+    value: Number
+    words: str
+    holds: bool
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.words}".rstrip()
+
+
+class Check:
+    """The record that the check of a claim writes into.
+
+    A check receives an empty record. It calls a method of the record for every criterion, where the number is measured. The method
+    compares the number with the condition and stores both, in the order of the calls. The claim passes if all criteria hold. NaN
+    fulfils no criterion.
+
+    Parameters
+    ----------
+    quick
+        Whether the check uses small sizes, which take seconds. A full check uses the sizes that decide, which take minutes.
+
+    Attributes
+    ----------
+    criteria
+        The criteria so far.
+    measured
+        Further numbers, by name.
+    text
+        What the reader must know.
+    decisive
+        Whether passing settles the claim.
+
+    Examples
+    --------
+    >>> check = Check(quick=True)
+    >>> check.near("exponent", 1.04, 1.0, 0.1)
+    >>> check.below("largest z", float("nan"), 5)
+    >>> [(str(criterion), criterion.holds) for criterion in check.criteria]
+    [('exponent within 0.1 of 1', True), ('largest z below 5', False)]
+    """
+
+    def __init__(self, quick: bool = True) -> None:
+        self.quick = quick
+        self.criteria: list[Criterion] = []
+        self.measured: dict[str, Number] = {}
+        self.text = ""
+        self.decisive = True
+
+    # -- criteria on numbers --------------------------------------------------------------------------------------------
+
+    def below(self, name: str, value: float, bound: float) -> None:
+        """Demand value < bound."""
+        self._judge(name, value, f"below {bound:.6g}", value < bound)
+
+    def above(self, name: str, value: float, bound: float) -> None:
+        """Demand value > bound."""
+        self._judge(name, value, f"above {bound:.6g}", value > bound)
+
+    def at_most(self, name: str, value: float, bound: float) -> None:
+        """Demand value <= bound."""
+        self._judge(name, value, f"at most {bound:.6g}", value <= bound)
+
+    def at_least(self, name: str, value: float, bound: float) -> None:
+        """Demand value >= bound."""
+        self._judge(name, value, f"at least {bound:.6g}", value >= bound)
+
+    def between(self, name: str, value: float, low: float, high: float) -> None:
+        """Demand low < value < high."""
+        self._judge(name, value, f"between {low:.6g} and {high:.6g}", low < value < high)
+
+    def near(self, name: str, value: float, target: float, tolerance: float) -> None:
+        """Demand |value - target| <= tolerance."""
+        self._judge(name, value, f"within {tolerance:.4g} of {target:.10g}", abs(value - target) <= tolerance)
+
+    def near_relative(self, name: str, value: float, target: float, share: float) -> None:
+        """Demand |value / target - 1| <= share.
+
+        >>> check = Check()
+        >>> check.near_relative("half time", 5.3, 5.28, 0.03)
+        >>> str(check.criteria[0])
+        'half time within 3% of 5.28'
+        """
+        gap = abs(value / target - 1) if target else float("inf")
+        self._judge(name, value, f"within {share:.2%} of {target:.6g}".replace(".00%", "%"), gap <= share)
+
+    def equal(self, name: str, value: Number, target: Number) -> None:
+        """Demand value == target, for whole numbers and texts."""
+        self.criteria.append(Criterion(name, value, f"equal to {target}", bool(value == target)))
+
+    def true(self, name: str, value: bool) -> None:
+        """Demand a condition that is not a number; `name` is a sentence that says what is true."""
+        self.criteria.append(Criterion(name, bool(value), "", bool(value)))
+
+    def _judge(self, name: str, value: float, words: str, holds: bool) -> None:
+        plain = value.item() if hasattr(value, "item") else value  # a NumPy number as a Python number
+        self.criteria.append(Criterion(name, plain, words, bool(holds)))
+
+    # -- criteria on laws -----------------------------------------------------------------------------------------------
+
+    def agree(
+        self,
+        name: str,
+        *laws: Law | type[Law],
+        sizes: Sequence[int] | None = None,
+        seeds: int | None = None,
+        observables: Sequence[str] | None = None,
+        points: int | None = None,
+        together: bool = False,
+        seconds: float = 600.0,
+    ) -> list[Comparison]:
+        """Demand that theory and simulation agree, and return the comparisons.
+
+        The verdict of each comparison is a criterion, which holds for "agree" and fails for "disagree" and "underpowered". A class
+        is compared at its check points.
+
+        Parameters
+        ----------
+        name
+            The name of the criterion. If there are several laws or a class, the name of criterion number i ends with
+            "at check point i".
+        *laws
+            Laws at the parameters to compare, or classes of laws.
+        sizes, seeds, observables
+            As in `limitlab.compare`.
+        points
+            The number of check points of a class to compare, from the first (default: all of them).
+        together
+            Whether all check points of a class make one criterion, with the verdict of `compare` for the class.
+        seconds
+            The time that a full check may spend on additional draws. Choose a time long enough that a busy machine reaches the same
+            verdict.
+        """
+        compared: list[Law | type[Law]] = []
+        for law in laws:
+            compared += law.check_points()[:points] if isinstance(law, type) and not together else [law]
+        numbered = not together and (len(laws) > 1 or any(isinstance(law, type) for law in laws))
+        comparisons = [self.compare(law, sizes, seeds, observables=observables, seconds=seconds) for law in compared]
+        for number, comparison in enumerate(comparisons, 1):
+            full_name = f"{name} at check point {number}" if numbered else name
+            self.criteria.append(Criterion(full_name, comparison.verdict, "agrees with the simulation", comparison.passed))
+        return comparisons
+
+    def compare(
+        self,
+        law: Law | type[Law],
+        sizes: Sequence[int] | None = None,
+        seeds: int | None = None,
+        *,
+        observables: Sequence[str] | None = None,
+        seconds: float = 600.0,
+    ) -> Comparison:
+        """Return the comparison of a law with the effort of this check. It makes no criterion.
+
+        A quick check demands a resolution of a tenth of the scale of an observable and adds no draws to `seeds`. It stops earlier if
+        fewer draws agree. A full check demands a resolution of a twentieth and adds draws for at most `seconds`.
+        """
+        from limitlab.lab._compare import compare
+
+        return compare(
+            law,
+            sizes,
+            seeds,
+            observables=observables,
+            resolution=0.1 if self.quick else 0.05,
+            budget=0.0 if self.quick else seconds,
+            early=self.quick,
+            progress=False,
+        )
+
+    # -- what is not judged ---------------------------------------------------------------------------------------------
+
+    def show(self, name: str, value: Number) -> None:
+        """Add a further number for the reader. It decides nothing."""
+        self.measured[name] = value
+
+    def note(self, text: str) -> None:
+        """State what the reader must know, such as a correction of the source or a restriction."""
+        self.text = text
+
+    def consistent_only(self) -> None:
+        """Report the status "consistent" in place of "pass" if all criteria hold.
+
+        A quick check calls this method if the negation of the claim could also fulfil its criteria.
+        """
+        self.decisive = False

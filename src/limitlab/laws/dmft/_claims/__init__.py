@@ -1,1 +1,0 @@
-"""Claims about the dynamics of two-layer networks (D1 to D11, D13, D14)."""

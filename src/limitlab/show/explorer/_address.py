@@ -1,0 +1,660 @@
+"""The state of a page: what it shows, the address that restores it, and how the declaration of a law sets its controls.
+
+`State` is a pydantic model. `read` makes it from an address, `changed_state` from what a visitor changes on the page; both replace what
+is wrong and say so in one sentence. Nothing in this module draws.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import parse_qsl, urlencode
+
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationInfo, field_validator
+from pydantic.dataclasses import dataclass
+from pydantic_core import ValidationError
+
+from limitlab._core.about import allowed, kind_of
+from limitlab._core.draws import plain_parameters
+from limitlab._core.law import Law
+from limitlab._core.parameters import Parameter, numbers_in, plain
+from limitlab._core.registry import all_laws, law_id, subject_of
+from limitlab._core.tables import plain_symbol
+
+Mode = Literal["curve", "phase", "compare", "plan", "forecast"]
+Theme = Literal["light", "dark"]
+Scale = Literal["auto", "linear", "log"]
+
+FIRST = "Ridge"
+"""The law that is shown when none is asked for."""
+PREFIX = "p."
+"""Marks a parameter of the law in an address: `p.ratio=2`."""
+MOST_SEQUENCE = 1000
+"""Entries of a list in an address or a field."""
+MOST_SIZE, MOST_DRAWS, MOST_GRID = 5000, 500, 80
+"""Caps of an experiment's size, of its draws at every point, and of the points along one side of a phase diagram."""
+
+
+# -- controls from the declaration of a law ------------------------------------------------------------------------------------
+
+Made = TypeVar("Made")
+Form = Literal["slider", "choice", "switch", "text"]
+Group = Literal["physics", "experiment", "advanced"]
+
+DECADES = 2
+"""A logarithmic slider goes so many powers of ten to either side of the default."""
+POINTS = 161
+"""Points of a curve that one call of the law serves."""
+FEW_POINTS = 33
+"""Points of a curve whose every point is a solve."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Control:
+    """How one parameter is set.
+
+    Attributes
+    ----------
+    name, label, help
+        The parameter, the few words beside its control, and the sentence behind it.
+    form
+        "slider" (with a field for numbers outside its range), "choice", "switch" or "text".
+    group
+        "physics", "experiment", or "advanced" for options of the solver.
+    value
+        Where it starts.
+    low, high, log, whole
+        Of a slider: its ends, whether it is logarithmic, whether it takes whole numbers only.
+    choices
+        Of a choice.
+    many
+        Of a text: whether it is a list, also where it has one entry.
+    """
+
+    name: str
+    label: str
+    help: str
+    form: Form
+    group: Group
+    value: Any
+    low: float = 0.0
+    high: float = 1.0
+    log: bool = False
+    whole: bool = False
+    choices: tuple[Any, ...] = ()
+    many: bool = False
+
+
+def controls_of(law: type[Law]) -> dict[str, Control]:
+    """One control per parameter, from the declaration alone.
+
+    >>> from limitlab.laws import Ridge
+    >>> found = controls_of(Ridge)
+    >>> found["ratio"].form, found["ratio"].log, found["eigenvalues"].form
+    ('slider', True, 'text')
+    """
+    return {name: _control(law, name, meta) for name, meta in law.parameters().items()}
+
+
+def _control(law: type[Law], name: str, meta: Parameter) -> Control:
+    annotation, symbol = law.model_fields[name].annotation, plain_symbol(meta.symbol)
+    label = f"{name.replace('_', ' ')} {symbol}".strip() if "\\" not in symbol else name.replace("_", " ")
+    about = f"{meta.words}: {allowed(law, name)}"
+    group: Group = "advanced" if meta.kind == "solver" else "experiment" if meta.kind == "experiment" else "physics"
+    kind, value = kind_of(annotation), start_value(meta)
+    if choices := _choices(annotation):
+        return Control(name, label, about, "choice", group, value, choices=choices)
+    if kind == "truth":
+        return Control(name, label, about, "switch", group, value)
+    if kind in ("number", "whole", "series") and _is_number(value):
+        whole = kind == "whole" or (kind == "series" and (isinstance(value, int) or meta.dimension == "iteration"))
+        low, high, log = slider_range(meta, value, whole)
+        return Control(name, label, about, "slider", group, value, low, high, log, whole)
+    return Control(name, label, about, "text", group, value, many=kind == "sequence")
+
+
+def start_value(meta: Parameter) -> Any:
+    """Where a control starts: the default; of a coordinate such as `times` its last value, because a slider holds one."""
+    if meta.kind == "coordinate" and isinstance(meta.default, (tuple, list)) and meta.default:
+        return meta.default[-1]
+    return meta.default
+
+
+def slider_range(meta: Parameter, value: float, whole: bool = False) -> tuple[float, float, bool]:
+    """Ends of a slider around a value, within what is declared, and whether it is logarithmic.
+
+    >>> slider_range(Parameter("ratio", "features per sample", 1.0, above=0, scale="log"), 1.0)
+    (0.01, 100.0, True)
+    >>> slider_range(Parameter("share", "probability", 0.5, least=0, most=1), 0.5)
+    (0.0, 1.0, False)
+    """
+    finite = value if math.isfinite(value) else 1.0
+    own = list(numbers_in(meta.default)) if meta.kind == "coordinate" else []
+    floor = meta.least if meta.least is not None else meta.above
+    ceiling = meta.most if meta.most is not None else meta.below
+    log = meta.scale == "log" and finite > 0
+    log = log and not (len(own) > 1 and min(own) <= 0)
+    if len(own) > 1 and (
+        floor is None or ceiling is None or ceiling > 10 * max(own)
+    ):  # the law says which stretch of a coordinate to look at
+        low, high = min(own) if log or floor is None else floor, max(own)
+    elif log:
+        centre = 10.0 ** round(math.log10(finite))
+        low, high = centre / 10**DECADES, centre * 10**DECADES
+        low, high = max(low, floor if floor else low), min(high, ceiling if ceiling else high)
+    else:
+        reach = 4 * abs(finite) or 2.0  # a bound that is much further away is no end of a slider
+        low = floor if floor is not None and abs(floor) <= 10 * reach else -reach
+        high = ceiling if ceiling is not None and abs(ceiling) <= 10 * reach else max(reach, low + reach)
+    if whole:
+        low, high = math.ceil(max(low, 1.0) if log else low), math.floor(high)
+    low, high = _inside(meta, low, high, log, whole)
+    return low, max(high, low + 1.0) if high <= low else high, log
+
+
+def _inside(meta: Parameter, low: float, high: float, log: bool, whole: bool) -> tuple[float, float]:
+    """Open ends are left out, by one step of the slider or a hundredth of it."""
+    step = 1.0 if whole else (high - low) / 100
+    if meta.above is not None and low <= meta.above:
+        low = low * 1.01 if log and not whole and low > 0 else meta.above + step
+    if meta.below is not None and high >= meta.below:
+        high = high / 1.01 if log and not whole else meta.below - step
+    return float(low), float(high)
+
+
+def axes_of(law: type[Law]) -> list[str]:
+    """Parameters that a curve can run along, the most natural first: the law's time, what one call serves, what spans decades."""
+    metas, controls = law.parameters(), controls_of(law)
+    numbers = [name for name, control in controls.items() if control.form == "slider" and control.group == "physics"]
+    served = law.array_parameters()
+    return sorted(numbers, key=lambda name: (metas[name].kind != "coordinate", name not in served, not controls[name].log))
+
+
+def curves_of(law: Law) -> list[str]:
+    """Observables that can be drawn as a curve: numbers without axes of their own, or with the law's coordinate among them."""
+    metas, lines = type(law).outputs(), set(law.coordinates())
+    names = [
+        name
+        for name in law.observed()
+        if name != "phase" and (metas[name].dims is None or lines & set(metas[name].dims or ()))
+    ]
+    return sorted(names, key=lambda name: name not in ("test_error", "classification_error"))
+
+
+def live(law: type[Law], along: str) -> bool:
+    """Whether one call of the law gives a whole curve along this parameter."""
+    return along in law.array_parameters() or law.parameters()[along].kind == "coordinate"
+
+
+def dimension(law: type[Law], along: str) -> str:
+    """The dimension of a result that a swept parameter becomes: `times` are values of `time`."""
+    meta = law.parameters()[along]
+    return meta.dimension if meta.kind == "coordinate" else along
+
+
+def spaced(law: type[Law], along: str, low: float, high: float, log: bool, points: int | None = None) -> list[float]:
+    """The values of a curve along a parameter: evenly or geometrically spaced, whole where the parameter is.
+
+    >>> from limitlab.laws import NearestNeighbours
+    >>> spaced(NearestNeighbours, "neighbours", 1, 4, False)
+    [1.0, 2.0, 3.0, 4.0]
+    """
+    import numpy as np
+
+    count = points or (POINTS if live(law, along) else FEW_POINTS)
+    values = np.geomspace(low, high, count) if log else np.linspace(low, high, count)
+    if controls_of(law)[along].whole:
+        return [float(value) for value in np.unique(np.round(values))]
+    return [float(value) for value in values]
+
+
+def _choices(annotation: Any) -> tuple[Any, ...]:
+    return typing.get_args(annotation) if typing.get_origin(annotation) is typing.Literal else ()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and not any(map(math.isnan, numbers_in(value)))
+
+
+# -- the list of laws ---------------------------------------------------------------------------------------------------------
+
+
+def explorable() -> dict[str, type[Law]]:
+    """The laws that have a number to draw along and something to draw.
+
+    >>> "Ridge" in explorable()
+    True
+    """
+    return {name: law for name, law in all_laws().items() if axes_of(law) and curves_of(law())}
+
+
+def matching(laws: Mapping[str, type[Law]], words: str) -> dict[str, list[str]]:
+    """The laws about which every word is said somewhere (in name, question, subject, regime, parameters or observables), by subject.
+
+    >>> from limitlab.laws import OnlinePCA, Ridge
+    >>> matching({"Ridge": Ridge, "OnlinePCA": OnlinePCA}, "ridge penal")
+    {'Regression': ['Ridge']}
+    """
+    wanted = words.lower().split()
+    found: dict[str, list[str]] = {}
+    for name, law in laws.items():
+        if all(word in _said(law) for word in wanted):
+            found.setdefault(subject_of(law), []).append(name)
+    return dict(sorted(found.items()))
+
+
+def listed(found: Mapping[str, list[str]]) -> tuple[dict[str, str], list[str]]:
+    """Entries of a list with a heading per subject, and the headings, which cannot be chosen.
+
+    >>> listed({"Regression": ["Ridge"]})
+    ({'REGRESSION': '# Regression', 'Ridge': 'Ridge'}, ['# Regression'])
+    """
+    entries: dict[str, str] = {}
+    for subject, names in found.items():
+        entries |= {subject.upper(): f"# {subject}", **{name: name for name in names}}
+    return entries, [value for value in entries.values() if value.startswith("# ")]
+
+
+def _said(law: type[Law]) -> str:
+    parameters = [f"{name} {meta.words}" for name, meta in law.parameters().items()]
+    observables = [f"{name} {meta.long_name}" for name, meta in law.outputs().items()]
+    return " ".join([law.__name__, law.title(), subject_of(law), law.regime, *parameters, *observables]).lower()
+
+
+# -- the state ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A parameter and the interval that is shown."""
+
+    name: str
+    low: FiniteFloat
+    high: FiniteFloat
+    log: bool = False
+
+    def text(self) -> str:
+        """The axis as an address contains it.
+
+        >>> Axis("ratio", 0.1, 10, True).text()
+        'ratio:0.1:10:log'
+        """
+        return f"{self.name}:{_digits(self.low)}:{_digits(self.high)}" + (":log" if self.log else "")
+
+
+def _digits(number: float) -> str:
+    """A number that reads back as it was, without an idle fraction."""
+    return f"{number:g}" if float(f"{number:g}") == number else repr(number)
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that a view depends on.
+
+    Attributes
+    ----------
+    law, parameters
+        Name of the law and the parameters that differ from its defaults, as JSON holds them.
+    x, y
+        The parameter along which a curve runs, and the second one of a phase diagram.
+    mode
+        "curve", "phase", "compare", "plan" or "forecast".
+    observables
+        What is drawn. A phase diagram and a plan show the first.
+    scale
+        Of the vertical axis; "auto" is logarithmic where the values span decades.
+    size, draws
+        Of an experiment.
+    target
+        Of a plan: the value wanted of the first observable; the parameter solved for is `x`.
+    grid
+        Points along each side of a phase diagram.
+    theme
+        "light" or "dark".
+    """
+
+    law: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    x: Axis = field(kw_only=True)
+    y: Axis | None = None
+    mode: Mode = "curve"
+    observables: tuple[str, ...] = ()
+    scale: Scale = "auto"
+    size: Annotated[int, Field(ge=2, le=MOST_SIZE)] = 100
+    draws: Annotated[int, Field(ge=1, le=MOST_DRAWS)] = 20
+    target: FiniteFloat | None = None
+    grid: Annotated[int, Field(ge=2, le=MOST_GRID)] = 40
+    theme: Theme = "light"
+
+    @field_validator("x", "y", mode="before")
+    @classmethod
+    def _read_axis(cls, value: Any, info: ValidationInfo) -> Any:
+        """An axis from its text; one that the law cannot be drawn along is refused."""
+        law = _law_in(info)
+        if law is None or value is None:
+            return value
+        name, *ends = value.split(":") if isinstance(value, str) else (value.name, value.low, value.high, value.log)
+        if name not in axes_of(type(law)):
+            raise ValueError(f"{type(law).__name__} cannot be drawn along {name[:40]!r}")
+        if not ends:
+            return axis(law, name)
+        if len(ends) not in (2, 3):
+            raise ValueError(
+                f"{info.field_name} = {value[:40]!r} is not allowed: write {name}:from:to or {name}:from:to:log"
+            )
+        return checked_axis(law, name, *ends)
+
+    @field_validator("observables", mode="before")
+    @classmethod
+    def _read_observables(cls, value: Any, info: ValidationInfo) -> Any:
+        """Names of curves from their text; the names in a state are cut to those that the law has at its parameters."""
+        law = _law_in(info)
+        if law is None:
+            return value
+        known = curves_of(law)
+        if not isinstance(value, str):
+            return tuple(name for name in value if name in known) or tuple(known[:1])
+        names = tuple(dict.fromkeys(value.split(",")))
+        for name in names:
+            if name not in known:
+                raise ValueError(f"{type(law).__name__} has no curve {name[:40]!r}")
+        return names
+
+    def address(self) -> str:
+        """The part of an address after the question mark."""
+        pairs: dict[str, Any] = {"law": self.law, "mode": self.mode, "x": self.x.text()}
+        if self.y is not None:
+            pairs["y"] = self.y.text()
+        pairs |= {"show": ",".join(self.observables), "size": self.size, "draws": self.draws}
+        if self.scale != "auto":
+            pairs["scale"] = self.scale
+        if self.target is not None:
+            pairs["target"] = _digits(self.target)
+        if self.mode == "phase":
+            pairs["grid"] = self.grid
+        if self.theme != "light":
+            pairs["theme"] = self.theme
+        pairs |= {PREFIX + name: json.dumps(value) for name, value in self.parameters.items()}
+        return urlencode(pairs, safe=":,.[]")
+
+
+def start(law: Law | type[Law]) -> State:
+    """How a law is shown first: its own parameters, along the parameter that says most.
+
+    >>> from limitlab.laws import Ridge
+    >>> start(Ridge(ridge=0.5)).address()
+    'law=Ridge&mode=curve&x=ratio:0.01:100:log&y=ridge:0.001:10:log&show=test_error&size=100&draws=20&p.ridge=0.5'
+    """
+    given = law if isinstance(law, Law) else law()
+    kind = type(given)
+    names, curves = axes_of(kind), curves_of(given)
+    if not names or not curves:
+        raise ValueError(f"{kind.__name__} cannot be explored: it has no number to draw along, or nothing to draw")
+    parameters = {} if isinstance(law, type) else changed(given)
+    x, *others = [axis(given, name) for name in names]
+    return State(
+        law_id(kind),
+        parameters,
+        x=x,
+        y=others[0] if others else None,
+        observables=tuple(curves[:1]),
+        size=min(sorted(given.default_sizes)[len(given.default_sizes) // 2], MOST_SIZE),
+        draws=min(given.default_seeds, 20),
+    )
+
+
+def changed(law: Law) -> dict[str, Any]:
+    """The parameters of a law that differ from where its controls start, as JSON holds them."""
+    now, controls = plain_parameters(law), controls_of(type(law))
+    first = plain_parameters(at_start(type(law)))
+    different = {name: value for name, value in now.items() if value != first[name]}
+    if type(law)(**now) != law:
+        raise ValueError(f"{law!r} cannot be explored: a parameter is not a number, a text or a list of these")
+    for name, value in list(different.items()):
+        if controls[name].form == "slider" and isinstance(value, list):  # a slider holds one number
+            different[name] = value[-1]
+    return different
+
+
+def at_start(kind: type[Law]) -> Law:
+    """The law with every control where it starts."""
+    try:
+        return kind(**{name: plain(control.value) for name, control in controls_of(kind).items()})
+    except ValidationError:
+        return kind()
+
+
+def axis(law: Law, name: str) -> Axis:
+    """The interval of a parameter that its slider covers, drawn in where another parameter forbids an end."""
+    control, here = controls_of(type(law))[name], plain(getattr(law, name))
+    if not isinstance(here, (int, float)) or not control.low < here < control.high:
+        return Axis(name, control.low, control.high, control.log)
+    low, high = (_reachable(law, control, float(here), end) for end in (control.low, control.high))
+    return Axis(name, low, high, control.log) if low < high else Axis(name, control.low, control.high, control.log)
+
+
+def _reachable(law: Law, control: Control, here: float, end: float) -> float:
+    """The furthest point towards an end that the law accepts."""
+    for share in (1.0, 0.9, 0.75, 0.5, 0.25, 0.1):
+        value = here * (end / here) ** share if control.log else here + (end - here) * share
+        value = float(round(value)) if control.whole else value
+        try:
+            law.replace(**{control.name: value})
+        except ValidationError:
+            continue
+        return value
+    return here
+
+
+def law_of(state: State, laws: Mapping[str, type[Law]]) -> Law:
+    """The law at the parameters of a state."""
+    return at_start(laws[state.law]).replace(**state.parameters)
+
+
+# -- reading an address, or a change on the page ------------------------------------------------------------------------------
+
+
+def read(address: str, laws: Mapping[str, type[Law]], first: str = FIRST) -> tuple[State, list[str]]:
+    """The state of an address, and a sentence for everything in it that is wrong and replaced by its default.
+
+    >>> from limitlab.laws import Ridge
+    >>> state, remarks = read("?law=Ridge&x=ridge:0.01:1:log&p.noise=-1", {"Ridge": Ridge})
+    >>> state.x.name, state.parameters, len(remarks)
+    ('ridge', {}, 1)
+    """
+    texts = dict(parse_qsl(address.removeprefix("?"), keep_blank_values=True))
+    remarks: list[str] = []
+    name = texts.pop("law", first)
+    if name not in laws:
+        remarks.append(f"there is no law {name[:40]!r}: this is {first}")
+        name = first
+    asked = {key.removeprefix(PREFIX): text for key, text in texts.items() if key.startswith(PREFIX)}
+    parameters, refused = _read_parameters(laws[name], asked)
+    fields = {key: text for key, text in texts.items() if text and key in ADDRESS}
+    state, wrong = changed_state(replace(start(laws[name]), parameters=parameters), laws, fields)
+    if state.y is not None and state.y.name == state.x.name:
+        law = law_of(state, laws)
+        others = (axis(law, other) for other in axes_of(type(law)) if other != state.x.name)
+        state = replace(state, y=next(others, None))
+    return state, [*remarks, *refused, *wrong]
+
+
+def changed_state(state: State, laws: Mapping[str, type[Law]], changes: Mapping[str, Any]) -> tuple[State, list[str]]:
+    """A state with changes, and a sentence for every change that is wrong and left out.
+
+    Parameters
+    ----------
+    state
+        The state before.
+    laws
+        The laws that can be shown, by name.
+    changes
+        New values of fields, as the model or an address has them ("show" is the address's word for observables).
+
+    Examples
+    --------
+    >>> from limitlab.laws import Ridge
+    >>> state, remarks = changed_state(start(Ridge), {"Ridge": Ridge}, {"grid": 10**7, "x": "ridge:0.1:1"})
+    >>> state.grid, state.x.high, remarks
+    (40, 1.0, ['grid = 10000000 is not allowed: input should be less than or equal to 80'])
+    """
+    fields = {name: value for name, value in changes.items() if state.y is not None or name != "y"}
+    before = {one.name: getattr(state, one.name) for one in dataclasses.fields(state)}
+
+    def make(accepted: Mapping[str, Any]) -> State:
+        named = {ADDRESS.get(name, name): value for name, value in accepted.items()}
+        made: State = _STATES.validate_python({**before, **named}, context={"laws": laws})
+        return made
+
+    return _without_what_is_wrong(make, fields)
+
+
+ADDRESS = {name: name for name in ("mode", "x", "y", "size", "draws", "scale", "target", "grid", "theme")} | {
+    "show": "observables"
+}
+"""Words of an address and the fields of `State` that they set."""
+
+_STATES = TypeAdapter(State)
+
+
+def _law_in(info: ValidationInfo) -> Law | None:
+    """The law of a state that is being checked; None where the state is made by limitlab, which needs no check."""
+    if info.context is None:
+        return None
+    kind = info.context["laws"][info.data["law"]]
+    return at_start(kind).replace(**info.data["parameters"])
+
+
+def _read_parameters(kind: type[Law], texts: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """The parameters of an address that the law accepts and that differ from its own, and a sentence for every other one."""
+    first, remarks, asked = at_start(kind), [], {}
+    for name, text in texts.items():
+        if name not in kind.model_fields:
+            remarks.append(f"{kind.__name__} has no parameter {name[:40]!r}")
+        elif len(text) > 16 * MOST_SEQUENCE:
+            remarks.append(_too_long(name))
+        else:
+            asked[name] = from_text(text)
+    law, refused = _without_what_is_wrong(lambda accepted: first.replace(**accepted), asked)
+    now, before = plain_parameters(law), plain_parameters(first)
+    return {name: now[name] for name in asked if now[name] != before[name]}, [*remarks, *refused]
+
+
+def _without_what_is_wrong(make: Callable[[Mapping[str, Any]], Made], fields: Mapping[str, Any]) -> tuple[Made, list[str]]:
+    """What `make` makes of the fields that it accepts, and a sentence for every other one."""
+    accepted: dict[str, Any] = dict(fields)
+    remarks: list[str] = []
+    wrong: dict[str, str]
+    while True:
+        try:
+            return make(accepted), remarks
+        except ValidationError as error:
+            wrong = {}
+            for entry in error.errors(include_url=False):
+                field_name = entry["loc"][0] if entry["loc"] else ""
+                key = next((key for key in accepted if ADDRESS.get(key, key) == field_name), None)
+                if key is not None:
+                    wrong.setdefault(key, entry["msg"])
+        except (ArithmeticError, TypeError):  # of a number that no validator expects
+            wrong = {}
+        if not wrong:
+            break
+        remarks += [_remark(key, accepted.pop(key), words) for key, words in wrong.items()]
+    together: dict[str, Any] = {}  # of an error that names no field: the fields are accepted one after the other
+    for key, value in accepted.items():
+        try:
+            make({**together, key: value})
+        except ValidationError as error:
+            remarks.append(_remark(key, value, error.errors(include_url=False)[0]["msg"]))
+        except (ArithmeticError, TypeError) as error:
+            remarks.append(_remark(key, value, f"Input cannot be used: {error}"))
+        else:
+            together[key] = value
+    return make(together), remarks
+
+
+def _remark(key: str, value: Any, words: str) -> str:
+    """The sentence of an error; a sentence of pydantic's own gets the name and the value in front."""
+    words = words.removeprefix("Value error, ")
+    if words.startswith(("Input ", "Unable ")):
+        words = f"{key} = {str(value)[:40]} is not allowed: {words[:1].lower()}{words[1:]}"
+    return words if len(words) < 400 else words[:400] + "..."
+
+
+def checked_axis(law: Law, name: str, low: Any, high: Any, log: Any = "") -> Axis:
+    """An interval of a parameter; one that the parameter does not allow is refused.
+
+    >>> from limitlab.laws import Ridge
+    >>> checked_axis(Ridge(), "ratio", 0, 2)
+    Traceback (most recent call last):
+        ...
+    ValueError: ratio from 0 to 2 is not allowed: above 0, inf allowed, and the first end below the second
+    """
+    meta = type(law).parameters()[name]
+    try:
+        ends = float(low), float(high)
+    except ValueError:
+        raise ValueError(f"{name} from {str(low)[:40]} to {str(high)[:40]} is not allowed: give two numbers") from None
+    geometric = log in ("log", True)
+    if not all(map(math.isfinite, ends)) or not all(map(meta.allows, ends)) or ends[0] >= ends[1]:
+        raise ValueError(
+            f"{name} from {ends[0]:g} to {ends[1]:g} is not allowed: {meta.allowed}, and the first end below the second"
+        )
+    return Axis(name, *ends, log=geometric and ends[0] > 0)
+
+
+def values_of(law: Law, along: Axis, points: int | None = None) -> list[float]:
+    """The values of a parameter along an axis."""
+    return spaced(type(law), along.name, along.low, along.high, along.log, points)
+
+
+# -- parameters as text -------------------------------------------------------------------------------------------------------
+
+
+def from_text(text: str) -> Any:
+    """What a field or an address holds: JSON, a list with commas, or a word.
+
+    >>> from_text("2.5"), from_text("1, 4"), from_text("relu"), from_text("inf"), from_text("")
+    (2.5, [1, 4], 'relu', 'inf', None)
+    """
+    text = text.strip()
+    if not text:
+        return None
+    for form in (text, f"[{text}]"):
+        try:
+            return json.loads(form)
+        except (ValueError, RecursionError):
+            continue
+    return text
+
+
+def to_text(value: Any) -> str:
+    """What a field shows of a parameter.
+
+    >>> to_text(0.5), to_text((1.0, 4.0)), to_text("Infinity"), to_text(None)
+    ('0.5', '1.0, 4.0', 'inf', '')
+    """
+    value = plain(value)
+    if value is None:
+        return ""
+    if value in ("Infinity", "-Infinity", math.inf, -math.inf):
+        return str(float(value))
+    if isinstance(value, (tuple, list)):
+        return json.dumps(value)[1:-1]
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def short(name: str, value: Any) -> Any:
+    """The value, if it is not longer than the explorer takes."""
+    if isinstance(value, (list, dict)) and len(json.dumps(value)) > 16 * MOST_SEQUENCE:
+        raise ValueError(_too_long(name))
+    return value
+
+
+def _too_long(name: str) -> str:
+    return f"{name}: the list is too long for the explorer, which takes {MOST_SEQUENCE} entries"
