@@ -1,8 +1,9 @@
-"""The errors that limitlab raises, and how they are worded.
+"""The exceptions that limitlab raises, and the rules for their messages.
 
-Bad input is always a `ValueError` whose one line names the thing, the value, what is allowed and what to do. A computation
-that stops short of its accuracy raises `ConvergenceError`, which carries the best estimate: a last iterate is never
-returned as if it were the answer. Where the numbers themselves overflow or lose their meaning, `NotComputable` says at which parameters.
+Bad input raises `Refused`, a `ValueError`. Its message names the parameter, its value, the allowed range and the remedy. A solver that
+stops before it reaches its accuracy raises `ConvergenceError`, which carries the best estimate; no function returns a last iterate as
+its result. Where numbers overflow or lose their meaning at allowed parameters, a law raises `NotComputable`, which names these
+parameters.
 """
 
 from __future__ import annotations
@@ -11,11 +12,36 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["ConvergenceError", "NotComputable", "TooCostly", "UnreachableTarget"]
+__all__ = ["ConvergenceError", "NotComputable", "Refused", "TooCostly", "UnreachableTarget"]
+
+
+class Refused(ValueError):
+    """Input that limitlab does not allow: the message names the parameter, its value, the allowed range and the remedy.
+
+    An error of this type passes through `Law.evaluate` and `Law.experiment` unchanged. An error of NumPy, SciPy or another library
+    that occurs in a prediction or an experiment becomes `NotComputable`, with the original error as its cause.
+
+    Examples
+    --------
+    >>> import limitlab
+    >>> try:
+    ...     limitlab.laws.Ridge().evaluate(ratio=-1.0)
+    ... except limitlab.errors.Refused as error:
+    ...     print(str(error)[:50])
+    ratio = -1 is not allowed: must be above 0, inf al
+    """
 
 
 class ConvergenceError(RuntimeError):
-    """A solver stopped before it reached its accuracy; `estimate` is the best value it had, `accuracy` its error estimate."""
+    """A solver stopped before it reached its accuracy.
+
+    Attributes
+    ----------
+    estimate
+        The best value that the solver had.
+    accuracy
+        The estimated error of `estimate`.
+    """
 
     def __init__(self, message: str, estimate: Any = None, accuracy: float = float("nan")):
         super().__init__(message)
@@ -24,11 +50,19 @@ class ConvergenceError(RuntimeError):
 
 
 class NotComputable(RuntimeError):
-    """A legal point at which the numbers leave what floating-point arithmetic can hold; what failed inside is its cause."""
+    """Allowed parameters at which floating-point numbers overflow or lose their accuracy; the original error is the cause."""
 
 
-class UnreachableTarget(ValueError):
-    """A plan asked for a value that the law never takes; `best` and `at` say how close one can get, and where."""
+class UnreachableTarget(Refused):
+    """A plan asked for a value that the law does not take at any allowed parameter.
+
+    Attributes
+    ----------
+    best
+        The value closest to the target that the law takes.
+    at
+        The value of the parameter at which the law takes it.
+    """
 
     def __init__(self, message: str, best: float, at: float):
         super().__init__(message)
@@ -36,8 +70,14 @@ class UnreachableTarget(ValueError):
         self.at = at
 
 
-class TooCostly(ValueError):
-    """Work that was refused before it started; `cost` is the estimate."""
+class TooCostly(Refused):
+    """Work whose estimated memory or time exceeds a limit; it was refused before it started.
+
+    Attributes
+    ----------
+    cost
+        The estimate.
+    """
 
     def __init__(self, message: str, cost: Any = None):
         super().__init__(message)
@@ -45,11 +85,11 @@ class TooCostly(ValueError):
 
 
 LISTED = 25
-"""Known names that a hint lists; of more it gives the nearest."""
+"""The largest number of known names that a hint lists; if there are more, the hint gives the nearest three."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name: the closest known ones; when none is close all of them, or of many the nearest.
+    """Return a hint for a misspelt name: the closest known names, or all known names, or the nearest three of many.
 
     >>> did_you_mean("rigde", ["ridge", "ratio", "noise"])
     "did you mean 'ridge'?"

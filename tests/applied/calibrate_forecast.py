@@ -20,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn import datasets
 
 from limitlab.applied.forecast import Forecast
-from limitlab.applied.forecast._surrogates import METRICS
+from limitlab.applied.forecast._metrics import METRICS
 from limitlab.models.datasets import mnist
 
 warnings.simplefilter("ignore")

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import limitlab
+from applied.forecast_accuracy import accuracy, hidden_tail
 from limitlab.applied.forecast import Forecast, ForecastWarning, compare_with_sklearn
+from limitlab.applied.forecast import _curves as curves
 from limitlab.applied.forecast._curves import Population, merged
 from limitlab.applied.forecast._kernels import RandomFeatures
 from limitlab.applied.forecast._spectrum import from_numbers
-from limitlab.applied.forecast.accuracy import accuracy, hidden_tail
 from limitlab.errors import UnreachableTarget
 from limitlab.laws.regression.finite_population import learning_curve
 from limitlab.laws.regression.finite_population_flow import flow_curve
@@ -328,6 +329,26 @@ def test_band_covers_the_population():
         curve = Forecast("linear", ridge=0.05).fit(X, y).learning_curve([80])
         held += bool(curve.test_error_low.item() <= truth <= curve.test_error_high.item())
     assert held >= 15
+
+
+def test_population_functions_are_made_once_per_spectrum(monkeypatch):
+    """The spectrum of all points, the merged one that searches use, and that of each of the six halves."""
+    made = []
+
+    class Counted(curves.PopulationFunctions):
+        def __init__(self, spectrum, correction=None, largest_ridge=0.0):
+            made.append(spectrum)
+            super().__init__(spectrum, correction, largest_ridge)
+
+    monkeypatch.setattr(curves, "PopulationFunctions", Counted)
+    forecast = Forecast("rbf").fit(*regression(rows=100))
+    forecast.learning_curve([50, 100, 150, 200])
+    forecast.samples_for(0.9)
+    forecast.advice()
+    forecast.backtest()
+    forecast.exponent()
+    assert len(made) == 8
+    assert len({id(spectrum) for spectrum in made}) == 8
 
 
 @pytest.mark.slow

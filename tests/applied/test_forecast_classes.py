@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn import datasets as sklearn_datasets
 
 from limitlab.applied.forecast import Forecast, ForecastClassifier, ForecastWarning
-from limitlab.applied.forecast._surrogates import auc, error_rate
+from limitlab.applied.forecast._metrics import auc, error_rate
 from references import reference
 
 INSIDE = reference("forecast_classification", "forecast_classification")

@@ -71,7 +71,7 @@ def test_one_line(name):
 
 def test_ten_gigabytes_are_refused_before_any_work(monkeypatch):
     """21,000 points exactly take 10.6 GB; with 8 GB free the refusal comes at once, with three remedies."""
-    from limitlab.applied.forecast import _memory as memory
+    from limitlab.applied.forecast import _spectrum as memory
 
     monkeypatch.setattr(memory, "available_memory", lambda: 8e9)
     many = np.arange(21_000.0)[:, None]
@@ -82,7 +82,7 @@ def test_ten_gigabytes_are_refused_before_any_work(monkeypatch):
 
 
 def test_limits_of_the_shell_and_the_machine_are_read():
-    from limitlab.applied.forecast._memory import available_memory
+    from limitlab.applied.forecast._spectrum import available_memory
 
     assert 1e6 < available_memory() < 1e15
 
@@ -316,10 +316,10 @@ def test_text_with_many_levels_is_quick_and_small(tmp_path):
 
 
 def test_a_decompression_bomb_is_refused_before_it_unpacks(tmp_path, monkeypatch):
-    from limitlab.applied.forecast import files
+    from limitlab.applied.forecast import tables
 
     np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((3000, 1000)), y=np.arange(3000.0))
-    monkeypatch.setattr(files, "available_memory", lambda: 4e7)
+    monkeypatch.setattr(tables, "available_memory", lambda: 4e7)
     assert (tmp_path / "bomb.npz").stat().st_size < 1e5
     refused("would unpack to about", lambda: read_table(tmp_path / "bomb.npz", "y"))
 

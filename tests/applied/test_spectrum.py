@@ -7,8 +7,8 @@ import pytest
 
 import limitlab
 from limitlab.applied.spectrum_blocks import spectrum, spectrum_along
-from limitlab.models.autodiff import double_precision_jax
 from limitlab.models.datasets import digits
+from limitlab.models.optimisers import double_precision_jax
 
 jax = double_precision_jax()
 jnp = jax.numpy

@@ -118,7 +118,8 @@ def test_nothing_is_unpickled(tmp_path):
 
 
 def test_json_of_a_command(tmp_path):
-    from limitlab.show.cli._output import describe_result, jsonable
+    from limitlab._core.page import jsonable
+    from limitlab._core.tables import describe_result
 
     law = Ridge(ratio=1.0, ridge=0.0)
     (tmp_path / "x.json").write_text(json.dumps(jsonable(describe_result(law.theory()))))

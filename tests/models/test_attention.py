@@ -161,7 +161,7 @@ def test_fixed_points():
         (dict(heads=[Head()], V=np.eye(2)), "once"),
         (dict(feed_forward="relu"), "feed_forward"),
         (dict(dtype=np.float32), "rk4"),
-        (dict(dtype=np.int64), "float32 or float64"),
+        (dict(dtype=np.int64), "dtype"),
         (dict(beta=[1.0, 2.0]), "one per system"),
         (dict(times=-1.0), "times"),
     ],

@@ -42,7 +42,7 @@ def test_fit_is_the_minimiser(name, shape):
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match=r"loss = 'hing'.*did you mean"):
+    with pytest.raises(ValueError, match="loss = 'hing'"):
         loss("hing")
     with pytest.raises(ValueError, match="ridge = 0"):
         fit("square", np.eye(2), 0)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from limitlab.laws.mean_field._low_rank import pivoted_cholesky
-from limitlab.numerics.flow_rules import even_gaussian_rule, gaussian_quantiles, quantile_rule
 from limitlab.numerics.gaussian import expectation
+from limitlab.numerics.quadrature import even_gaussian_rule, gaussian_quantiles, quantile_rule
 
 
 def test_weights_add_up_and_levels_mirror():

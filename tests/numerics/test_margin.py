@@ -77,7 +77,7 @@ def test_wrong_solution_is_not_certified(monkeypatch):
 
 @pytest.mark.parametrize("bad", [np.ones(3), np.ones((0, 2)), [[1.0, np.nan]]])
 def test_refusals(bad):
-    with pytest.raises(ValueError, match="vectors of shape"):
+    with pytest.raises(ValueError, match="vectors"):
         hard_margin(bad)
 
 

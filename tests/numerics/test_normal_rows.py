@@ -10,10 +10,17 @@ from scipy import stats
 
 from limitlab.models.activations import Activation
 from limitlab.models.online import SpikedCovariance, TeacherStudent, full_overlap_paths
-from limitlab.numerics.normal_rows import fill_row, key_of, normal_row, threefry
+from limitlab.numerics.normal_rows import fill_row, key_of, threefry
 
 KEY = key_of(np.random.default_rng(2026))
 MANY = 4_000_000
+
+
+def normal_row(key: np.ndarray, index: int, length: int) -> np.ndarray:
+    """Row number `index` of a key."""
+    row = np.empty(length + length % 2, dtype=np.float32)
+    fill_row(key, np.uint32(index), row)
+    return row[:length]
 
 
 @pytest.fixture(scope="module")

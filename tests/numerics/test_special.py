@@ -30,7 +30,7 @@ def test_gamma_ratio_where_a_difference_of_log_gammas_has_lost_half_its_digits()
 
 @pytest.mark.parametrize(("x", "shift"), [(0.0, 1.0), (-1.0, 1.0), (1.0, -0.5), (np.nan, 1.0)])
 def test_gamma_ratio_refuses_arguments_outside_its_domain(x, shift):
-    with pytest.raises(ValueError, match="gamma_ratio"):
+    with pytest.raises(ValueError, match=r"x = |shift = "):
         gamma_ratio(x, shift)
 
 
@@ -67,5 +67,5 @@ def test_quadrature_converges_geometrically():
 
 @pytest.mark.parametrize(("order", "argument"), [(-0.5, 1.0), (1.0, 0.0), (1.0, -1.0), (np.nan, 1.0), (1.0, np.nan)])
 def test_exponential_integral_refuses_arguments_outside_its_domain(order, argument):
-    with pytest.raises(ValueError, match="exponential_integral"):
+    with pytest.raises(ValueError, match=r"order = |argument = "):
         exponential_integral(order, argument)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limitlab.numerics.stepping import euler, follow, runge_kutta
+from limitlab.numerics.ode import euler, follow, runge_kutta
 
 
 def orders(rule, velocity, start, exact, steps=(0.2, 0.1, 0.05, 0.025), end=2.0):

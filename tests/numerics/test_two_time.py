@@ -25,7 +25,7 @@ from limitlab.numerics.two_time import (
     memory_bytes,
     romberg_table,
 )
-from limitlab.numerics.two_time._nodes import capacity, interpolate_gaps, kept, spacings, trapezoid_weights
+from limitlab.numerics.two_time._thinned import capacity, interpolate_gaps, kept, spacings, trapezoid_weights
 from limitlab.numerics.two_time.examples import DampedOscillator
 
 SYSTEM = DampedOscillator(coupling=2.0)

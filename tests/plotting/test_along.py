@@ -44,7 +44,7 @@ def count_calls(monkeypatch: pytest.MonkeyPatch, law: type[Law]) -> Counter[str]
 
 def test_a_line_and_points_with_their_standard_errors() -> None:
     law, grid, few = RidgeScaling(latent_dimension=40), np.geomspace(5, 20, 4), [6, 12]
-    figure, (axes,) = new_figure()
+    _, (axes,) = new_figure()
     along(axes, law, "samples", "excess_risk", grid, few, size=int, seeds=3)
     expected = [float(law.replace(samples=n).theory().excess_risk) for n in grid]
     np.testing.assert_allclose(drawn(axes, "line")[:, :2], np.column_stack([grid, expected]), rtol=1e-12)
@@ -70,7 +70,8 @@ def test_a_prediction_is_evaluated_once_and_a_draw_serves_all_its_values(monkeyp
 def test_a_size_that_depends_on_the_value_makes_a_draw_for_every_value(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = count_calls(monkeypatch, Ridge)
     draws = draws_along(Ridge(ridge=0.1), "ratio", (0.5, 2.0), lambda ratio: round(10 * ratio), seeds=3)
-    assert calls == {"experiment": 6} and draws["bias"].shape == (3, 2)
+    assert calls == {"experiment": 6}
+    assert draws["bias"].shape == (3, 2)
     expected = Ridge(ratio=2.0, ridge=0.1).simulate(20, 2).bias
     assert draws["bias"][2, 1] == float(expected)
 
@@ -93,7 +94,8 @@ def test_values_on_the_axis_that_are_not_the_parameter() -> None:
     samples, law = np.array([0.5, 1.0, 2.0]), Ridge(ridge=0.3)
     along(axes, law, lambda n: {"ratio": 1 / n, "noise": n}, "test_error", samples, transform=lambda error: 10 * error)
     np.testing.assert_allclose(drawn(axes, "line")[:, 1], 10 * law.evaluate(ratio=1 / samples, noise=samples)["test_error"])
-    assert axes.get_xlabel() == "" and axes.get_ylabel() == r"test error $E_{\mathrm{test}}$"
+    assert axes.get_xlabel() == ""
+    assert axes.get_ylabel() == r"test error $E_{\mathrm{test}}$"
 
 
 def test_the_size_of_the_experiments_on_the_axis() -> None:
@@ -117,7 +119,8 @@ def test_labels_and_scale_come_from_the_declarations_and_the_values() -> None:
     along(axes, Ridge(), "ratio", "excess_risk", np.geomspace(0.1, 10, 20), label="limit")
     finish(axes, title="kept")
     assert (axes.get_xlabel(), axes.get_ylabel()) == (r"features per sample $\gamma = p/n$", "excess risk $R$")
-    assert axes.get_xscale() == "log" and axes.get_title() == "kept"
+    assert axes.get_xscale() == "log"
+    assert axes.get_title() == "kept"
     finish(axes, "mine", xscale="linear")
     assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_xscale()) == ("mine", "excess risk $R$", "linear")
     along(axes, ModelCollapse(), "generations", "excess_risk", (1, 2, 3))
@@ -131,7 +134,8 @@ def test_every_observable_of_a_panel_has_a_colour_and_a_label() -> None:
         ("first", COLOURS[1]),
         ("second", COLOURS[2]),
     ]
-    assert axes.get_legend_handles_labels()[1] == ["first", "second"] and axes.get_ylabel() == ""
+    assert axes.get_legend_handles_labels()[1] == ["first", "second"]
+    assert axes.get_ylabel() == ""
 
 
 def test_every_law_has_a_colour_and_every_observable_a_panel() -> None:
@@ -140,7 +144,8 @@ def test_every_law_has_a_colour_and_every_observable_a_panel() -> None:
     along(panels, laws, "ridge", ("bias", "variance"), (0.1, 1.0), linestyle="--")
     for panel, name in zip(panels, ("bias $B$", "variance $V$"), strict=True):
         assert [(line.get_label(), line.get_color()) for line in panel.lines] == [("a", COLOURS[0]), ("b", COLOURS[1])]
-        assert {line.get_linestyle() for line in panel.lines} == {"--"} and panel.get_ylabel() == name
+        assert {line.get_linestyle() for line in panel.lines} == {"--"}
+        assert panel.get_ylabel() == name
 
 
 def test_points_alone_carry_the_label() -> None:

@@ -698,7 +698,7 @@ def test_ctrl_c_keeps_the_draws_that_are_finished(monkeypatch, tmp_path):
 def test_a_line_after_two_seconds_where_there_is_no_terminal(capsys):
     import time
 
-    from limitlab.show.cli import _progress as progress
+    from limitlab.show.cli import _app as progress
 
     with progress.working("solving", first=0.05):
         time.sleep(0.4)

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from limitlab.applied.forecast import Forecast, forecast_study
+from limitlab.applied.forecast._study import curve_rows, measured_points
+from limitlab.applied.forecast.tables import Table
 from limitlab.show.cli import app
-from limitlab.show.cli.forecast_words import curve_rows
-from limitlab.show.cli.forecasting import measured_points
 
 
 @pytest.fixture
@@ -71,14 +72,14 @@ def test_error_out_of_reach_is_exit_code_one(data):
     ("arguments", "words"),
     [
         (["--target", "nothing"], "no column 'nothing'"),
-        ([], "--target is missing"),
+        ([], "Missing option '--target'"),
         (["--target", "kind", "--task", "regression"], "holds text, such as"),
         (["--target", "price", "--metric", "error"], "metric = 'error' is not allowed for numbers"),
         (["--target", "price", "--band", "2"], "band = 2.0 is not allowed"),
         (["--target", "price", "--n", "5:1"], "--n: range"),
         (["--target", "price", "--ridge", "-1"], "--ridge -1 is not allowed"),
         (["--target", "price", "--ridge", "x"], "--ridge x is not allowed"),
-        (["--target", "price", "--splits", "-1"], "--splits -1"),
+        (["--target", "price", "--splits", "-1"], "splits = -1 is not allowed"),
         (["--target", "price", "--seed", "-1"], "seed = -1 is not allowed: must be a whole number of at least 0"),
         (["--target", "price", "--rows", "-3"], "rows = -3 is not allowed: must be a whole number of at least 2"),
         (["--target", "price", "--kernel", "cubic"], "'--kernel': 'cubic' is not one of 'auto'"),
@@ -96,37 +97,28 @@ def test_one_line_and_exit_code_two(data, arguments, words):
 def test_no_file():
     done = run("--target", "x")
     assert done.exit_code == 2
-    assert "name a file" in done.stderr
-
-
-def test_self_test_prints_the_table(monkeypatch):
-    from limitlab.applied.forecast import accuracy
-
-    rows = [
-        accuracy.Row("digits", "rbf", 100, 0.01, 0.4, 0.41, 0.42, 0.01),
-        accuracy.Row("digits", "rbf", 1200, 0.0, 0.04, 0.06, 0.06, 0.001),
-    ]
-    monkeypatch.setattr(accuracy, "accuracy", lambda *args, **options: rows)
-    monkeypatch.setattr(
-        accuracy, "hidden_tail", lambda *args, **options: [accuracy.HiddenTail("rbf", 0.01, 0.4, 0.3, 0.5, 0.45)]
-    )
-    done = run("--self-test")
-    assert done.exit_code == 0, done.output
-    assert "4.8%" in done.stdout
-    assert "-33%" in done.stdout
-    assert "extrapolated" in done.stdout
+    assert "Missing argument 'DATA'" in done.stderr
 
 
 def test_checks_are_left_out_where_they_cannot_be_made():
-    from limitlab.applied.forecast import Forecast
-    from limitlab.applied.forecast.tables import Table
-
     X = np.random.default_rng(0).standard_normal((30, 2))
     model = Forecast().fit(X, X[:, 0] + X[:, 1] ** 2)
     curve = model.learning_curve([60, 90])
     assert measured_points(model, curve, 2, 0) is None
     table = Table(X, X[:, 0], ["a", "b"])
     assert [row["n"] for row in curve_rows(curve, None, table)] == ["60 *", "90 *"]
+
+
+def test_a_study_keeps_to_its_time(data):
+    """The optional parts are left out when the time is over, and the result names them."""
+    study = forecast_study(data, "kind", kernel="linear", n=[20, 300], seconds=0.0)
+    assert study.checks is None
+    assert study.others == {}
+    assert study.trust == []
+    assert "power_law" not in study.curve
+    assert any("the backtest, the other metrics, the real fits" in words for words in study.warnings)
+    assert study.passed
+    assert study.gains.data > -1
 
 
 # -- table, sentence and plot say the same ---------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def test_bad_input_is_one_line(tables, tmp_path):
         ((str(empty),), "has no column for data (D) or compute"),
         ((tables["grid"], "--size", "weights"), "has no column 'weights'"),
         ((str(tmp_path / "none.csv"),), "No such file"),
-        ((tables["grid"], "--out", str(tmp_path / "fit.nc")), "saved as .csv only"),
+        ((tables["grid"], "--out", str(tmp_path / "fit.nc")), "must end in .csv"),
     ):
         result = run(*arguments)
         assert result.exit_code == 2

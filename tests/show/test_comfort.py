@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 
 from limitlab._core.registry import all_laws, find_law
 from limitlab.show.cli import app
-from limitlab.show.cli._completion import claim_ids, figure_ids, law_names, parameter_options
-from limitlab.show.cli._guide import HAVE, MODEL, WANT, answer
+from limitlab.show.cli._catalogue import HAVE, MODEL, WANT, answer
+from limitlab.show.cli._law import claim_ids, figure_ids, law_names, parameter_options
 from limitlab.show.cli._planning import in_words
 
 
@@ -156,7 +156,7 @@ def test_the_guide_with_flags_and_as_json() -> None:
 
 
 def test_the_guide_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limitlab.show.cli._guide.somebody_there", lambda: True)
+    monkeypatch.setattr("limitlab.show.cli._catalogue.somebody_there", lambda: True)
     result = run("guide", input="3\nnonsense\n4\nnetwork\n")
     assert result.exit_code == 0, result.output
     assert "What do you have?" in result.stdout

@@ -25,14 +25,12 @@ from limitlab.lab.verification import Record
 from limitlab.laws import Law, NearestNeighbours, parameter
 from limitlab.plotting.style import COLOURS, new_figure, simulation_points
 from limitlab.show.cli import app
-from limitlab.show.cli._progress import working
+from limitlab.show.cli._app import working
 from limitlab.show.report import _page as page
 from limitlab.show.report import write_report
-from limitlab.show.report._claims import claim_card, ledger_table, verdict_of
-from limitlab.show.report._jobs import PartTask, unpacked
-from limitlab.show.report._page import slug
-from limitlab.show.report._provenance import now, provenance
-from limitlab.show.report._write import figure_parts, figures_left_out, law_cards
+from limitlab.show.report._cards import claim_card, ledger_table, verdict_of
+from limitlab.show.report._page import now, provenance, slug
+from limitlab.show.report._write import PartTask, figure_parts, figures_left_out, law_cards, unpacked
 
 
 class Broken(Law):
@@ -278,7 +276,7 @@ def test_a_second_report_computes_only_what_changed(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(NearestNeighbours, "measured", lambda *_, **__: 1 / 0)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     assert write_report(tmp_path / "b.html", laws=[NearestNeighbours], store=tmp_path / "cells") == first
-    monkeypatch.setattr("limitlab.show.report._jobs.library_digest", lambda *_: "another version of the package")
+    monkeypatch.setattr("limitlab.show.report._write.library_digest", lambda *_: "another version of the package")
     part = PartTask("law", "NearestNeighbours", True, str(tmp_path / "cells"), law=NearestNeighbours)
     card, _ = unpacked(part.run())
     assert card is not None

@@ -14,7 +14,9 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from limitlab._core.page import Code, Page, Table, Tex, Words
 from limitlab._core.references import bibliography, own_entries, reference_line
+from limitlab._core.tables import number
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law
@@ -38,6 +40,60 @@ def described(law: type[Law]) -> str:
     parts.append(_section("Setting and equations", equations(law).splitlines()))
     parts.append(_section("References", references_of(law)))
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def law_page(law: Law) -> Page:
+    """Return the description of a law: the question that it answers, its parameters with their values, its status and regime.
+
+    >>> from limitlab.laws import Ridge
+    >>> law_page(Ridge(ratio=3.0)).tables[0].rows[0]["value"]
+    '3'
+    """
+    kind = type(law)
+    rows = [
+        {
+            "parameter": Code(name),
+            "symbol": Tex(meta.symbol),
+            "value": brief(getattr(law, name)),
+            "meaning": Words(meta.words),
+        }
+        for name, meta in kind.parameters().items()
+        if meta.kind in ("physics", "coordinate") or name in law.model_fields_set
+    ]
+    facts = {"status": kind.status, "regime": Words(kind.regime), "observables": Code(", ".join(law.observed()))}
+    caveat = [f"{law.caveat()}."] if law.caveat() else []
+    return Page(Words(f"{kind.__name__}: {kind.title()}"), facts, [Table(rows)], caveat)
+
+
+def titled(law: Law, swept: Iterable[str] = ()) -> str:
+    """Return a law with its parameters, without the swept ones.
+
+    Parameters that change only the accuracy or the experiment, and parameters that are None, are named only if they were changed.
+
+    >>> from limitlab.laws import Ridge
+    >>> titled(Ridge(ratio=3.0), ["ridge"]).split(", ")[0]
+    'Ridge(ratio=3'
+    """
+    without = set(swept)
+    values = {
+        name: value
+        for name, meta in type(law).parameters().items()
+        if name not in without
+        and ((value := getattr(law, name)) != meta.default or (meta.kind in ("physics", "coordinate") and value is not None))
+    }
+    return f"{type(law).__name__}({', '.join(f'{name}={brief(value)}' for name, value in values.items())})"
+
+
+def brief(value: Any) -> str:
+    """Return a value as text; of a long list its ends.
+
+    >>> brief(0.5), brief((1, 2, 3, 4, 5))
+    ('0.5', '(1, ..., 5)')
+    """
+    if not isinstance(value, (tuple, list)):
+        return number(value)
+    items = [number(item) for item in value]
+    return f"({', '.join(items if len(items) <= 4 else [items[0], '...', items[-1]])})"
 
 
 def references_of(law: type[Law]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import is_whole, refusal_of, whole
+from limitlab._core.limits import refuse_listing
 from limitlab._core.results import package_version
 
 if TYPE_CHECKING:
@@ -101,40 +103,39 @@ def digest(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def checked_size(size: int) -> int:
-    """A size that an experiment can have."""
-    return checked_whole(size, "size", 2)
+def checked_size(size: Any) -> int:
+    """Return a size that an experiment can have."""
+    return whole("size", size, least=2)
 
 
-def checked_seed(seed: int) -> int:
-    """A seed that numpy's SeedSequence takes."""
-    return checked_whole(seed, "seed", 0)
+def checked_seed(seed: Any) -> int:
+    """Return a seed that `numpy.random.SeedSequence` takes."""
+    return whole("seed", seed, least=0)
 
 
-def checked_whole(value: Any, name: str, least: int) -> int:
-    """A whole number of at least `least`; anything else is refused in one sentence.
+def checked_sizes(sizes: Any) -> list[int]:
+    """Return one or several different sizes of experiments as a list."""
+    numbers = [checked_size(size) for size in _listed("sizes", sizes)]
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise refusal_of("sizes", sizes, "give at least one size, each of them once")
+    return numbers
 
-    >>> checked_whole(20.0, "size", 2)
-    20
-    >>> checked_whole("20", "size", 2)
-    Traceback (most recent call last):
-        ...
-    ValueError: size = '20' is not allowed: must be a whole number of at least 2
+
+def checked_seeds(seeds: Any, least: int = 1) -> list[int]:
+    """Return the seeds of draws: a number n stands for the seeds 0, ..., n - 1; a list must hold different seeds.
+
+    >>> checked_seeds(3), checked_seeds([7, 9])
+    ([0, 1, 2], [7, 9])
     """
-    if is_whole(value) and value >= least:
-        return int(value)
-    shown = repr(value) if len(repr(value)) < 80 else repr(value)[:77] + "..."
-    raise ValueError(f"{name} = {shown} is not allowed: must be a whole number of at least {least}")
-
-
-def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number that a floating-point number can hold (True and False are not numbers)."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        return False
-    try:
-        return float(value).is_integer()
-    except OverflowError:
-        return False
+    if np.ndim(seeds) == 0:
+        if not is_whole(seeds) or seeds < least:
+            raise refusal_of("seeds", seeds, f"give a number of draws of at least {least}, or a list of seeds")
+        refuse_listing(seeds, f"seeds = {seeds!r}")
+        return list(range(int(seeds)))
+    numbers = [checked_seed(seed) for seed in _listed("seeds", seeds)]
+    if len(numbers) < least or len(set(numbers)) < len(numbers):
+        raise refusal_of("seeds", seeds, f"give at least {least} of them, each once")
+    return numbers
 
 
 def mean_and_error(draws: ArrayLike, axis: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -160,3 +161,14 @@ def mean_and_error(draws: ArrayLike, axis: int = 0) -> tuple[NDArray[np.float64]
     """
     table = np.asarray(draws, dtype=float)
     return table.mean(axis=axis), table.std(axis=axis, ddof=1) / np.sqrt(table.shape[axis])
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    if isinstance(values, np.ndarray):
+        return values.ravel().tolist()
+    if isinstance(values, (str, bytes, Mapping)) or (np.ndim(values) == 0 and not isinstance(values, Iterable)):
+        values = [values]
+    listed = list(values)
+    if not all(isinstance(item, Real) and not isinstance(item, bool) for item in listed):
+        raise refusal_of(name, values, "must be whole numbers")
+    return listed

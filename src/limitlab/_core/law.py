@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, mod
 from pydantic_core import PydanticCustomError, ValidationError
 
 import limitlab._core.costs as costs
-from limitlab._core.about import written
+from limitlab._core.about import law_page, written
 from limitlab._core.apportion import apportion
 from limitlab._core.checkpoints import computing
 from limitlab._core.draws import Draw, checked_seed, checked_size, computation
@@ -291,9 +291,9 @@ class Law(BaseModel, metaclass=LawType):
 
     def _repr_html_(self) -> str:
         """The law as a notebook shows it."""
-        from limitlab._core.notebook import law_html
+        from limitlab._core.page import html
 
-        return law_html(self)
+        return html(law_page(self))
 
     def __dir__(self) -> list[str]:
         return worth_knowing(super().__dir__())

@@ -17,6 +17,8 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from limitlab.errors import Refused
+
 Scale = Literal["linear", "log", "symlog"]
 Kind = Literal["physics", "coordinate", "solver", "experiment"]
 Count = Literal["size * value", "size / value", "shares of size"]
@@ -99,10 +101,10 @@ class Parameter:
         try:
             array = np.asarray(values, dtype=float)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"{self.name} = {_short(values)} is not allowed: must be numbers, {self.allowed}") from None
+            raise Refused(f"{self.name} = {_short(values)} is not allowed: must be numbers, {self.allowed}") from None
         for number in (array.min(initial=math.inf), array.max(initial=-math.inf)) if array.size else ():
             if not self.allows(float(number)):
-                raise ValueError(f"{self.name} = {number:g} is not allowed: must be {self.allowed} ({self.words})")
+                raise Refused(f"{self.name} = {number:g} is not allowed: must be {self.allowed} ({self.words})")
         return array
 
 

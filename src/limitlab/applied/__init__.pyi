@@ -10,6 +10,7 @@ from .network_kernel import NetworkKernel as NetworkKernel
 from .pilot import Pilot as Pilot
 from .study_size import SampleSize as SampleSize
 from .scaling.fit import ScalingFit as ScalingFit
+from .scaling.study import ScalingStudy as ScalingStudy
 from .forecast import check_gap as check_gap
 from .forecast import compare_with_sklearn as compare_with_sklearn
 from .plots import draw_curve as draw_curve
@@ -23,7 +24,8 @@ from .study_size import sample_size as sample_size
 from .plots import sample_size_figure as sample_size_figure
 from .scaling.fit import scaling_fit as scaling_fit
 from .plots import scaling_fit_figure as scaling_fit_figure
-from .scaling.plan import scaling_plan as scaling_plan
+from .scaling.study import scaling_plan as scaling_plan
+from .scaling.study import scaling_study as scaling_study
 from .spectrum_blocks import spectrum as spectrum
 from .spectrum_blocks import spectrum_along as spectrum_along
 from .stopping import stop as stop
@@ -40,6 +42,7 @@ __all__ = [
     "Pilot",
     "SampleSize",
     "ScalingFit",
+    "ScalingStudy",
     "check_gap",
     "compare_with_sklearn",
     "draw_curve",
@@ -54,6 +57,7 @@ __all__ = [
     "scaling_fit",
     "scaling_fit_figure",
     "scaling_plan",
+    "scaling_study",
     "spectrum",
     "spectrum_along",
     "stop",

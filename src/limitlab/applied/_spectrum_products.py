@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.autodiff import double_precision_jax
+from limitlab.models.optimisers import double_precision_jax
 
 Array = NDArray[np.float64]
 Matrix = Literal["hessian", "gradient"]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from limitlab.applied._spectrum_products import MATRICES, Matrix, in_batches, jax_blocks, torch_blocks
 from limitlab.errors import did_you_mean
-from limitlab.models.autodiff import is_torch_module
+from limitlab.models.optimisers import is_torch_module
 from limitlab.numerics.lanczos import SpectralMeasure, spectral_measure, top_eigenpairs
 
 if TYPE_CHECKING:

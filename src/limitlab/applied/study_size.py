@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.page import Described, Page, Table
+from limitlab._core.tables import rows_of
 from limitlab.applied.pilot import Pilot, read_pilot
 from limitlab.errors import UnreachableTarget
 from limitlab.laws.classification.gaussian_score import Score, TrueScore
@@ -25,7 +28,7 @@ from limitlab.laws.classification.logistic_calibration import LogisticCalibratio
 from limitlab.laws.classification.logistic_existence import Existence, existence
 from limitlab.laws.classification.logistic_system import solve_logistic
 from limitlab.laws.classification.populations import Groups
-from limitlab.numerics.panel_rules import panel_rule
+from limitlab.numerics.quadrature import panel_rule
 
 __all__ = ["SampleSize", "sample_size"]
 
@@ -37,7 +40,7 @@ OPTIMISM = 0.05  # of Riley's second
 
 
 @dataclass(frozen=True)
-class SampleSize:
+class SampleSize(Described):
     """How many samples a logistic regression needs, and what the rules of thumb would give.
 
     Attributes
@@ -80,6 +83,29 @@ class SampleSize:
     pilot: Pilot | None
     _existence: Existence
 
+    @cached_property
+    def table(self) -> xr.Dataset:
+        """What a range of numbers of samples buys, among them those of the law and of the rules of thumb."""
+        known = [self.samples, self.riley_samples, self.ten_events_samples]
+        least = 1.2 * self.predictors / self.existence_threshold
+        return self.curve(np.unique(np.round([*np.geomspace(least, 3 * max(known), 8), *known])))
+
+    def page(self) -> Page:
+        """Return the plain description: the numbers of samples by requirement, the assumptions, and what each number buys."""
+        facts = {"samples": f"{self.samples}"}
+        facts |= {f"  for {name.replace('_', ' ')}": f"{count}" for name, count in self.needed.items()}
+        facts |= {
+            "Riley (i)": f"{self.riley_samples}, where the slope is {self.slope_at_riley:.3f}",
+            "ten events per predictor": f"{self.ten_events_samples}, where the slope is {self.slope_at_ten_events:.3f}",
+            "design": f"{self.predictors} predictors, AUC {self.auc:.4g}, prevalence {self.prevalence:.4g}",
+            "true score": f"mean {self.intercept:.4g}, standard deviation {self.signal:.4g}",
+            "": ASSUMES,
+        }
+        data = {name: value for name, value in asdict(self).items() if not name.startswith("_")}
+        if self.pilot is not None:
+            data["pilot"] = {**data["pilot"], "remarks": self.pilot.remarks()}
+        return Page(facts=facts, tables=[Table(rows_of(self.table), "what each number of samples buys")], data=data)
+
     def no_fit_probability(self, samples: ArrayLike) -> Any:
         """Probability that the fit does not exist with so many samples."""
         return self._existence.no_fit_probability(self.predictors, samples)[()]
@@ -109,6 +135,8 @@ class SampleSize:
         return xr.Dataset({**columns, "no_fit_probability": risk}, {"samples": counts})
 
 
+ASSUMES = "assumes Gaussian predictors, a logistic model, no selection, no penalty; skewed predictors need more"
+
 ABOUT = {
     "calibration_slope": "calibration slope",
     "auc_loss": "AUC lost against the true model",
@@ -135,20 +163,25 @@ def sample_size(
     Parameters
     ----------
     predictors
-        Number p of candidate parameters (without the intercept).
+        Candidate predictors (parameters without the intercept).
     auc
-        Discrimination of the true model, between 0.5 and 0.999.
+        AUC of the true model, 0.5 to 0.999.
     prevalence
         Share of labels 1.
     calibration_slope
         Mean calibration slope to reach, between 0 and 1.
-    auc_loss, log_loss_excess, error_excess
-        What the fit may lose against the true model, in the mean; None asks nothing.
+    auc_loss
+        AUC that may be lost against the true model, in the mean.
+    log_loss_excess
+        Log-loss above the true model's, in the mean.
+    error_excess
+        Error rate above the true model's, in the mean.
     risk_no_fit
         Largest probability that no fit exists.
-    pilot, target
-        A pilot table, as a file with the name of its label column or as arrays (X, y): it gives those of the first three numbers that
-        are not given (`read_pilot`).
+    pilot
+        A pilot table, as a file (.csv, .parquet or .npz) or as arrays (X, y). It gives those of the first three numbers that are missing.
+    target
+        The pilot's column of labels.
 
     Raises
     ------

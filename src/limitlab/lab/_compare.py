@@ -24,11 +24,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from limitlab._core.checks import checked_seeds, checked_sizes
+from limitlab._core.about import titled
 from limitlab._core.costs import estimate
-from limitlab._core.draws import identity, mean_and_error, plain_parameters
+from limitlab._core.draws import checked_seeds, checked_sizes, identity, mean_and_error, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.limits import Cost, refuse_beyond
+from limitlab._core.page import Described, Page, Table
+from limitlab._core.page import Verdict as Word
 from limitlab._core.registry import as_law
 from limitlab._core.results import package, package_version
 from limitlab.lab.engines import Engine
@@ -47,6 +49,8 @@ DRAW_SECONDS = 60.0
 """Seconds that a comparison may spend on adding draws when the number of draws is not given."""
 DRAW_FACTORS = 1.5, 8.0
 """Least and largest factor by which one addition multiplies the number of draws."""
+COLUMNS = ("theory", "simulation", "gap", "standard_error", "finite_size_allowance", "half_width", "z", "numerical_error")
+"""The numbers of the error budget, in the order in which a page shows them."""
 MOST_BUDGETS = 2.0
 """Draws are added if fewer than this many times the affordable number are needed: an estimate from few draws may be off by as much."""
 FIRST_DRAWS = 8
@@ -56,7 +60,7 @@ NUMBERS_PER_DRAW = 300.0
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Described):
     """The result of `compare`. It prints as a table with the verdict; `passed` is True only for "agree".
 
     Attributes
@@ -107,11 +111,33 @@ class Comparison:
 
         return comparison_figure(self)
 
-    def _repr_html_(self) -> str:
-        """The comparison as a notebook shows it."""
-        from limitlab.lab._notebook import comparison_html
-
-        return comparison_html(self)
+    def page(self) -> Page:
+        """Return the plain description: the error budget, the verdict and its explanation; as data also the parameters and seeds."""
+        several = any(row.entry for row in self.rows)
+        rows = [
+            {
+                "observable": row.observable,
+                **({"at": row.entry} if several else {}),
+                "verdict": Word(row.verdict),
+                **{name: getattr(row, name) for name in COLUMNS},
+            }
+            for row in self.rows
+        ]
+        data = {
+            "law": type(self.law).__name__,
+            "parameters": self.law.model_dump(mode="json"),
+            "status": self.law.status,
+            "verdict": self.verdict,
+            "passed": self.passed,
+            "explanation": self.explanation,
+            "widest_budget": self.widest_budget,
+            "draws": self.draws,
+            "sizes": self.dataset["size"].values,
+            "seeds": self.dataset.attrs["seeds"],
+            "table": [vars(row) for row in self.rows],
+        }
+        table = Table(rows, digits=dict.fromkeys(COLUMNS, 4))
+        return Page(titled(self.law), tables=[table], sentences=[self.explanation], verdict=self.verdict, data=data)
 
     def __str__(self) -> str:
         columns = ["theory", "simulation", "gap", "standard_error", "finite_size_allowance", "z", "half_width", "verdict"]

@@ -16,9 +16,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from limitlab._core.checks import checked_seeds, checked_sizes
+from limitlab._core.checks import is_whole
 from limitlab._core.costs import estimate, points
-from limitlab._core.draws import identity, is_whole, plain_parameters
+from limitlab._core.draws import checked_seeds, checked_sizes, identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.limits import NUMBER, Cost, Heartbeat, memory_limit, refuse_beyond
 from limitlab._core.registry import law_at_defaults

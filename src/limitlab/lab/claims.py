@@ -14,6 +14,7 @@ from typing import Literal
 
 from limitlab._core.law import Law
 from limitlab._core.listing import index
+from limitlab._core.page import Code, Described, Page, Table, Verdict, Words
 from limitlab._core.registry import law_id, packages
 from limitlab.errors import did_you_mean
 from limitlab.lab.check import Check, Criterion, Number
@@ -21,25 +22,25 @@ from limitlab.lab.check import Check, Criterion, Number
 __all__ = ["Claim", "Outcome", "all_claims", "claim", "claims_of", "find_claims"]
 
 ClaimStatus = Literal["pass", "consistent", "fail", "not implemented"]
-"""`consistent`: the quick check found nothing against the claim, but only the full one decides."""
+"""The words for the result of a claim. "consistent": the quick check passed, but only the full check can decide."""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a check measured.
+class Outcome(Described):
+    """The result of a check.
 
     Attributes
     ----------
     criteria
-        The conditions, each with what was found and whether it holds.
+        The conditions, each with the measured value and whether it holds.
     measured
-        Further numbers worth reading.
+        Further numbers, by name. They decide nothing.
     note
-        Anything the reader must know: a correction of the source, a caveat.
+        What the reader must know, such as a correction of the source or a restriction.
     decisive
-        Whether passing settles the claim; False for a quick check that its negation could pass too.
+        Whether passing settles the claim. False for a quick check that the negation of the claim could also pass.
     seconds
-        Time the check took; filled in by `Claim.run`.
+        Time that the check took.
     """
 
     criteria: tuple[Criterion, ...]
@@ -55,16 +56,19 @@ class Outcome:
 
     @property
     def status(self) -> ClaimStatus:
-        """The verdict in a word."""
+        """The result in a word: "pass", "consistent" or "fail"."""
         if not self.passed:
             return "fail"
         return "pass" if self.decisive else "consistent"
 
-    def _repr_html_(self) -> str:
-        """The outcome as a notebook shows it."""
-        from limitlab.lab._notebook import outcome_html
-
-        return outcome_html(self)
+    def page(self) -> Page:
+        """Return the plain description: every criterion with its number, the note, the status and the time."""
+        rows = [
+            {"criterion": Words(one), "value": one.value, "holds": Verdict("pass" if one.holds else "fail")}
+            for one in self.criteria
+        ]
+        sentences = [f"{self.seconds:.1f} s", *([self.note] if self.note else [])]
+        return Page(tables=[Table(rows)], sentences=sentences, verdict=self.status)
 
     @property
     def criterion(self) -> str:
@@ -73,30 +77,30 @@ class Outcome:
 
     @property
     def numbers(self) -> dict[str, Number]:
-        """What decided, by name, then the further numbers."""
+        """The values of the criteria by name, then the further numbers."""
         return {**{criterion.name: criterion.value for criterion in self.criteria}, **self.measured}
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One row of the ledger.
+class Claim(Described):
+    """A statement of the theory with a check that can fail.
 
     Attributes
     ----------
     id
         Short id such as "J5".
     area
-        Heading it is listed under.
+        The heading under which the claim is listed.
     statement
-        The statement in our words, corrected where the source was wrong.
+        The statement, corrected where the source was wrong.
     laws
-        Names of the laws it exercises.
+        Ids of the laws that the check exercises.
     check
         The function that measures and writes the criteria into the `Check` that it receives; None if the claim has no check yet.
     figure
-        Id of the figure that shows it (`limitlab figure ID`), if any.
+        Id of the figure that shows the claim (`limitlab figure ID`), if any.
     package
-        Name of the package of another author that states it; empty for a claim of limitlab.
+        Name of the package of another author that states the claim; empty for a claim of limitlab.
     """
 
     id: str
@@ -112,11 +116,15 @@ class Claim:
         """Whether the claim has a check."""
         return self.check is not None
 
-    def _repr_html_(self) -> str:
-        """The claim as a notebook shows it."""
-        from limitlab.lab._notebook import claim_html
-
-        return claim_html(self)
+    def page(self) -> Page:
+        """Return the plain description: the statement, its laws and figure, and the command that checks it."""
+        facts = {
+            "area": self.area,
+            "laws": ", ".join(self.laws),
+            "figure": Code(f"ll.figure({self.figure!r})" if self.figure else ""),
+            "check": Code(f"limitlab verify {self.id}") if self.implemented else Verdict("not implemented"),
+        }
+        return Page(Words(f"{self.id}: {self.statement}"), facts)
 
     def run(self, quick: bool = True) -> Outcome:
         """Run the check and return its outcome with the time that it took."""
@@ -195,24 +203,24 @@ def _builtin_claims() -> dict[str, Claim]:
 @functools.cache
 def _builtin_claim(claim_id: str) -> Claim:
     module = importlib.import_module(index()["claims"][claim_id]["module"])
-    return next(one for one in claims_in(module) if one.id == claim_id)
+    return next(claim for claim in claims_in(module) if claim.id == claim_id)
 
 
 def _foreign_claims() -> dict[str, Claim]:
     """The claims of packages and files of other authors. Their ids and the laws they name get the name of the package."""
     claims: dict[str, Claim] = {}
     for package in packages().values():
-        own = {name: law_id(law) for name, law in package.laws.items()}
+        ids = {name: law_id(law) for name, law in package.laws.items()}
         for module in package.modules("_claims"):
-            for one in claims_in(module):
-                named = f"{package.name}:{one.id}"
-                if named in claims:
-                    if claims[named].check is one.check:  # `_claims/__init__.py` may repeat the claims of its modules
+            for claim in claims_in(module):
+                full_id = f"{package.name}:{claim.id}"
+                if full_id in claims:
+                    if claims[full_id].check is claim.check:  # `_claims/__init__.py` may repeat the claims of its modules
                         continue
-                    raise ValueError(f"the claim {named} is stated twice: give one of the two claims another id")
-                figure = f"{package.name}:{one.figure}" if one.figure else None
-                laws = tuple(own.get(law, law) for law in one.laws)
-                claims[named] = replace(one, id=named, laws=laws, figure=figure, package=package.name)
+                    raise ValueError(f"the claim {full_id} is stated twice: give one of the two claims another id")
+                figure = f"{package.name}:{claim.figure}" if claim.figure else None
+                laws = tuple(ids.get(law, law) for law in claim.laws)
+                claims[full_id] = replace(claim, id=full_id, laws=laws, figure=figure, package=package.name)
     return claims
 
 
@@ -228,7 +236,7 @@ def claims_in(module: ModuleType) -> list[Claim]:
 
 
 def find_claims(ids: Sequence[str] = ()) -> list[Claim]:
-    """The claims of these ids (upper or lower case), or all of them when none is given. Only their modules are imported.
+    """Return the claims of these ids (upper or lower case), or all claims if there are no ids. Only their modules are imported.
 
     >>> [claim.id for claim in find_claims(["j5"])]
     ['J5']
@@ -237,33 +245,33 @@ def find_claims(ids: Sequence[str] = ()) -> list[Claim]:
         return list(all_claims().values())
     builtin = {claim_id.upper(): claim_id for claim_id in index()["claims"]}
     foreign = {claim_id.upper(): claim_id for claim_id in _foreign_claims()}
-    found = []
+    claims = []
     for claim_id in ids:
-        known = claim_id.upper()
-        if known in builtin:
-            found.append(_builtin_claim(builtin[known]))
-        elif known in foreign:
-            found.append(_foreign_claims()[foreign[known]])
-        elif same := [own for short, own in foreign.items() if short.partition(":")[2] == known]:
+        upper = claim_id.upper()
+        if upper in builtin:
+            claims.append(_builtin_claim(builtin[upper]))
+        elif upper in foreign:
+            claims.append(_foreign_claims()[foreign[upper]])
+        elif same := [full_id for key, full_id in foreign.items() if key.partition(":")[2] == upper]:
             if len(same) > 1:
                 raise ValueError(f"claim {claim_id!r} is ambiguous: write one of {', '.join(sorted(same))}")
-            found.append(_foreign_claims()[same[0]])
+            claims.append(_foreign_claims()[same[0]])
         else:
             raise ValueError(
                 f"there is no claim {claim_id!r}: {did_you_mean(claim_id, [*index()['claims'], *foreign.values()])}"
             )
-    return found
+    return claims
 
 
 def claims_of_package(name: str) -> list[Claim]:
     """The claims of a package or file of another author."""
-    return [one for one in _foreign_claims().values() if one.package == name]
+    return [claim for claim in _foreign_claims().values() if claim.package == name]
 
 
 def laws_of_claims() -> dict[str, tuple[str, ...]]:
     """The ids of the laws that every claim exercises. For built-in claims nothing is imported."""
-    own = {claim_id: tuple(entry["laws"]) for claim_id, entry in index()["claims"].items()}
-    return own | {claim_id: one.laws for claim_id, one in _foreign_claims().items()}
+    builtin = {claim_id: tuple(entry["laws"]) for claim_id, entry in index()["claims"].items()}
+    return builtin | {claim_id: claim.laws for claim_id, claim in _foreign_claims().items()}
 
 
 def claims_of(law: type[Law] | str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What several checks measure: slopes, standard errors, distances in standard errors."""
+"""Measurements of several checks: slopes, standard errors, distances in standard errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def words(name: str) -> str:
 
 
 def largest(values: Iterable[float]) -> float:
-    """The largest number; NaN if one of them is (Python's `max` would forget it, and a check would pass).
+    """Return the largest number, or NaN if one of them is NaN. (Python's `max` can skip a NaN, so that a check would pass.)
 
     >>> largest([1.0, float("nan"), 0.5])
     nan
@@ -45,7 +45,7 @@ def largest(values: Iterable[float]) -> float:
 
 
 def smallest(values: Iterable[float]) -> float:
-    """The smallest number; NaN if one of them is.
+    """Return the smallest number, or NaN if one of them is NaN.
 
     >>> smallest([1.0, 0.5])
     0.5

@@ -1,14 +1,15 @@
-"""Running the ledger: claims are tasks like any other, on any engine, resumable, one record per claim whatever happens to the others."""
+"""`verify`: run the checks of claims on any engine, with one record per claim. A check that raises an error does not stop the others."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from limitlab._core.page import Described, Page
 from limitlab._core.registry import know_package, library_digest, packages
 from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Claim, ClaimStatus, Outcome, find_claims
@@ -25,24 +26,38 @@ UNUSED = ("_figures", "applied", "plotting", "show", "testing")
 
 
 @dataclass(frozen=True)
-class Record:
-    """What running a claim gave: its status, the outcome where the check ran, the error where it broke."""
+class Record(Described):
+    """The result of running a claim: its status, and the outcome of the check or the error that the check raised."""
 
     claim: Claim
     status: ClaimStatus
     outcome: Outcome | None = None
     error: str = ""
 
-    def _repr_html_(self) -> str:
-        """The record as a notebook shows it."""
-        from limitlab.lab._notebook import claim_html
-
-        return claim_html(self.claim, self)
+    def page(self) -> Page:
+        """Return the plain description: the claim, its status, and what its check measured."""
+        outcome, error = self.outcome, [self.error] if self.error else []
+        measured = outcome.page() if outcome else Page()
+        data = {
+            "id": self.claim.id,
+            "area": self.claim.area,
+            "statement": self.claim.statement,
+            "laws": list(self.claim.laws),
+            "figure": self.claim.figure,
+            "status": self.status,
+            "measured": outcome.numbers if outcome else {},
+            "criterion": outcome.criterion if outcome else "",
+            "note": outcome.note if outcome else "",
+            "error": self.error,
+            "seconds": outcome.seconds if outcome else 0.0,
+        }
+        sentences = [*measured.sentences, *error]
+        return replace(self.claim.page(), verdict=self.status, tables=measured.tables, sentences=sentences, data=data)
 
 
 @dataclass(frozen=True)
 class ClaimTask:
-    """One claim as a task. Its cell holds the outcome; comparisons inside it keep their own cells in `cache`."""
+    """A claim as a task. Its cell holds the outcome. Comparisons inside the check store their draws in the folder `cache`."""
 
     id: str
     quick: bool
@@ -64,9 +79,9 @@ class ClaimTask:
         """Run the check."""
         if self.package:
             know_package(self.package)  # a worker process has not loaded it yet
-        (one,) = find_claims([self.id])
+        (claim,) = find_claims([self.id])
         with caching(self.cache):
-            return Cell({"outcome": np.array(to_json(one.run(self.quick)))})
+            return Cell({"outcome": np.array(to_json(claim.run(self.quick)))})
 
 
 def verify(
@@ -76,18 +91,18 @@ def verify(
     store: str | None = None,
     progress: ProgressOption = None,
 ) -> list[Record]:
-    """Run claims; a check that breaks counts as failed and does not stop the rest.
+    """Run claims and return a record for each. A check that raises an error counts as failed and does not stop the others.
 
     Parameters
     ----------
     claims
-        Claims to run, or their ids; all claims when none is given.
+        Claims to run, or their ids (default: all claims).
     quick
         Small sizes (seconds) or the sizes that decide (minutes).
     engine, progress
         As in `limitlab.sweep`.
     store
-        A folder in which outcomes and the draws behind them are kept: a second run computes only what changed.
+        A folder for the outcomes and the draws behind them. A second run with the same folder computes only what changed.
 
     Examples
     --------
@@ -95,27 +110,27 @@ def verify(
     ['pass']
     """
     listed = [claims] if isinstance(claims, (Claim, str)) else list(claims)
-    chosen = [
-        found for one in listed for found in ([one] if isinstance(one, Claim) else find_claims([one]))
+    selected = [
+        claim for item in listed for claim in ([item] if isinstance(item, Claim) else find_claims([item]))
     ] or find_claims()
-    checked = [one for one in chosen if one.implemented]
-    tasks = [ClaimTask(one.id, quick, store, one.package) for one in checked]
+    checked = [claim for claim in selected if claim.implemented]
+    tasks = [ClaimTask(claim.id, quick, store, claim.package) for claim in checked]
     run = run_tasks(tasks, engine, Cells(store) if store else None, progress, "checking claims")
     if run.interrupted:
         raise KeyboardInterrupt(f"stopped after {run.done} of {len(tasks)} claims")
-    found = dict(zip((one.id for one in checked), records_of(checked, run), strict=True))
-    return [found.get(one.id, Record(one, "not implemented")) for one in chosen]
+    records = dict(zip((claim.id for claim in checked), records_of(checked, run), strict=True))
+    return [records.get(claim.id, Record(claim, "not implemented")) for claim in selected]
 
 
 def records_of(claims: Sequence[Claim], run: RunResult) -> list[Record]:
-    """What the tasks of claims gave, in their order."""
+    """Return the records of claims whose tasks have run, in the order of the claims."""
     records = []
-    for position, (one, cell) in enumerate(zip(claims, run.cells, strict=True)):
+    for position, (claim, cell) in enumerate(zip(claims, run.cells, strict=True)):
         if cell is None:
-            records.append(Record(one, "fail", error=run.failures[position].error))
+            records.append(Record(claim, "fail", error=run.failures[position].error))
         else:
             outcome = from_json(str(cell.values["outcome"]))
-            records.append(Record(one, outcome.status, outcome))
+            records.append(Record(claim, outcome.status, outcome))
     return records
 
 
@@ -131,7 +146,7 @@ def from_json(text: str) -> Outcome:
     'z below 5'
     """
     content = json.loads(text)
-    return Outcome(**{**content, "criteria": tuple(Criterion(**one) for one in content["criteria"])})
+    return Outcome(**{**content, "criteria": tuple(Criterion(**criterion) for criterion in content["criteria"])})
 
 
 def _number(value: Any) -> Any:

@@ -13,7 +13,6 @@ array([0.      , 0.842701])
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -24,6 +23,8 @@ from numpy.typing import NDArray
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import core_schema
 
+from limitlab._core.checks import number
+from limitlab.errors import Refused
 from limitlab.models._activation_table import TABLE
 from limitlab.models.functions import FunctionParameter, record, values_of
 from limitlab.numerics.gaussian import expectation, find_kinks, hermite_coefficients, panel_rule
@@ -64,11 +65,8 @@ class Moments:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not math.isfinite(value):
-                raise ValueError(f"{name} = {value!r} is not allowed: must be a finite number")
-            object.__setattr__(self, name, float(value))
-        if self.nonlinear < 0:
-            raise ValueError(f"nonlinear = {self.nonlinear!r} is not allowed: must be at least 0 (it is a norm, mu*)")
+            object.__setattr__(self, name, number(name, value))
+        number("nonlinear", self.nonlinear, least=0, remedy="it is the norm mu*")
 
     @property
     def square(self) -> float:
@@ -164,7 +162,7 @@ class Activation(FunctionParameter):
     def __call__(self, x: Any) -> Any:
         """s(x), element by element."""
         if self._function is None:
-            raise ValueError(f"{self!r} is known by its moments only: give a name or a function where values are needed")
+            raise Refused(f"{self!r} is known by its moments only: give a name or a function where values are needed")
         return self._function(_as_array(x))
 
     def derivative(self, x: Any) -> Any:
@@ -174,13 +172,13 @@ class Activation(FunctionParameter):
     def second_derivative(self, x: Any) -> Any:
         """s''(x), element by element. Activations with a kink have none."""
         if self.name in TABLE and self.kinks:
-            raise ValueError(f"activation {self.name!r} has no bounded second derivative: use a smooth one, such as 'gelu'")
+            raise Refused(f"activation {self.name!r} has no bounded second derivative: use a smooth one, such as 'gelu'")
         return self._slope(x, 1, "second_derivative")
 
     def _slope(self, x: Any, order: int, name: str) -> Any:
         function = self._source[order]
         if function is None:
-            raise ValueError(f"{name} of {self!r} is not known: give it as Activation(function, {name}=...)")
+            raise Refused(f"{name} of {self!r} is not known: give it as Activation(function, {name}=...)")
         return function(_as_array(x))
 
     @property

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import array, check_shape, number, refuse, whole
+
 __all__ = ["gaussian", "sphere"]
 
 Array = NDArray[np.float64]
@@ -60,16 +62,16 @@ def gaussian(
     array([0., 0., 0.])
     """
     _check(rows, dimension)
-    if eigenvalues is not None and root is not None:
-        raise ValueError("give the covariance once: by its eigenvalues or by a root, not by both")
+    refuse(
+        eigenvalues is not None and root is not None,
+        "root is not allowed together with eigenvalues: give the covariance by one of them",
+    )
     if root is not None:
-        factor = np.asarray(root, dtype=float)
-        if factor.ndim != 2 or factor.shape[0] != dimension:
-            raise ValueError(f"root of shape {factor.shape} is not allowed: must be a matrix with {dimension} rows")
+        factor = array("root", root, shape=(dimension, "k"))
         return rng.standard_normal((rows, factor.shape[1])) @ factor.T
-    variances = np.asarray(1.0 if eigenvalues is None else eigenvalues, dtype=float)
-    if variances.shape not in ((), (dimension,)) or not np.all(variances >= 0):
-        raise ValueError(f"eigenvalues = {eigenvalues!r} are not allowed: must be {dimension} numbers of at least 0")
+    variances = array("eigenvalues", 1.0 if eigenvalues is None else eigenvalues, least=0)
+    if variances.ndim:
+        check_shape("eigenvalues", variances.shape, (dimension,))
     return rng.standard_normal((rows, dimension)) * np.sqrt(variances)
 
 
@@ -99,8 +101,6 @@ def signs(rng: np.random.Generator, rows: int, dimension: int) -> Array:
 
 
 def _check(rows: int, dimension: int, radius: float = 1.0) -> None:
-    for name, value in (("rows", rows), ("dimension", dimension)):
-        if isinstance(value, bool) or int(value) != value or value < 1:
-            raise ValueError(f"{name} = {value!r} is not allowed: must be a whole number of at least 1")
-    if not 0 < radius < np.inf:
-        raise ValueError(f"radius = {radius!r} is not allowed: must be above 0 and finite")
+    whole("rows", rows, least=1)
+    whole("dimension", dimension, least=1)
+    number("radius", radius, above=0)

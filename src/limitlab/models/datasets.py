@@ -1,20 +1,25 @@
-"""Data sets that need no network: the digits and diabetes tables of scikit-learn, and 8,000 images of MNIST.
+"""Data sets that need no network, and small tasks on real images.
 
-All are returned as inputs (one row per example) and targets. `prepared` gives them in the form in which learning curves are
-drawn: centred inputs of mean squared norm 1, so that one ridge means the same for all of them.
+The data sets are the digits and diabetes tables of scikit-learn, and 8,000 images of MNIST. All are returned as inputs (one row per
+example) and targets. `prepared` gives them in the form in which learning curves are drawn: centred inputs of mean squared norm 1, so
+that one ridge means the same for all of them. The tasks are even or odd digits, or their ten classes, from a few whitened principal
+components.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.errors import did_you_mean
+from limitlab._core.checks import number, one_of, whole
 
 __all__ = ["digits", "mnist", "prepared"]
+
+# -- data sets ----------------------------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
 Part = Literal["train", "test", "all"]
@@ -45,8 +50,7 @@ def mnist(part: Part = "all") -> Data:
     ((4000, 784), [3, 8, 1, 0, 4])
     """
     rows = {"train": slice(HALF), "test": slice(HALF, None), "all": slice(None)}
-    if part not in rows:
-        raise ValueError(f"part = {part!r} is not allowed: must be 'train', 'test' or 'all'")
+    one_of("part", part, rows)
     source = files("limitlab.models").joinpath("data_files/mnist_8k.npz")
     with source.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
         images, labels = arrays["images"][rows[part]], arrays["labels"][rows[part]]
@@ -90,11 +94,153 @@ def prepared(name: str) -> Data:
     >>> float((X**2).sum(axis=1).mean().round(12)), float(y.std().round(12))
     (1.0, 1.0)
     """
+    one_of("name", name, ("digits", "diabetes", "mnist"))
     if name == "diabetes":
         X, y = diabetes()
         return Data((X - X.mean(axis=0)) / (X.std(axis=0) * X.shape[1] ** 0.5), (y - y.mean()) / y.std())
-    if name not in ("digits", "mnist"):
-        raise ValueError(f"there is no data set {name!r}: {did_you_mean(name, ('digits', 'diabetes', 'mnist'))}")
     X, label = digits() if name == "digits" else mnist("train")
     centred = X - X.mean(axis=0)
     return Data(centred / np.sqrt(centred.var(axis=0).sum()), 1.0 - 2.0 * (label % 2))
+
+
+# -- tasks on images ----------------------------------------------------------------------------------------------------
+
+Images = Literal["digits", "mnist"]
+Labels = Literal["parity", "classes"]
+
+
+class Task(NamedTuple):
+    """Training inputs and labels (some of them wrong), test inputs and labels (all right); labels are rows of +1 and -1."""
+
+    X: Array
+    y: Array
+    X_test: Array
+    y_test: Array
+
+
+def image_task(
+    images: Images = "digits",
+    samples: int = 300,
+    flips: float = 0.0,
+    components: int = 10,
+    seed: int = 0,
+    labels: Labels = "parity",
+    tests: int | None = None,
+) -> Task:
+    """A random split of images with a share of wrong training labels.
+
+    Parameters
+    ----------
+    images
+        "digits" (1,797 of 8 x 8 pixels) or "mnist" (8,000 of 28 x 28).
+    samples
+        Training images.
+    flips
+        Share of the training labels that are wrong: the other parity, or another class drawn at random.
+    components
+        Principal components that are kept, each scaled to variance 1.
+    seed
+        Of the split and of the wrong labels.
+    labels
+        "parity" (one column) or "classes" (ten columns, +1 for the class and -1 for the others).
+    tests
+        Test images (default: all others).
+
+    Examples
+    --------
+    >>> task = image_task(samples=100, flips=0.1)
+    >>> task.X.shape, task.y.shape, task.X_test.shape
+    ((100, 10), (100, 1), (1697, 10))
+    """
+    inputs, digit = components_of(images, components)
+    samples = whole("samples", samples, least=1, most=len(inputs) - 1, remedy=f"there are {len(inputs)} {images}")
+    flips = number("flips", flips, least=0, most=1, remedy="it is a share of the labels")
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(inputs))
+    train, test = order[:samples], order[samples:][:tests]
+    wrong = rng.permutation(samples)[: round(flips * samples)]
+    seen = digit[train].copy()
+    if labels == "parity":
+        seen[wrong] += 1
+        return Task(inputs[train], _parity(seen), inputs[test], _parity(digit[test]))
+    seen[wrong] = (seen[wrong] + rng.integers(1, 10, len(wrong))) % 10
+    return Task(inputs[train], _classes(seen), inputs[test], _classes(digit[test]))
+
+
+@lru_cache(maxsize=8)
+def pooled_digits(side: int = 7) -> tuple[Array, Array]:
+    """The 8,000 images of MNIST averaged to side x side pixels, with mean 0 and variance 1 over all pixels, and their digits.
+
+    >>> images, digit = pooled_digits(7)
+    >>> images.shape, digit.shape
+    ((8000, 7, 7), (8000,))
+    """
+    one_of("side", side, (1, 2, 4, 7, 14, 28))
+    X, digit = mnist()
+    window = 28 // side
+    images = X.reshape(-1, side, window, side, window).mean(axis=(2, 4))
+    found = (images - images.mean()) / images.std()
+    found.setflags(write=False)
+    return found, digit
+
+
+def row_task(digits_in_row: int, samples: int, tests: int, seed: int = 0, side: int = 7) -> Task:
+    """Images of a row of handwritten zeros and ones: are the first two equal? The others do not matter.
+
+    Parameters
+    ----------
+    digits_in_row
+        Digits in an image, at least 2; it has side x (digits_in_row side) pixels.
+    samples, tests
+        Training images, made of the first half of MNIST's, and test images, made of the second.
+    seed
+        Of the choice of digits.
+    side
+        Pixels of a digit's side.
+
+    Examples
+    --------
+    >>> task = row_task(5, 100, 50)
+    >>> task.X.shape, task.y.shape, sorted(set(task.y.ravel().tolist()))
+    ((100, 7, 35), (100, 1), [-1.0, 1.0])
+    """
+    whole("digits_in_row", digits_in_row, least=2)
+    images, digit = pooled_digits(side)
+    rng, parts = np.random.default_rng(seed), []
+    for count, half in ((samples, slice(0, 4000)), (tests, slice(4000, None))):
+        known = np.arange(len(digit))[half]
+        known = known[digit[known] < 2]
+        chosen = rng.choice(known, (count, digits_in_row))
+        parts += [np.concatenate(list(images[chosen].swapaxes(0, 1)), axis=2), _parity(digit[chosen[:, :2]].sum(axis=1))]
+    return Task(*parts)
+
+
+@lru_cache(maxsize=8)
+def components_of(images: str, components: int) -> tuple[Array, Array]:
+    """Whitened principal components of a set of images, and their digits.
+
+    >>> X, digit = components_of("digits", 3)
+    >>> X.shape, (X.T @ X / len(X)).round(9).diagonal().tolist()
+    ((1797, 3), [1.0, 1.0, 1.0])
+    """
+    one_of("images", images, ("digits", "mnist"))
+    X, digit = digits() if images == "digits" else mnist()
+    centred = X - X.mean(axis=0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(X))
+    rank = int((values > 1e-9 * values[-1]).sum())
+    components = whole("components", components, least=1, most=rank, remedy="the rank of the images is the upper bound")
+    chosen = slice(None, -components - 1, -1)
+    signs = np.sign(
+        vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))]
+    )  # the library's choice of sign must not matter
+    found = centred @ (vectors * signs / np.sqrt(np.maximum(values, 1e-300)))[:, chosen]
+    found.setflags(write=False)
+    return found, digit
+
+
+def _parity(digit: Array) -> Array:
+    return (1.0 - 2.0 * (digit % 2))[:, None]
+
+
+def _classes(digit: Array) -> Array:
+    return 2.0 * (digit[:, None] == np.arange(10)) - 1.0

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.models.functions import FunctionParameter, record, values_of
 from limitlab.numerics.gaussian import find_kinks
-from limitlab.numerics.panel_rules import GROWTH, gaussian_panels, graded_rule
+from limitlab.numerics.quadrature import GROWTH, gaussian_panels, graded_rule
 
 __all__ = ["Labels", "Link"]
 

@@ -16,7 +16,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.errors import ConvergenceError, did_you_mean
+from limitlab._core.checks import number, one_of
+from limitlab.errors import ConvergenceError
 
 __all__ = ["Loss", "loss"]
 
@@ -57,9 +58,7 @@ def loss(name: str) -> Loss:
     >>> loss("hinge").proximal(np.array([-1.0, 0.5, 2.0]), 1.0).point.tolist()
     [0.0, 1.0, 2.0]
     """
-    if name not in LOSSES:
-        raise ValueError(f"loss = {name!r} is not allowed: {did_you_mean(name, LOSSES)}")
-    return LOSSES[name]
+    return LOSSES[one_of("loss", name, LOSSES)]
 
 
 def _sigmoid(m: Array) -> Array:
@@ -157,8 +156,7 @@ def fit(name: str, vectors: ArrayLike, ridge: float) -> Array:
     [0.5, 0.5]
     """
     V = np.asarray(vectors, dtype=float)
-    if not ridge > 0:
-        raise ValueError(f"ridge = {ridge!r} is not allowed: must be above 0, so that there is one minimiser")
+    number("ridge", ridge, above=0, remedy="there is one minimiser only for a positive ridge")
     chosen = loss(name)
     if name == "hinge":
         return _support_vector_machine(V, ridge)

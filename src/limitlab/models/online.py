@@ -25,6 +25,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from limitlab._core.checkpoints import checkpoint_of, generator_state, restore_generator
+from limitlab._core.checks import whole
 from limitlab.models.activations import Activation
 from limitlab.models.tabulated import Table, derivative_of, tabulate
 from limitlab.numerics.normal_rows import fill_row, key_of
@@ -298,9 +299,7 @@ def uniform_overlap(rng: np.random.Generator, dimension: int) -> float:
 
 def checked_dimension(size: int) -> int:
     """A dimension in which there is a direction outside the plane of x and v0."""
-    if size < 3:
-        raise ValueError(f"size = {size} is not allowed: must be at least 3 (a plane and one direction outside it)")
-    return int(size)
+    return whole("size", size, least=3, remedy="there must be a direction outside the plane of x and v0")
 
 
 # -- full vectors ------------------------------------------------------------------------------------------------------

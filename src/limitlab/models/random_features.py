@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import one_of
 from limitlab.models.activations import Activation, Moments
 from limitlab.models.data import gaussian, sphere
 
@@ -54,8 +55,7 @@ def draw_inputs(rng: np.random.Generator, rows: int, dimension: int, inputs: Inp
     """
     if inputs == "gaussian":
         return gaussian(rng, rows, dimension)
-    if inputs != "sphere":
-        raise ValueError(f"inputs = {inputs!r} is not allowed: must be 'sphere' or 'gaussian'")
+    one_of("inputs", inputs, ("sphere", "gaussian"))
     return sphere(rng, rows, dimension, radius=float(np.sqrt(dimension)))
 
 

@@ -1,6 +1,6 @@
-"""Functions of a matrix from its resolvent: Cauchy's formula on contours around a spectrum in [0, b].
+"""Functions of a matrix from its resolvent, and coefficients of a power series from its sum: Cauchy's formula on contours.
 
-For f analytic inside a contour around the spectrum of a symmetric A,
+For f analytic inside a contour around the spectrum in [0, b] of a symmetric A,
 
     f(A) = -(1 / 2 pi i) oint f(z) (A - z)^-1 dz  ~  2 Re sum_j w_j f(z_j) (A - z_j)^-1,                         (1)
 
@@ -14,11 +14,19 @@ gradient descent:
 
 `descent_parabola` is the parabola for the powers (1 - step z)^count, which decay like e^{-count step w} in
 w = -log(1 - step z) / step.
+
+For a power series f(L) = sum_k f_k L^{-k-1}, analytic except for real L in [0, 1],
+
+    f_k = (1 / 2 pi i) oint L^k f(L) dL = (1 / 2 pi i) oint e^{(k+1) q} f(e^q) dq,       q = log L.              (2)
+
+From index `FEW` on, the parabola serves every index, whole or not, with the same number of nodes. For smaller indices the parabola would
+leave the strip |Im q| < pi; there `coefficients` uses a circle, which serves whole indices.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,3 +87,40 @@ def circle(bound: ArrayLike, nodes: int = CIRCLE_NODES) -> Contour:
     half = np.asarray(bound, dtype=float)[..., None] / 2
     turn = CIRCLE_STRETCH * half * np.exp(1j * np.pi * (2 * np.arange(nodes // 2) + 1) / nodes)
     return Contour(half + turn, -turn / nodes)
+
+
+# -- coefficients of a power series -------------------------------------------------------------------------------------
+
+Array = NDArray[np.float64]
+Transforms = Callable[[Complex], tuple[Complex, ...]]
+
+FEW = 16
+RADIUS, CIRCLE = 1.25, 160  # of the circle: errors fall like RADIUS^-CIRCLE
+
+
+def coefficients(transforms: Transforms, index: Array, nodes: int = PARABOLA_NODES) -> Array:
+    """Coefficients number `index` of several series at once, shape (series, indices).
+
+    `transforms` gives the sums of the series at points q = log L of the upper half plane.
+
+    >>> powers = coefficients(lambda q: (1 / (np.exp(q) - 0.9),), np.array([0.0, 3.0, 16.5, 200.0]))  # 0.9^k
+    >>> bool(np.allclose(powers[0], 0.9 ** np.array([0.0, 3.0, 16.5, 200.0]), rtol=1e-11, atol=1e-13))
+    True
+    """
+    few = index < FEW
+    parts: list[tuple[Any, Complex, Any]] = []
+    if few.any():
+        turn = np.log(RADIUS) + 1j * np.pi * (2 * np.arange(CIRCLE // 2) + 1) / CIRCLE
+        parts.append((few, turn, 2 / CIRCLE))
+    if not few.all():
+        z, weight = parabola(index[~few] + 1, nodes)
+        parts.append((~few, -z, 2 * weight))
+    found: Array | None = None
+    for which, q, weight in parts:
+        powers = weight * np.exp((index[which] + 1)[:, None] * q)
+        values = [(powers * part).sum(axis=-1).real for part in transforms(q)]
+        if found is None:
+            found = np.empty((len(values), index.size))
+        found[:, which] = values
+    assert found is not None
+    return found

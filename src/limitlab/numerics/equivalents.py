@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.errors import ConvergenceError
+from limitlab._core.checks import refuse
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.numerics.roots import bracketed_root
 
 __all__ = ["Equivalent", "df1", "df2", "effective_ridge", "negative_ridge_limit", "ridge_equivalent"]
@@ -265,8 +266,7 @@ def resolvent_ridge(z: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> An
     True
     """
     s, m, lam, free = _prepare(-np.asarray(z, dtype=complex), eigenvalues, load)
-    if (lam.imag == 0).any():
-        raise ValueError("z on the real axis is not allowed: use effective_ridge(-z) left of the spectrum")
+    refuse((lam.imag == 0).any(), "z on the real axis is not allowed: use effective_ridge(-z) left of the spectrum")
     if (s > 0).sum() == 1:
         return _mean_root(lam, s, m, free)[()]
     shape = lam.shape
@@ -292,16 +292,13 @@ def _prepare(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> tuple
     """Checked spectrum, the ridge broadcast against the load, and 1 - P of the same shape."""
     s, m, lam = np.asarray(eigenvalues, dtype=float), np.asarray(load, dtype=float), np.asarray(ridge)
     if s.ndim != 1 or not s.size or not (s.min() >= 0 and 0 < s.max() < np.inf):  # NaN fails every comparison
-        raise ValueError(
+        raise Refused(
             f"eigenvalues = {eigenvalues!r} are not allowed: give finite numbers of at least 0, one of them above 0"
         )
     bounded = m.min(initial=0.0) >= 0 and m.max(initial=0.0) < np.inf
     if m.shape[-1:] != s.shape or not bounded or not (m * (s > 0)).any(axis=-1).all():
-        raise ValueError(
-            "load is not allowed: its last axis must hold one number of at least 0 per eigenvalue, some above 0"
-        )
-    if np.isnan(lam).any():
-        raise ValueError("ridge = nan is not allowed")
+        raise Refused("load is not allowed: its last axis must hold one number of at least 0 per eigenvalue, some above 0")
+    refuse(np.isnan(lam).any(), "ridge = nan is not allowed: must be a number")
     lam = lam if np.iscomplexobj(lam) else lam.astype(float)
     shape = np.broadcast_shapes(lam.shape, m.shape[:-1])
     free = rank_gap(s, m)
@@ -325,14 +322,14 @@ def _check_ridge(lam: Array, s: Array, m: Array, free: Array) -> None:
     if not negative.any():
         return
     if (negative & (free >= 0)).any():
-        raise ValueError(
+        raise Refused(
             f"ridge = {lam[negative & (free >= 0)].flat[0]:g} is not allowed: must be at least 0 unless there are more "
             "directions with variance than samples (p > n)"
         )
     limit = np.broadcast_to(negative_ridge_limit(s, m), lam.shape)
     low = negative & (lam <= limit)
     if low.any():
-        raise ValueError(
+        raise Refused(
             f"ridge = {lam[low].flat[0]:g} is not allowed: must be above {limit[low].flat[0]:.10g}, "
             "minus the left edge of the sample spectrum"
         )

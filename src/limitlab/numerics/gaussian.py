@@ -1,26 +1,346 @@
 """Gaussian expectations and Hermite series, with error control.
 
-The laws of the lab see a nonlinearity only through Gaussian averages: E f(Z), E f(X, Y) for a correlated pair, and the
-coefficients of f in the orthonormal Hermite polynomials h_k = He_k / sqrt(k!). Smooth functions are averaged by
-Gauss-Hermite rules of growing order; functions with kinks, or of unknown smoothness, by adaptive panels. Each result is
-checked against a second rule: an average that misses its tolerance is a `ConvergenceError`. The mathematics is in
-docs/theory/gaussian.md.
+A law depends on a nonlinearity only through Gaussian averages: E f(Z), E f(X, Y) for a correlated pair, and the coefficients of f in the
+orthonormal Hermite polynomials h_k = He_k / sqrt(k!). Smooth functions are averaged by Gauss-Hermite rules of growing order until two
+rules agree; functions with kinks, or of unknown smoothness, by adaptive panels (`limitlab.numerics.quadrature`). Each result is checked
+against a second rule: an average that misses its tolerance raises `ConvergenceError`. The mathematics is in docs/theory/gaussian.md;
+section 4 there treats correlated pairs.
 """
 
 from __future__ import annotations
 
-from typing import Literal, overload
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from limitlab.numerics._kinks import find_kinks as find_kinks
-from limitlab.numerics._pairs import pair_expectation as pair_expectation
-from limitlab.numerics.averages import Array, Function, Kinks, averages, checked, declared_kinks, values_at
-from limitlab.numerics.averages import hermite_rule as hermite_rule
-from limitlab.numerics.panel_rules import panel_rule as panel_rule
+from limitlab._core.checks import array, number, refuse, whole
+from limitlab.errors import ConvergenceError, Refused
+from limitlab.numerics.quadrature import EPSILON, SMALLEST, Integers, integrate
+from limitlab.numerics.quadrature import panel_rule as panel_rule
 
 __all__ = ["expectation", "hermite_coefficients", "hermite_values", "inner_product", "norm", "pair_expectation"]
+
+# -- rules, and the choice between them ---------------------------------------------------------------------------------
+
+Array = NDArray[np.float64]
+Function = Callable[..., Any]
+Kinks = Sequence[float]
+
+HERMITE_ORDERS = (32, 64, 128, 256)
+
+
+@lru_cache(maxsize=32)
+def hermite_rule(order: int) -> tuple[Array, Array]:
+    """Gauss-Hermite nodes and weights for the standard Gaussian; exact for polynomials of degree below 2 `order`.
+
+    >>> nodes, weights = hermite_rule(3)
+    >>> float(round(weights @ nodes**4, 12))
+    3.0
+    """
+    from scipy.special import roots_hermitenorm
+
+    nodes, weights = roots_hermitenorm(order)
+    weights = weights / weights.sum()
+    nodes.setflags(write=False)
+    weights.setflags(write=False)
+    return nodes, weights
+
+
+def averages(
+    f: Callable[[Array], Array], mean: Array, std: Array, kinks: Kinks | None, tolerance: float
+) -> tuple[Array, Array, Array]:
+    """Expectations, their error estimates and E|f|, each of shape (components, expectations)."""
+    if kinks is not None and len(kinks) == 0:
+        result = by_hermite(lambda z: f((mean[:, None] + std[:, None] * z).ravel()), HERMITE_ORDERS, tolerance)
+        if result is not None:
+            return result
+
+    def integrand(_: Integers, x: Array) -> tuple[Array, Array, float]:
+        values = f(x)
+        return values, np.abs(values), 0.0
+
+    certain = std == 0
+    found = integrate(integrand, mean, np.where(certain, 1.0, std), kinks or (), tolerance)
+    if not certain.any():
+        return found.value, found.error, found.scale
+    exact, size, _ = integrand(np.arange(mean.size), mean)
+    return np.where(certain, exact, found.value), np.where(certain, 0.0, found.error), np.where(certain, size, found.scale)
+
+
+def by_hermite(f: Callable[[Array], Array], orders: Sequence[int], tolerance: float) -> tuple[Array, Array, Array] | None:
+    """Gauss-Hermite rules of growing order until two agree; None when they do not."""
+    previous: Array | None = None
+    for order in orders:
+        nodes, weights = hermite_rule(order)
+        values = f(nodes)
+        values = values.reshape(values.shape[0], -1, order)
+        value, scale = values @ weights, np.abs(values) @ weights
+        if previous is not None:
+            error = np.abs(value - previous) + 4 * EPSILON * scale
+            if np.all(error <= tolerance * scale):
+                return value, error, scale
+        previous = value
+    return None
+
+
+def declared_kinks(f: Function, kinks: Kinks | None) -> Kinks | None:
+    """The kinks that are given, or that the function carries as an attribute; None when nothing is known."""
+    declared = getattr(f, "kinks", None) if kinks is None else kinks
+    if declared is None:
+        return None
+    return tuple(number("kinks", kink) for kink in declared)
+
+
+def values_at(f: Function, *points: Array) -> Array:
+    """f at flat points, at least one value per point, all finite."""
+    values = np.asarray(f(*points), dtype=float)
+    if values.ndim == 0:
+        values = np.full(points[0].size, values)
+    if values.shape[-1] != points[0].size:
+        raise Refused(
+            f"the function gave shape {values.shape} for {points[0].size} points: the points must be its last axis"
+        )
+    if not np.all(np.isfinite(values)):
+        bad = np.argwhere(~np.isfinite(values))[0][-1]
+        place = ", ".join(f"{float(x[bad])!r}" for x in points)
+        raise Refused(f"the function is not finite at {place}: a Gaussian expectation needs finite values everywhere")
+    return values
+
+
+def checked(value: Array, error: Array, scale: Array, tolerance: float, with_error: bool) -> Array | tuple[Array, Array]:
+    """The value (and its error) if the tolerance is met, else a ConvergenceError that carries both."""
+    if np.any(error > (tolerance + 8 * EPSILON) * scale + 2 * SMALLEST):
+        raise ConvergenceError(
+            f"Gaussian expectation: error estimate {float(np.max(error)):.2g} is above {tolerance:.2g} x E|f|; "
+            "declare the kinks, or accept a larger tolerance",
+            estimate=value[()],
+            accuracy=float(np.max(error)),
+        )
+    return (value[()], error[()]) if with_error else value[()]
+
+
+# -- averages over a correlated pair ------------------------------------------------------------------------------------
+
+PAIR_ORDERS = (24, 48, 96)
+MOST_OUTER = 400  # panels in the first variable
+BLOCK = 1_000  # averages over the second variable that are computed together
+
+
+@overload
+def pair_expectation(
+    f: Function,
+    correlation: ArrayLike,
+    *,
+    kinks: Kinks | tuple[Kinks, Kinks] | None = ...,
+    tolerance: float = ...,
+    with_error: Literal[False] = ...,
+) -> Array: ...
+@overload
+def pair_expectation(
+    f: Function,
+    correlation: ArrayLike,
+    *,
+    kinks: Kinks | tuple[Kinks, Kinks] | None = ...,
+    tolerance: float = ...,
+    with_error: Literal[True],
+) -> tuple[Array, Array]: ...
+def pair_expectation(
+    f: Function,
+    correlation: ArrayLike,
+    *,
+    kinks: Kinks | tuple[Kinks, Kinks] | None = None,
+    tolerance: float = 1e-10,
+    with_error: bool = False,
+) -> Array | tuple[Array, Array]:
+    """E f(X, Y) for standard Gaussians X, Y of the given correlation, -1 and 1 included.
+
+    Parameters
+    ----------
+    f
+        Function of two flat arrays of points that returns one value per point.
+    correlation
+        Correlation(s) of the pair, each in [-1, 1].
+    kinks
+        Places c of lines x = c and y = c across which f or a derivative jumps: one sequence for both variables, or a pair
+        of sequences. `()` promises that f is smooth; None promises nothing.
+    tolerance
+        Largest error accepted, as a share of E|f|.
+    with_error
+        Whether to return the error estimate too.
+
+    Raises
+    ------
+    ConvergenceError
+        When the tolerance is not met; `estimate` and `accuracy` say what was reached.
+
+    Examples
+    --------
+    The arc-cosine kernel at correlation 0.5, (sqrt(3)/2 + pi/3) / (2 pi):
+
+    >>> relu = lambda x: np.maximum(x, 0)
+    >>> float(pair_expectation(lambda x, y: relu(x) * relu(y), 0.5, kinks=(0.0,)).round(8))
+    0.30449889
+    """
+    rhos = array("correlation", correlation, least=-1, most=1)
+    sides = _sides(kinks)
+    results = np.array([_pair_average(f, float(rho), sides, tolerance) for rho in rhos.ravel()])
+    value, error, scale = (results[:, part].reshape(rhos.shape) for part in range(3))
+    return checked(value, error, scale, tolerance, with_error)
+
+
+def _pair_average(f: Function, rho: float, sides: tuple[Kinks, Kinks] | None, tolerance: float) -> tuple[float, ...]:
+    """One pair expectation, its error estimate and E|f|."""
+    spread = float(np.sqrt((1 - rho) * (1 + rho)))
+    if spread == 0:
+        return _one_line(f, rho, sides, tolerance)
+    found = _smooth(f, rho, spread, tolerance) if sides == ((), ()) else None
+    return found if found is not None else _nested(f, rho, spread, sides or ((), ()), tolerance)
+
+
+def _one_line(f: Function, rho: float, sides: tuple[Kinks, Kinks] | None, tolerance: float) -> tuple[float, ...]:
+    """The pair (X, X) or (X, -X)."""
+    kinks = None if sides is None else (*sides[0], *(rho * kink for kink in sides[1]))
+    found = averages(lambda x: values_at(f, x, rho * x)[None], np.zeros(1), np.ones(1), kinks, tolerance)
+    return tuple(float(part[0, 0]) for part in found)
+
+
+def _nested(f: Function, rho: float, spread: float, sides: tuple[Kinks, Kinks], tolerance: float) -> tuple[float, ...]:
+    """Panels in x, and for every x panels in y, with the kinks of y at their own places in each of them."""
+    hopeless = False
+
+    def given_first(x: Array) -> tuple[Array, Array, Array]:
+        """E[f(x, Y) | X = x] and E[|f(x, Y)| | X = x] for every x, and the error of the first."""
+        nonlocal hopeless
+
+        def integrand(owner: Integers, y: Array) -> tuple[Array, Array, float]:
+            values = values_at(f, x[owner], y)[None]
+            return values, np.abs(values), 0.0
+
+        goal = 1.0 if hopeless else tolerance / 10
+        inner = integrate(integrand, rho * x, np.full(x.size, spread), sides[1], goal)
+        weight = np.exp(-(x**2) / 2)
+        hopeless = hopeless or bool(np.max(weight * inner.error) > 10 * tolerance * np.max(weight * inner.scale))
+        return inner.value, inner.scale, inner.error
+
+    def by_blocks(_: Integers, x: Array) -> tuple[Array, Array, Array]:
+        """The same for so many x at a time that memory stays small."""
+        blocks = [given_first(x[i : i + BLOCK]) for i in range(0, x.size, BLOCK)]
+        value, scale, error = (np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True))
+        return value, scale, error
+
+    shadows = [kink / rho for kink in sides[1] if abs(kink) < 38 * abs(rho)]  # where the inner average changes fastest
+    outer = integrate(by_blocks, np.zeros(1), np.ones(1), (*sides[0], *shadows), tolerance / 2, MOST_OUTER)
+    return tuple(float(part[0, 0]) for part in (outer.value, outer.error, outer.scale))
+
+
+def _smooth(f: Function, rho: float, spread: float, tolerance: float) -> tuple[float, ...] | None:
+    """Product Gauss-Hermite rules of growing order until two agree; None when they do not."""
+    previous = np.nan
+    for order in PAIR_ORDERS:
+        nodes, weights = hermite_rule(order)
+        x, w = np.repeat(nodes, order), np.tile(nodes, order)
+        values = values_at(f, x, rho * x + spread * w).reshape(order, order)
+        value, scale = float(weights @ values @ weights), float(weights @ np.abs(values) @ weights)
+        error = abs(value - previous) + 4 * EPSILON * scale
+        if error <= tolerance * scale:
+            return value, error, scale
+        previous = value
+    return None
+
+
+def _sides(kinks: Kinks | tuple[Kinks, Kinks] | None) -> tuple[Kinks, Kinks] | None:
+    """The kinks in x and in y."""
+    if kinks is None:
+        return None
+    if any(np.ndim(entry) > 0 for entry in kinks):
+        refuse(len(kinks) != 2, f"kinks = {kinks!r} is not allowed: must be numbers, or one sequence for x and one for y")
+        first, second = (tuple(float(kink) for kink in np.atleast_1d(side)) for side in kinks)
+        return first, second
+    both = tuple(float(kink) for kink in kinks)  # type: ignore[arg-type]
+    return both, both
+
+
+# -- kinks of a function of unknown smoothness --------------------------------------------------------------------------
+
+NARROW = 1e-3  # panels that had to become this narrow surround a kink
+PROBES = ((0.1234567, 3.0), (-0.3141593, 3.3))  # mean, std: a kink may hide at a panel edge of one Gaussian, not of both
+SAME = 1e-12  # two branches closer than this, relative to the function there, cannot be told apart
+DEGREE = 5
+
+
+def find_kinks(f: Function) -> tuple[float, ...]:
+    """Points where f or its derivative jumps, in increasing order.
+
+    The panels of an average of f close in on them; then each is located by bisection between the smooth branches to its left
+    and to its right, and given as the simplest decimal number at which the two cannot be told apart. Kinks beyond |x| = 20
+    or so, where no average sees them, are not found; jumps of the second derivative sometimes are.
+
+    Parameters
+    ----------
+    f
+        Function of a flat array of points that returns one value per point.
+
+    Examples
+    --------
+    >>> find_kinks(lambda x: np.maximum(x, 0) + np.sign(x - 0.7))
+    (0.0, 0.7)
+    >>> find_kinks(np.tanh)
+    ()
+    """
+
+    def integrand(_: Integers, x: Array) -> tuple[Array, Array, float]:
+        values = values_at(f, x)[None]
+        return values, np.abs(values), 0.0
+
+    places: list[float] = []
+    for mean, std in PROBES:
+        found = integrate(integrand, np.array([mean]), np.array([std]), (), 1e-12)
+        narrow = found.widths < NARROW
+        order = np.argsort(found.middles[narrow])
+        middles, widths = found.middles[narrow][order], found.widths[narrow][order]
+        low, high = (mean + std * (middles + side * widths / 2) for side in (-1, 1))
+        starts = np.flatnonzero(low[1:] > high[:-1] + NARROW) + 1
+        groups = zip(np.split(low, starts), np.split(high, starts), strict=True)
+        new = [_located(f, *_narrowest(a, b)) for a, b in groups if a.size]
+        places += [place for place in new if all(abs(place - old) > NARROW for old in places)]
+    return tuple(sorted(places))
+
+
+def _narrowest(low: Array, high: Array) -> tuple[float, float]:
+    """An interval around the narrowest of adjacent panels, with its neighbours in case the kink is on its edge."""
+    i = int(np.argmin(high - low))
+    return float(low[max(i - 1, 0)]), float(high[min(i + 1, low.size - 1)])
+
+
+def _located(f: Function, low: float, high: float) -> float:
+    """The place in an interval where f changes from its left branch to its right one."""
+    reach = max(10 * (high - low), 1e-4)
+    left, right = _branch(f, low - reach, low), _branch(f, high, high + reach)
+    a, b = low, high
+    while True:
+        middle = (a + b) / 2
+        if not a < middle < b:
+            break
+        value = values_at(f, np.array([middle]))[0]
+        a, b = (middle, b) if abs(value - left(middle)) <= abs(value - right(middle)) else (a, middle)
+    alike = SAME * float(np.max(np.abs(values_at(f, np.array([low, high])))))
+    for digits in range(17):
+        simple = round(b, digits) + 0.0
+        close = abs(simple - b) <= 4 * EPSILON * abs(b)
+        if close or (low <= simple <= high and abs(left(simple) - right(simple)) <= alike):
+            return simple
+    return b
+
+
+def _branch(f: Function, low: float, high: float) -> np.polynomial.Chebyshev:
+    """The polynomial through f at Chebyshev points of an interval on which f is smooth."""
+    return np.polynomial.Chebyshev.interpolate(lambda x: values_at(f, x), DEGREE, domain=[low, high])
+
+
+# -- expectations and series --------------------------------------------------------------------------------------------
 
 
 @overload
@@ -87,9 +407,7 @@ def expectation(
     >>> expectation(np.abs, std=[1.0, 2.0]).round(6)
     array([0.797885, 1.595769])
     """
-    centre, spread = np.broadcast_arrays(np.asarray(mean, dtype=float), np.asarray(std, dtype=float))
-    if not (np.all(np.isfinite(centre)) and np.all(np.isfinite(spread)) and np.all(spread >= 0)):
-        raise ValueError(f"std = {std!r} and mean = {mean!r} are not allowed: must be finite, std at least 0")
+    centre, spread = np.broadcast_arrays(array("mean", mean), array("std", std, least=0))
     lead: tuple[int, ...] = ()
 
     def flat(x: Array) -> Array:
@@ -137,7 +455,7 @@ def hermite_values(x: ArrayLike, degree: int) -> Array:
            [-0.70710678,  0.        ]])
     """
     points = np.asarray(x, dtype=float)
-    table = np.empty((_degree(degree) + 1, *points.shape))
+    table = np.empty((whole("degree", degree, least=0) + 1, *points.shape))
     table[0] = 1.0
     if degree >= 1:
         table[1] = points
@@ -178,7 +496,7 @@ def hermite_coefficients(
     >>> hermite_coefficients(lambda x: x**3, 4).round(12) + 0.0
     array([0.        , 3.        , 0.        , 2.44948974, 0.        ])
     """
-    top = _degree(degree)
+    top = whole("degree", degree, least=0)
 
     def products(x: Array) -> Array:
         return values_at(f, x) * hermite_values(x, top)
@@ -188,9 +506,3 @@ def hermite_coefficients(
     found = averages(products, np.zeros(1), np.ones(1), places, tolerance)
     value, error, scale = (part[:, 0] for part in found)
     return checked(value, error, scale, tolerance, with_error)
-
-
-def _degree(degree: int) -> int:
-    if isinstance(degree, bool) or degree != int(degree) or degree < 0:
-        raise ValueError(f"degree = {degree!r} is not allowed: must be a whole number of at least 0")
-    return int(degree)

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import whole
+
 __all__ = ["Eigenpairs", "SpectralMeasure", "spectral_measure", "top_eigenpairs"]
 
 Array = NDArray[np.float64]
@@ -50,8 +52,7 @@ def top_eigenpairs(product: Product, size: int, count: int, tolerance: float = 1
     """
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    if not 1 <= count <= size:
-        raise ValueError(f"count = {count} is not allowed: must be between 1 and the size {size}")
+    count = whole("count", count, least=1, most=size)
     if size <= DENSE or count > size // 3:
         matrix = np.column_stack([product(column) for column in np.eye(size)])
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)

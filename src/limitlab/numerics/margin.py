@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import array
 from limitlab.errors import ConvergenceError
 
 __all__ = ["HardMargin", "hard_margin"]
@@ -87,9 +88,7 @@ def hard_margin(vectors: ArrayLike) -> HardMargin:
     >>> hard_margin([[1.0, 0.0], [-1.0, 1.0], [-1.0, -1.0]]).separable
     False
     """
-    V = np.asarray(vectors, dtype=float)
-    if V.ndim != 2 or not V.size or not np.isfinite(V).all():
-        raise ValueError(f"vectors of shape {V.shape} are not allowed: must be finite numbers, one row per vector")
+    V = array("vectors", vectors, shape=("n", "N"))
     if len(V) < V.shape[1]:  # the direction lies in the span of the rows: work with their coordinates there
         basis, triangle = np.linalg.qr(V.T)
         found = hard_margin(triangle.T)

@@ -17,28 +17,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-Row = NDArray[np.float32]
-
 _PARITY = np.uint32(0x1BD11BDA)
 
 
 def key_of(rng: np.random.Generator) -> NDArray[np.uint32]:
     """A key drawn from a generator, which decides every row that is made with it."""
     return rng.integers(0, 2**32, size=2, dtype=np.uint32)
-
-
-def normal_row(key: NDArray[np.uint32], index: int, length: int) -> Row:
-    """Row number `index` (below 2^32) of a key: independent standard Gaussians.
-
-    >>> key = key_of(np.random.default_rng(0))
-    >>> normal_row(key, 7, 4).shape, bool(np.array_equal(normal_row(key, 7, 4)[:2], normal_row(key, 7, 4)[:2]))
-    ((4,), True)
-    >>> bool(abs(normal_row(key, 0, 100_000).std() - 1) < 0.01)
-    True
-    """
-    row = np.empty(length + length % 2, dtype=np.float32)
-    fill_row(key, np.uint32(index), row)
-    return row[:length]
 
 
 @numba.njit(nogil=True, inline="always")

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.errors import ConvergenceError
+from limitlab._core.checks import array
+from limitlab.errors import ConvergenceError, Refused
 
 __all__ = ["bracketed_root", "increasing_root_log"]
 
@@ -72,7 +73,7 @@ def bracketed_root(f: Function, low: ArrayLike, high: ArrayLike) -> Array:
     wrong = np.sign(fa) * np.sign(fb) > 0
     if wrong.any():
         where = _first(wrong)
-        raise ValueError(
+        raise Refused(
             f"no sign change in the bracket: f({float(a[where])!r}) = {float(fa[where])!r} and "
             f"f({float(b[where])!r}) = {float(fb[where])!r}; widen the bracket"
         )
@@ -118,9 +119,7 @@ def increasing_root_log(f: Function, start: ArrayLike = 1.0, *, unbounded: bool 
     >>> float(increasing_root_log(lambda t: t / (1 + t) - 2, unbounded=True))
     inf
     """
-    origin = np.asarray(start, dtype=float)
-    if not np.all((origin > 0) & np.isfinite(origin)):
-        raise ValueError(f"start = {start!r} is not allowed: must be above 0 and finite")
+    origin = array("start", start, above=0)
     near, f_near, far, f_far = _expand(f, np.log(origin))
     missing = np.sign(f_near) * np.sign(f_far) > 0
     if missing.any() and not unbounded:

@@ -11,6 +11,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import array, number
+
 __all__ = ["exponential_integral", "gamma_ratio", "von_mises_coefficients"]
 
 Array = NDArray[np.float64]
@@ -45,9 +47,7 @@ def gamma_ratio(x: ArrayLike, shift: ArrayLike) -> Array:
     >>> bool(abs(gamma_ratio(x, 0.5) / np.sqrt(x) - 1) < 1e-12)
     True
     """
-    x, a = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(shift, dtype=float))
-    if not (np.all(x > 0) and np.all(a >= 0)):
-        raise ValueError(f"gamma_ratio needs x above 0 and shift of at least 0, got x = {x!r}, shift = {a!r}")
+    x, a = np.broadcast_arrays(array("x", x, above=0, infinite=True), array("shift", shift, least=0, infinite=True))
     small = x < SHIFT  # Gamma(x+a)/Gamma(x) = Gamma(x+m+a)/Gamma(x+m) * prod_{i<m} (x+i)/(x+i+a)
     raised = np.where(small, x + SHIFT, x)
     step = np.arange(SHIFT).reshape(-1, *(1,) * x.ndim)
@@ -85,9 +85,7 @@ def exponential_integral(order: float, argument: ArrayLike, nodes: int = NODES) 
     >>> bool(abs(exponential_integral(2, 0.3) / expn(2, 0.3) - 1) < 1e-12)
     True
     """
-    t = np.asarray(argument, dtype=float)
-    if not (order >= 0 and np.all(t > 0)):
-        raise ValueError(f"exponential_integral needs order of at least 0 and arguments above 0, got order = {order!r}")
+    t, order = array("argument", argument, above=0, infinite=True), number("order", order, least=0)
     end = np.log1p(CUT / t)
     if order > 1:
         end = np.minimum(end, CUT / (order - 1))

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import refuse, whole
+
 __all__ = ["coordinate_rule", "funk_hecke", "gegenbauer_values", "harmonic_dimension", "orthonormal_coefficients"]
 
 Array = NDArray[np.float64]
@@ -164,8 +166,10 @@ def orthonormal_coefficients(
     """
     u, weights = coordinate_rule(dimension, kinks, degree)
     values = np.asarray(f(u), dtype=float)
-    if not np.isfinite(values).all():
-        raise ValueError(f"the function is not finite on the sphere of radius sqrt({dimension}): choose another one")
+    refuse(
+        not np.isfinite(values).all(),
+        f"the function is not finite on the sphere of radius sqrt({dimension}): choose another function",
+    )
     table = orthonormal_values(u / math.sqrt(dimension), dimension, degree)
     return table @ (weights * values), float(weights @ values**2)
 
@@ -183,14 +187,10 @@ def funk_hecke(f: Callable[[Array], Any], dimension: int, degree: int, kinks: Se
 
 
 def checked_dimension(dimension: int) -> int:
-    """A dimension of at least 3: below it the sphere has no Gegenbauer polynomials of this form."""
-    if isinstance(dimension, bool) or int(dimension) != dimension or dimension < 3:
-        raise ValueError(f"dimension = {dimension!r} is not allowed: must be a whole number of at least 3")
-    return int(dimension)
+    """Return a dimension of at least 3. In fewer dimensions there are no Gegenbauer polynomials of this form."""
+    return whole("dimension", dimension, least=3)
 
 
 def checked_degree(degree: int) -> int:
-    """A degree of at least 0."""
-    if isinstance(degree, bool) or int(degree) != degree or degree < 0:
-        raise ValueError(f"degree = {degree!r} is not allowed: must be a whole number of at least 0")
-    return int(degree)
+    """Return a degree of at least 0."""
+    return whole("degree", degree, least=0)

@@ -7,7 +7,7 @@ without the projection. The methods and their orders (measured in tests/numerics
 - "exponential": x moves along the great circle of its velocity, h at a time; order 1;
 - "projected": normalise(x + h P_x F); order 1;
 - "layers": normalise(x + h F), the map that a layer of a network with layer normalisation applies; order 1, with a clock that is
-  slow by 1 + h <x, F> (`layer_clock`); with the corrected step h / (1 - h <x, F>) it is exactly "projected";
+  slow by 1 + h <x, F>; with the corrected step h / (1 - h <x, F>) it is exactly "projected";
 - "adaptive": an explicit Runge-Kutta method of order 8 with error control.
 """
 
@@ -19,9 +19,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import array, number, one_of, refuse
 from limitlab.errors import ConvergenceError
-from limitlab.numerics.ode import solved
-from limitlab.numerics.stepping import follow, runge_kutta
+from limitlab.numerics.ode import follow, runge_kutta, solved
 
 Array = NDArray[Any]
 Drift = Callable[[float, Array], Array]
@@ -39,8 +39,10 @@ def normalise(x: Array) -> Array:
     array([0.6, 0.8])
     """
     length = np.linalg.norm(x, axis=-1, keepdims=True)
-    if not np.all(length > 0):
-        raise ValueError("a row of length 0 is not allowed: it has no direction; remove it or move it slightly")
+    refuse(
+        not np.all(length > 0),
+        "a row of length 0 is not allowed: it has no direction; remove it or move it slightly",
+    )
     return np.asarray(x / length)
 
 
@@ -61,30 +63,6 @@ def exponential_map(x: Array, v: Array) -> Array:
     """
     speed = np.linalg.norm(v, axis=-1, keepdims=True)
     return np.asarray(np.cos(speed) * x + np.sinc(speed / np.pi) * v)
-
-
-def layer_clock(x: Array, drift: Array, step: float) -> Array:
-    """Time of the flow that one map x -> normalise(x + step * drift) advances, token by token, to first order.
-
-    Near consensus <x, F> is close to 1 and a layer of step 0.1 only advances 0.1 / 1.1:
-
-    >>> layer_clock(np.array([1.0, 0.0]), np.array([1.0, 0.2]), 0.1).round(6)
-    np.float64(0.090909)
-    """
-    return np.asarray(step / (1 + step * np.einsum("...d,...d->...", x, drift)))[()]
-
-
-def corrected_step(x: Array, drift: Array, step: float) -> Array:
-    """The layer's step, token by token, whose clock advances by `step`.
-
-    >>> x, f = np.array([1.0, 0.0]), np.array([1.0, 0.2])
-    >>> bool(np.isclose(layer_clock(x, f, corrected_step(x, f, 0.1)), 0.1))
-    True
-    """
-    slowed = 1 - step * np.einsum("...d,...d->...", x, drift)
-    if not np.all(slowed > 0):
-        raise ValueError(f"step = {step:g} is not allowed: must be below 1 / <x, F> = {step / (1 - np.min(slowed)):g}")
-    return np.asarray(step / slowed)[()]
 
 
 def _rk4(field: Drift, t: float, x: Array, h: float) -> Array:
@@ -144,11 +122,8 @@ def flow_on_spheres(
     >>> bool(abs(np.tan(np.arccos(x[1]) / 2) - np.exp(-1)) < 1e-10)
     True
     """
-    known = (*STEPS, "adaptive")
-    if method not in known:
-        raise ValueError(f"method = {method!r} is not allowed: must be one of {', '.join(known)}")
-    if not (np.isfinite(step) and step > 0):
-        raise ValueError(f"step = {step!r} is not allowed: must be above 0 and finite")
+    one_of("method", method, (*STEPS, "adaptive"))
+    step = number("step", step, above=0)
     grid = checked_times(times)
     if method == "adaptive":
         states = _adaptive(field, start, grid, tolerance)
@@ -158,12 +133,9 @@ def flow_on_spheres(
 
 
 def checked_times(times: ArrayLike) -> NDArray[np.float64]:
-    """Times as a one-dimensional increasing array of numbers of at least 0."""
-    grid = np.atleast_1d(np.asarray(times, dtype=float))
-    if grid.ndim != 1 or not grid.size or not np.all(np.isfinite(grid)) or grid[0] < 0 or np.any(np.diff(grid) < 0):
-        raise ValueError(
-            f"times = {times!r} is not allowed: must be one number or increasing numbers, finite, of at least 0"
-        )
+    """Return times as a one-dimensional array of numbers of at least 0 that do not decrease."""
+    grid = array("times", np.atleast_1d(times), shape=("n",), least=0)
+    refuse(np.any(np.diff(grid) < 0), f"times = {times!r} is not allowed: must be in increasing order")
     return grid
 
 

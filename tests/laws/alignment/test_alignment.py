@@ -292,7 +292,7 @@ def test_blocks_without_forming_them(monkeypatch):
 
 def test_weights_are_second_derivatives_of_the_loss():
     """H_cc and G_cc of a few samples, from automatic differentiation."""
-    from limitlab.models.autodiff import double_precision_jax
+    from limitlab.models.optimisers import double_precision_jax
 
     jax = double_precision_jax()
     rng = np.random.default_rng(2)

@@ -21,8 +21,8 @@ from limitlab.laws.kernels import empirical
 from limitlab.laws.kernels._layerwise import LayerProducts, Signals, gram_products
 from limitlab.laws.kernels._wide_networks import DeepNetworks, waves
 from limitlab.models.activations import Activation
-from limitlab.models.autodiff import double_precision_jax
 from limitlab.models.datasets import digits
+from limitlab.models.optimisers import double_precision_jax
 
 X = waves(4, 3)
 

@@ -108,7 +108,7 @@ def test_reference_network():
 
 def test_right_labels_of_the_others_make_a_good_start():
     """Control: it is the wrong labels that spoil the start, not the longer training."""
-    from limitlab.models.image_tasks import image_task
+    from limitlab.models.datasets import image_task
 
     task, network = image_task("digits", 100, 0.0, 10, 0), TanhNetwork((10, 40, 1))
     start = network.start(np.random.default_rng(0))

@@ -7,7 +7,7 @@ from limitlab.errors import ConvergenceError
 from limitlab.laws import RandomLabels, WidthDoubleDescent, width_double_descent
 from limitlab.laws.kernels.deep import ntk
 from limitlab.laws.landscapes._levenberg import TanhNetwork, first_order, levenberg_marquardt
-from limitlab.models.image_tasks import image_task
+from limitlab.models.datasets import image_task
 
 
 @pytest.mark.parametrize("widths", [(3, 5, 1), (3, 4, 5, 2)])

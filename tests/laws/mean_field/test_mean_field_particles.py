@@ -9,8 +9,8 @@ from limitlab.laws import MeanFieldParticles
 from limitlab.laws.mean_field._response import ScalarFlow
 from limitlab.laws.mean_field._training import ScalarNetwork, flow_risks
 from limitlab.models.activations import Activation
-from limitlab.numerics.flow_rules import gaussian_quantiles
 from limitlab.numerics.gaussian import hermite_rule, panel_rule
+from limitlab.numerics.quadrature import gaussian_quantiles
 
 
 def scalar_flow(activation="tanh", target="sin", teacher=1.5):
@@ -99,7 +99,7 @@ def test_potentials_by_quadrature(activation, other):
 
 def test_compiled_networks_are_the_networks():
     """The compiled flow against the NumPy network with another rule for the inputs."""
-    from limitlab.numerics.stepping import follow, runge_kutta
+    from limitlab.numerics.ode import follow, runge_kutta
 
     theta = np.random.default_rng(0).standard_normal((3, 20)) * 0.7 - 0.3
     times = np.array([0.0, 0.5, 1.0])

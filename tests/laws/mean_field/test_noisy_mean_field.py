@@ -133,8 +133,8 @@ def test_late_times_meet_the_state_of_rest():
 def test_low_temperature_meets_the_noiseless_flow():
     """beta -> infinity: the mean of linear neurons does not depend on the noise; erf neurons follow the particle flow."""
     from limitlab.laws.mean_field._training import ScalarNetwork
-    from limitlab.numerics.flow_rules import gaussian_quantiles
-    from limitlab.numerics.stepping import follow, runge_kutta
+    from limitlab.numerics.ode import follow, runge_kutta
+    from limitlab.numerics.quadrature import gaussian_quantiles
 
     cold = NoisyMeanField(neuron="erf", inverse_temperature=2000.0, penalty=0.01, times=0.5, solver_steps=100).theory()
     network = ScalarNetwork.of("erf", "erf", 2.0)

@@ -7,7 +7,7 @@ import pytest
 
 from limitlab.laws import EarlyStopping, FirstOrderDynamics, Ridge
 from limitlab.laws.regression._claims.annealed_penalty import recursion_gap
-from limitlab.models.schedules import Schedule
+from limitlab.models.functions import Schedule
 from references import label, reference
 
 FUNCTIONS = {"1.5 exp(-t/2)": lambda t: 1.5 * np.exp(-t / 2), "1/(1+t)": lambda t: 1 / (1 + t)}

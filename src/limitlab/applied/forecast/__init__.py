@@ -12,12 +12,12 @@
 from limitlab.applied.forecast._estimator import Forecast as Forecast
 from limitlab.applied.forecast._estimator import ForecastClassifier as ForecastClassifier
 from limitlab.applied.forecast._estimator import check_gap as check_gap
-from limitlab.applied.forecast._gap import GapReport as GapReport
 from limitlab.applied.forecast._measure import compare_with_sklearn as compare_with_sklearn
 from limitlab.applied.forecast._other import forecast_other as forecast_other
 from limitlab.applied.forecast._study import ForecastStudy as ForecastStudy
 from limitlab.applied.forecast._study import forecast_study as forecast_study
-from limitlab.applied.forecast.diagnostics import ForecastWarning as ForecastWarning
+from limitlab.applied.forecast._trust import ForecastWarning as ForecastWarning
+from limitlab.applied.forecast._trust import GapReport as GapReport
 
 __all__ = [
     "Forecast",

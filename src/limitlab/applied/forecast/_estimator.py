@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from html import escape
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,21 +12,114 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from limitlab.applied.forecast import _results as results
-from limitlab.applied.forecast import diagnostics
-from limitlab.applied.forecast._baselines import SPLITS, fit_power_law, real_values, sizes_for
-from limitlab.applied.forecast._curves import Population, approximation_error
-from limitlab.applied.forecast._fitting import NO_RIDGE, Decomposition
-from limitlab.applied.forecast._floor import noise_floor
-from limitlab.applied.forecast._gap import GapReport, gap_report
-from limitlab.applied.forecast._measure import measured
-from limitlab.applied.forecast._metrics import Classes
+from limitlab._core.observables import VOCABULARY, Observable
+from limitlab._core.page import Page, Table, html
+from limitlab._core.results import package_version
+from limitlab.applied.forecast._curves import Errors, Population, approximation_error, noise_floor
+from limitlab.applied.forecast._fitting import (
+    NO_RIDGE,
+    Decomposition,
+    as_numbers,
+    checked_counts,
+    checked_ridges,
+    class_targets,
+    require_finite,
+)
+from limitlab.applied.forecast._measure import SPLITS, fit_power_law, measured, real_values, sizes_for
+from limitlab.applied.forecast._metrics import DRAWS, METRICS, Classes
 from limitlab.applied.forecast._spectrum import from_numbers
-from limitlab.applied.forecast._surrogates import DRAWS, METRICS
-from limitlab.applied.forecast._targets import as_numbers, class_targets, require_finite
+from limitlab.applied.forecast._trust import (
+    ForecastWarning,
+    Gains,
+    GapReport,
+    diagnosed,
+    doubts,
+    gains,
+    gap_report,
+    sentence,
+)
 from limitlab.laws.regression.finite_population_flow import flow_curve
 
 Array = NDArray[Any]
+
+TRUSTED_STEP, DOUBTED_STEP = 0.02, 0.07
+"""Errors of the backtest below which steps to twice and four times the data were wrong by more than 10 % hardly ever, and beyond which
+often (docs/theory/learning_curves.md)."""
+
+
+def labelled_dataset(variables: Mapping[str, tuple[Any, Any]], coordinates: Mapping[str, Any]) -> xr.Dataset:
+    """Variables with the long names and symbols of the observables."""
+    made = xr.Dataset(dict(variables), dict(coordinates), {"version": package_version()})
+    for name in map(str, made.data_vars):
+        meta = VOCABULARY.get(name, Observable(name.replace("_", " ")))
+        made[name].attrs.update(long_name=meta.long_name, symbol=meta.symbol)
+    for name, words in (("n", "number of points"), ("ridge", "ridge"), ("time", "training time")):
+        if name in made.coords:
+            made[name].attrs["long_name"] = words
+    return made
+
+
+def quantile(band: float) -> float:
+    """How many standard deviations a two-sided band has.
+
+    >>> round(quantile(0.95), 3)
+    1.96
+    """
+    from statistics import NormalDist
+
+    if not 0 < band < 1:
+        raise ValueError(f"band = {band!r} is not allowed: must be between 0 and 1")
+    return NormalDist().inv_cdf((1 + band) / 2)
+
+
+def trust_of(missed: float) -> str:
+    """What a backtest that missed by this much (in the logarithm) means for an extrapolation.
+
+    >>> trust_of(0.01), trust_of(-0.05), trust_of(0.2)
+    ('trusted', 'fair', 'doubtful')
+    """
+    return "trusted" if abs(missed) < TRUSTED_STEP else "fair" if abs(missed) <= DOUBTED_STEP else "doubtful"
+
+
+def banded_curve(found: Errors, samples: Array, lam: Array, beyond: NDArray[np.bool_], band: float) -> xr.Dataset:
+    """A learning curve with its band."""
+    wide = np.exp(quantile(band) * found.deviation)
+    values: dict[str, Any] = {"test_error": found.test_error}
+    if found.deviation.any():
+        values |= {"test_error_low": found.test_error / wide, "test_error_high": found.test_error * wide}
+    values |= {
+        "law_error": found.law_error,
+        "train_error": found.train_error,
+        "degrees_of_freedom": found.degrees_of_freedom,
+        "effective_ridge": found.effective_ridge,
+        "ridge": lam,
+        "extrapolated": beyond,
+    }
+    made = labelled_dataset({name: ("n", value) for name, value in values.items()}, {"n": samples})
+    return made.assign_attrs(band=band)
+
+
+def with_metric(
+    made: xr.Dataset, metric: Any, value: Array, spread: Array | None, base: float, step_spread: Array, band: float
+) -> xr.Dataset:
+    """The curve of a metric beside that of the mean square: value, band, the step from N, the last value known."""
+    z = quantile(band)
+    name = metric if isinstance(metric, str) else getattr(metric, "__name__", "metric")
+    rising = name in ("accuracy", "auc")
+    loss, start = (1 - value, 1 - base) if rising else (value, base)
+    variables: dict[str, Any] = {"value": value}
+    if spread is not None and spread.any():
+        low, high = loss * np.exp(-z * spread), loss * np.exp(z * spread)
+        variables |= {"low": 1 - np.minimum(high, 1), "high": 1 - low} if rising else {"low": low, "high": high}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        step = np.where(start > 0, loss / start, np.nan) if start > 0 else np.full(loss.shape, np.nan)
+    wide = np.exp(z * np.abs(step_spread))
+    variables |= {"step": step, "step_low": step / wide, "step_high": step * wide, "last_value": np.full(value.shape, base)}
+    for key, values in variables.items():
+        made[key] = ("n", values)
+    made["value"].attrs["long_name"] = name
+    made["step"].attrs["long_name"] = "loss over that at N"
+    return made.assign_attrs(metric=name)
 
 
 class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
@@ -96,7 +189,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         [[0.658296, 0.61017]]
         """
         made = cls(ridge=ridge)
-        made.ridge_ = float(results.ridges(ridge)[0])
+        made.ridge_ = float(checked_ridges(ridge)[0])
         made.spectrum_ = from_numbers(eigenvalues, energies, population)
         made._population = Population(made.spectrum_)
         made.classes_ = None
@@ -121,7 +214,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             test_error, train_error, degrees_of_freedom and effective_ridge over (n, ridge), averaged over outputs.
         """
         spectrum = self._fitted()
-        samples, lam = results.counts(n), results.ridges(self.ridge_ if ridge is None else ridge)
+        samples, lam = checked_counts(n), checked_ridges(self.ridge_ if ridge is None else ridge)
         if (samples >= spectrum.population).any():
             raise ValueError(
                 f"n = {samples[samples >= spectrum.population][0]:g} is not allowed: must be below N = {spectrum.population}, "
@@ -134,10 +227,10 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         values = {"test_error": found.law_error, **{name: getattr(found, name) for name in names}}
         if corrected:
             values["corrected_test_error"] = found.test_error
-        for sentence in diagnostics.doubts(spectrum, samples, lam):
-            warnings.warn(sentence, diagnostics.ForecastWarning, stacklevel=2)
+        for doubt in doubts(spectrum, samples, lam):
+            warnings.warn(doubt, ForecastWarning, stacklevel=2)
         variables = {name: (("n", "ridge"), value) for name, value in values.items()}
-        result = results.dataset(variables, {"n": samples, "ridge": lam})
+        result = labelled_dataset(variables, {"n": samples, "ridge": lam})
         return result.assign_attrs(self._provenance(samples[:, None], lam))
 
     def learning_curve(
@@ -168,7 +261,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         spectrum = self._fitted()
         total = spectrum.population
         kind = self._metric(metric)
-        samples = results.counts(np.unique(np.round(np.geomspace(max(2, total / 50), 2 * total, 20))) if n is None else n)
+        samples = checked_counts(np.unique(np.round(np.geomspace(max(2, total / 50), 2 * total, 20))) if n is None else n)
         lam, _ = self._ridge_at(samples, ridge)
         found = self._population.errors(samples, lam)
         beyond, known = samples >= total, spectrum.vectors is not None
@@ -177,7 +270,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         if (doublings > 0).any() and known:
             missed[beyond] = self._population.tail_deviation(lam[beyond])
         deviation = np.hypot(found.deviation, missed * doublings)
-        made = results.curve(found._replace(deviation=deviation), samples, lam, beyond, band)
+        made = banded_curve(found._replace(deviation=deviation), samples, lam, beyond, band)
         last, _ = self._ridge_at(np.array([float(total)]), ridge)
         if kind == "mse":
             value, base = found.test_error, float(self._population.errors(float(total), last).test_error[0])
@@ -187,9 +280,9 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             value = labelled.curve(kind, samples, lam, lambda at: self._ridge_at(at, ridge)[0])
             base = float(labelled.curve(kind, np.array([float(total)]), last, lambda at: self._ridge_at(at, ridge)[0])[0])
             spread = labelled.deviation(kind, value, base, samples, missed) if isinstance(kind, str) else None
-        made = results.with_metric(made, kind, value, spread, base, missed * doublings, band)
+        made = with_metric(made, kind, value, spread, base, missed * doublings, band)
         if known and (doublings > 0).any():
-            made["trust"] = ("n", np.where(doublings > 0, [results.trust(one) for one in missed], ""))
+            made["trust"] = ("n", np.where(doublings > 0, [trust_of(one) for one in missed], ""))
             if baselines:
                 made["power_law"] = (
                     "n",
@@ -200,7 +293,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
     def best_ridge(self, n: Any) -> xr.Dataset:
         """The ridge with the least expected test error for every n, and that error (at_bound: the end of the range searched)."""
         self._fitted()
-        samples = results.counts(n)
+        samples = checked_counts(n)
         lam, at_bound = self._population.best_ridge(samples)
         values = self._population.errors(samples, lam)
         variables = {
@@ -209,7 +302,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             "effective_ridge": values.effective_ridge,
             "at_bound": at_bound,
         }
-        return results.dataset({name: ("n", value) for name, value in variables.items()}, {"n": samples})
+        return labelled_dataset({name: ("n", value) for name, value in variables.items()}, {"n": samples})
 
     def exponent(self) -> float:
         """The power of n with which the best-ridge error above the noise of the targets falls between N/2 and N points.
@@ -233,7 +326,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         The loss is |f - y|^2 / (2n); t steps of gradient descent with step h are time t h. Ridge 1/t is similar.
         """
         spectrum = self._fitted()
-        samples, times = results.counts(n), np.atleast_1d(np.asarray(time, dtype=float))
+        samples, times = checked_counts(n), np.atleast_1d(np.asarray(time, dtype=float))
         pieces = [
             flow_curve(one, times, spectrum.eigenvalues, spectrum.energies, spectrum.population, spectrum.multiplicities)
             for one in samples
@@ -242,7 +335,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             name: (("n", "time"), np.array([getattr(piece, name) for piece in pieces]))
             for name in ("test_error", "train_error")
         }
-        result = results.dataset(values, {"n": samples, "time": times})
+        result = labelled_dataset(values, {"n": samples, "time": times})
         return result.assign_attrs(accuracy=max(piece.accuracy for piece in pieces))
 
     def samples_for(self, error: float, ridge: Any = None) -> xr.Dataset:
@@ -267,9 +360,9 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
 
     def diagnose(self, ridge: Any = None) -> xr.Dataset:
         """How unequal the leverages are, and the cross-validation errors of the fit to all points, for every ridge."""
-        lam = results.ridges(self.ridge_ if ridge is None else ridge)
-        values = diagnostics.diagnosed(self._fitted(), lam)
-        return results.dataset({name: ("ridge", value) for name, value in values.items()}, {"ridge": lam})
+        lam = checked_ridges(self.ridge_ if ridge is None else ridge)
+        values = diagnosed(self._fitted(), lam)
+        return labelled_dataset({name: ("ridge", value) for name, value in values.items()}, {"ridge": lam})
 
     def backtest(self, ridge: Any = None) -> xr.Dataset:
         """What halves of the data would have said about all of them: forecasts of the error at N, over half and ridge.
@@ -278,16 +371,16 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         trusted (below 0.02), fair (to 0.07) or doubtful.
         """
         self._fitted()
-        lam = results.ridges(self.ridge_ if ridge is None else ridge)
+        lam = checked_ridges(self.ridge_ if ridge is None else ridge)
         forecasts, reference = self._population.backtest(lam)
         missed = np.log(forecasts / reference).mean(axis=0)
         values = {
             "forecast": (("half", "ridge"), forecasts),
             "reference": ("ridge", reference),
             "missed": ("ridge", missed),
-            "trust": ("ridge", np.array([results.trust(one) for one in missed])),
+            "trust": ("ridge", np.array([trust_of(one) for one in missed])),
         }
-        return results.dataset(values, {"ridge": lam})
+        return labelled_dataset(values, {"ridge": lam})
 
     def measure(
         self, n: Any, ridge: Any = None, splits: int = 5, seed: int = 0, order: Literal["random", "time"] = "random"
@@ -298,7 +391,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         """
         check_is_fitted(self, "coefficients_")
         lam = self.ridge_ if ridge is None else ridge
-        counts = np.round(results.counts(n))
+        counts = np.round(checked_counts(n))
         return measured(
             self._source(), self.X_fit_, self.targets_, counts, lam, splits, seed, classes=self.classes_ is not None,
             groups=self.groups_, order=order,
@@ -307,7 +400,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
     def surrogate_scores(self, n: float, ridge: Any = None, draws: int = DRAWS) -> Array:
         """Scores of every point as fits to n other points would give them, shape (draws, N, outputs): for any metric of your own."""
         spectrum = self._fitted()
-        (samples,) = results.counts([n])
+        (samples,) = checked_counts([n])
         if samples > spectrum.population:
             raise ValueError(
                 f"n = {n:g} is not allowed: must be at most N = {spectrum.population}, the number of points fitted"
@@ -317,7 +410,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
     def run_spread(self, n: float, ridge: Any = None, metric: Any = None) -> float:
         """Standard deviation of the metric over runs: other training points, and the N - n others as test points."""
         self._fitted()
-        (samples,) = results.counts([n])
+        (samples,) = checked_counts([n])
         return self._labelled().run_spread(
             self._metric(metric), samples, float(self._ridge_at(np.array([samples]), ridge)[0][0])
         )
@@ -332,23 +425,50 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         )
         targets = np.asarray(targets, dtype=float).reshape(len(inputs), -1)
         require_finite(targets, "y")
-        return gap_report(self, inputs, targets, self._scores(inputs))
+        ridge = max(self.ridge_, 1e-9 * self.spectrum_.mean_diagonal)
+        spread, scores = self._posterior_variance(inputs, ridge), self._scores(inputs)
+        return gap_report(self.spectrum_, ridge, self.X_fit_, inputs, spread, targets, scores)
 
     def advice(self, ridge: Any = None) -> str:
-        """What to do next, in one sentence."""
-        from limitlab.applied.forecast.advice import advise
+        """What to do next, in one sentence.
 
-        return advise(self, self.ridge if ridge is None else ridge)
+        >>> X = np.random.default_rng(0).standard_normal((200, 30))
+        >>> y = X[:, 0] + np.random.default_rng(1).standard_normal(200)
+        >>> Forecast(ridge=10.0).fit(X, y).advice().split(";")[0]
+        'a better ridge (0.14 instead of 10) is expected to cut the error by 40%'
+        """
+        return sentence(self.gains(ridge), self.ridge if ridge is None else ridge)
+
+    def gains(self, ridge: Any = None) -> Gains:
+        """By what share twice the data, and the best ridge, are expected to cut the mean square."""
+        self._fitted()
+        asked = self.ridge if ridge is None else ridge
+        points = len(self.targets_) if hasattr(self, "targets_") else self.spectrum_.population
+        ask = np.array([float(points), 2.0 * points])
+        best = self.learning_curve(ask, "best", "mse", baselines=False)
+        fixed = None if isinstance(asked, str) else self.learning_curve(ask, asked, "mse", baselines=False)
+        return gains(points, best, fixed)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _repr_html_(self) -> str:
-        """The forecast as a notebook shows it: what more data would give, once it is fitted."""
+    def page(self) -> Page:
+        """Return the plain description of the forecast: the error here, and with two and four times the data."""
         if not hasattr(self, "spectrum_"):
-            return f"<pre>{escape(repr(self))}</pre>"
-        from limitlab.applied.forecast._notebook import forecast_html
+            return Page(repr(self))
+        population = int(self.spectrum_.population)
+        curve = self.learning_curve([population, 2 * population, 4 * population])
+        rows = []
+        for i, times in enumerate((" (your data)", " (2 times)", " (4 times)")):
+            row: dict[str, Any] = {"points": f"{int(curve.n[i])}{times}", "test_error": float(curve.test_error[i])}
+            if "test_error_low" in curve:
+                low, high = float(curve.test_error_low[i]), float(curve.test_error_high[i])
+                row[f"{float(curve.attrs['band']):.0%} band"] = f"{low:.4g} to {high:.4g}"
+            rows.append(row)
+        title = f"{type(self).__name__} from {population} points, kernel {self.kernel}"
+        return Page(title, tables=[Table(rows, digits={"test_error": 4})], sentences=[self.advice()])
 
-        return forecast_html(self)
+    def _repr_html_(self) -> str:
+        return html(self.page())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -391,7 +511,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             if wanted != "best":
                 raise ValueError(f"ridge = {ridge!r} is not allowed: give a number of at least 0, or 'best'")
             return self._population.best_ridge(samples)[0], True
-        lam = results.ridges(wanted)
+        lam = checked_ridges(wanted)
         if lam.size != 1:
             raise ValueError(f"ridge = {ridge!r} is not allowed here: give one number, or 'best'")
         return np.full(samples.shape, lam[0]), False

@@ -1,36 +1,355 @@
-"""Fitting: data become a spectrum, exactly, by subsets or by a Nystrom approximation, and a predictor."""
+"""Fitting: checked data become a spectrum, exactly, by subsets or by a Nystrom approximation, and a predictor.
+
+Choice of the kernel
+--------------------
+The kernel is the one with the least leave-one-out mean square, over a list of kernels and ridges. One decomposition per kernel serves all
+ridges. The score of the winner among hundreds is too low; resampled data measure by how much. The error rate of labels must not choose,
+because too few mistakes would decide.
+
+Groups
+------
+Leaving out a group G at once needs only the fit to all points: e_G = (1 - H_GG)^-1 r_G. Where rows of one group resemble each other,
+errors on new groups are larger than on new rows of known groups, and every forecast that draws rows at random is too good by that
+factor.
+"""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from limitlab.applied.forecast import _results as results
-from limitlab.applied.forecast import diagnostics
-from limitlab.applied.forecast._choice import Choice, choose
-from limitlab.applied.forecast._curves import Population
-from limitlab.applied.forecast._ensemble import SUBSET_SIZE, SUBSETS, Ensemble, subset_rows
-from limitlab.applied.forecast._grouped import checked_groups, group_ratio
-from limitlab.applied.forecast._kernels import Kernel, make_kernel
-from limitlab.applied.forecast._memory import exact_bytes, require_memory
+from limitlab.applied.forecast._curves import SUBSET_SIZE, SUBSETS, Ensemble, Population, subset_rows
+from limitlab.applied.forecast._kernels import Kernel, default_gamma, make_kernel
 from limitlab.applied.forecast._metrics import Classes
-from limitlab.applied.forecast._spectrum import Spectrum, checked_gram, decompose, from_gram
-from limitlab.applied.forecast._targets import (
-    as_numbers,
-    check_options,
-    class_targets,
-    is_classification,
-    require_finite,
-    require_variation,
-    warn_of_duplicates,
+from limitlab.applied.forecast._spectrum import (
+    Spectrum,
+    checked_gram,
+    decompose,
+    exact_bytes,
+    from_features,
+    from_gram,
+    require_memory,
 )
+from limitlab.applied.forecast._trust import ForecastWarning
+from limitlab.numerics.equivalents import learned
 
 Array = NDArray[Any]
+
+METHODS = ("auto", "exact", "nystrom", "subsets")
+TASKS = ("auto", "regression", "classification")
+MOST_CLASSES, FEWEST_EACH = 10, 5
+"""Whole numbers are labels where there are at most so many different ones, with so many rows each on average."""
+
+
+def check_options(method: Any, dtype: Any, rank: Any) -> None:
+    """Refuse options that mean nothing."""
+    if method not in METHODS:
+        raise ValueError(f"method = {method!r} is not allowed: must be {', '.join(map(repr, METHODS))}")
+    if str(dtype) not in ("float64", "float32"):
+        raise ValueError(f"dtype = {dtype!r} is not allowed: must be 'float64' or 'float32'")
+    if not isinstance(rank, (int, np.integer)) or rank < 2:
+        raise ValueError(f"rank = {rank!r} is not allowed: must be a whole number of at least 2")
+
+
+def as_numbers(y: Any) -> Array:
+    """Targets as numbers; text is refused with the option that would accept it.
+
+    >>> as_numbers(["cat", "dog"])
+    Traceback (most recent call last):
+    ...
+    ValueError: y holds text, such as 'cat': pass task='classification' to forecast a classifier, or give numbers
+    """
+    array = np.asarray(y)
+    if array.dtype.kind in "fiub":
+        return array
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must hold real numbers")
+    try:
+        return array.astype(float)
+    except (TypeError, ValueError):
+        first = next((entry for entry in array.ravel().tolist() if isinstance(entry, str)), array.ravel()[0])
+        raise ValueError(
+            f"y holds text, such as {first!r}: pass task='classification' to forecast a classifier, or give numbers"
+        ) from None
+
+
+def class_targets(y: Any) -> tuple[Array, Array]:
+    """Classes and what is fitted for them: one column of -1 and +1 for two classes, a column of 0 and 1 each for more.
+
+    >>> classes, columns = class_targets(["b", "a", "b"])
+    >>> classes.tolist(), columns.tolist()
+    (['a', 'b'], [[1.0], [-1.0], [1.0]])
+    >>> class_targets([0, 1, 2])[1].tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError(f"y of shape {labels.shape} is not allowed for a classification: give one label per row")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y contains NaN or infinity (inf): remove these rows")
+    classes, index = np.unique(labels, return_inverse=True)
+    if classes.size < 2:
+        raise ValueError(f"y holds one class only ({classes[0]!r}): there is nothing to learn")
+    return classes, (2.0 * index - 1.0)[:, None] if classes.size == 2 else np.eye(classes.size)[index]
+
+
+def is_classification(task: Any, y: Any) -> bool:
+    """Whether y is to be classified: as told, or (task "auto") where it holds text, True and False, or few whole numbers.
+
+    >>> [is_classification("auto", y) for y in (["a", "b"], np.arange(30) % 3, np.arange(30))]
+    [True, True, False]
+    """
+    if task not in TASKS:
+        raise ValueError(f"task = {task!r} is not allowed: must be {', '.join(map(repr, TASKS))}")
+    if task != "auto":
+        return bool(task == "classification")
+    array = np.asarray(y)
+    if array.ndim > 1 and array.shape[1] > 1:
+        return False
+    if array.dtype.kind in "iu":
+        return np.unique(array).size <= min(MOST_CLASSES, array.size // FEWEST_EACH)
+    if array.dtype.kind == "O":
+        return any(isinstance(entry, (str, bool)) for entry in array.ravel().tolist())
+    return array.dtype.kind in "bUS"
+
+
+def require_finite(array: Array, name: str) -> None:
+    """Refuse missing values, saying where the first one is."""
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row = int(np.argwhere(bad)[0][0])
+        raise ValueError(
+            f"{name} contains NaN or infinity (inf) in {int(bad.sum())} places, first in row {row}: "
+            "remove these rows or fill the missing values"
+        )
+
+
+def require_variation(targets: Array) -> None:
+    """Refuse a constant target."""
+    if not (np.ptp(targets, axis=0) > 0).any():
+        raise ValueError(f"y is constant (every target is {targets[0, 0]:g}): there is nothing to learn")
+
+
+def warn_of_duplicates(X: Array) -> None:
+    """Duplicate rows end up on both sides of a split: the forecast, like the measurement, comes out too good."""
+    rows = np.ascontiguousarray(X)
+    copies = len(rows) - len({row.tobytes() for row in rows})
+    if copies:
+        warnings.warn(
+            f"X holds {copies} duplicate rows of {len(rows)}: a point may be tested on its own copy, which makes errors look "
+            "too small; drop the duplicates unless new data will repeat these rows too",
+            ForecastWarning,
+            stacklevel=3,
+        )
+
+
+def checked_counts(n: Any) -> Array:
+    """Numbers of points as an array.
+
+    >>> checked_counts([10, 0])
+    Traceback (most recent call last):
+    ...
+    ValueError: n = 0 is not allowed: must be at least 1 and finite
+    """
+    values = np.atleast_1d(np.asarray(n, dtype=float))
+    bad = ~(np.isfinite(values) & (values >= 1))
+    if bad.any() or values.ndim != 1 or not values.size:
+        shown = f"{values[bad][0]:g}" if bad.any() else repr(n)
+        raise ValueError(f"n = {shown} is not allowed: must be at least 1 and finite")
+    return values
+
+
+def checked_ridges(ridge: Any) -> Array:
+    """Ridges as an array.
+
+    >>> checked_ridges(-1.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: ridge = -1 is not allowed: must be at least 0 and finite
+    """
+    try:
+        values = np.atleast_1d(np.asarray(ridge, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"ridge = {ridge!r} is not allowed: must be a number of at least 0") from None
+    bad = ~(np.isfinite(values) & (values >= 0))
+    if bad.any() or values.ndim != 1 or not values.size:
+        shown = f"{values[bad][0]:g}" if bad.any() else repr(ridge)
+        raise ValueError(f"ridge = {shown} is not allowed: must be at least 0 and finite")
+    return values
+
+
+def checked_groups(groups: ArrayLike | None, count: int) -> NDArray[np.int64] | None:
+    """Groups as whole numbers, one per row."""
+    if groups is None:
+        return None
+    found = np.asarray(groups)
+    if found.shape != (count,):
+        raise ValueError(f"groups of shape {found.shape} is not allowed: give one entry for each of the {count} rows")
+    codes = np.unique(found, return_inverse=True)[1]
+    if codes.max() < 2:
+        raise ValueError("groups holds fewer than three groups: at least three are needed to leave one out")
+    return np.asarray(codes, dtype=np.int64)
+
+
+def left_out_groups(spectrum: Spectrum, ridges: Array, groups: NDArray[np.int64]) -> Array:
+    """Mean squared residuals of every point when its whole group is left out, shape (N, ridges).
+
+    Groups of one point are leave-one-out:
+
+    >>> from limitlab.applied.forecast._spectrum import from_features
+    >>> rng = np.random.default_rng(0)
+    >>> X, lam = rng.standard_normal((12, 3)), np.array([0.1])
+    >>> found = from_features(X, X[:, :1] + rng.standard_normal((12, 1)))
+    >>> alone = left_out_groups(found, lam, np.arange(12))[:, 0]
+    >>> bool(np.allclose(alone, (found.residuals(lam)[:, 0, 0] / (1 - found.leverages(lam)[:, 0])) ** 2))
+    True
+    """
+    assert spectrum.vectors is not None
+    residuals, share = spectrum.residuals(ridges), learned(ridges, spectrum.eigenvalues)
+    out = np.empty((spectrum.population, ridges.size))
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)
+        part = spectrum.vectors[rows].astype(float)
+        own = np.eye(len(rows)) - part @ part.T  # what no kept direction sees
+        for k in range(ridges.size):
+            hat = (part * share[k, :-1]) @ part.T + share[k, -1] * own
+            gap = np.linalg.solve(np.eye(len(rows)) - hat + 1e-9 * np.eye(len(rows)), residuals[rows, k])
+            out[rows, k] = (gap**2).mean(axis=1)
+    return out
+
+
+def group_ratio(spectrum: Spectrum, ridge: float, groups: NDArray[np.int64]) -> float:
+    """Error on groups left out over the error on rows left out."""
+    lam = np.array([ridge])
+    alone = (spectrum.residuals(lam)[:, 0] ** 2).mean(axis=1) / np.maximum(1 - spectrum.leverages(lam)[:, 0], 1e-6) ** 2
+    return float(left_out_groups(spectrum, lam, groups).mean() / alone.mean())
+
+
+WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
+"""Rates gamma of the Gaussian kernels, over one over the total variance."""
+
+RIDGES = np.geomspace(1e-6, 1e2, 26)
+"""Over the mean diagonal of the kernel."""
+
+MOST_POINTS = 1000
+"""Larger data choose by a random part of them."""
+
+RESAMPLES = 100
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The kernels that were tried.
+
+    Attributes
+    ----------
+    names, kernels
+        Them, fitted to the data.
+    scores, ridges
+        Least leave-one-out mean square of each, and the ridge that has it.
+    errors
+        Standard errors of the scores.
+    optimism
+        By how much the winner's score is too low, in the mean over resamplings.
+    """
+
+    names: tuple[str, ...]
+    kernels: tuple[Kernel, ...]
+    scores: Array
+    ridges: Array
+    errors: Array
+    optimism: float
+
+    @property
+    def best(self) -> int:
+        """Index of the winner."""
+        return int(np.argmin(self.scores))
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per kernel, best first."""
+        return [
+            {
+                "kernel": self.names[i], "leave_one_out": float(self.scores[i]), "standard_error": float(self.errors[i]),
+                "ridge": float(self.ridges[i]), "chosen": i == self.best,
+            }
+            for i in np.argsort(self.scores)
+        ]  # fmt: skip
+
+
+def candidates(X: Array, intercept: float) -> dict[str, Kernel]:
+    """The kernels that are tried: linear, Gaussian ones of five widths, Laplace, arc-cosine and tangent."""
+    from limitlab.laws.kernels.deep import ntk
+
+    rate = default_gamma(X)
+    found = {"linear": make_kernel("linear", X, intercept=intercept)}
+    found |= {f"rbf {width:g}": make_kernel("rbf", X, gamma=width * rate, intercept=intercept) for width in WIDTHS}
+    found["laplace"] = make_kernel("laplace", X, intercept=intercept)
+    found["relu-nngp"] = make_kernel("relu-nngp", X, intercept=intercept)
+    found["ntk"] = Kernel(partial(ntk, layers=2), None, intercept)
+    return found
+
+
+def choose(X: Array, targets: Array, intercept: float, seed: int, groups: NDArray[np.int64] | None = None) -> Choice:
+    """Try all kernels by leave-one-out, or by leaving out one group at a time.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((80, 2)) / np.sqrt(2)
+    >>> bent = choose(X, (X[:, :1] ** 2 - 0.5), 1.0, 0)
+    >>> bent.names[bent.best] != "linear", bent.optimism >= 0
+    (True, True)
+    """
+    rng = np.random.default_rng([seed, 5])
+    kernels = candidates(X, intercept)
+    rows = np.sort(rng.permutation(len(X))[:MOST_POINTS])
+    part, wanted = X[rows], targets[rows]
+    squares, units = [], []
+    for kernel in kernels.values():
+        spectrum = _decomposed(kernel, part, wanted)
+        lam = RIDGES * spectrum.mean_diagonal
+        if groups is None:
+            gaps = np.maximum(1 - spectrum.leverages(lam), 1e-6)
+            squares.append((spectrum.residuals(lam) ** 2).mean(axis=2) / gaps**2)
+        else:
+            squares.append(left_out_groups(spectrum, lam, groups[rows]))
+        units.append(lam)
+    table = np.stack(squares, axis=1)  # (N, kernels, ridges)
+    means = table.mean(axis=0)
+    at = means.argmin(axis=1)
+    every = np.arange(len(at))
+    errors = table[:, every, at].std(axis=0, ddof=1) / np.sqrt(len(part))
+    return Choice(
+        tuple(kernels),
+        tuple(kernels.values()),
+        means[every, at],
+        np.array(units)[every, at],
+        errors,
+        _optimism(table.reshape(len(part), -1), rng),
+    )
+
+
+def _decomposed(kernel: Kernel, X: Array, targets: Array) -> Spectrum:
+    if kernel.features is not None and kernel.table(X[:1]).shape[1] < len(X):
+        return from_features(kernel.table(X), targets)
+    return from_gram(kernel(X, X), targets)
+
+
+def _optimism(table: Array, rng: np.random.Generator) -> float:
+    """Mean over resamplings of (value on all data minus value on the resample) of the resample's winner."""
+    count = len(table)
+    weights = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
+    drawn, mean = weights @ table, table.mean(axis=0)
+    winners = drawn.argmin(axis=1)
+    return max(float(np.mean(mean[winners] - drawn[np.arange(RESAMPLES), winners])), 0.0)
+
 
 EXACT_LIMIT = 5_000
 """Points up to which `method="auto"` computes all eigenvectors."""
@@ -95,7 +414,7 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
             `group_ratio_` says by what factor errors on new groups exceed those on new rows.
         """
         if self.ridge != "best":
-            results.ridges(self.ridge)
+            checked_ridges(self.ridge)
         check_options(self.method, self.dtype, self.rank)
         if y is None:
             raise ValueError("this Forecast estimator requires y to be passed, but the target y is None")
@@ -140,7 +459,7 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 f"errors on groups that were not seen are {self.group_ratio_:.2f} times those on new rows of known groups: multiply "
                 "forecasts by that where new data come in new groups",
-                diagnostics.ForecastWarning,
+                ForecastWarning,
                 stacklevel=3,
             )
 
@@ -233,7 +552,7 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
 
     def _own_ridge(self) -> float:
         if self.ridge != "best":
-            return float(results.ridges(self.ridge)[0])
+            return float(checked_ridges(self.ridge)[0])
         return float(self._population.best_ridge(np.array([float(len(self.targets_))]))[0][0])
 
     def _source(self) -> Kernel | Array:

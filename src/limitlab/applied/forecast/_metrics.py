@@ -2,6 +2,22 @@
 
 Mean squares come from the law itself (`curves`). Error rate, accuracy and area under the curve are averages over surrogate scores;
 beyond the data they follow the extrapolated mean square along a line in probit scale (docs/theory/learning_curves.md, eqs. 6a and 13-15).
+
+Surrogate training sets
+-----------------------
+Left out of the fit to all points, point i has the score m_i = y_i - e_i, e_i = r_i / (1 - h_i) (docs/theory/learning_curves.md, eq. 13).
+A fit to n of the points scatters around it, because other points were drawn: to first order by
+
+    g = (H(xi e) - h xi e) / (1 - h),      xi_j = (1[j drawn] - p) / sqrt(p (1 - p)),      p = min(n/N, 1/2),             (14)
+
+with the same xi for every output. One number scales all g so that mean (m + g - y)^2 is the test error that the law predicts for n points.
+Functions of scores and labels (error rate, area under the curve, a cost) are averaged over such draws. This is a heuristic; the same page
+says how good it was in trials.
+
+Probit line
+-----------
+Along n < N the pairs (log mean square, Phi^-1(error rate)) lie nearly on a line. It is fitted there, and read at the mean square that is
+extrapolated to n > N (docs/theory/learning_curves.md, eq. 15). One minus the area under the curve is treated in the same way.
 """
 
 from __future__ import annotations
@@ -16,11 +32,145 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.applied.forecast._curves import Population
-from limitlab.applied.forecast._link import SHARES, ProbitLine, probit_line
-from limitlab.applied.forecast._surrogates import DRAWS, METRICS, left_out, surrogate_scores
-from limitlab.applied.forecast.diagnostics import ForecastWarning
+from limitlab.applied.forecast._spectrum import NEARLY_ONE, Spectrum, left_out
+from limitlab.applied.forecast._trust import ForecastWarning
+from limitlab.numerics.equivalents import learned
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
+
+Metric = Callable[[Array, Array], float]
+
+DRAWS = 96
+"""Surrogate training sets: with half as many, error rates still moved by 2 %."""
+
+
+def smoothed(spectrum: Spectrum, kappa: float, values: Array) -> Array:
+    """H = K (K + N kappa)^-1 times columns."""
+    assert spectrum.vectors is not None
+    share = learned(np.array([kappa]), spectrum.eigenvalues)[0]
+    inside = spectrum.vectors.T @ values
+    kept = spectrum.vectors @ ((share[:-1] - share[-1])[:, None] * inside)
+    return np.asarray(kept + share[-1] * values)
+
+
+def surrogate_scores(
+    spectrum: Spectrum, samples: float, kappa: float, error: float, rng: np.random.Generator, draws: int = DRAWS
+) -> Array:
+    """Scores of every point by fits to `samples` other points, shape (draws, N, outputs).
+
+    Parameters
+    ----------
+    spectrum
+        The population of N points.
+    samples, kappa, error
+        n, its effective ridge, and the mean square that the scores shall have (the law's test error).
+    rng, draws
+        Which points are drawn, and how often.
+
+    Examples
+    --------
+    >>> from limitlab.applied.forecast._spectrum import from_features
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 5))
+    >>> spectrum = from_features(X, np.sign(X[:, :1]))
+    >>> scores = surrogate_scores(spectrum, 40, 0.1, 0.5, rng)
+    >>> scores.shape, round(float(np.mean((scores - spectrum.targets) ** 2)), 2)
+    ((96, 100, 1), 0.5)
+    """
+    assert spectrum.targets is not None
+    residuals, leverages = left_out(spectrum, kappa)
+    total = len(residuals)
+    drawn = max(1, round(min(samples / total, 0.5) * total))
+    p = drawn / total
+    marks = np.full((total, draws), -p)
+    for column in range(draws):
+        marks[rng.permutation(total)[:drawn], column] += 1
+    marks /= np.sqrt(p * (1 - p))
+    pushed = marks[:, :, None] * residuals[:, None, :]  # one xi for all outputs
+    field = smoothed(spectrum, kappa, pushed.reshape(total, -1)).reshape(pushed.shape) - leverages[:, None, None] * pushed
+    field /= np.maximum(1 - leverages, NEARLY_ONE)[:, None, None]
+    mean = float(np.mean(residuals**2))
+    size = float(np.mean(field**2))
+    scale = np.sqrt(max(error - mean, 0.0) / size) if size > 0 else 0.0
+    return np.moveaxis((spectrum.targets - residuals)[:, None, :] + scale * field, 1, 0)
+
+
+# -- functions of scores and labels ------------------------------------------------------------------------------------------
+
+
+def error_rate(scores: Array, targets: Array) -> float:
+    """Share of wrong labels: by the sign of one output, by the largest of several.
+
+    >>> error_rate(np.array([[0.2], [-0.1], [0.3]]), np.array([[1.0], [1.0], [1.0]])).__round__(3)
+    0.333
+    """
+    if targets.shape[1] == 1:
+        return float(np.mean((scores[:, 0] > 0) != (targets[:, 0] > 0)))
+    return float(np.mean(scores.argmax(axis=1) != targets.argmax(axis=1)))
+
+
+def accuracy(scores: Array, targets: Array) -> float:
+    """Share of right labels."""
+    return 1.0 - error_rate(scores, targets)
+
+
+def auc(scores: Array, targets: Array) -> float:
+    """Area under the curve of true against false positives; several outputs: each against the rest, averaged.
+
+    >>> auc(np.array([[0.1], [0.4], [0.35], [0.8]]), np.array([[-1.0], [-1.0], [1.0], [1.0]]))
+    0.75
+    """
+    from scipy.stats import rankdata
+
+    ranks = rankdata(scores, axis=0)
+    positive = targets > 0 if targets.shape[1] == 1 else targets > 0.5
+    ones = positive.sum(axis=0)
+    zeros = len(targets) - ones
+    sums = np.where(positive, ranks, 0).sum(axis=0) - ones * (ones + 1) / 2
+    return float(np.mean(sums / (ones * zeros)))
+
+
+def mean_square(scores: Array, targets: Array) -> float:
+    """Mean squared error of the scores."""
+    return float(np.mean((scores - targets) ** 2))
+
+
+METRICS: dict[str, Metric] = {"mse": mean_square, "error": error_rate, "accuracy": accuracy, "auc": auc}
+
+
+SHARES = (0.15, 0.25, 0.4, 0.55, 0.7, 0.85)
+"""Shares of the data at which the line is fitted, and all of them (leave-one-out)."""
+
+
+@dataclass(frozen=True)
+class ProbitLine:
+    """Phi^-1(rate) = intercept + slope log(mean square), slope at least 0."""
+
+    intercept: float
+    slope: float
+
+    def __call__(self, mean_square: Array) -> Array:
+        """The rate at a mean square."""
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr(self.intercept + self.slope * np.log(mean_square)))
+
+
+def probit_line(mean_squares: Array, rates: Array, points: int) -> ProbitLine:
+    """Least squares with equal weights; a rate of zero counts as half a mistake among the points.
+
+    >>> line = probit_line(np.array([0.2, 0.3, 0.5]), np.array([0.05, 0.08, 0.15]), 500)
+    >>> line(np.array([0.3])).round(3).tolist(), bool(line(np.array([0.1]))[0] < 0.05)
+    ([0.083], True)
+    """
+    from scipy.special import ndtri
+
+    x = np.log(mean_squares)
+    y = ndtri(np.clip(rates, 0.5 / points, 1 - 0.5 / points))
+    slope = float(np.cov(x, y, bias=True)[0, 1] / max(np.var(x), np.finfo(float).tiny))
+    slope = max(slope, 0.0)
+    return ProbitLine(float(y.mean() - slope * x.mean()), slope)
+
 
 RATES = ("error", "accuracy", "auc")
 """Metrics that can be continued beyond the data."""

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from limitlab.applied.forecast._baselines import fit_power_law
 from limitlab.applied.forecast._estimator import Forecast
-from limitlab.applied.forecast._targets import is_classification
+from limitlab.applied.forecast._fitting import is_classification
+from limitlab.applied.forecast._measure import fit_power_law
 
 SHARES = (0.2, 0.32, 0.5, 0.7, 0.9)
 SPLITS = 5

@@ -11,14 +11,15 @@ is stated as twice the difference to half of the points M, which holds if it fal
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.applied.forecast._kernels import Kernel
-from limitlab.applied.forecast._memory import exact_bytes, factor_bytes, require_memory
 from limitlab.numerics.equivalents import learned
 
 Array = NDArray[Any]
@@ -28,6 +29,9 @@ ROUNDING = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 2e-6}
 
 INDEFINITE = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
 """A negative eigenvalue beyond this share of the largest means that the matrix is no Gram matrix."""
+
+NEARLY_ONE = 1e-6
+"""Where 1 - leverage is smaller, a point decides its own prediction, and its left-out residual says nothing."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,13 @@ class Spectrum:
         if table.shape[1] < len(rows):
             return from_features(table, self.targets[rows])
         return from_gram(table @ table.T, self.targets[rows])
+
+
+def left_out(spectrum: Spectrum, kappa: float) -> tuple[Array, Array]:
+    """Leave-one-out residuals e (N x outputs) and leverages h of the fit to all points with ridge kappa."""
+    at = np.array([kappa])
+    leverages = spectrum.leverages(at)[:, 0]
+    return spectrum.residuals(at)[:, 0, :] / np.maximum(1 - leverages, NEARLY_ONE)[:, None], leverages
 
 
 def from_numbers(eigenvalues: Any, energies: Any, population: int) -> Spectrum:
@@ -280,3 +291,82 @@ def _projected(values: Array, vectors: Array, targets: Array) -> Spectrum:
 def _assembled(values: Array, energies: Array, rest: float, population: int) -> Spectrum:
     multiplicities = np.append(np.ones(len(values)), float(population - len(values)))
     return Spectrum(np.append(values, 0.0), multiplicities, np.append(energies, rest), population)
+
+
+GIB = 1024**3
+
+
+def available_memory() -> float:
+    """Bytes that this process may still use: the machine's free memory, a container's limit and the shell's limit.
+
+    >>> available_memory() > 0
+    True
+    """
+    return min(_machine(), _container(), _process())
+
+
+def exact_bytes(points: int, itemsize: int = 8) -> float:
+    """Peak of an exact decomposition of a Gram matrix: the matrix, which becomes its eigenvectors, and LAPACK's work space.
+
+    >>> round(exact_bytes(20_000) / 1e9, 1)
+    9.6
+    """
+    return 3.0 * points**2 * itemsize
+
+
+def factor_bytes(points: int, columns: int, itemsize: int = 8) -> float:
+    """Peak of a decomposition through a table of features: the table, its singular vectors, and work space.
+
+    >>> round(factor_bytes(100_000, 1000) / 1e9, 1)
+    2.4
+    """
+    return 3.0 * points * columns * itemsize
+
+
+def require_memory(needed: float, limit: float | None, what: str, remedy: str) -> None:
+    """Refuse a computation that will not fit, in one line that says what would.
+
+    >>> require_memory(1e10, 8e9, "decomposing 20000 points", "use dtype='float32'")
+    Traceback (most recent call last):
+    ...
+    ValueError: decomposing 20000 points needs about 10.0 GB of memory and 8.0 GB may be used: use dtype='float32'
+    """
+    bound = available_memory() if limit is None else limit
+    if needed > bound:
+        raise ValueError(
+            f"{what} needs about {needed / 1e9:.1f} GB of memory and {bound / 1e9:.1f} GB may be used: {remedy}"
+        )
+
+
+def _machine() -> float:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return float(next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))) * 1024
+    except (OSError, StopIteration, ValueError):
+        pass
+    try:
+        return (
+            float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2
+        )  # half of it, where nobody says what is free
+    except (AttributeError, ValueError, OSError):
+        return 4.0 * GIB
+
+
+def _container() -> float:
+    folder = Path("/sys/fs/cgroup")
+    try:
+        limit = (folder / "memory.max").read_text(encoding="ascii").strip()
+        used = (folder / "memory.current").read_text(encoding="ascii").strip()
+        return float("inf") if limit == "max" else max(float(limit) - float(used), 0.0)
+    except (OSError, ValueError):
+        return float("inf")
+
+
+def _process() -> float:
+    try:
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        return float("inf") if soft == resource.RLIM_INFINITY else float(soft)
+    except (ImportError, ValueError, OSError):
+        return float("inf")

@@ -18,12 +18,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.page import Described, Page
+from limitlab._core.page import Table as Rows
 from limitlab._core.tables import describe_result, number
-from limitlab.applied.forecast import diagnostics
 from limitlab.applied.forecast._estimator import Forecast
-from limitlab.applied.forecast._gap import GapReport
-from limitlab.applied.forecast.advice import Gains, gains, sentence
-from limitlab.applied.forecast.diagnostics import ForecastWarning
+from limitlab.applied.forecast._trust import ForecastWarning, Gains, GapReport, explain, leverage_variation, sentence
 from limitlab.applied.forecast.tables import Table, read_table
 from limitlab.errors import UnreachableTarget
 
@@ -46,7 +45,7 @@ MEASURED = {"mse": "test_error", "error": "classification_error"}
 
 
 @dataclass(frozen=True)
-class ForecastStudy:
+class ForecastStudy(Described):
     """The result of `forecast_study`.
 
     Attributes
@@ -121,6 +120,10 @@ class ForecastStudy:
             else "mean squared error over the variance of the target; RMSE in its own units"
         )
         return f"{self.source}: {self.target} from {columns} columns, N = {size}, {self.kernel} kernel ({unit})"
+
+    def page(self) -> Page:
+        """Return the plain description: the learning curve as a table, and the sentences; as data `to_dict()`."""
+        return Page(tables=[Rows(self.rows(), self.title)], sentences=self.sentences(), data=self.to_dict())
 
     def rows(self) -> list[dict[str, Any]]:
         """The learning curve as a table: one row per number of rows."""
@@ -289,7 +292,7 @@ def forecast_study(
         tell("checking with real fits")
         order: Literal["random", "time"] = "time" if time is not None else "random"
         checks = measured_points(model, curve, splits, seed, order) if splits and in_time("the real fits") else None
-        more = gains(model, ridge)
+        more = model.gains(ridge)
         labels = label_gain(model, total) if table.labels else None
         needed = rows_needed(model, error, ridge) if error is not None else None
         trust = trust_sentences(model, curve) if backtest else []
@@ -486,8 +489,8 @@ def drift_sentence(curve: xr.Dataset, checks: xr.Dataset | None) -> str:
 def trust_sentences(model: Forecast, curve: xr.Dataset) -> list[str]:
     """What the leverages say, and what half of the data would have said about the whole."""
     least = float(curve["ridge"].values.min())
-    variation = float(diagnostics.leverage_variation(model.spectrum_, least)[0])
-    lines = ["Trust: " + diagnostics.explain(variation, least) + "."]
+    variation = float(leverage_variation(model.spectrum_, least)[0])
+    lines = ["Trust: " + explain(variation, least) + "."]
     if "approximation_error" in curve.attrs:
         lines[0] += f" Nystrom approximation: relative error about {curve.attrs['approximation_error']:.1g}."
     if curve.extrapolated.values.any():

@@ -1,4 +1,9 @@
-"""From a table to numbers, prepared the way a careful analyst would, with notes of what was done.
+"""From a file to numbers, prepared the way a careful analyst would, with notes of what was done.
+
+A file is a CSV, TSV, Parquet or NPZ file. Pickles are never read, and the size of an archive is checked before it is unpacked. A file
+that cannot be a table is refused in one line that says why: two columns of one name, complex numbers, an archive larger than the memory.
+
+The preparation of the columns:
 
 - rows without a target are dropped, and so are rows that repeat another one entirely;
 - numbers: missing values become the median, with a further column that says where; columns are standardised; text that holds
@@ -10,8 +15,13 @@
 
 from __future__ import annotations
 
+import csv
 import re
+import warnings
+import zipfile
+from collections import Counter
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +29,266 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.draws import checked_seed
-from limitlab.applied.forecast._targets import is_classification
-from limitlab.applied.forecast._texts import days_of, numbers_of
-from limitlab.applied.forecast.files import load_frame
+from limitlab.applied.forecast._fitting import is_classification
+from limitlab.applied.forecast._spectrum import available_memory
 from limitlab.errors import did_you_mean
 
 __all__ = ["read_table"]
 
 Array = NDArray[Any]
+
+Floats = NDArray[np.float64]
+
+MOSTLY = 0.9
+"""Share of the distinct values that must read as numbers (dates) for a column of them."""
+
+SAMPLE = 200
+"""Distinct values tried before all of them are converted."""
+
+DRESS = re.compile(r"[€$£¥₹%\s\u00a0\u202f'_]|\b(?:EUR|USD|GBP|CHF|JPY|Fr\.?|kr\.?)(?=\b|\s|$)", re.IGNORECASE)
+"""Signs that stand around and inside a number without changing it: currencies, per cent, blanks, thousands marks."""
+
+POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d+)?")
+COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)?(?:,\d*)?(?:[eE][+-]?\d+)?")
+DATE = re.compile(
+    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}|\d.*(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)", re.IGNORECASE
+)
+
+
+def numbers_of(texts: list[str]) -> Floats | None:
+    """Numbers with currency and per cent signs, thousands marks, decimal points or commas; None where most texts are not numbers.
+
+    >>> numbers_of(["€ 1.234,50", "99,90 €", "-3,5"]).tolist(), numbers_of(["12 %", "7.5%"]).tolist()
+    ([1234.5, 99.9, -3.5], [12.0, 7.5])
+    >>> numbers_of(["1,234", "2,000,000.5"]).tolist(), numbers_of(["red", "green"]) is None
+    ([1234.0, 2000000.5], True)
+    """
+    if not texts or _share(texts[:SAMPLE], lambda text: bool(_bare(text))) < MOSTLY:
+        return None
+    bare = [_bare(text) for text in texts]
+    point, comma = (_read(bare, style, mark) for style, mark in ((POINT, ","), (COMMA, ".")))
+    best = point if np.isfinite(point).sum() >= np.isfinite(comma).sum() else comma
+    return best if np.isfinite(best).mean() >= MOSTLY else None
+
+
+def _bare(text: str) -> str:
+    """A text without its dress, empty where no digit is left or something else than a number is."""
+    bare = DRESS.sub("", text)
+    if bare.startswith("(") and bare.endswith(")"):  # how accountants write a minus
+        bare = "-" + bare[1:-1]
+    return bare if re.fullmatch(r"[-+.,\deE]*\d[-+.,\deE]*", bare) else ""
+
+
+def _read(bare: list[str], style: re.Pattern[str], thousands: str) -> Floats:
+    out = np.full(len(bare), np.nan)
+    for i, text in enumerate(bare):
+        if text and style.fullmatch(text):
+            try:
+                out[i] = float(text.replace(thousands, "").replace(",", "."))
+            except ValueError:
+                continue
+    return out
+
+
+def days_of(texts: list[str]) -> Floats | None:
+    """Dates as days after the first one; None where most texts are not dates.
+
+    >>> days_of(["2020-01-01", "2020-01-31", "2019-12-31"]).tolist(), days_of(["a1", "b2"]) is None
+    ([1.0, 31.0, 0.0], True)
+    """
+    import pandas as pd
+
+    if not texts or _share(texts[:SAMPLE], lambda text: bool(DATE.search(text))) < MOSTLY:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas says when it cannot guess a format; so do we, by what comes next
+        dates = pd.to_datetime(pd.Series(texts), errors="coerce", utc=True)
+        if dates.notna().mean() < MOSTLY:
+            dates = pd.to_datetime(pd.Series(texts), errors="coerce", utc=True, format="mixed", dayfirst=True)
+    if dates.notna().mean() < MOSTLY:
+        return None
+    return np.asarray((dates - dates.min()).dt.total_seconds() / 86400, dtype=float)
+
+
+def _share(texts: list[str], holds: Any) -> float:
+    return sum(map(holds, texts)) / len(texts)
+
+
+FORMATS = (".csv", ".tsv", ".parquet", ".pq", ".npz")
+SEPARATORS = (",", ";", "\t", "|")
+SNIFFED = 20
+"""Lines that are looked at to find the separator of a CSV file."""
+
+SHARE_OF_MEMORY = 0.25
+"""A table may take this share of the free memory: preparing it makes copies."""
+
+LONGEST_LINE = 50_000_000
+"""Characters of a line that is still read as a header."""
+
+
+def load_frame(file: Path, target: str) -> Any:
+    """A file as a table with named columns; one line where that is impossible.
+
+    Parameters
+    ----------
+    file
+        A CSV file (comma, semicolon, tab or bar between fields, decimal point or comma), a Parquet or an NPZ file.
+    target
+        The column or array to predict: it decides which arrays of an NPZ file are inputs.
+    """
+    if file.suffix.lower() not in FORMATS:
+        raise ValueError(f"cannot read '{file}': the name must end in {', '.join(FORMATS)} (pickles are never read)")
+    if not file.exists():
+        raise ValueError(f"cannot read '{file}': there is no such file")
+    if file.is_dir():
+        raise ValueError(f"cannot read '{file}': it is a folder")
+    if file.stat().st_size == 0:
+        raise ValueError(f"cannot read '{file}': the file is empty")
+    if file.suffix.lower() == ".npz":
+        return _from_npz(file, target)
+    if file.suffix.lower() in (".parquet", ".pq"):
+        return _from_parquet(file)
+    return _from_csv(file)
+
+
+# -- CSV -------------------------------------------------------------------------------------------------------------------
+
+
+def _from_csv(file: Path) -> Any:
+    import pandas as pd
+
+    _require_room(file, float(file.stat().st_size) * 4)  # numbers as text are short; as objects they are not
+    encoding = _encoding(file)
+    separator = "\t" if file.suffix.lower() == ".tsv" else _separator(file, encoding)
+    _refuse_repeated(file, _header(file, encoding, separator))
+    try:
+        return pd.read_csv(file, sep=separator, encoding=encoding, skipinitialspace=True, low_memory=False)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"cannot read '{file}': {str(error).splitlines()[0]}") from None
+
+
+def _encoding(file: Path) -> str:
+    """UTF-8 with or without a mark at the start, else the Western encoding that old spreadsheets write."""
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with file.open("rb") as stream:
+        try:
+            while chunk := stream.read(1 << 20):
+                if b"\0" in chunk:
+                    raise ValueError(f"cannot read '{file}': it holds zero bytes, so it is not a text file")
+                decoder.decode(chunk)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "latin-1"
+    return "utf-8-sig"
+
+
+def _separator(file: Path, encoding: str) -> str:
+    """The separator that splits the first lines into the same number of fields, most of them.
+
+    A comma that is a decimal sign splits lines unevenly, or less often than the true separator.
+    """
+    with file.open(encoding=encoding, newline="") as stream:
+        lines = [line[:LONGEST_LINE] for line in islice(stream, SNIFFED)]
+
+    def fields(separator: str) -> tuple[bool, int]:
+        counts = [len(row) for row in csv.reader(lines, delimiter=separator) if row]
+        return len(set(counts)) == 1 and counts[0] > 1, counts[0] if counts else 0
+
+    return max(SEPARATORS, key=fields)
+
+
+def _header(file: Path, encoding: str, separator: str) -> list[str]:
+    limit = csv.field_size_limit(LONGEST_LINE)
+    try:
+        with file.open(encoding=encoding, newline="") as stream:
+            return [name.strip() for name in next((row for row in csv.reader(stream, delimiter=separator) if row), [])]
+    except csv.Error as error:
+        raise ValueError(f"cannot read '{file}': {error}") from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _refuse_repeated(file: Path, names: list[str]) -> None:
+    repeated = [name for name, times in Counter(names).items() if times > 1 and name]
+    if repeated:
+        shown = ", ".join(repr(name) for name in repeated[:3])
+        raise ValueError(
+            f"{file.name} has more than one column called {shown}: rename them, so that a copy of the target cannot become an input"
+        )
+
+
+# -- Parquet and NPZ ---------------------------------------------------------------------------------------------------------
+
+
+def _from_parquet(file: Path) -> Any:
+    import pandas as pd
+
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise ValueError(
+            f"cannot read '{file}': Parquet needs pyarrow; install it with pip install 'limitlab[forecast]', or save as CSV"
+        ) from None
+    try:
+        found = parquet.read_metadata(file)
+        _require_room(file, 8.0 * found.num_rows * found.num_columns)
+        _refuse_repeated(file, list(parquet.read_schema(file).names))
+        return pd.read_parquet(file, engine="pyarrow")
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(f"cannot read '{file}': {str(error).splitlines()[0]}") from None
+
+
+def _from_npz(file: Path, target: str) -> Any:
+    import pandas as pd
+
+    if not zipfile.is_zipfile(file):
+        raise ValueError(f"cannot read '{file}': it is damaged, or was not written by numpy.savez")
+    try:
+        with zipfile.ZipFile(file) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+        _require_room(file, float(unpacked))
+        with np.load(file, allow_pickle=False) as arrays:
+            loaded = {name: arrays[name] for name in arrays.files}
+    except _TooLarge:
+        raise
+    except Exception as error:
+        raise ValueError(f"cannot read '{file}': {str(error).splitlines()[0]} (pickled objects are never read)") from None
+    if target not in loaded:
+        raise ValueError(f"{file.name} has no array {target!r}: {did_you_mean(target, loaded)}")
+    if loaded[target].ndim != 1:
+        raise ValueError(f"the array {target!r} has shape {loaded[target].shape}: a target must be one-dimensional")
+    rows = len(loaded[target])
+    tables: list[Array] = []
+    labels: list[str] = []
+    for name, array in loaded.items():
+        if array.ndim == 0 or len(array) != rows:
+            continue
+        if array.dtype.kind == "c":
+            raise ValueError(f"the array {name!r} holds complex numbers: give real and imaginary parts as two arrays")
+        flat = array.reshape(rows, -1)
+        labels += [name] if array.ndim == 1 else [f"{name}[{i}]" for i in range(flat.shape[1])]
+        tables.append(flat)
+    _refuse_repeated(file, labels)
+    if len({table.dtype for table in tables}) == 1:  # one block: a thousand times faster than a column at a time
+        return pd.DataFrame(np.concatenate(tables, axis=1), columns=labels)
+    return pd.concat([pd.DataFrame(table) for table in tables], axis=1).set_axis(labels, axis=1)
+
+
+class _TooLarge(ValueError):
+    """A file that would fill the memory."""
+
+
+def _require_room(file: Path, needed: float) -> None:
+    room = SHARE_OF_MEMORY * available_memory()
+    if needed > room:
+        raise _TooLarge(
+            f"cannot read '{file}': it would unpack to about {needed / 1e9:.1f} GB and {room / 1e9:.1f} GB may be used; "
+            "give fewer rows or columns"
+        )
+
 
 MOST_LEVELS = 30
 """Levels of a category that get a column of their own; the others share one."""

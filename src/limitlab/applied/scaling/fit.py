@@ -1,12 +1,13 @@
 """`scaling_fit`: loss against model size and data, with intervals, the compute-optimal size, and what the table cannot decide.
 
+An interval of a parameter is a profile interval: the values at which the least cost over all other parameters has risen by a fixed amount.
 Equation numbers are those of docs/theory/scaling_fit.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,15 +15,177 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.applied.scaling._constrained import minimised
-from limitlab.applied.scaling._profiles import profile_interval
-from limitlab.applied.scaling._runs import checked_runs, on_a_ray, positive
 from limitlab.numerics import additive_powers as form
 from limitlab.numerics.additive_powers import Best, Runs
 
 __all__ = ["ScalingFit", "scaling_fit"]
 
 Array = NDArray[np.float64]
+
+LEAST_ROWS, LEAST_SIZES = 8, 3
+RAY = 0.01  # decades: closer to one line log D = slope log N + const, slope > 0, the two terms can be exchanged
+
+
+def checked_runs(N: ArrayLike, D: ArrayLike | None, loss: ArrayLike, compute: ArrayLike | None, flops: float) -> Runs:
+    """The checked table."""
+    n = np.ravel(np.asarray(N, dtype=float))
+    if D is None:
+        if compute is None:
+            raise ValueError("D is missing: give D, or compute")
+        D = np.ravel(np.asarray(compute, dtype=float)) / (flops * n)
+    columns = dict(N=n, D=np.ravel(np.asarray(D, dtype=float)), loss=np.ravel(np.asarray(loss, dtype=float)))
+    lengths = {name: column.size for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"columns of different lengths are not allowed: {lengths}")
+    if n.size < LEAST_ROWS:
+        raise ValueError(f"{n.size} runs are not allowed: five parameters need at least {LEAST_ROWS}")
+    for name, column in columns.items():
+        if not (np.isfinite(column).all() and (column > 0).all()):
+            row = int(np.flatnonzero(~(np.isfinite(column) & (column > 0)))[0])
+            raise ValueError(f"{name} = {column[row]:g} in row {row + 1} is not allowed: must be above 0 and finite")
+        if name != "loss" and np.unique(column.round(12)).size < LEAST_SIZES:
+            raise ValueError(
+                f"{np.unique(column).size} values of {name} are not allowed: give runs at {LEAST_SIZES} or more"
+            )
+    return form.centred(columns["N"], columns["D"], columns["loss"])
+
+
+def on_a_ray(runs: Runs) -> bool:
+    """Whether log D is a rising straight line in log N, up to a hundredth of a decade: the test of the design, whatever the fit says."""
+    slope = float(runs.n @ runs.d / (runs.n @ runs.n))
+    spread = float(np.sqrt(np.mean((runs.d - slope * runs.n) ** 2))) / math.log(10)
+    return slope > 0 and spread < RAY
+
+
+def positive(name: str, value: float) -> float:
+    """A number that must be above 0."""
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} = {value:g} is not allowed: must be above 0 and finite")
+    return float(value)
+
+
+def minimised(runs: Runs, width: float, embed: Any, start: Array) -> tuple[float, Array]:
+    """The least cost over free parameters that `embed` completes, by damped Gauss-Newton steps, and where it is."""
+
+    def measured(free: Array) -> tuple[float, Array, Array]:
+        theta, inner = embed(free)
+        legal = (
+            theta[0] >= 0
+            and min(theta[3:5]) >= form.LOWEST
+            and max(theta[3:5]) <= form.HIGHEST
+            and np.abs(theta[1:3]).max() < 300
+        )
+        if not legal:
+            return math.inf, free, np.empty((0, 0))
+        log_loss, slope = form.model(theta, runs)
+        left = log_loss - runs.log_loss
+        size = np.abs(left)
+        cost = float(np.sum(np.where(size <= width, left**2, 2 * width * size - width**2 if np.isfinite(width) else 0.0)))
+        weight = np.where(size <= width, 1.0, width / np.maximum(size, 1e-300)) if np.isfinite(width) else np.ones_like(left)
+        return cost, left * weight, slope @ inner
+
+    free, damping = np.array(start), 1e-3
+    cost, pull, slope = measured(free)
+    if math.isinf(cost):
+        return math.inf, free
+    for _ in range(200):
+        gram, gradient = slope.T @ slope, slope.T @ pull
+        kept = np.ones(free.size, bool)
+        # E at its bound and pushed below it stays there
+        bound = embed(free)[0][0] <= 0 and free[0] == 0
+        if bound and gradient[0] > 0:
+            kept[0] = False
+        moved = np.zeros(free.size)
+        system = gram[np.ix_(kept, kept)]
+        moved[kept] = -np.linalg.solve(system + damping * np.diag(np.diag(system) + 1e-300), gradient[kept])
+        trial = free + moved
+        if embed(trial)[0][0] < 0 and kept[0]:
+            trial[0] = 0.0
+        new = measured(trial)
+        if new[0] <= cost:
+            done = cost - new[0] <= 1e-13 * cost + 1e-300
+            free, (cost, pull, slope), damping = trial, new, max(damping / 5, 1e-12)
+            if done:
+                break
+        else:
+            damping *= 4
+            if damping > 1e10:
+                break
+    return cost, free
+
+
+Cost = Callable[[float, Array], tuple[float, Array]]
+
+CLOSE = 1e-5  # of the distance to the end
+MOST_STEPS = 60
+
+
+def profile_interval(
+    cost: Cost, at: float, error: float, start: Array, rise: tuple[float, float, float], least: float, most: float
+) -> tuple[float, float]:
+    """The two values at which the profiled cost has risen by the given amount; infinite where a bound comes first.
+
+    Parameters
+    ----------
+    cost
+        (value, start of the other parameters) -> least cost over them, and where it is.
+    at, error
+        The estimate and its standard error, from which the search starts.
+    start
+        The other parameters at the estimate.
+    rise
+        Least cost, unit of its rise, and rise in these units that ends the interval.
+    least, most
+        Bounds of the search.
+
+    Examples
+    --------
+    >>> ends = profile_interval(lambda value, other: ((value - 2.0) ** 2, other), 2.0, 0.7, np.zeros(1), (0.0, 1.0, 4.0), -10, 10)
+    >>> [round(end, 6) for end in ends]
+    [0.0, 4.0]
+    """
+    base, unit, most_rise = rise
+    if not (error > 0 and math.isfinite(error) and unit > 0):
+        return at, at
+    wanted = math.sqrt(most_rise)
+
+    def root(value: float, guess: Array) -> tuple[float, Array]:
+        """Square root of the rise, which is nearly linear in the distance."""
+        found, where = cost(value, guess)
+        return math.sqrt(max(found - base, 0.0) / unit), where
+
+    def end(side: float, bound: float) -> float:
+        inner, inner_rise, guess = 0.0, 0.0, start
+        reach = abs(bound - at)
+        if reach == 0:
+            return side * math.inf
+        outer = min(wanted * error, reach)
+        for _ in range(MOST_STEPS):  # outwards
+            outer_rise, where = root(at + side * outer, guess)
+            if outer_rise >= wanted:
+                break
+            if outer >= reach:
+                return side * math.inf
+            inner, inner_rise, guess = outer, outer_rise, where
+            outer = min(outer * min(max(1.05 * wanted / max(outer_rise, 1e-3 * wanted), 1.1), 3.0), reach)
+        else:
+            return side * math.inf
+        for _ in range(MOST_STEPS):  # inwards, by interpolation kept off the ends
+            if outer - inner <= CLOSE * outer:
+                break
+            share = (wanted - inner_rise) / (outer_rise - inner_rise) if math.isfinite(outer_rise) else 0.5
+            middle = inner + min(max(share, 0.02), 0.98) * (outer - inner)
+            found, where = root(at + side * middle, guess)
+            if abs(found - wanted) < CLOSE**2 * wanted:
+                return at + side * middle
+            if found >= wanted:
+                outer, outer_rise = middle, found
+            else:
+                inner, inner_rise, guess = middle, found, where
+        return at + side * (inner + (wanted - inner_rise) / (outer_rise - inner_rise) * (outer - inner))
+
+    return end(-1.0, least), end(1.0, most)
+
 
 NAMES = ("E", "A", "B", "a", "b")
 HOPELESS, DOUBTFUL = (

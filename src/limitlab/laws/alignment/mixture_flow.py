@@ -128,7 +128,7 @@ def mixture_flow(
     >>> bool(m[0, 2, 2] > m[0, 1, 1] > m[0, 0, 0])   # frequent classes are learned first
     True
     """
-    from limitlab.numerics.stepping import follow, runge_kutta
+    from limitlab.numerics.ode import follow, runge_kutta
 
     means, shares = _checked_mixture(gram, probabilities)
     size, inverse = len(shares), np.linalg.inv(means)

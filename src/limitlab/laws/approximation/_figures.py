@@ -82,7 +82,8 @@ def _staircase_curve(axes: Axes, law: Staircase, index: int, largest: int) -> No
         estimates.append(
             mean_and_error([_error(each.experiment(d, seed)) for seed in range(8 if count < 0.3 * most else 2)])
         )
-    simulation_points(axes, np.log(few) / np.log(d), *np.transpose(estimates), index)
+    mean, error = np.transpose(estimates)
+    simulation_points(axes, np.log(few) / np.log(d), mean, error, index)
 
 
 def _error(values: dict[str, Array]) -> Array:
@@ -179,7 +180,7 @@ def quadratic_targets(quick: bool = True) -> Figure:
     for index, law in enumerate(laws.values()):
         if law.model != "nn":
             fits = [[_one_fit(law.replace(width=n), seed) for seed in range(4 if n < 3 * d else 1)] for n in few.tolist()]
-            errors = [mean_and_error(runs)[1] if len(runs) > 1 else 0.0 for runs in fits]
+            errors = [float(mean_and_error(runs)[1]) if len(runs) > 1 else 0.0 for runs in fits]
             simulation_points(axes, few, [np.mean(runs) for runs in fits], errors, index)
     low_rank = [n for n in few.tolist() if n < d]
     simulation_points(axes, low_rank, [_best_low_rank(B, n) for n in low_rank], index=3)

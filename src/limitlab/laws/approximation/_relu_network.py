@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.adam import Adam
+from limitlab.models.optimisers import Adam
 
 Array = NDArray[np.float64]
 

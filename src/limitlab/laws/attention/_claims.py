@@ -21,8 +21,7 @@ from limitlab.models.attention.circle import angle_moments, circle_flow, density
 from limitlab.models.attention.clusters import circle_clusters, energy_rate, pair_fraction, token_energy
 from limitlab.models.attention.engines import gram_flow, random_tokens, token_paths
 from limitlab.models.attention.ensembles import Ensemble, ensemble_paths, phase_diagram
-from limitlab.models.attention.fields import Attention, FeedForward, Head
-from limitlab.models.attention.token_flow import flow
+from limitlab.models.attention.token_flow import Attention, FeedForward, Head, flow
 from limitlab.numerics.sphere_flow import flow_on_spheres, tangent
 
 # -- attention ----------------------------------------------------------------------------------------------------

@@ -19,10 +19,9 @@ from limitlab.laws.attention.equiangular import EquiangularTokens, collapse_time
 from limitlab.laws.attention.residual import ResidualFlow
 from limitlab.laws.attention.single_cluster import SingleCluster
 from limitlab.models.attention import circle
-from limitlab.models.attention.clusters import circle_clusters, pair_fraction
+from limitlab.models.attention.clusters import circle_clusters, overlap_profile, pair_fraction, random_transformer
 from limitlab.models.attention.engines import random_tokens, token_paths
 from limitlab.models.attention.ensembles import ensemble_paths, phase_diagram
-from limitlab.models.attention.overlaps import overlap_profile, random_transformer
 from limitlab.plotting.along import along, draws_along
 from limitlab.plotting.style import COLOURS, finish, legend_of_styles, new_figure, simulation_points, theory_line, value_map
 

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws.classification._channels import CLASSES, Channel, Prior
-from limitlab.numerics.flow_rules import even_gaussian_rule
-from limitlab.numerics.panel_rules import graded_rule, panel_rule
+from limitlab.numerics.quadrature import even_gaussian_rule, graded_rule, panel_rule
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.numerics.averages import hermite_rule
+from limitlab.numerics.gaussian import hermite_rule
 
 Array = NDArray[np.float64]
 ChannelName = Literal["gaussian", "sign", "flip", "probit", "logit", "abs", "relu"]

@@ -110,7 +110,8 @@ def max_margin(quick: bool = True) -> Figure:
             # A draw that cannot be separated (rare here) has a margin, 0, but no classifier.
             used = (draws["separable"] > 0) | (name == "margin")
             estimates = [mean_and_error(runs[use]) for runs, use in zip(draws[name].T, used.T, strict=True)]
-            simulation_points(axes, widths, *np.transpose(estimates), index, f"simulation, $d = {size}$")
+            mean, error = np.transpose(estimates)
+            simulation_points(axes, widths, mean, error, index, f"simulation, $d = {size}$")
     best_line(panels[0], base, "best possible, from the inputs")
     for axes, label in zip(panels, names.values(), strict=True):
         axes.axvline(threshold, color="grey", linewidth=1, linestyle=":")

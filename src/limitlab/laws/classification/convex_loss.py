@@ -27,7 +27,7 @@ from limitlab.laws.classification.populations import Averages, Population
 from limitlab.laws.classification.random_features_margin import FeatureClassifier, LabelledFeatures
 from limitlab.models.links import Labels, misclassification
 from limitlab.models.losses import Loss, LossName, fit, loss
-from limitlab.numerics.panel_rules import graded_rule
+from limitlab.numerics.quadrature import graded_rule
 
 __all__ = ["ConvexLoss"]
 

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
-from limitlab.numerics.flow_rules import even_gaussian_rule
-from limitlab.numerics.panel_rules import graded_rule
+from limitlab.numerics.quadrature import even_gaussian_rule, graded_rule
 
 Array = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import ConvergenceError
 from limitlab.laws.classification.gaussian_score import TrueScore
-from limitlab.numerics.panel_rules import graded_rule
+from limitlab.numerics.quadrature import graded_rule
 
 Array = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from limitlab.errors import ConvergenceError
 from limitlab.laws.classification.gaussian_score import Score, TrueScore
 from limitlab.laws.classification.populations import Groups
 from limitlab.models.losses import loss
-from limitlab.numerics.panel_rules import graded_rule
+from limitlab.numerics.quadrature import graded_rule
 
 Array = NDArray[np.float64]
 

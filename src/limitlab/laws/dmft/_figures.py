@@ -58,7 +58,7 @@ def adiabatic_growth(quick: bool = True) -> Figure:
     early = np.linspace(0, 0.6, 2)
     left.plot(early, law.initial_slope() * early, color="grey", linewidth=1, label=r"slope $\gamma_*$")
     title = "pure noise, from $a_0 = 1$ (lines) and $1/2$ (dotted)"
-    finish(left, "slow time $s = t/m$", r"second layer $\gamma = a/\sqrt{m}$", title, ylim=(0, 1.25))
+    finish(left, "slow time $s = t/m$", r"second layer $\gamma = a/\sqrt{m}$", title, ylim=(0, 1.5))
     grid = np.linspace(0.02, 0.999, 60) * law.saturation()
     theory_line(right, grid, [frozen.residual(float(x)) for x in grid], 6, r"plateau at frozen $\gamma$", linestyle="--")
     finish(right, r"second layer $\gamma$", "train error", "the train error approaches the plateau", ylim=(0, 1.1))
@@ -104,10 +104,8 @@ def timeline(quick: bool = True) -> Figure:
 def networks(quick: bool = True) -> Figure:
     """The equations (lines) against networks (points): tanh neurons, which agree, and strongly non-Gaussian ones, which do not."""
     figure, (left, middle, right, last) = new_figure(columns=2, rows=2)
-    law, size, seeds = (
-        tanh_network(times=tuple(np.linspace(0, 8, 60)), solver_steps=200),
-        *((100, 6) if quick else (400, 10)),
-    )
+    law = tanh_network(times=tuple(np.linspace(0, 8, 60)), solver_steps=200)
+    size, seeds = (100, 6) if quick else (400, 10)
     panels = {
         left: {"train_error": "train error", "test_error": "test error"},
         middle: {"second_layer": "second layer $a$", "overlap": "overlap $v$"},
@@ -128,13 +126,13 @@ def networks(quick: bool = True) -> Figure:
     finish(left, "time $t$", "squared error", r"tanh network, $m = 8$, $n/d = 8$")
     finish(middle, "time $t$", "weights", r"the same network; target $\tanh(2\langle w_*, x\rangle)$")
 
-    skewed, errors, few = skewed_network(), ("train_error", "test_error"), np.array([0.5, 1.0, 2.0, 3.0, 4.0, 6.0])
+    skewed, errors, places = skewed_network(), ("train_error", "test_error"), np.array([0.5, 1.0, 2.0, 3.0, 4.0, 6.0])
     along((right, last), skewed, "times", errors, np.linspace(0, 6, 60), index=6, label="equations", linestyle="--")
     for index, d in enumerate((30, 60, 120) if quick else (150, 300, 600)):
-        values = draws_along(skewed, "times", few, d, seeds=8)
+        values = draws_along(skewed, "times", places, d, seeds=8)
         for panel, name in zip((right, last), errors, strict=True):
             label = f"networks, $d = {d}$"
-            simulation_points(panel, few + 0.12 * (index - 1), *mean_and_error(values[name]), index, label)
+            simulation_points(panel, places + 0.12 * (index - 1), *mean_and_error(values[name]), index, label)
     for panel, label in ((right, "train error"), (last, "test error")):
         finish(panel, "time $t$", label, "skewed neurons, $m = 4$: a gap that $d$ does not close")
     return figure
@@ -297,10 +295,10 @@ def frozen_layer(quick: bool = True) -> Figure:
     middle.set_xticks(widths, [str(width) for width in widths])
     middle.minorticks_off()
     cubic = InterpolationTransition(samples_per_weight=0.3, kernel=(0, 0, 0, 1.0), solver_steps=2 * steps)
-    times, few = np.geomspace(0.5, 40.0, 40), (1.0, 4.0, 12.0)
+    late, few = np.geomspace(0.5, 40.0, 40), (1.0, 4.0, 12.0)
     for index, share in enumerate((0.6, 0.85, 1.0, 1.2, 1.5)):
         law, label = cubic.replace(second_layer=share * cubic.threshold()), rf"$\gamma = {share:g}\,\gamma_{{GF}}$"
-        along(right, law, "times", "train_error", times, index=index, label=label)
+        along(right, law, "times", "train_error", late, index=index, label=label)
         if share in (0.6, 1.2):
             comparison = compare(law.replace(times=few), (15, 30), 2 * seeds, observables=["train_error"])
             simulation_points(right, few, *extrapolated(comparison, "train_error"), index)

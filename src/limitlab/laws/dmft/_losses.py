@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.models.activations import Activation
-from limitlab.models.autodiff import double_precision_jax
+from limitlab.models.optimisers import double_precision_jax
 
 __all__ = ["loss_from_function"]
 

@@ -14,7 +14,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.numerics.stepping import follow, runge_kutta
+from limitlab.numerics.ode import follow, runge_kutta
 
 Floats = NDArray[np.float64]
 

@@ -28,7 +28,7 @@ from limitlab.laws.dmft._descent import descent_correlations, whitened_paths
 from limitlab.laws.dmft._losses import LOSSES, Loss, as_vector, committee
 from limitlab.models.activations import Activation
 from limitlab.models.designs import Entries, white
-from limitlab.models.schedules import Schedule
+from limitlab.models.functions import Schedule
 
 __all__ = ["FirstOrderDynamics"]
 

@@ -23,9 +23,9 @@ from limitlab.laws.kernels.lazy import LazyCertificate, LazyTraining, lazy_certi
 from limitlab.laws.kernels.residual import resnet_ntk
 from limitlab.laws.kernels.wide_network import WideNetwork
 from limitlab.models.activations import Activation
-from limitlab.models.adam import trained_by_adam
 from limitlab.models.data import sphere
-from limitlab.models.image_tasks import Task, pooled_digits, row_task
+from limitlab.models.datasets import Task, pooled_digits, row_task
+from limitlab.models.optimisers import trained_by_adam
 
 # -- wide networks ------------------------------------------------------------------------------------------------
 

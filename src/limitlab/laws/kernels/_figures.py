@@ -28,7 +28,7 @@ from limitlab.laws.kernels.gradient_flow import KernelGradientFlow
 from limitlab.laws.kernels.lazy import lazy_certificate
 from limitlab.laws.kernels.residual import resnet_ntk
 from limitlab.laws.kernels.wide_network import WideNetwork
-from limitlab.models.image_tasks import Task, row_task
+from limitlab.models.datasets import Task, row_task
 from limitlab.plotting.along import along, draws_along
 from limitlab.plotting.style import COLOURS, MARKERS, finish, new_figure, simulation_points, theory_line, value_map
 

@@ -58,7 +58,7 @@ class LayerProducts:
 
     Examples
     --------
-    >>> from limitlab.models.autodiff import double_precision_jax
+    >>> from limitlab.models.optimisers import double_precision_jax
     >>> jax = double_precision_jax()
     >>> arrays = [np.eye(3), np.ones((3, 1)), np.ones(1)]
     >>> parts = LayerProducts(jax, lambda w, x: jax.numpy.tanh(x @ w[0]) @ w[1] + w[2], arrays, np.ones(3))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws.kernels._layerwise import LayerProducts, gram_products
-from limitlab.models.autodiff import double_precision_jax, is_torch_module
+from limitlab.models.optimisers import double_precision_jax, is_torch_module
 
 __all__ = ["empirical_ntk", "linearize"]
 

@@ -24,7 +24,7 @@ from limitlab.laws.landscapes.double_descent import width_double_descent
 from limitlab.laws.landscapes.hessian import hessian_inertia, hessian_parts
 from limitlab.laws.landscapes.interpolating import RandomLabels, WidthDoubleDescent
 from limitlab.laws.landscapes.linear_network import LinearNetwork, crossing, saddle_index
-from limitlab.models.autodiff import double_precision_jax
+from limitlab.models.optimisers import double_precision_jax
 
 # -- interpolating ------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from limitlab.laws.landscapes.double_descent import Training, width_double_desce
 from limitlab.laws.landscapes.hessian import hessian_inertia, hessian_parts
 from limitlab.laws.landscapes.interpolating import WidthDoubleDescent
 from limitlab.laws.landscapes.linear_network import LinearNetwork, crossing
-from limitlab.models.image_tasks import Images
+from limitlab.models.datasets import Images
 from limitlab.plotting.along import draws_along, predictions_along
 from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 
@@ -67,9 +67,9 @@ def ten_classes(quick: bool = True) -> Figure:
         ratio = result.parameters_over_samples.values
         _quartiles(left, ratio, result.test_loss, index, label, bars=seeds > 1)
         _quartiles(right, ratio, result.train_loss, index, label, bars=False)
-    labels, scales = ("parameters per residual $p/(10n)$", "test error (squared)"), dict(xscale="log", yscale="log")
-    finish(left, *labels, "MNIST, median and quartiles", **scales)
-    finish(right, labels[0], "train error", "ten classes, 20 % wrong labels", **scales)
+    label, title = "parameters per residual $p/(10n)$", "MNIST, median and quartiles"
+    finish(left, label, "test error (squared)", title, xscale="log", yscale="log")
+    finish(right, label, "train error", "ten classes, 20 % wrong labels", xscale="log", yscale="log")
     _around_one(left, right)
     return figure
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-from limitlab.models.adam import Adam
+from limitlab.models.optimisers import Adam
 
 Array = NDArray[Any]
 Loss = Literal["square", "squared_hinge"]

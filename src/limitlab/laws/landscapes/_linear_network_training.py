@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.numerics.stepping import follow, runge_kutta
+from limitlab.numerics.ode import follow, runge_kutta
 
 Array = NDArray[np.float64]
 

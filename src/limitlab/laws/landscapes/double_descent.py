@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws.landscapes._levenberg import ITERATIONS, STEPS, Loss, TanhNetwork, first_order, levenberg_marquardt
-from limitlab.models.image_tasks import Images, Labels, Task, image_task
+from limitlab.models.datasets import Images, Labels, Task, image_task
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,9 +55,9 @@ def width_double_descent(
     seeds
         How many splits and starts, or their seeds.
     images : {"digits", "mnist"}
-        As in `limitlab.models.image_tasks.image_task`.
+        As in `limitlab.models.datasets.image_task`.
     labels : {"parity", "classes"}
-        As in `limitlab.models.image_tasks.image_task`.
+        As in `limitlab.models.datasets.image_task`.
     components
         Principal components that are kept.
     training : {"levenberg", "adam"}

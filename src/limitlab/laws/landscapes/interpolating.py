@@ -26,7 +26,7 @@ from limitlab.laws.kernels.deep import nngp, ntk, own_variances
 from limitlab.laws.kernels.duals import relative_error
 from limitlab.laws.landscapes._levenberg import TanhNetwork, levenberg_marquardt
 from limitlab.models.activations import Activation
-from limitlab.models.image_tasks import Images, Task, image_task
+from limitlab.models.datasets import Images, Task, image_task
 
 __all__ = ["RandomLabels", "WidthDoubleDescent"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws.landscapes._levenberg import TanhNetwork, levenberg_marquardt
-from limitlab.models.image_tasks import image_task
+from limitlab.models.datasets import image_task
 
 __all__ = ["Minima", "digits_minima"]
 

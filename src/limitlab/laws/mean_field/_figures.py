@@ -101,8 +101,8 @@ def free_energy(quick: bool = True) -> Figure:
     draws = draws_along(law, "times", few, min(width, 1000), seeds)
     for index, (name, label) in enumerate((("free_energy", "free energy $F$"), ("risk", "risk $R$"))):
         theory_line(left, grid, limit[name][:-1], index, label)
-        rest, label = float(limit[name][-1]), None if index else "at rest"
-        left.axhline(rest, color=COLOURS[index], linestyle=":", linewidth=1.2, label=label)
+        rest, words = float(limit[name][-1]), None if index else "at rest"
+        left.axhline(rest, color=COLOURS[index], linestyle=":", linewidth=1.2, label=words)
         simulation_points(left, few, *mean_and_error(draws[name]), index)
     title = rf"erf neurons, $\beta = 20$, $\lambda = 0.1$, $N = {min(width, 1000)}$"
     finish(left, "time $t$", "free energy $F$, risk $R$", title)

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.numerics.flow_rules import quantile_rule
+from limitlab.numerics.quadrature import quantile_rule
 
 Array = NDArray[np.float64]
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from limitlab.models.activations import Activation
 from limitlab.models.online import look_up
 from limitlab.models.tabulated import derivative_of, tabulate
-from limitlab.numerics.flow_rules import even_gaussian_rule
-from limitlab.numerics.stepping import follow, visit
+from limitlab.numerics.ode import follow, visit
+from limitlab.numerics.quadrature import even_gaussian_rule
 
 Array = NDArray[np.float64]
 

@@ -212,8 +212,8 @@ class OutputScale(Law):
 
     def _neurons(self, count: int) -> Neurons:
         """A rule for the law of the neurons at the start: even in both weights, Gauss-Hermite in the size of the second layer."""
-        from limitlab.numerics.flow_rules import even_gaussian_rule
         from limitlab.numerics.gaussian import hermite_rule
+        from limitlab.numerics.quadrature import even_gaussian_rule
 
         (g, g_shares), (s, s_shares) = even_gaussian_rule(2 * REACH / count, REACH), hermite_rule(SECOND_LAYER_NODES)
         sizes, signs = 1 + self.second_layer_spread * s, [1.0] if self.initialisation == "generic" else [1.0, -1.0]

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.numerics.ode import states_at
-from limitlab.numerics.stepping import follow, runge_kutta
+from limitlab.numerics.ode import follow, runge_kutta, states_at
 
 __all__ = ["output_scale_flow"]
 

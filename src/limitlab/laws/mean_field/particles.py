@@ -147,8 +147,8 @@ class MeanFieldParticles(Law):
 
     def _response(self, times: Array, count: int) -> dict[str, Array]:
         from limitlab.laws.mean_field._response import ScalarFlow
-        from limitlab.numerics.flow_rules import gaussian_quantiles
         from limitlab.numerics.gaussian import panel_rule
+        from limitlab.numerics.quadrature import gaussian_quantiles
 
         inputs, weights = panel_rule((0.0,), order=12, width=1.6, reach=8.0)
         labels = np.asarray(self.target_function(self.teacher_weight * inputs))

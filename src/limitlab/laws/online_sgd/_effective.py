@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.models.autodiff import double_precision_jax
+from limitlab.models.optimisers import double_precision_jax
 
 __all__ = ["EffectiveDynamics"]
 

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab.errors import ConvergenceError
 from limitlab.models.activations import Activation, hermite
 from limitlab.models.tabulated import derivative_of
-from limitlab.numerics.panel_rules import between_kinks, panel_rule
+from limitlab.numerics.quadrature import between_kinks, panel_rule
 
 Array = NDArray[np.float64]
 Case = Literal["escapes", "wrong sign", "none"]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.models.autodiff import double_precision_jax
+from limitlab.models.optimisers import double_precision_jax
 
 __all__ = ["growth_exponents"]
 

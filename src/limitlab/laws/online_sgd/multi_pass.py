@@ -23,8 +23,8 @@ from pydantic import model_validator
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.regression import early_stopping
 from limitlab.laws.regression.linear_model import LinearModel
+from limitlab.numerics.contours import coefficients
 from limitlab.numerics.equivalents import df1, resolvent_ridge, right_edge, unlearned
-from limitlab.numerics.power_series import coefficients
 from limitlab.numerics.roots import bracketed_root
 
 __all__ = ["MultiPassLeastSquares"]

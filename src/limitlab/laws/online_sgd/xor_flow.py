@@ -22,9 +22,8 @@ from pydantic import model_validator
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.laws import Draw, Law, Values, observable, parameter, shared
-from limitlab.numerics.ode import Trajectory, integrate
-from limitlab.numerics.panel_rules import between_kinks
-from limitlab.numerics.stepping import follow, runge_kutta
+from limitlab.numerics.ode import Trajectory, follow, integrate, runge_kutta
+from limitlab.numerics.quadrature import between_kinks
 
 __all__ = ["XorDynamics"]
 

@@ -204,8 +204,8 @@ def ridge_choice(quick: bool = True) -> Figure:
                 value, error = _extrapolated(law, sizes, seeds, few, law.evaluate(ridge=few)["excess_risk"])
                 simulation_points(axes, few, value / snr, error / snr, index)
             best = law.optimal_ridge()
-            value = float(law.replace(ridge=best).theory().excess_risk) / snr
-            axes.plot(max(best, grid[0]), value, marker="*", markersize=15, color=COLOURS[index], clip_on=False, zorder=5)
+            least = float(law.replace(ridge=best).theory().excess_risk) / snr
+            axes.plot(max(best, grid[0]), least, marker="*", markersize=15, color=COLOURS[index], clip_on=False, zorder=5)
         side = "below" if snr < base.replace(width_ratio=np.inf).snr_threshold() else "above"
         title = rf"signal to noise $\rho = {snr:g}$, {side} $\mu_1^2/\mu_*^2 = 2.75$"
         legend_of_styles(axes, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
@@ -357,8 +357,8 @@ def optimal_ridge(quick: bool = True) -> Figure:
     finish(left, title=r"isotropic, $\tau = 0.5$", ylim=(0.2, 3))
     law = Ridge(ratio=4.0, ridge=0.0, noise=0.1, **ALIGNED)
     limit, optimum = law.negative_ridge_limit(), law.optimal_ridge()
-    grid, few = np.linspace(0.985 * limit, 1.2, 400), np.linspace(-0.8, 1.0, 7)
-    along(right, law, "ridge", "test_error", grid, few, size=size, seeds=seeds, label="limit")
+    grid, penalties = np.linspace(0.985 * limit, 1.2, 400), np.linspace(-0.8, 1.0, 7)
+    along(right, law, "ridge", "test_error", grid, penalties, size=size, seeds=seeds, label="limit")
     legend_of_styles(right, None, f"simulated, $p = {size}$")
     right.axvline(limit, color="grey", linewidth=1.5, linestyle=":", label=rf"least allowed $\lambda = {limit:.2f}$")
     right.axvline(optimum, color=COLOURS[1], linewidth=1.5, linestyle="--", label=rf"best $\lambda = {optimum:.3f}$")
@@ -382,15 +382,12 @@ def early_stopping(quick: bool = True) -> Figure:
         best = float(penalty.replace(ridge=penalty.optimal_ridge()).theory()["excess_risk"])
         label, relative = rf"$\gamma = {ratio:g}$, $|\beta|^2/\tau^2 = {power / noise**2:g}$", partial(np.multiply, 1 / best)
         along(right, flow, "times", "excess_risk", times, index=index, label=label, transform=relative)
-        path = partial(along, right, penalty, lambda t: {"ridge": 1 / t}, "excess_risk", times)
-        path(index=index, transform=relative, linestyle=":")
+        along(
+            right, penalty, lambda t: {"ridge": 1 / t}, "excess_risk", times, index=index, transform=relative, linestyle=":"
+        )
     right.axhline(1, color="grey", linewidth=1)
-    finish(
-        right,
-        y_label="excess risk / best over ridge",
-        title=r"flow (lines) and ridge with $\lambda = 1/t$ (dotted)",
-        ylim=(0.95, 1.6),
-    )
+    title = r"flow (lines) and ridge with $\lambda = 1/t$ (dotted)"
+    finish(right, y_label="excess risk / best over ridge", title=title, ylim=(0.82, 1.6))
     return figure
 
 
@@ -447,8 +444,8 @@ def distillation(quick: bool = True) -> Figure:
     legend_of_styles(left, None, f"simulated, $p={size}$")
     finish(left, r"student's penalty $\lambda$", title="a teacher with a quarter of its best penalty")
     same = Distillation(ratio=0.8, noise=1.0, inputs="same", **GROUPS_SYNTHETIC)
-    ridges = (0.2113, best, 2.026)
-    laws = {rf"$\lambda=\lambda_t={ridge:.2g}$": same.replace(ridge=ridge, teacher_ridge=ridge) for ridge in ridges}
+    equal = (0.2113, best, 2.026)
+    laws = {rf"$\lambda=\lambda_t={ridge:.2g}$": same.replace(ridge=ridge, teacher_ridge=ridge) for ridge in equal}
     along(right, laws, "mix", "excess_risk", np.linspace(-2, 2, 41), (-1.5, -0.5, 0.5, 1.5), size=size, seeds=seeds)
     least = float(Ridge(ratio=0.8, ridge=best, noise=1.0, **GROUPS_SYNTHETIC).theory().excess_risk)
     right.axhline(least, color="0.3", linestyle="--", linewidth=1.4, label="best ridge alone")
@@ -529,13 +526,14 @@ def annealed_penalty(quick: bool = True) -> Figure:
     times, few = np.geomspace(0.05, 30, 50), (0.3, 1.0, 3.0, 10.0)
     along(left, laws, "times", "excess_risk", times, few, size=100, seeds=10 if quick else 60)
     finish(left, title=r"$n/p = 1.5$, $\tau = 0.5$; points: $p = 100$")
-    law = laws[r"decaying $1.5e^{-t/2}$"].replace(times=(0.5, 2.0, 8.0))
+    late = (0.5, 2.0, 8.0)
+    law = laws[r"decaying $1.5e^{-t/2}$"].replace(times=late)
     sizes = np.array((15, 25, 50, 100) if quick else (15, 25, 50, 100, 200))
     whole = [law.replace(ratio=p / law.draw(p, 0).count("ratio")) for p in sizes.tolist()]  # n is a whole number
     limits = np.array([each.theory().excess_risk for each in whole])
     runs = draws_along(law, "size", sizes, seeds=60 if quick else 400)["excess_risk"]
     gaps, errors = mean_and_error(runs - limits)
-    for index, time in enumerate(law.times):
+    for index, time in enumerate(late):
         place, gap = 1.03 ** (index - 1) / sizes, gaps[:, index]
         theory_line(right, [0, place[0]], [0, np.mean(gap * sizes) * place[0]], index, linewidth=1, linestyle=":")
         simulation_points(right, place, gap, errors[:, index], index, f"$t = {time:g}$")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.schedules import Schedule
+from limitlab.models.functions import Schedule
 from limitlab.numerics.ode import integrate
 from limitlab.numerics.spectra.marchenko_pastur import atom, quadrature
 

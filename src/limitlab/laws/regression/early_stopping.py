@@ -35,7 +35,7 @@ from limitlab.laws.regression import ridge
 from limitlab.laws.regression._penalised_flow import penalised_risk
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
 from limitlab.models.designs import descent_filter, flow_filter, penalised_filter
-from limitlab.models.schedules import Schedule
+from limitlab.models.functions import Schedule
 from limitlab.numerics.contours import CIRCLE_NODES, PARABOLA_NODES, Contour, circle, descent_parabola, parabola
 from limitlab.numerics.equivalents import effective_ridge, learned, rank_gap, resolvent_ridge, right_edge, unlearned
 

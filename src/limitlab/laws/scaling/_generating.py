@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws.scaling._spectrum import Spectrum
+from limitlab.numerics.contours import FEW as FEW
+from limitlab.numerics.contours import coefficients
 from limitlab.numerics.equivalents import learned, resolvent_ridge, right_edge, unlearned
-from limitlab.numerics.power_series import FEW as FEW
-from limitlab.numerics.power_series import coefficients
 from limitlab.numerics.roots import bracketed_root
 
 Array = NDArray[np.float64]

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.numerics.ode import follow, runge_kutta
 from limitlab.numerics.special import von_mises_coefficients
 from limitlab.numerics.sphere_flow import checked_times
-from limitlab.numerics.stepping import follow, runge_kutta
 
 Array = NDArray[Any]
 

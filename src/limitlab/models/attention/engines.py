@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import array, refuse, whole
 from limitlab.errors import ConvergenceError
-from limitlab.models.attention.fields import LARGEST_EXPONENT
-from limitlab.models.attention.token_flow import checked_tokens
+from limitlab.models.attention.token_flow import LARGEST_EXPONENT, checked_tokens
 from limitlab.models.data import sphere
 from limitlab.numerics.sphere_flow import checked_times, normalise
 
@@ -54,16 +54,20 @@ def gram_flow(
     >>> gram_flow(np.eye(3), 1.0, 2.0)[0].round(6)
     array([1.      , 0.894766, 0.894766])
     """
-    given = np.asarray(gram, dtype=float)
-    if given.ndim not in (2, 3) or given.shape[-1] != given.shape[-2] or given.shape[-1] < 2:
-        raise ValueError(f"gram of shape {given.shape} is not allowed: must be (n, n) or (systems, n, n) with n at least 2")
-    if not np.allclose(np.diagonal(given, axis1=-2, axis2=-1), 1, atol=1e-8, rtol=0):
-        raise ValueError("gram is not allowed: its diagonal must be 1 (tokens of unit length)")
-    if not np.linalg.eigvalsh(given).min() > INDEPENDENT:
-        raise ValueError(
-            "gram is not allowed: the tokens are linearly dependent (d < n, or equal tokens), where the Gram equation is "
-            "unstable; integrate the vectors (token_paths or flow)"
-        )
+    given = array("gram", gram, shape=(..., "n", "n"))
+    refuse(
+        given.ndim > 3 or given.shape[-1] < 2,
+        f"gram of shape {given.shape} is not allowed: must be (n, n) or (systems, n, n) with n at least 2",
+    )
+    refuse(
+        not np.allclose(np.diagonal(given, axis1=-2, axis2=-1), 1, atol=1e-8, rtol=0),
+        "gram is not allowed: its diagonal must be 1 (tokens of unit length)",
+    )
+    refuse(
+        not np.linalg.eigvalsh(given).min() > INDEPENDENT,
+        "gram is not allowed: the tokens are linearly dependent (d < n, or equal tokens), where the Gram equation is "
+        "unstable; integrate the vectors (token_paths or flow)",
+    )
     start = given.reshape(-1, *given.shape[-2:]).copy()
     diagonal = np.arange(start.shape[-1])
     start[:, diagonal, diagonal] = 1.0
@@ -104,11 +108,11 @@ def _run(gram: bool, start: Array, beta: ArrayLike, times: ArrayLike, normalised
     from limitlab.models.attention import _compiled as compiled
 
     grid = checked_times(times)
-    betas = np.asarray(beta, dtype=float)
-    if not np.all(np.isfinite(betas) & (betas >= 0) & (betas <= LARGEST_EXPONENT)):
-        raise ValueError(f"beta = {beta!r} is not allowed: must be at least 0 and at most {LARGEST_EXPONENT:g}")
-    if betas.size not in (1, len(start)):
-        raise ValueError(f"beta of shape {betas.shape} is not allowed: must be a number or one per system, {len(start)}")
+    betas = array("beta", beta, least=0, most=LARGEST_EXPONENT)
+    refuse(
+        betas.size not in (1, len(start)),
+        f"beta of shape {betas.shape} is not allowed: must be a number or one per system, {len(start)}",
+    )
     betas = np.broadcast_to(betas.ravel(), len(start))
     out = np.empty((len(start), grid.size, *start.shape[1:]))
     status = np.array(
@@ -156,8 +160,7 @@ def random_grams(rng: np.random.Generator, systems: int, tokens: int, dimension:
     >>> random_grams(np.random.default_rng(0), 1, 2, 10**6)[0, 0, 1].round(4)
     np.float64(0.0006)
     """
-    if dimension < tokens:
-        raise ValueError(f"dimension = {dimension} is not allowed: must be at least the {tokens} tokens; draw random_tokens")
+    whole("dimension", dimension, least=tokens, remedy="for fewer dimensions than tokens use random_tokens")
     lower = np.tril(rng.standard_normal((systems, tokens, tokens)), -1)
     diagonal = np.arange(tokens)
     lower[:, diagonal, diagonal] = np.sqrt(rng.chisquare(dimension - diagonal, size=(systems, tokens)))

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from limitlab._core.checks import one_of
 from limitlab.models.attention.clusters import all_close, cluster_count, mean_overlap, pair_fraction
 from limitlab.models.attention.engines import gram_flow, random_grams, random_tokens, token_paths
 from limitlab.numerics.sphere_flow import flow_on_spheres
@@ -33,8 +34,7 @@ def draw_matrices(rng: np.random.Generator, ensemble: Ensemble, dimension: int) 
     >>> bool(np.allclose(B, B.T) and np.allclose(V, B / 2))
     True
     """
-    if ensemble not in ("A", "B", "C", "D"):
-        raise ValueError(f"ensemble = {ensemble!r} is not allowed: must be A, B, C or D")
+    one_of("ensemble", ensemble, ("A", "B", "C", "D"))
     first, second, third = rng.standard_normal((3, dimension, dimension))
     B = (first + first.T) / np.sqrt(2) if ensemble == "D" else first.T @ second / np.sqrt(dimension)
     if ensemble == "A":

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import array, number, refuse, whole
 from limitlab.numerics.spectra import silverstein
-from limitlab.numerics.spectra.marchenko_pastur import checked_points
+from limitlab.numerics.spectra.marchenko_pastur import INSIDE, checked_points
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -44,9 +45,7 @@ class SampleSpectrum:
 
     def __init__(self, eigenvalues: ArrayLike, weights: ArrayLike | None = None, *, ratio: float):
         values, shares = _checked_population(eigenvalues, weights)
-        if not (ratio > 0 and np.isfinite(ratio)):
-            raise ValueError(f"ratio = {ratio!r} is not allowed: must be above 0 and finite")
-        self.ratio = float(ratio)
+        self.ratio = number("ratio", ratio, above=0)
         self.eigenvalues, self.weights = _merged(values, shares)
         positive = self.eigenvalues > 0
         self._null = float(self.weights[~positive].sum())
@@ -149,8 +148,7 @@ class SampleSpectrum:
         >>> SampleSpectrum([1.0, 3.0], ratio=0.5).moment(2)  # mean of s^2 plus ratio times squared mean
         7.0
         """
-        if isinstance(order, bool) or int(order) != order or order < 0:
-            raise ValueError(f"order = {order!r} is not allowed: must be a whole number of at least 0")
+        order = whole("order", order, least=0)
         if order == 0:
             return 1.0
         s, c, _ = self._population
@@ -180,9 +178,7 @@ class SampleSpectrum:
         >>> round(position, 4), round(overlap, 4)
         (9.4857, 0.7632)
         """
-        if not (spike > 0 and np.isfinite(spike)):
-            raise ValueError(f"spike = {spike!r} is not allowed: must be above 0 and finite")
-        u = np.array(spike / self._scale)
+        u = np.array(number("spike", spike, above=0) / self._scale)
         if np.isclose(u, self._population.s, rtol=1e-14, atol=0).any():
             return None
         separation = float(silverstein.slope(u, self._population))
@@ -201,11 +197,7 @@ class SampleSpectrum:
     def _upper(self, z: ArrayLike) -> tuple[NDArray[Any], Complex]:
         """The argument as an array, and its mirror image in the closed upper half plane."""
         points = checked_points(z, "z")
-        if not np.iscomplexobj(points) and (np.searchsorted(self._edges, points) % 2 == 1).any():
-            raise ValueError(
-                "z is a real number inside the support, where the transform has two limits: "
-                "pass a complex z (x + 0j is the limit from above)"
-            )
+        refuse(not np.iscomplexobj(points) and (np.searchsorted(self._edges, points) % 2 == 1).any(), INSIDE)
         return points, points.real + 1j * np.abs(points.imag)
 
     @staticmethod
@@ -221,19 +213,14 @@ class SampleSpectrum:
 
 
 def _checked_population(eigenvalues: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array]:
-    values = np.atleast_1d(np.asarray(eigenvalues, dtype=float))
+    values = array("eigenvalues", np.atleast_1d(eigenvalues), shape=("n",), least=0)
     shares = np.ones(values.shape) if weights is None else np.atleast_1d(np.asarray(weights, dtype=float))
-    if values.ndim != 1 or values.shape != shares.shape or not values.size:
-        raise ValueError(
-            f"eigenvalues and weights have shapes {values.shape} and {shares.shape}, which is not allowed: "
-            "must be two sequences of the same length"
-        )
-    if not (np.isfinite(values).all() and (values >= 0).all() and (values > 0).any()):
-        raise ValueError(f"eigenvalues = {eigenvalues!r} is not allowed: must be finite, at least 0 and not all 0")
-    if not (np.isfinite(shares).all() and (shares >= 0).all() and (shares[values > 0] > 0).any()):
-        raise ValueError(
-            f"weights = {weights!r} is not allowed: must be finite, at least 0, and above 0 for some positive eigenvalue"
-        )
+    array("weights", shares, shape=values.shape, least=0, remedy="give one weight for each eigenvalue")
+    refuse(not (values > 0).any(), f"eigenvalues = {eigenvalues!r} is not allowed: one of them must be above 0")
+    refuse(
+        not (shares[values > 0] > 0).any(),
+        f"weights = {weights!r} is not allowed: must be above 0 for some positive eigenvalue",
+    )
     return values, shares / shares.sum()
 
 

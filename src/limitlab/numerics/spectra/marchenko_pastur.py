@@ -17,11 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.checks import array, number, refuse, whole
+
 Array = NDArray[np.float64]
 
 SMALL_ROOT = 0.1
 """Below this sqrt(gamma) the distribution function is summed as a series in sqrt(gamma)."""
 SERIES_TERMS = 18
+INSIDE = "z is a real number inside the support, where the transform has two limits: pass a complex z (x + 0j is the limit from above)"
+"""The sentence for an argument at which the Stieltjes transform is not defined."""
 BELOW, ABOVE = 80.0, 28.0
 """Reach of `log_quadrature` in t below the scale and above 0: the weights fall at least like e^(t/2) and e^(-3t/2), to below 2^-57."""
 
@@ -128,11 +132,7 @@ def stieltjes(z: ArrayLike, ratio: ArrayLike, variance: ArrayLike = 1.0) -> NDAr
         root = np.sqrt(upper - low) * np.sqrt(upper - high)
     else:
         upper = z
-        if ((upper > low) & (upper < high)).any():
-            raise ValueError(
-                "z is a real number inside the support, where the transform has two limits: "
-                "pass a complex z (x + 0j is the limit from above)"
-            )
+        refuse(((upper > low) & (upper < high)).any(), INSIDE)
         size = np.sqrt(np.abs(upper - low)) * np.sqrt(np.abs(upper - high))
         root = np.where(upper < high, -size, size)
     linear = upper - v * (1 - gamma)
@@ -151,8 +151,7 @@ def moment(order: int, ratio: ArrayLike, variance: ArrayLike = 1.0) -> Array:
     """
     from scipy.special import comb
 
-    if isinstance(order, bool) or int(order) != order or order < 0:
-        raise ValueError(f"order = {order!r} is not allowed: must be a whole number of at least 0")
+    order = whole("order", order, least=0)
     gamma, v = _checked(ratio, variance)
     terms = (gamma**r / (r + 1) * comb(order, r) * comb(order - 1, r) for r in range(max(order, 1)))
     return np.asarray(v**order * (sum(terms) if order else 1.0))[()]
@@ -172,8 +171,7 @@ def quadrature(ratio: float, variance: float = 1.0, count: int = 128) -> tuple[A
     from scipy.linalg import eigh_tridiagonal
 
     gamma, v = (float(value) for value in _checked(ratio, variance))
-    if isinstance(count, bool) or int(count) != count or count < 1:
-        raise ValueError(f"count = {count!r} is not allowed: must be a whole number of at least 1")
+    count = whole("count", count, least=1)
     g = min(gamma, 1 / gamma)
     # Jacobi matrix of the law: the recurrence has constant coefficients 1 + g and sqrt(g) after a first entry 1.
     diagonal, beside = np.full(count, 1 + g), np.full(count - 1, np.sqrt(g))
@@ -214,10 +212,9 @@ def log_quadrature(ratio: float, variance: float = 1.0, *, smallest: float, spac
     gamma, v = (float(value) for value in _checked(ratio, variance))
     near, far = (v**0.5 * side for side in (abs(1 - gamma) / (1 + gamma**0.5), 1 + gamma**0.5))  # roots of the two edges
     depth = max((near / far) ** 2, min(smallest / far / far, 1.0))
-    if not (smallest >= 0 and depth > 0):
-        raise ValueError(f"smallest = {smallest!r} is not allowed: must be at least 0, and above 0 at ratio = 1")
-    if not (spacing > 0 and np.isfinite(spacing)):
-        raise ValueError(f"spacing = {spacing!r} is not allowed: must be above 0 and finite")
+    number("smallest", smallest, least=0, infinite=True)
+    refuse(not depth > 0, f"smallest = {smallest!r} is not allowed: must be above 0 at ratio = 1")
+    spacing = number("spacing", spacing, above=0)
     first, last = np.floor((np.log(depth) - BELOW) / spacing), np.ceil(ABOVE / spacing)
     rise = np.exp(spacing / 2 * np.arange(first, last + 1))  # e^(t/2)
     length, beyond = np.hypot(near, far * rise), np.hypot(1.0, rise)  # hypot keeps e^(t/2) where its square would be 0
@@ -231,17 +228,12 @@ def checked_points(points: ArrayLike, name: str) -> NDArray[Any]:
     >>> checked_points([1, 2], "x")
     array([1., 2.])
     """
-    array = np.asarray(points)
-    array = array.astype(complex if np.iscomplexobj(array) else float)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds {array[~np.isfinite(array)].flat[0]}, which is not allowed: must be finite")
-    return array
+    if not np.iscomplexobj(points):
+        return array(name, points)
+    places = np.asarray(points).astype(complex)
+    refuse(not np.isfinite(places).all(), f"{name} is not allowed: every entry must be finite")
+    return places
 
 
 def _checked(ratio: ArrayLike, variance: ArrayLike) -> tuple[Array, Array]:
-    gamma, v = np.asarray(ratio, dtype=float), np.asarray(variance, dtype=float)
-    for name, value in (("ratio", gamma), ("variance", v)):
-        bad = ~((value > 0) & np.isfinite(value))
-        if bad.any():
-            raise ValueError(f"{name} = {float(value[bad].flat[0])!r} is not allowed: must be above 0 and finite")
-    return gamma, v
+    return array("ratio", ratio, above=0), array("variance", variance, above=0)

@@ -5,16 +5,16 @@
 - `limitlab.numerics.two_time.examples` has a solvable system to start from.
 """
 
-from limitlab.numerics.two_time._extrapolation import Extrapolated as Extrapolated
-from limitlab.numerics.two_time._extrapolation import at_times as at_times
-from limitlab.numerics.two_time._extrapolation import extrapolate as extrapolate
-from limitlab.numerics.two_time._extrapolation import romberg_table as romberg_table
+from limitlab.numerics.two_time._marching import Extrapolated as Extrapolated
 from limitlab.numerics.two_time._marching import Flow as Flow
 from limitlab.numerics.two_time._marching import Progress as Progress
 from limitlab.numerics.two_time._marching import Solution as Solution
 from limitlab.numerics.two_time._marching import TwoTimeSystem as TwoTimeSystem
+from limitlab.numerics.two_time._marching import at_times as at_times
+from limitlab.numerics.two_time._marching import extrapolate as extrapolate
 from limitlab.numerics.two_time._marching import march as march
 from limitlab.numerics.two_time._marching import memory_bytes as memory_bytes
+from limitlab.numerics.two_time._marching import romberg_table as romberg_table
 from limitlab.numerics.two_time._memory import History as History
 from limitlab.numerics.two_time._memory import WholeHistory as WholeHistory
 from limitlab.numerics.two_time._thinned import ThinnedHistory as ThinnedHistory

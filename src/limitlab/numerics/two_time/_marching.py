@@ -1,13 +1,21 @@
-"""Marching a causal two-time system forward: one row of its triangular history per step.
+"""Marching a causal two-time system forward, and extrapolation from several grids.
 
 A system has *correlations* C(t, s) = C(s, t), *responses* R(t, s) with R(t, t) = 1, and *functions* x(t), which obey
 
     d/dt X(t, s) = -lambda_X(t) X(t, s) + F_X(t, s),     d/dt C(t, t) = 2 [-lambda_C(t) C(t, t) + F_C(t, t)],          (1)
 
 where the forcings F contain memory integrals over everything up to t; and *auxiliary* two-time functions that follow
-algebraically from these (solutions of Volterra equations of the second kind, say). The step is Crank-Nicolson in (1): the
-local rate lambda is implicit, so a fast mode damps instead of exploding. One predictor (forcing and rate of the previous
-point) and one corrector make two evaluations of the system per step; the error is O(step^2).
+algebraically from these (solutions of Volterra equations of the second kind, say). A step computes one row of the triangular history.
+The step is Crank-Nicolson in (1): the local rate lambda is implicit, so that a fast mode is damped. One predictor (forcing and rate of
+the previous point) and one corrector make two evaluations of the system per step; the error is O(step^2).
+
+The error of a march is c_2 step^2 + c_3 step^3 + c_4 step^4 + ... (the predictor is explicit, so odd powers do occur), and
+the values on grids of N, 2N, 4N, ... steps combine as in Romberg's quadrature with these powers,
+
+    f^(0)_k = value with 2^k N steps,     f^(j)_k = f^(j-1)_k + (f^(j-1)_k - f^(j-1)_{k-1}) / (2^(j+1) - 1).             (2)
+
+The reported error is a third of the last change |f^(J-1)_J - f^(J-1)_{J-1}| in the second-best column of the table: for two grids
+this is the usual estimate by step doubling; for more grids it is larger than the error of the best value f^(J)_J.
 """
 
 from __future__ import annotations
@@ -15,8 +23,9 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,12 +34,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.checkpoints import checkpoint_of
+from limitlab._core.checks import number, whole
 from limitlab._core.limits import FIRST_LOOK, duration
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.numerics.two_time._checkpoint import load_checkpoint, save_checkpoint
 from limitlab.numerics.two_time._memory import History, WholeHistory, triangle_size
-from limitlab.numerics.two_time._nodes import capacity
-from limitlab.numerics.two_time._thinned import ThinnedHistory
+from limitlab.numerics.two_time._thinned import ThinnedHistory, capacity
+
+# -- marching -----------------------------------------------------------------------------------------------------------
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +109,7 @@ class Solution:
     def two_time(self, name: str) -> Floats:
         """A two-time function as a full lower triangle (zeros above the diagonal); needs the whole history."""
         if not isinstance(self.history, WholeHistory):
-            raise ValueError(f"two_time({name!r}) is not allowed with per_octave: a thinned history keeps `last_row` only")
+            raise Refused(f"two_time({name!r}) is not allowed with per_octave: a thinned history keeps `last_row` only")
         size = self.times.size
         full = np.zeros((size, size))
         full[np.tril_indices(size)] = self.history.triangles[name]
@@ -186,13 +197,11 @@ def march(
 
 
 def _check(end: float, steps: int, needed: int, limit: float) -> None:
-    if not (np.isfinite(end) and end > 0):
-        raise ValueError(f"end = {end} is not allowed: must be a finite time above 0")
-    if steps < 2:
-        raise ValueError(f"steps = {steps} is not allowed: must be at least 2")
+    number("end", end, above=0)
+    whole("steps", steps, least=2)
     if needed > limit:
         allowed = int(steps * np.sqrt(limit / needed))
-        raise ValueError(
+        raise Refused(
             f"steps = {steps} is not allowed: the history would take {needed / 1e9:.2f} GB, the limit is {limit / 1e9:.2f} GB; "
             f"use at most {allowed} steps, a thinned history (per_octave), or raise memory_limit"
         )
@@ -292,3 +301,95 @@ class _Clock:
         self.last = now
         share = (self.work[-1] - self.work[done]) / (self.work[done] - self.work[self.first])
         self.callback(Progress(done, self.steps, now - self.began, (now - self.began) * float(share)))
+
+
+# -- extrapolation ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Extrapolated:
+    """Functions at chosen times, extrapolated to step zero, with the estimated error of every entry.
+
+    Attributes
+    ----------
+    values, errors
+        By name, arrays over the chosen times.
+    finest
+        The march with the most steps.
+    """
+
+    values: Mapping[str, Floats]
+    errors: Mapping[str, Floats]
+    finest: Solution
+
+
+def romberg_table(levels: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """The extrapolated value and its error estimate from values on grids N, 2N, 4N, ...
+
+    >>> value, error = romberg_table([np.array(1.0 + h**2 + h**3) for h in (0.4, 0.2, 0.1)])
+    >>> bool(abs(value - 1) < 1e-12), bool(error < 0.01)
+    (True, True)
+    """
+    table = [np.asarray(level, dtype=float) for level in levels]
+    if len(table) == 1:
+        return table[0], np.full(table[0].shape, np.inf)
+    power = 2
+    while len(table) > 1:
+        change = np.abs(table[-1] - table[-2]) / 3.0
+        table = [fine + (fine - coarse) / (2.0**power - 1.0) for coarse, fine in pairwise(table)]
+        power += 1
+    return table[0], change
+
+
+def at_times(solution: Solution, name: str, times: Floats, points: int = 6) -> Floats:
+    """A function of a solution at arbitrary times, by local polynomials of degree `points - 1` (exact on grid points)."""
+    grid, values = solution.times, solution.paths[name]
+    points = min(points, grid.size)
+    step = grid[1] - grid[0]
+    position = np.asarray(times, dtype=float) / step
+    near = np.rint(position)
+    position = np.where(np.abs(position - near) < 1e-9 * np.maximum(1.0, near), near, position)
+    first = np.clip(np.floor(position).astype(int) - points // 2 + 1, 0, grid.size - points)
+    local = position - first
+    result = np.zeros(position.shape)
+    for p in range(points):
+        weight = np.ones(position.shape)
+        for q in range(points):
+            if q != p:
+                weight *= (local - q) / (p - q)
+        result += weight * values[first + p]
+    return result
+
+
+def extrapolate(
+    solve: Callable[[int], Solution], steps: int, times: Floats, levels: int = 3, names: Sequence[str] | None = None
+) -> Extrapolated:
+    """March on `levels` grids, the finest with `steps` steps (rounded up to a multiple of 2^(levels-1)), and extrapolate.
+
+    Parameters
+    ----------
+    solve
+        A march with a given number of steps.
+    steps, levels
+        Steps of the finest grid, number of grids (each has half the steps of the next).
+    times
+        Where to report.
+    names
+        Functions to report (default: all).
+
+    Examples
+    --------
+    >>> from limitlab.numerics.two_time.examples import DampedOscillator
+    >>> from limitlab.numerics.two_time._marching import march
+    >>> system = DampedOscillator(coupling=1.0)
+    >>> result = extrapolate(lambda n: march(system, 2.0, n), 80, np.array([1.0, 2.0]))
+    >>> bool(np.all(np.abs(result.values["x"] - system.exact(np.array([1.0, 2.0]))) < 1e-7))
+    True
+    """
+    whole("levels", levels, least=1)
+    coarsest = max(2, -(-steps // 2 ** (levels - 1)))
+    solutions = [solve(coarsest * 2**level) for level in range(levels)]
+    values, errors = {}, {}
+    for name in names if names is not None else solutions[-1].paths:
+        values[name], errors[name] = romberg_table([at_times(solution, name, times) for solution in solutions])
+    return Extrapolated(values, errors, solutions[-1])

@@ -1,19 +1,178 @@
-"""`laws`, `show`, `cite`: what there is, and what it says of itself."""
+"""`guide`, `laws`, `show`, `cite`: the command for a question, the list of laws, and the description of one law."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
+from limitlab.errors import did_you_mean
 from limitlab.show._describe import describe_law, example
 from limitlab.show.cli._app import app
-from limitlab.show.cli._lawcommand import LawArgument, LawsOption
+from limitlab.show.cli._law import LawArgument, LawsOption
 from limitlab.show.cli._output import JsonOption, parameter_table, print_facts, print_json, stdout
 
 if TYPE_CHECKING:
     pass
+
+
+HAVE = {
+    "data": "a table of data, inputs and a target",
+    "losses": "losses of trained models of several sizes",
+    "model": "a model in mind: so many samples, so many features or neurons",
+    "study": "a study to plan, with a yes-or-no outcome",
+    "statement": "a statement of the theory, or a paper",
+}
+WANT = {
+    "more-data": "what more data would give",
+    "how-much": "how much data, width or penalty a target needs",
+    "best": "which penalty is best",
+    "stop": "when to stop training",
+    "error": "which error to expect",
+    "check": "whether it is true: theory against experiment",
+}
+MODEL = {
+    "linear": "linear or ridge regression",
+    "classifier": "a linear classifier, the largest margin",
+    "logistic": "logistic regression",
+    "features": "random features, a wide network whose first layer is not trained",
+    "network": "a two-layer network that is trained",
+    "sgd": "SGD with fresh samples at every step",
+    "attention": "tokens in a transformer",
+    "kernel": "a very wide, deep network (tangent kernel)",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to type, the law behind it, and what comes out."""
+
+    command: str
+    law: str
+    words: str
+
+
+LAWS = {
+    "linear": ("Ridge", "ratio", "--ratio 0.5 --ridge 0.1 --noise 0.5"),
+    "classifier": ("MaxMargin", "ratio", "--ratio 0.7"),
+    "logistic": ("LogisticCalibration", "ratio", "--ratio 0.1"),
+    "features": ("RandomFeaturesRidge", "sample_ratio", "--width-ratio 3 --sample-ratio 2"),
+    "network": ("TwoLayerDynamics", "sample_ratio", "--width 20 --sample-ratio 10"),
+    "sgd": ("OnlineSingleIndex", "step", "--step 0.5"),
+    "attention": ("EquiangularTokens", "tokens", "--tokens 32 --beta 2"),
+    "kernel": ("WideNetwork", "layers", "--layers 3"),
+}
+"""The law of every kind of model, the parameter that counts its data, and an example of its parameters."""
+
+
+def answer(have: str, want: str, model: str) -> Answer:
+    """The command and the law for what one has and wants to know.
+
+    >>> answer("data", "more-data", "linear").command
+    'limitlab forecast DATA.csv --target COLUMN'
+    >>> answer("model", "stop", "network").law
+    'TwoLayerDynamics'
+    """
+    law, counted, example = LAWS[model]
+    if have == "statement":
+        return Answer(
+            "limitlab verify J8", law, "checks a claim of the ledger; `limitlab laws` lists the claims of every law"
+        )
+    if have == "study" or (model == "logistic" and want == "how-much"):
+        command = "limitlab sample-size --predictors 20 --auc 0.8 --prevalence 0.2"
+        return Answer(command, "LogisticCalibration", "how many patients keep the risks calibrated")
+    if have == "losses":
+        return Answer(
+            "limitlab scaling-fit LOSSES.csv",
+            "PowerLawScaling",
+            "fits E + A N^-a + B D^-b, with the best width at a compute",
+        )
+    if have == "data" and want in ("more-data", "error", "how-much", "best", "check"):
+        extra = {"how-much": " --error 0.1", "best": ""}.get(want, "")
+        return Answer(
+            f"limitlab forecast DATA.csv --target COLUMN{extra}",
+            "Ridge",
+            "the learning curve of your data, without training",
+        )
+    if want == "stop":
+        stopped = {"network": "TwoLayerDynamics", "features": "EarlyStopping", "kernel": "EarlyStopping"}.get(
+            model, "EarlyStopping"
+        )
+        chosen = example if stopped == "TwoLayerDynamics" else "--ratio 0.8 --noise 1"
+        return Answer(f"limitlab stop {stopped} {chosen}", stopped, "the best time and the window around it")
+    if want == "check":
+        return Answer(f"limitlab compare {law}", law, "theory and experiment at growing size, with an error budget")
+    if want == "best" and model in ("linear", "features"):
+        return Answer(
+            f"limitlab optimal {law} {example.replace(' --ridge 0.1', '')} --over ridge",
+            law,
+            "the penalty of least test error",
+        )
+    if want == "how-much" and model in ("linear", "features"):
+        option = {"ratio": "--ratio 0.5 ", "sample_ratio": " --sample-ratio 2"}[counted]
+        rest = f" {example} ".replace(option, " ").strip()
+        return Answer(
+            f"limitlab plan {law} {rest} --target test_error=0.5 --solve-for {counted}",
+            law,
+            "the ratio of samples that reaches the target",
+        )
+    return Answer(
+        f"limitlab predict {law} {example}",
+        law,
+        "what the limit predicts; give a parameter a range (0.1:10:50log) for a curve",
+    )
+
+
+@app.command(epilog="Example: limitlab guide --have model --want stop --model network")
+def guide(
+    have: Annotated[str | None, typer.Option("--have", metavar="WORD", help=f"What you have: {', '.join(HAVE)}.")] = None,
+    want: Annotated[
+        str | None, typer.Option("--want", metavar="WORD", help=f"What you want to know: {', '.join(WANT)}.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="WORD", help=f"Your kind of model: {', '.join(MODEL)}.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Not sure where to start? Three questions, then the command to type and the law behind it."""
+    first = settle("have", "What do you have?", HAVE, have)
+    second = settle("want", "What do you want to know?", WANT, want)
+    third = settle("model", "Which kind of model?", MODEL, model)
+    found = answer(first, second, third)
+    if as_json:
+        print_json(vars(found))
+        return
+    typer.echo(f"{found.command}\n    {found.words}")
+    typer.echo(f"The law behind it is {found.law}: limitlab show {found.law}")
+
+
+def somebody_there() -> bool:
+    """Whether there is a terminal to ask at."""
+    return sys.stdin.isatty()
+
+
+def settle(option: str, question: str, choices: dict[str, str], given: str | None) -> str:
+    """The answer that was given, or the one that is asked for; where nobody can be asked, an error that lists the choices."""
+    if given is not None:
+        if given not in choices:
+            raise ValueError(f"--{option} {given} is not allowed: {did_you_mean(given, choices)}")
+        return given
+    if not somebody_there():
+        raise ValueError(f"--{option} is not given, and there is nobody to ask: choose one of {', '.join(choices)}")
+    typer.echo(question)
+    names = list(choices)
+    for place, (name, words) in enumerate(choices.items(), 1):
+        typer.echo(f"  {place}  {words} ({name})")
+    while True:
+        typed = typer.prompt("number or word", default="1")
+        if typed.isdecimal() and 1 <= int(typed) <= len(names):
+            return names[int(typed) - 1]
+        if typed in choices:
+            return str(typed)
+        typer.echo(f"{typed!r} is none of them: {did_you_mean(typed, choices)}")
 
 
 @app.command(epilog="Example: limitlab laws")

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from limitlab.show.cli._app import app
-from limitlab.show.cli._completion import dashed
+from limitlab.show.cli._law import dashed
 from limitlab.show.cli._output import JsonOption, print_json
 
 LONGEST = 30

@@ -1,9 +1,8 @@
-"""What a command leaves behind: a table on the terminal, JSON for machines, a file, a picture."""
+"""The output of a command: a table on the terminal, JSON, a file, a picture."""
 
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,10 +13,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from limitlab._core.files import replacing, write_whole
+from limitlab._core.files import replacing, require_writable, write_whole
+from limitlab._core.page import Page, jsonable
 from limitlab._core.tables import describe_result, number, plain_symbol, rows_of, table_names
 from limitlab.show._describe import kebab
-from limitlab.show._paths import require_writable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,6 +48,10 @@ WIDE = 200
 """Columns of a table that goes to a file or a pipe, where nothing needs to be folded."""
 
 
+COLOURS = {"agree": "green", "disagree": "red", "underpowered": "yellow"}
+"""The colours of verdicts."""
+
+
 def read_engine(text: str | None) -> int | str | None:
     """An engine as it is typed: a name, an address or a number of workers.
 
@@ -63,9 +66,13 @@ def stdout() -> Console:
     return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, soft_wrap=False)
 
 
-def check_paths(out: Path | None = None, plot: Path | None = None, figure: Path | None = None) -> None:
-    """Refuse a file that could not be written, before the work starts."""
-    named = ((out, "--out", RESULT_FORMATS), (plot, "--plot", FIGURE_FORMATS), (figure, "--out", FIGURE_FORMATS))
+def check_paths(out: Path | None = None, plot: Path | None = None, figure: Path | None = None, tables: bool = False) -> None:
+    """Refuse a file that could not be written, before the work starts. `tables`: the numbers are rows, saved as .csv only."""
+    named = (
+        (out, "--out", RESULT_FORMATS[:1] if tables else RESULT_FORMATS),
+        (plot, "--plot", FIGURE_FORMATS),
+        (figure, "--out", FIGURE_FORMATS),
+    )
     for path, option, formats in named:
         if path is not None:
             if path.suffix.lower() not in formats:
@@ -74,7 +81,7 @@ def check_paths(out: Path | None = None, plot: Path | None = None, figure: Path 
 
 
 def deliver(
-    result: xr.Dataset,
+    result: Any,
     as_json: bool,
     out: Path | None,
     plot: Path | None,
@@ -82,9 +89,9 @@ def deliver(
     show: Callable[[], None] | None,
     describe: Callable[[], Any] | None = None,
 ) -> None:
-    """Save the result, draw it, then print it: as JSON, or as `show` prints it (None: what was saved says enough)."""
+    """Save the result (a dataset or rows), draw it, then print it: as JSON, or by `show` (None: nothing is printed)."""
     if out is not None:
-        save_result(result, out)
+        (save_rows if isinstance(result, list) else save_result)(result, out)
     if plot is not None:
         save_figure(draw, plot)
     if as_json:
@@ -125,6 +132,21 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
         console.print(f"no room for {', '.join(left)}: widen the terminal, or --out or --json", markup=False)
 
 
+def print_page(page: Page) -> None:
+    """Print a page: title, facts, tables that fit the terminal, then the verdict in its colour and the sentences."""
+    if page.title:
+        stdout().print(page.title, markup=False)
+    if page.facts:
+        print_facts(page.facts)
+    for table in page.tables:
+        print_table(table.rounded(), table.title)
+    if page.verdict:
+        typer.secho(page.verdict, fg=COLOURS.get(page.verdict), bold=True, nl=False)
+        typer.echo(": ", nl=False)
+    if page.sentences:
+        typer.echo("\n".join(page.sentences))
+
+
 def print_facts(facts: Mapping[str, str]) -> None:
     """Terms and what is said of them, side by side."""
     grid = Table.grid(padding=(0, 2))
@@ -157,25 +179,6 @@ def fitting_columns(rows: Sequence[Mapping[str, Any]], width: int) -> list[str]:
 def print_json(value: Any) -> None:
     """Strict JSON on stdout: infinities and NaN as the strings "inf", "-inf", "nan"."""
     typer.echo(json.dumps(jsonable(value), indent=2, allow_nan=False))
-
-
-def jsonable(value: Any) -> Any:
-    """Numbers, arrays, mappings and datasets as what JSON knows.
-
-    >>> jsonable({"error": np.array([1.0, np.inf]), "passed": np.True_})
-    {'error': [1.0, 'inf'], 'passed': True}
-    """
-    if isinstance(value, (np.ndarray, np.generic)):
-        return jsonable(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): jsonable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [jsonable(item) for item in value]
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return str(value)
 
 
 # -- files ----------------------------------------------------------------------------------------------------------

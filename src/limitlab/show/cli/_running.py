@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limitlab._core.tables import long_rows, number, rows_of, table_names
+from limitlab._core.about import titled
+from limitlab._core.tables import long_rows, rows_of, table_names
 from limitlab.errors import did_you_mean
-from limitlab.show.cli._app import FAILED, INTERRUPTED
-from limitlab.show.cli._lawcommand import LawArgument, LawsOption, asked_law, law_command, single
-from limitlab.show.cli._options import Asked, read_sizes
+from limitlab.show.cli._app import FAILED, INTERRUPTED, working
+from limitlab.show.cli._law import Asked, LawArgument, LawsOption, asked_law, law_command, read_sizes, single
 from limitlab.show.cli._output import (
     EngineOption,
     JsonOption,
@@ -20,11 +20,11 @@ from limitlab.show.cli._output import (
     StoreOption,
     check_paths,
     deliver,
+    print_page,
     print_table,
     read_engine,
     say,
 )
-from limitlab.show.cli._progress import working
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -92,7 +92,7 @@ def beside_best(asked: Asked) -> xr.Dataset:
 
 def print_prediction(asked: Asked, result: xr.Dataset) -> None:
     """A prediction as a table: an observable per row, or a grid point per row."""
-    names, title = table_names(result), title_of(asked.law, asked.over)
+    names, title = table_names(result), titled(asked.law, asked.over)
     if len({result[name].dims for name in names}) > 1:
         print_table(long_rows(result, names), title=title)
     elif result[names[0]].ndim:
@@ -190,10 +190,10 @@ def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dat
     rows = []
     for place, error, goal in zip(mean, spread, limit, strict=True):
         value = place.pop("value")
-        uncertainty = {"standard_error": short(error["value"])} if error else {}
+        uncertainty = {"standard_error": float(f"{error['value']:.4g}")} if error else {}
         rows.append({**place, "simulation": value, **uncertainty, "limit": goal["value"]})
     draw_words = f"{draws} draws" if draws > 1 else "1 draw"
-    print_table(rows, title=f"{title_of(asked.law, asked.over)}, size {size} ({asked.law.size_meaning}), {draw_words}")
+    print_table(rows, title=f"{titled(asked.law, asked.over)}, size {size} ({asked.law.size_meaning}), {draw_words}")
 
 
 @law_command("compare ridge --ratio 2 --size 50,100,200 --seeds 60 --plot gap.png")
@@ -229,7 +229,7 @@ def compare(
 
     Without parameters of the law, it is compared at its check points, where no term is switched off.
     """
-    from limitlab._core.checks import checked_seeds
+    from limitlab._core.draws import checked_seeds
     from limitlab.lab import compare as run
 
     law = single(asked_law(ctx, law_name), "compare").law
@@ -247,7 +247,7 @@ def compare(
 
     def show() -> None:
         for result in results:
-            print_comparison(result)
+            print_page(result.page())
 
     deliver(found.dataset, as_json, out, plot, found.plot, show, lambda: describe_comparisons(results))
     if not found.passed:
@@ -261,83 +261,13 @@ BUDGET_SECONDS = 60.0
 def describe_comparisons(results: Sequence[Comparison]) -> dict[str, Any]:
     """The comparison as a plain structure, for JSON; those of several check points as a list with the worst verdict above it."""
     if len(results) == 1:
-        return describe_comparison(results[0])
+        return results[0].page().data
     worst = max((result.verdict for result in results), key=("agree", "underpowered", "disagree").index)
-    points = [describe_comparison(result) for result in results]
+    points = [result.page().data for result in results]
     return {"law": points[0]["law"], "verdict": worst, "passed": worst == "agree", "check_points": points}
 
 
-def describe_comparison(result: Comparison) -> dict[str, Any]:
-    """A comparison as a plain structure, for JSON."""
-    return {
-        "law": type(result.law).__name__,
-        "parameters": result.law.model_dump(mode="json"),
-        "status": result.law.status,
-        "verdict": result.verdict,
-        "passed": result.passed,
-        "explanation": result.explanation,
-        "widest_budget": result.widest_budget,
-        "draws": result.draws,
-        "sizes": result.dataset["size"].values,
-        "seeds": result.dataset.attrs["seeds"],
-        "table": [vars(row) for row in result.rows],
-    }
-
-
-BUDGET = (
-    "verdict",
-    "theory",
-    "simulation",
-    "gap",
-    "standard_error",
-    "finite_size_allowance",
-    "half_width",
-    "z",
-    "numerical_error",
-)
-
-
-def print_comparison(result: Comparison) -> None:
-    """The error budget as a table, then the verdict."""
-    rows = []
-    for row in result.rows:
-        place = {"at": row.entry} if any(other.entry for other in result.rows) else {}
-        rows.append({"observable": row.observable, **place, **{name: short(getattr(row, name)) for name in BUDGET}})
-    print_table(rows, title=title_of(result.law))
-    colour = {"agree": "green", "disagree": "red", "underpowered": "yellow"}[result.verdict]
-    typer.secho(result.verdict, fg=colour, bold=True, nl=False)
-    typer.echo(f": {result.explanation}")
-
-
-def short(value: Any) -> Any:
-    """A number of an error budget with four digits: more would be noise."""
-    return float(f"{value:.4g}") if isinstance(value, float) else value
-
-
 # -- what the three share -------------------------------------------------------------------------------------------
-
-
-def title_of(law: Law, swept: Iterable[str] = ()) -> str:
-    """A law with the parameters that it has, also where they are the defaults; swept ones stand in the table instead.
-
-    Options that change only the accuracy or the experiment, and what is left at None, are named only where they were changed.
-    """
-    shown = {
-        name: value
-        for name, meta in type(law).parameters().items()
-        if name not in set(swept)
-        and ((value := getattr(law, name)) != meta.default or (meta.kind in ("physics", "coordinate") and value is not None))
-    }
-    inside = ", ".join(f"{name}={_brief(value)}" for name, value in shown.items())
-    return f"{type(law).__name__}({inside})"
-
-
-def _brief(value: Any) -> str:
-    """A value for a title: of a long list its ends."""
-    if not isinstance(value, (tuple, list)):
-        return number(value)
-    shown = [number(item) for item in value]
-    return f"({', '.join(shown if len(shown) <= 4 else [shown[0], '...', shown[-1]])})"
 
 
 def chosen(law: Law, observables: str | None) -> list[str] | None:

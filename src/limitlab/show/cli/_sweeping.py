@@ -1,16 +1,17 @@
-"""`sweep`: a grid of predictions or experiments, described by a TOML file, that goes on where it was stopped."""
+"""`sweep`: a grid of predictions or experiments, described by a TOML file. `reproduce`: a saved result, computed again."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from limitlab._core.tables import rows_of, table_names
-from limitlab.show.cli._app import app
-from limitlab.show.cli._lawcommand import LawsOption
+from limitlab.show.cli._app import FAILED, app, working
+from limitlab.show.cli._law import LawsOption
 from limitlab.show.cli._output import (
     EngineOption,
     JsonOption,
@@ -24,13 +25,13 @@ from limitlab.show.cli._output import (
     read_engine,
     say,
 )
-from limitlab.show.cli._progress import working
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
     from limitlab.lab.sweepfile import SweepSpec
+
 
 EXAMPLE = """Example: limitlab sweep ridge.toml --engine 2, with a file ridge.toml such as
 
@@ -160,3 +161,23 @@ def figure_of(spec: SweepSpec, result: xr.Dataset) -> Figure:
     theory = run(spec.make_law(), spec.over, progress=False)
     names = [name for name in table_names(theory) if name in result]
     return simulation_figure(theory, result.isel(size=-1), names)
+
+
+@app.command(epilog="Example: limitlab reproduce ridge.nc")
+def reproduce(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A saved result: .nc, .zarr, JSON of a command, or a store.")],
+    engine: EngineOption = None,
+    as_json: JsonOption = False,
+    laws: LawsOption = None,
+) -> None:
+    """Compute a saved result again and say whether every number is the same; exit code 1 if they differ."""
+    from limitlab.lab import reproduce as run
+
+    with working(f"computing {file} again"):
+        found = run(file, engine=read_engine(engine), progress=False)
+    if as_json:
+        print_json({**asdict(found), "matches": found.matches})
+    else:
+        typer.echo(str(found))
+    if not found.matches:
+        raise typer.Exit(FAILED)

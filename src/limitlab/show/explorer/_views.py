@@ -17,7 +17,7 @@ import panel as pn
 
 from limitlab._core.law import Law
 from limitlab._core.tables import plain_symbol
-from limitlab.applied.forecast.files import SEPARATORS
+from limitlab.applied.forecast.tables import SEPARATORS
 from limitlab.plotting.panels import wide
 from limitlab.show.explorer import _plots as plots
 from limitlab.show.explorer._address import Axis, State, live, values_of

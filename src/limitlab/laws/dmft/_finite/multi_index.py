@@ -13,7 +13,7 @@ import numpy as np
 from numpy.polynomial.polynomial import polyder, polyval
 from numpy.typing import NDArray
 
-from limitlab.numerics.stepping import follow, runge_kutta, visit
+from limitlab.numerics.ode import follow, runge_kutta, visit
 
 Floats = NDArray[np.float64]
 Target = Sequence[tuple[Sequence[int], float]]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.laws.dmft._finite.samples import Functions, Samples
-from limitlab.numerics.stepping import euler, follow, runge_kutta
+from limitlab.numerics.ode import euler, follow, runge_kutta
 
 Floats = NDArray[np.float64]
 Weights = tuple[Floats, Floats]

@@ -1,11 +1,20 @@
-"""Gaussian quadrature on panels: composite Gauss-Legendre with the Gaussian weight, refined where it has to be.
+"""Quadrature for Gaussian averages: adaptive panels, fixed panels, and rules whose nodes a flow moves.
 
-A kink spoils every rule that does not know of it: the error of Gauss-Hermite on |x| falls only like a power of the number
-of nodes. Inside panels whose edges are the kinks the integrand is smooth, and Gauss-Legendre converges geometrically. Kinks
-that are not declared are found by bisection: a panel that does not resolve its integrand is halved, again and again, so
-that a kink at an unknown place costs a few dozen panels and no accuracy (docs/theory/gaussian.md, section 3).
+**Adaptive panels** (`integrate`): composite Gauss-Legendre quadrature with the Gaussian weight, refined where the error estimate is large.
+A kink inside a panel limits the accuracy of a rule: the error of Gauss-Hermite on |x| falls only like a power of the number of nodes.
+Inside panels whose edges are the kinks the integrand is smooth, and Gauss-Legendre converges geometrically. Kinks that are not declared
+are located by bisection: a panel that does not resolve its integrand is halved repeatedly, so that a kink at an unknown place costs a
+few dozen panels and no accuracy (docs/theory/gaussian.md, section 3). `integrate` treats many Gaussian expectations at once, each with
+its own mean, standard deviation and panels.
 
-`integrate` does this for many Gaussian expectations at once, each with its own mean, standard deviation and panels.
+**Fixed panels** (`gaussian_panels`): Gauss-Legendre nodes on panels, with the Gaussian density in the weights. The edges are placed evenly
+with every kink as an edge (`panel_rule`), graded towards places of fast variation (`graded_rule`), or row by row for many Gaussians at
+once (`between_kinks`).
+
+**Rules for a flow**: nodes and weights are chosen at the start, and the nodes move with the flow. Quantiles (`quantile_rule`) put nodes
+where the mass is, wherever the flow carries it. Averages over even levels u would be of first order only, because quantile functions are
+singular at 0 and 1; levels u(v) = v - sin(2 pi v) / (2 pi) at even v, weighted with u'(v), make the ends flat (Sidi's substitution).
+Where the flow stays smooth, even nodes weighted with the density (`even_gaussian_rule`) converge faster than any power.
 """
 
 from __future__ import annotations
@@ -13,9 +22,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+# -- adaptive panels ----------------------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -167,3 +180,145 @@ def _rule() -> tuple[Array, Array, Array, Array]:
     to_series = np.polynomial.legendre.legvander(nodes, NODES - 1) * (np.arange(NODES) + 0.5) * weights[:, None]
     to_edges = to_series @ np.polynomial.legendre.legvander(edges, NODES - 1).T
     return (np.concatenate([nodes, edges]) + 1) / 2, weights / 2, to_series[:, -TAIL:], to_edges
+
+
+# -- fixed panels -------------------------------------------------------------------------------------------------------
+
+GROWTH = 2.5
+"""Growth of the panels of a graded rule away from a place where something varies fast."""
+
+GRADED_REACH, GRADED_PANEL = 13.0, 2.0
+"""End of a graded rule, in standard deviations, and width of its widest panels."""
+
+
+def gaussian_panels(edges: ArrayLike, order: int = 24) -> tuple[Array, Array]:
+    """Nodes and weights on the panels between increasing edges (last axis): shape (..., panels * order).
+
+    >>> nodes, weights = gaussian_panels(np.linspace(-12, 12, 13))
+    >>> bool(abs(weights @ nodes**4 - 3) < 1e-13)
+    True
+    """
+    ends = np.asarray(edges, dtype=float)
+    points, weights = _legendre(order)
+    widths = np.diff(ends, axis=-1)[..., None]
+    nodes = (ends[..., :-1, None] + widths * points).reshape(*ends.shape[:-1], -1)
+    shares = (widths * weights).reshape(nodes.shape)
+    return nodes, shares * np.exp(-(nodes**2) / 2) / np.sqrt(2 * np.pi)
+
+
+def panel_rule(
+    kinks: Sequence[float] = (), *, order: int = 24, width: float = 2.0, reach: float = 14.0
+) -> tuple[Array, Array]:
+    """A rule for laws that average many functions with the same kinks: panels of at most the given width, every kink an edge.
+
+    Parameters
+    ----------
+    kinks
+        Points where the functions to be averaged, or their derivatives, jump.
+    order
+        Nodes per panel.
+    width, reach
+        Width of the panels and end of the last one.
+
+    Examples
+    --------
+    >>> nodes, weights = panel_rule(kinks=(0.0,))
+    >>> bool(abs(weights @ np.abs(nodes) - np.sqrt(2 / np.pi)) < 1e-15)
+    True
+    """
+    corners = np.unique([-reach, *(kink for kink in kinks if -reach < kink < reach), reach])
+    pieces = [np.linspace(a, b, int(np.ceil((b - a) / width)) + 1) for a, b in pairwise(corners)]
+    return gaussian_panels(np.unique(np.concatenate(pieces)), order)
+
+
+def graded_rule(layers: Sequence[tuple[float, float]], order: int = 24) -> tuple[Array, Array]:
+    """A rule whose panels shrink geometrically towards every (place, width) of fast variation.
+
+    >>> from scipy.special import ndtr
+    >>> t, w = graded_rule([(0.3, 1e-4)])
+    >>> bool(abs(w @ ndtr((t - 0.3) / 1e-4) - ndtr(-0.3 / np.sqrt(1 + 1e-8))) < 1e-14)
+    True
+    """
+    edges = set(np.arange(-GRADED_REACH, GRADED_REACH + 1, GRADED_PANEL).tolist())
+    for place, width in layers:
+        if abs(place) < GRADED_REACH:
+            edges.add(place)
+            step = width
+            while 0 < step < GRADED_PANEL:
+                edges.update((place - step, place + step))
+                step *= GROWTH
+    return gaussian_panels(sorted(edge for edge in edges if abs(edge) <= GRADED_REACH), order)
+
+
+def between_kinks(
+    kinks: Sequence[float], mean: Array, spread: float, *, panels: int, order: int, reach: float
+) -> tuple[Array, Array]:
+    """A rule in t for each of several means (rows), with panels that end where mean + spread t is a kink.
+
+    >>> t, w = between_kinks((0.0,), np.array([0.3, -1.0]), 0.5, panels=4, order=16, reach=9.0)
+    >>> np.maximum([[0.3], [-1.0]] + 0.5 * t, 0).shape == w.shape
+    True
+    """
+    places = np.clip((np.asarray(kinks, dtype=float) - mean[:, None]) / spread, -reach, reach)
+    ends = np.full((mean.size, 1), reach)
+    corners = np.sort(np.concatenate([-ends, places, ends], axis=1), axis=1)
+    fractions = np.arange(panels) / panels
+    inner = (corners[:, :-1, None] + np.diff(corners, axis=1)[..., None] * fractions).reshape(mean.size, -1)
+    return gaussian_panels(np.concatenate([inner, ends], axis=1), order)
+
+
+@lru_cache(maxsize=16)
+def _legendre(order: int) -> tuple[Array, Array]:
+    """Gauss-Legendre nodes and weights on [0, 1]."""
+    points, weights = np.polynomial.legendre.leggauss(order)
+    return (points + 1) / 2, weights / 2
+
+
+# -- rules whose nodes a flow moves -------------------------------------------------------------------------------------
+
+
+class QuantileRule(NamedTuple):
+    """Levels u of quantiles, 1 - u without cancellation, and weights that add up to 1."""
+
+    levels: Array
+    complements: Array
+    weights: Array
+
+
+def quantile_rule(count: int) -> QuantileRule:
+    """The rule with `count` nodes.
+
+    >>> rule = quantile_rule(40)
+    >>> variance = 1.0  # of the exponential law, whose quantiles are -log(1 - u)
+    >>> bool(abs(rule.weights @ (np.log(rule.complements) + 1) ** 2 - variance) < 1e-3)
+    True
+    """
+    v = (np.arange(count) + 0.5) / count
+    levels = v - np.sin(2 * np.pi * v) / (2 * np.pi)
+    return QuantileRule(levels, levels[::-1], (1 - np.cos(2 * np.pi * v)) / count)
+
+
+def gaussian_quantiles(count: int) -> tuple[Array, Array]:
+    """Nodes and weights of the rule for a standard Gaussian.
+
+    >>> nodes, weights = gaussian_quantiles(40)
+    >>> bool(abs(weights @ nodes**4 - 3) < 4e-3)
+    True
+    """
+    from scipy.special import ndtri
+
+    levels, complements, weights = quantile_rule(count)
+    return np.where(levels < 0.5, ndtri(levels), -ndtri(complements)), weights
+
+
+def even_gaussian_rule(spacing: float, reach: float = 7.5) -> tuple[Array, Array]:
+    """Even nodes for a standard Gaussian, symmetric about 0, with weights that add up to 1.
+
+    >>> x, weights = even_gaussian_rule(0.25)
+    >>> round(float(weights @ x**4), 8), round(float(weights @ np.tanh(x) ** 2), 10)
+    (3.0, 0.3942944904)
+    """
+    side = round(reach / spacing)
+    x = spacing * np.arange(-side, side + 1)
+    weights = np.exp(-(x**2) / 2)
+    return np.asarray(x), np.asarray(weights / weights.sum())

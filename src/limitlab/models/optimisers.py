@@ -1,15 +1,47 @@
-"""Adam, with a step that falls to zero along half a cosine: as such, and for any network that JAX can differentiate."""
+"""Adam for NumPy arrays and for networks that JAX differentiates, and how limitlab loads JAX and recognises PyTorch.
+
+JAX is imported at first use and works in double precision. PyTorch is never imported; a module of the user is recognised by its type.
+The step of Adam falls to zero along half a cosine.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.autodiff import double_precision_jax
+# -- JAX and PyTorch ----------------------------------------------------------------------------------------------------
+
+
+def double_precision_jax() -> ModuleType:
+    """The module `jax` with 64-bit floats switched on; every number of the laboratory is one.
+
+    >>> jax = double_precision_jax()
+    >>> float(jax.grad(lambda x: x**3)(2.0))
+    12.0
+    >>> str(jax.numpy.zeros(1).dtype)
+    'float64'
+    """
+    import jax
+
+    jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
+    return jax
+
+
+def is_torch_module(model: Any) -> bool:
+    """Whether this is a `torch.nn.Module`, found out without importing PyTorch.
+
+    >>> is_torch_module({"weights": [1.0]})
+    False
+    """
+    return any(kind.__module__.startswith("torch.") and kind.__name__ == "Module" for kind in type(model).__mro__)
+
+
+# -- Adam ---------------------------------------------------------------------------------------------------------------
 
 Array = NDArray[Any]
 

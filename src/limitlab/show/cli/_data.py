@@ -1,0 +1,124 @@
+"""Commands on tables of your own data: `sample-size`, `forecast`, `scaling-fit`. Each is made from its function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from limitlab.show.cli._expose import Option, Shown, expose
+from limitlab.show.cli._law import read_numbers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from limitlab.applied import ForecastStudy, SampleSize, ScalingStudy
+
+
+@expose(
+    "limitlab.applied.sample_size",
+    "sample-size",
+    "sample-size --predictors 20 --auc 0.8 --prevalence 0.2 --plot buys.png. With a pilot: limitlab sample-size "
+    "--pilot patients.csv --target died",
+    "solving for the number of samples",
+    {
+        "predictors": Option(metavar="P"),
+        "pilot": Option(metavar="FILE"),
+        "target": Option(metavar="COLUMN"),
+        "calibration_slope": Option("--slope"),
+        "log_loss_excess": Option("--log-loss"),
+        "error_excess": Option("--error"),
+        "risk_no_fit": Option("--risk"),
+    },
+)
+def sample_size(answer: SampleSize) -> Shown:
+    """How many samples does a logistic regression need? From the limit law, beside the rules of thumb."""
+
+    def draw() -> Figure:
+        from limitlab.applied import sample_size_figure
+
+        return sample_size_figure(answer)
+
+    pilot = answer.pilot
+    notes = [] if pilot is None else [*(f"note: {note}" for note in pilot.notes), *pilot.remarks()]
+    return Shown(answer.page(), answer.table, draw, notes)
+
+
+def read_ridge(text: str) -> float | Literal["best"]:
+    """The ridge of `--ridge`.
+
+    >>> read_ridge("0.1"), read_ridge("best")
+    (0.1, 'best')
+    """
+    if text.strip().lower() == "best":
+        return "best"
+    values = read_numbers("ridge", text)
+    if len(values) != 1 or not isinstance(values[0], float) or not values[0] >= 0:
+        raise ValueError(f"--ridge {text} is not allowed: give one number of at least 0, or best")
+    return values[0]
+
+
+def read_counts(text: str) -> Any:
+    """The numbers of rows of `--n`: whole, each once, in order.
+
+    >>> read_counts("10:20:3,5").tolist()
+    [5.0, 10.0, 15.0, 20.0]
+    """
+    import numpy as np
+
+    from limitlab.lab.ranges import parse_range
+
+    try:
+        return np.unique(np.round(parse_range(text)))
+    except ValueError as error:
+        raise ValueError(f"--n: {error}") from None
+
+
+@expose(
+    "limitlab.applied.forecast_study",
+    "forecast",
+    "forecast houses.csv --target price --n 100:10000:20log --plot curve.png",
+    "forecasting",
+    {
+        "data": Option("DATA"),
+        "target": Option(metavar="COLUMN"),
+        "n": Option(metavar="RANGE", read=read_counts),
+        "ridge": Option(metavar="NUMBER", read=read_ridge),
+        "test_file": Option(metavar="FILE"),
+        "groups": Option(metavar="COLUMN"),
+        "time": Option(metavar="COLUMN"),
+    },
+    leave_out=("seconds",),
+)
+def forecast(study: ForecastStudy) -> Shown:
+    """The learning curve of your own data: expected test error against rows, with a band, and what to do next."""
+    notes = [*(f"note: {note}" for note in study.notes), *(f"warning: {words}" for words in study.warnings)]
+    return Shown(study.page(), study.curve, study.figure, notes, failed=not study.passed)
+
+
+def read_budgets(text: str) -> list[float]:
+    """The budgets of `--compute`.
+
+    >>> read_budgets("1e22,1e24")
+    [1e+22, 1e+24]
+    """
+    return [float(total) for total in read_numbers("compute", text)]
+
+
+@expose(
+    "limitlab.applied.scaling_study",
+    "scaling-fit",
+    "scaling-fit runs.csv --compute 1e22,1e24 --plot fit.png",
+    "fitting the runs",
+    {
+        "runs": Option("RUNS"),
+        "size": Option(metavar="COLUMN"),
+        "data": Option(metavar="COLUMN"),
+        "loss": Option(metavar="COLUMN"),
+        "budget": Option(metavar="COLUMN"),
+        "compute": Option(metavar="RANGE", read=read_budgets),
+    },
+    tables=True,
+)
+def scaling_fit(study: ScalingStudy) -> Shown:
+    """Fit L = E + A N^-a + B D^-b to your runs: intervals, the best size for a budget, and what the runs cannot decide."""
+    notes = [f"warning: {words}" for words in study.fit.warnings]
+    return Shown(study.page(), study.parameters(), study.figure, notes, failed=not study.passed)
