@@ -138,7 +138,7 @@ def test_walk_through_shows_every_step() -> None:
         'verdict == "agree"',
         'verdict == "disagree"',
         "@claim(",
-        "theory_line(",
+        "along(",
     ):
         assert step in code
 

@@ -22,7 +22,12 @@ def short(default: Any) -> str:
 
 def parameter_list(law: type[Law]) -> list[str]:
     """The parameters as a table in reStructuredText, and what the law says of itself."""
-    facts = {"Status": law.status, "Regime": law.regime, "Assumptions": "; ".join(law.assumptions), "Size": law.size_meaning}
+    facts = {
+        "Status": law.status,
+        "Regime": law.regime,
+        "Assumptions": "; ".join(law.assumptions),
+        "Size": law.simulation.size_meaning,
+    }
     lines = ["", *(f":{name}: {protect(fact)}" for name, fact in facts.items() if fact), ""]
     if not law.parameters():  # an ability that laws share
         return [*lines, ""]

@@ -132,7 +132,7 @@ def sizes_table() -> str:
     """What the size of an experiment is, law by law."""
     rows: dict[str, list[str]] = {}
     for name, law in all_laws().items():
-        rows.setdefault(law.size_meaning, []).append(name)
+        rows.setdefault(law.simulation.size_meaning, []).append(name)
     lines = ["| size | laws |", "|---|---|"]
     return "\n".join(lines + [f"| {said(size)} | {few(laws, 20)} |" for size, laws in sorted(rows.items())])
 

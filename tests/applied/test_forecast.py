@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import limitlab
 from applied.forecast_accuracy import accuracy, hidden_tail
+from limitlab._core.draws import mean_and_error
 from limitlab.applied.forecast import Forecast, ForecastWarning, compare_with_sklearn
 from limitlab.applied.forecast import _curves as curves
 from limitlab.applied.forecast._curves import Population, merged
@@ -402,7 +403,7 @@ def test_flow_agrees_with_real_training():
         start = vectors.T @ A.T @ b / n
         shares = [-np.expm1(-t * values) / np.where(values > 1e-12, values, 1) * (values > 1e-12) for t in times]
         errors.append([np.mean((table[rest] @ (vectors @ (share * start)) - y[rest]) ** 2) for share in shares])
-    mean, error = np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1) / np.sqrt(40)
+    mean, error = mean_and_error(errors)
     found = model.error_over_time([n], times).test_error.values[0]
     assert (np.abs(found - mean) < 5 * error + 0.01 * mean).all()
 

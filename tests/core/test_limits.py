@@ -79,13 +79,13 @@ def test_limits_can_be_changed(monkeypatch):
 @pytest.mark.parametrize("name", sorted(all_laws()))
 def test_every_law_has_a_cost_that_grows(name):
     for law in all_laws()[name].check_points():
-        small, large = law.cost(law.default_sizes[-1]), law.cost(100 * law.default_sizes[-1])
+        small, large = law.cost(law.simulation.sizes[-1]), law.cost(100 * law.simulation.sizes[-1])
         assert 0 < small.memory < 4e9
         assert small.seconds < 3600
         assert large.operations >= small.operations
         assert large.numbers >= small.numbers
         assert law.cost().memory < 4e9
-    check_comparison_cost(law, law.default_sizes, law.default_seeds)  # what a law does by default is always allowed
+    check_comparison_cost(law, law.simulation.sizes, law.simulation.draws)  # what a law does by default is always allowed
 
 
 MEASURED = {

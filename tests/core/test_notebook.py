@@ -104,8 +104,8 @@ def test_help_is_made_from_the_declaration() -> None:
     assert "ratio: float = 2.0" in str(inspect.signature(ll.laws.Ridge))
 
 
-@pytest.mark.parametrize("of", [ll.laws.Ridge, ll.laws.Ridge()])
-def test_completion_offers_the_law_and_not_its_library(of: object) -> None:
+def test_completion_offers_the_law_and_not_its_library() -> None:
+    of = ll.laws.Ridge()
     names = [name for name in dir(of) if not name.startswith("__")]
     assert {"theory", "simulate", "ratio", "model_dump"} <= {*names, *ll.laws.Ridge.model_fields}
     for leftover in ("parse_obj", "schema_json", "construct", "update_forward_refs", "model_rebuild", "json", "dict"):

@@ -55,7 +55,7 @@ def false_alarms(budget: float = 5.0, share: float = 1.0) -> Iterator[tuple[str,
         kind, verdicts, total = find_law(name), Counter[str](), 0
         for point, count in zip(kind.check_points(), repeats, strict=False):
             for number in range(int(share * count)):
-                seeds = own_seeds(number, kind.default_seeds)
+                seeds = own_seeds(number, kind.simulation.draws)
                 verdicts[compare(point, seeds=seeds, budget=budget, level=LEVEL, progress=False).verdict] += 1
                 total += 1
         yield name, total, verdicts
@@ -78,7 +78,7 @@ def power(budget: float = 20.0, repeats: int = 20) -> Iterator[tuple[str, str, C
     """Law, faulty observable and the verdicts of repeated comparisons at the default level."""
     for name, observable in FAULTY.items():
         law = five_percent_off(find_law(name).check_points()[0], observable)
-        seeds = [own_seeds(number, law.default_seeds) for number in range(repeats)]
+        seeds = [own_seeds(number, law.simulation.draws) for number in range(repeats)]
         verdicts = Counter(compare(law, seeds=some, budget=budget, progress=False).verdict for some in seeds)
         yield name, observable, verdicts
 

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import model_validator
 
 from limitlab.errors import UnreachableTarget
-from limitlab.laws import Draw, Law, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, observable, parameter, shared
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -23,11 +23,11 @@ class ShrunkMean(Law):
     """How far is a shrunken sample mean from the truth?"""
 
     observables = {**shared("excess_risk"), "bias": observable()}
-    size_meaning = "samples n"
+    simulation = Experiment("samples n")
 
-    signal: float = parameter(1.0, "true mean", symbol=r"\mu", broadcasts=True)
-    noise: float = parameter(1.0, "standard deviation", symbol=r"\sigma", least=0, broadcasts=True)
-    shrink: float = parameter(0.1, "shrinkage", symbol="s", least=0, most=1, broadcasts=True, one_draw_serves_many=True)
+    signal: float = parameter(1.0, "true mean", symbol=r"\mu")
+    noise: float = parameter(1.0, "standard deviation", symbol=r"\sigma", least=0)
+    shrink: float = parameter(0.1, "shrinkage", symbol="s", least=0, most=1)
     rule: Literal["mean", "median"] = parameter("mean", "what is shrunk")
     weights: tuple[float, ...] = parameter((1.0,), "weights of the repetitions", above=0)
     delay: float = parameter(0.0, "seconds that an experiment takes", least=0)
@@ -54,7 +54,7 @@ class Decay(Law):
 
     observables = ("overlap",)
 
-    speed: float = parameter(1.0, "speed", symbol="r", above=0, broadcasts=True)
+    speed: float = parameter(1.0, "speed", symbol="r", above=0)
     times: float | tuple[float, ...] = parameter(1.0, "times", symbol="t", kind="coordinate", least=0)
     level: float = parameter(0.5, "level", least=0)
 

@@ -20,7 +20,7 @@ class Toy(Law):
     references = ("james1961estimation",)
     observables = ("test_error", "train_error")
 
-    level: float = parameter(2.0, "the limit", least=0, infinite=True, broadcasts=True)
+    level: float = parameter(2.0, "the limit", least=0, infinite=True)
     shift: float = parameter(0.0, "a planted gap that does not fall with size")
     drift: float = parameter(3.0, "coefficient of the finite-size gap")
     spread: float = parameter(0.05, "standard deviation of a draw", least=0)

@@ -13,7 +13,7 @@ class Curve(Law):
 
     observables = ("test_error",)
 
-    x: float = parameter(2.0, "position", above=0, scale="log", broadcasts=True)
+    x: float = parameter(2.0, "position", above=0, scale="log")
     number: int = parameter(5, "a whole number", least=1)
 
     def predicted(self, x):

@@ -126,5 +126,5 @@ def test_fault_is_caught(law):
 @pytest.mark.parametrize("law", SOUND, ids=lambda law: f"{type(law).__name__}-{getattr(law, 'ratio', '')}")
 def test_unmodified_law_raises_no_alarm_for_twenty_seeds(law):
     seeds = [range(1000 * number, 1000 * number + 20) for number in range(20)]
-    verdicts = {some.start: ll.compare(law, law.default_sizes[:2], some) for some in seeds}
+    verdicts = {some.start: ll.compare(law, law.simulation.sizes[:2], some) for some in seeds}
     assert not {seed: result.explanation for seed, result in verdicts.items() if result.verdict == "disagree"}

@@ -266,7 +266,7 @@ def test_public_name():
 def test_every_law_s_draw_is_the_same_alone_and_swept(name):
     """Over a path (one draw for all values) and over a loop (a draw for each)."""
     law = all_laws()[name]()
-    metas, size = type(law).parameters(), min(64, law.default_sizes[0])
+    metas, size = type(law).parameters(), min(64, law.simulation.sizes[0])
     numbers = [
         key for key in metas if type(getattr(law, key)) is float and getattr(law, key) > 0 and metas[key].kind == "physics"
     ]

@@ -16,14 +16,14 @@ def declarations():
 def test_a_name_has_one_meaning():
     meanings = {}
     for law, name, meta in declarations():
-        meanings.setdefault(name, {}).setdefault((meta.description, meta.unit), []).append(law)
+        meanings.setdefault(name, {}).setdefault(meta.description, []).append(law)
     assert not {name: found for name, found in meanings.items() if len(found) > 1}
 
 
 def test_an_observable_has_one_meaning():
     meanings = {}
     for law, kind in all_laws().items():
-        for name, meta in {**kind.outputs(), **kind.extras}.items():
+        for name, meta in kind.all_outputs().items():
             meanings.setdefault(name, {}).setdefault(meta.long_name, []).append(law)
     assert not {name: found for name, found in meanings.items() if len(found) > 1}
 
@@ -58,7 +58,7 @@ def test_names_of_the_conventions():
 @pytest.mark.parametrize("name", all_laws())
 def test_unknown_names_are_refused_everywhere(name):
     law = all_laws()[name]()
-    for call in (law.evaluate, lambda **grid: law.experiment(law.default_sizes[0], 0, **grid)):
+    for call in (law.evaluate, lambda **grid: law.experiment(law.simulation.sizes[0], 0, **grid)):
         with pytest.raises(ValueError, match=f"{name} has no parameter 'rtaio'"):
             call(rtaio=5)
 

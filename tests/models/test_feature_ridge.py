@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from limitlab._core.draws import mean_and_error
 from limitlab.models.activations import Activation, Moments, moments
 from limitlab.models.random_features import (
     PARTS,
@@ -88,7 +89,7 @@ def test_mean_over_drawn_labels_is_the_closed_average():
     runs = [model.drawn(rng, 0.2) for _ in range(draws)]
     for name in average._fields:
         values = np.stack([getattr(run, name) for run in runs])
-        error = values.std(axis=0, ddof=1) / np.sqrt(draws)
+        error = mean_and_error(values)[1]
         z = (values.mean(axis=0) - getattr(average, name)) / np.maximum(error, 1e-12)
         assert np.abs(z).max() < 5, name
 

@@ -24,7 +24,7 @@ from limitlab._core import registry
 from limitlab._core.registry import all_laws
 from limitlab.lab.check import Check
 from limitlab.lab.claims import Claim, claims_of
-from limitlab.laws import Draw, Law, NearestNeighbours, Ridge, parameter
+from limitlab.laws import Draw, Experiment, Law, NearestNeighbours, Ridge, parameter
 from limitlab.show.cli import app
 from markdown_blocks import ROOT, blocks
 
@@ -58,10 +58,10 @@ class Coin(Law):
     """How often does a coin show heads?"""
 
     observables = ("overlap",)
-    finite_size_rate = np.inf
+    simulation = Experiment(rate=np.inf)
     references = ("bai1993limit",)
 
-    heads: float = parameter(0.5, "probability of heads", symbol="p", least=0, most=1, broadcasts=True)
+    heads: float = parameter(0.5, "probability of heads", symbol="p", least=0, most=1)
     lie: float = parameter(0.0, "what the theory adds to the truth")
 
     def predicted(self, heads: Any) -> dict[str, Any]:

@@ -464,3 +464,15 @@ def test_a_notebook_gets_a_page_with_the_law_of_its_own() -> None:
     finally:
         _notebook_pool().close()
         _notebook_pool.cache_clear()
+
+
+def test_a_page_that_cannot_be_made_is_not_counted_as_a_visitor(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from limitlab.show.explorer import _server as server
+
+    def fail(*arguments: Any) -> None:
+        raise TypeError("no page")
+
+    monkeypatch.setattr(server, "_new_page", fail)
+    with pytest.raises(TypeError):
+        server.page_of(pool, "Ridge")
+    assert pool.visitors == 0

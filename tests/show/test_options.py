@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from limitlab._core.about import allowed, kind_of
 from limitlab._core.registry import law_id
 from limitlab.laws import Law, NearestNeighbours, Ridge, parameter
 from limitlab.show._describe import describe_law, example, kebab
+from limitlab.show.cli import app
 from limitlab.show.cli._law import read_law, read_numbers, read_sizes, read_values, split_options
 
 
@@ -23,7 +25,7 @@ class Everything(Law):
 
     observables = ("test_error",)
 
-    slope: float = parameter(1.0, "a number", symbol=r"\alpha", above=0, infinite=True, scale="log", broadcasts=True)
+    slope: float = parameter(1.0, "a number", symbol=r"\alpha", above=0, infinite=True, scale="log")
     number: int = parameter(3, "a whole number", least=1)
     smooth: bool = parameter(True, "a truth")
     shape: Literal["round", "flat"] = parameter("round", "a name")
@@ -178,3 +180,23 @@ def test_the_example_of_a_law_is_a_command_that_works(law: type[Law]) -> None:
 def test_description_names_every_parameter() -> None:
     described = describe_law(Everything)
     assert [entry["name"] for entry in described["parameters"]] == list(Everything.model_fields)
+
+
+def test_a_prediction_on_a_grid_validates_the_law_at_most_four_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 50 ratios are checked as an array; the law itself is made at its parameters and at the corners of the grid."""
+    made: list[Law] = []
+    initialise = Ridge.__init__
+
+    def counted(self: Law, **parameters: Any) -> None:
+        made.append(self)
+        initialise(self, **parameters)
+
+    monkeypatch.setattr(Ridge, "__init__", counted)
+    result = CliRunner().invoke(app, ["predict", "ridge", "--ratio", "0.1:10:50log"])
+    assert result.exit_code == 0
+    assert 1 <= len(made) <= 4
+
+
+def test_values_beyond_the_bounds_are_refused_one_by_one() -> None:
+    with pytest.raises(ValueError, match=r"ratio = -1\.0 is not allowed: must be above 0"):
+        read_law(Ridge, ["--ratio", "0.5,-1"])

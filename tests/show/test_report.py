@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from limitlab._core.page import Code
 from limitlab._core.registry import law_id
 from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Claim, Outcome, all_claims
@@ -314,4 +315,4 @@ def test_page_pieces() -> None:
     assert page.table([]) == ""
     assert '<td class="number">1</td>' in page.table([{"x": 1}])
     assert "&lt;b&gt;" in page.table([{"x": "<b>"}])
-    assert "<b>" in page.table([{"x": "<b>"}], raw=["x"])
+    assert "<code>b</code>" in page.table([{"x": Code("b")}])

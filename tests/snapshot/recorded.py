@@ -85,9 +85,9 @@ def dataset(result: Any) -> dict[str, Any]:
     return dict(variables=variables, coordinates=sorted(map(str, result.coords)), attrs=plain(result.attrs))
 
 
-def declared(record: Any) -> dict[str, str]:
-    """Every field of a dataclass such as `Parameter` or `Observable`."""
-    return {field.name: text(repr(getattr(record, field.name))) for field in fields(record)}
+def declared(record: Any, but: tuple[str, ...] = ()) -> dict[str, str]:
+    """Every field of a dataclass such as `Parameter` or `Observable`, but those that are named."""
+    return {field.name: text(repr(getattr(record, field.name))) for field in fields(record) if field.name not in but}
 
 
 def raised(error: BaseException) -> dict[str, Any]:

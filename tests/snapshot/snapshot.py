@@ -57,6 +57,14 @@ LONGEST_DRAW = 60
 """Seconds after which one draw of a law is given up."""
 TOLERANCE = {"figures": 1e-9}
 """The relative error to which the numbers of a kind are compared; all other kinds are compared exactly."""
+RETIRED = {
+    r"^\.(matrices_held|former_names)\b": "a method of the law and a table, whose effects are recorded",
+    r"^\.points\[\d+\]\.(is_random|remarks)\b": "no longer stated by the law; remarks are attributes of the recorded prediction",
+    r"^\.(parameters|schema\.properties)\.\w+\.(broadcasts|one_draw_serves_many|unit)$": "the signatures say it: array_parameters, "
+    "path_parameters; no law had a unit",
+    r"^\.stdout\.json\.parameters\[\d+\]\.unit$": "no law had a unit",
+}
+"""Places in entries (patterns) that only older records have, with the reason: what they held is left out of the comparison."""
 KNOWN: dict[tuple[str, str], str] = {}
 """Entries (kind, pattern of the name) that two records of the same code may differ in, with the reason: listed, but not counted."""
 
@@ -109,30 +117,56 @@ def limited(seconds: int) -> Iterator[None]:
 
 # -- laws -------------------------------------------------------------------------------------------------------------
 
-ATTRIBUTES = (
-    "status", "regime", "assumptions", "references", "size_meaning", "finite_size_rate", "default_sizes", "default_seeds",
-    "revision", "matrices_held", "former_names",
-)  # fmt: skip
+ATTRIBUTES = ("status", "regime", "assumptions", "references")
+EXPERIMENT = {
+    "size_meaning": "size_meaning", "finite_size_rate": "rate", "default_sizes": "sizes", "default_seeds": "draws",
+}  # fmt: skip
+"""The fields of the experiment of a law by the names under which they are recorded."""
+OLD_NAMES = {
+    *EXPERIMENT, "extras", "former_names", "is_random", "matrices_held", "natural_scale", "remarks",
+}  # fmt: skip
+FORMER_NAMES = {
+    "AdiabaticGrowth": ("ratio",), "EarlyStopping": ("signal", "time"), "FirstOrderDynamics": ("signal",),
+    "InterpolationTransition": ("ratio", "steps"), "MiddleRegime": ("ratio",), "OnlineMixture": ("start",),
+    "OnlinePCA": ("start",), "OnlineSingleIndex": ("start",), "ResidualFlow": ("noise",), "Ridge": ("signal",),
+    "TwoLayerDynamics": ("steps",),
+}  # fmt: skip
+"""Former names of parameters that are tried, by law; in the order of the first record."""
+NEW_NAMES = {"__written__", "all_outputs", "estimated_errors", "former_name", "matrix_cost", "points", "simulation"}
+"""Names of every law that left and joined it after the first record."""
 
 
 def law_entry(law: Any) -> dict[str, Any]:
     """What a law declares, and what it computes at each of its check points."""
     entry: dict[str, Any] = {name: plain(getattr(law, name)) for name in ATTRIBUTES}
-    entry |= dict(title=law.title(), subject=internals().subject_of(law), doc=text(law.__doc__), names=dir(law))
+    entry |= {name: plain(getattr(law.simulation, field)) for name, field in EXPERIMENT.items()}
+    entry |= dict(revision=law.revision, title=law.title(), subject=internals().subject_of(law))
+    entry |= dict(doc=text(law.__doc__), names=own_names(law))
     entry |= dict(array_parameters=list(law.array_parameters()), path_parameters=list(law.path_parameters()))
     entry["parameters"] = {name: declared(meta) for name, meta in law.parameters().items()}
     entry["annotations"] = {name: text(field.annotation) for name, field in law.model_fields.items()}
-    entry["observables"] = {name: declared(meta) for name, meta in law.outputs().items()}
-    entry["extras"] = {name: declared(meta) for name, meta in law.extras.items()}
+    outputs = {name: declared(meta, but=("compared",)) for name, meta in law.all_outputs().items()}
+    entry["observables"] = {name: meta for name, meta in outputs.items() if name in law.outputs()}
+    entry["extras"] = {name: meta for name, meta in outputs.items() if name not in law.outputs()}
     entry["rates"] = {name: plain(law.rates(name)) for name in law.outputs()}
     entry["schema"] = captured(lambda: plain(law.model_json_schema()))
     entry["points"] = [captured(functools.partial(point_entry, point)) for point in law.check_points()]
     return entry
 
 
+def own_names(law: Any) -> list[str]:
+    """The names that completion offers for a law, as the first record has them."""
+    from pydantic import BaseModel
+
+    kept = {"model_dump", "model_dump_json", "model_fields", "model_validate", "model_validate_json"}
+    hidden = {name for name in dir(BaseModel) if not name.startswith("__")} - kept
+    names = {name for name in dir(law) if name not in hidden and (not name.startswith("_") or name.startswith("__"))}
+    return sorted((names - NEW_NAMES) | OLD_NAMES)
+
+
 def point_entry(point: Any) -> dict[str, Any]:
     """What a law says and computes at one set of parameters."""
-    kind, size = type(point), min(type(point).default_sizes)
+    kind, size = type(point), min(type(point).simulation.sizes)
     written = point.model_dump_json()
     facts: dict[str, Callable[[], Any]] = dict(
         repr=lambda: text(repr(point)),
@@ -145,9 +179,7 @@ def point_entry(point: Any) -> dict[str, Any]:
         first_random_numbers=lambda: point.draw(size, SEED).rng.standard_normal(3).tolist(),
         observed=lambda: list(point.observed()),
         scales=lambda: {name: plain(point.natural_scale(name)) for name in point.observed()},
-        is_random=lambda: point.is_random(),
         caveat=lambda: text(point.caveat()),
-        remarks=lambda: plain(point.remarks()),
         cost_of_draw=lambda: declared(point.cost(size)),
         cost_of_limit=lambda: declared(point.cost()),
         theory=lambda: dataset(point.theory()),
@@ -271,7 +303,7 @@ def error_entry(expression: str) -> dict[str, Any]:
 
 def refusals_entry(law: Any) -> dict[str, Any]:
     """What a law says to values that no parameter takes, to former names, and to values beyond each bound."""
-    bad: list[tuple[str, Any]] = [("no_such_parameter", 1.0), *((old, 1.0) for old in law.former_names)]
+    bad: list[tuple[str, Any]] = [("no_such_parameter", 1.0), *((old, 1.0) for old in FORMER_NAMES.get(law.__name__, ()))]
     for name, meta in law.parameters().items():
         bounds = [bound for bound in (meta.above, meta.least, meta.below, meta.most) if bound is not None]
         beyond = [step for bound in bounds for step in (bound, bound - 1, bound + 1)]
@@ -369,7 +401,8 @@ def differences(old: Any, new: Any, tolerance: float) -> Iterator[str]:
     """What differs between two entries, one line each."""
     if json.dumps(old) == json.dumps(new):
         return
-    first, second = dict(leaves(old)), dict(leaves(new))
+    first = {path: value for path, value in leaves(old) if not any(re.search(pattern, path) for pattern in RETIRED)}
+    second = dict(leaves(new))
     equal = True
     for path in first | second:
         if path not in first or path not in second:

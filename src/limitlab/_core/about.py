@@ -12,19 +12,17 @@ import sys
 import types
 import typing
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from limitlab._core.declaration import Declaration, written
 from limitlab._core.page import Code, Page, Table, Tex, Words
 from limitlab._core.references import bibliography, own_entries, reference_line
 from limitlab._core.tables import number
 
-if TYPE_CHECKING:
-    from limitlab._core.law import Law
-
 Kind = Literal["number", "whole", "truth", "series", "sequence", "name"]
 
 
-def described(law: type[Law]) -> str:
+def described(law: type[Declaration]) -> str:
     """The docstring of a law: its own, then status, regime, assumptions, parameters with their ranges, observables, equations, sources."""
     facts = [
         f"Status: {law.status}." if law.observables else "",
@@ -42,7 +40,7 @@ def described(law: type[Law]) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def law_page(law: Law) -> Page:
+def law_page(law: Declaration) -> Page:
     """Return the description of a law: the question that it answers, its parameters with their values, its status and regime.
 
     >>> from limitlab.laws import Ridge
@@ -65,7 +63,7 @@ def law_page(law: Law) -> Page:
     return Page(Words(f"{kind.__name__}: {kind.title()}"), facts, [Table(rows)], caveat)
 
 
-def titled(law: Law, swept: Iterable[str] = ()) -> str:
+def titled(law: Declaration, swept: Iterable[str] = ()) -> str:
     """Return a law with its parameters, without the swept ones.
 
     Parameters that change only the accuracy or the experiment, and parameters that are None, are named only if they were changed.
@@ -96,22 +94,13 @@ def brief(value: Any) -> str:
     return f"({', '.join(items if len(items) <= 4 else [items[0], '...', items[-1]])})"
 
 
-def references_of(law: type[Law]) -> list[str]:
+def references_of(law: type[Declaration]) -> list[str]:
     """The sources of a law, a line each; a key that no bibliography has stands for itself."""
     known = {**bibliography(), **own_entries(law)}
     return [reference_line(key, law) if key in known else key for key in law.references]
 
 
-def written(law: type[Law]) -> str:
-    """The docstring as it stands in the law's file, or that of the law it is made from."""
-    for one in law.__mro__:
-        text = vars(one).get("__doc__")
-        if isinstance(text, str) and text.strip():
-            return inspect.cleandoc(text)
-    return law.__name__
-
-
-def equations(law: type[Law]) -> str:
+def equations(law: type[Declaration]) -> str:
     """Setting, limit and result as the law's file states them at its top."""
     module = sys.modules.get(law.__module__)
     text = inspect.cleandoc((module.__doc__ if module else "") or "")
@@ -124,7 +113,7 @@ def _section(title: str, lines: Iterable[str]) -> str:
     return "\n".join([title, "-" * len(title), *listed]) if listed else ""
 
 
-def _parameter_lines(law: type[Law], name: str) -> list[str]:
+def _parameter_lines(law: type[Declaration], name: str) -> list[str]:
     meta = law.parameters()[name]
     return [f"{name} : {allowed(law, name)}; default {meta.default!r}", f"    {_titled('', meta.words, meta.symbol)}"]
 
@@ -136,7 +125,7 @@ def _titled(name: str, words: str, symbol: str) -> str:
 # -- what a parameter may be --------------------------------------------------------------------------------------------
 
 
-def allowed(law: type[Law], name: str) -> str:
+def allowed(law: type[Declaration], name: str) -> str:
     """What a parameter may be, in words: the choices of a name, the range of a number.
 
     >>> from limitlab.laws import Ridge

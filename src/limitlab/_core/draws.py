@@ -1,8 +1,8 @@
 """One draw of a finite experiment: its size, its seed, its counts, and the one rule for its randomness.
 
-The stream of a draw is decided by the law, by its physics and experiment parameters (but those that one draw serves many values
-of), by the size and by the seed. Solver options and coordinates do not enter. So the same law, size and seed give the same numbers
-alone, in a sweep, in a comparison, and on every engine.
+The stream of a draw is decided by the law, by its physics and experiment parameters, by the size and by the seed. A parameter that
+`measured` names is left out, because one draw serves all its values. Solver options and coordinates do not enter. So the same law,
+size and seed give the same numbers alone, in a sweep, in a comparison, and on every engine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from limitlab._core.limits import refuse_listing
 from limitlab._core.results import package_version
 
 if TYPE_CHECKING:
-    from limitlab._core.law import Law
+    from limitlab._core.declaration import Declaration
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Draw:
     law
         The law that is simulated.
     size
-        The size of the experiment, in the meaning of `Law.size_meaning`.
+        The size of the experiment, in the meaning of `Law.simulation.size_meaning`.
     seed
         The number of the draw.
 
@@ -47,7 +47,7 @@ class Draw:
     50
     """
 
-    law: Law
+    law: Declaration
     size: int
     seed: int
 
@@ -61,29 +61,28 @@ class Draw:
         return self.law.count(parameter, self.size)
 
 
-def stream_words(law: Law) -> list[int]:
+def stream_words(law: Declaration) -> list[int]:
     """The law's part of the seed: a hash of what is drawn."""
-    metas = type(law).parameters()
-    drawn = {
-        name for name, meta in metas.items() if meta.kind in ("physics", "experiment") and not meta.one_draw_serves_many
-    }
+    kind = type(law)
+    drawn = {name for name, meta in kind.parameters().items() if meta.kind in ("physics", "experiment")}
+    drawn.difference_update(kind.path_parameters())
     content = digest({"law": identity(type(law)), "parameters": plain_parameters(law, drawn)})
     return [int(content[i : i + 8], 16) for i in range(0, len(content), 8)]
 
 
-def computation(law: Law, given: Mapping[str, Any], *draw: int) -> str:
+def computation(law: Declaration, given: Mapping[str, Any], *draw: int) -> str:
     """A hash of all that a prediction, or a draw of this size and seed, is computed from: what its checkpoints are known by."""
     arrays = {name: np.asarray(values).tolist() for name, values in given.items()}
     content = {"law": identity(type(law)), "revision": law.revision, "version": package_version(), "draw": draw}
     return digest({**content, "parameters": plain_parameters(law), "given": arrays})
 
 
-def identity(law: type[Law]) -> str:
+def identity(law: type[Declaration]) -> str:
     """The name of a law's class; with its module unless it is one of limitlab's own, which may move between files."""
     return law.__qualname__ if is_builtin(law) else f"{law.__module__}:{law.__qualname__}"
 
 
-def is_builtin(law: type[Law]) -> bool:
+def is_builtin(law: type[Declaration]) -> bool:
     """Whether a class of laws is part of limitlab, rather than of a user's file or of another package.
 
     >>> from limitlab.laws import Ridge
@@ -93,7 +92,7 @@ def is_builtin(law: type[Law]) -> bool:
     return law.__module__.startswith("limitlab.")
 
 
-def plain_parameters(law: Law, names: set[str] | None = None) -> dict[str, Any]:
+def plain_parameters(law: Declaration, names: set[str] | None = None) -> dict[str, Any]:
     """The parameters of a law as JSON gives them back: numbers, texts, lists."""
     return dict(json.loads(law.model_dump_json(include=names)))
 

@@ -1,7 +1,7 @@
 """What a law's parameter says about itself: what it is, what kind of thing it decides, its bounds, how an experiment counts it.
 
 The same declaration makes the validation, the error messages, the CLI options, the explorer's controls, the docs page, the table of
-conventions, the broadcasting of predictions, the realised ratios and the random stream of an experiment.
+conventions and the realised ratios of an experiment.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from limitlab._core.vocabulary import PARAMETERS
 from limitlab.errors import Refused
 
-Scale = Literal["linear", "log", "symlog"]
+Scale = Literal["linear", "log"]
 Kind = Literal["physics", "coordinate", "solver", "experiment"]
 Count = Literal["size * value", "size / value", "shares of size"]
 
@@ -47,10 +48,7 @@ class Parameter:
     below: float | None = None
     most: float | None = None
     scale: Scale = "linear"
-    unit: str = ""
     infinite: bool = False
-    broadcasts: bool = False
-    one_draw_serves_many: bool = False
     count: Count | None = None
     finer: float | None = None
 
@@ -110,20 +108,17 @@ class Parameter:
 
 def parameter(
     default: Any,
-    description: str,
+    description: str | None = None,
     *,
     note: str = "",
-    symbol: str = "",
+    symbol: str | None = None,
     kind: Kind = "physics",
     above: float | None = None,
     least: float | None = None,
     below: float | None = None,
     most: float | None = None,
     scale: Scale = "linear",
-    unit: str = "",
     infinite: bool = False,
-    broadcasts: bool = False,
-    one_draw_serves_many: bool = False,
     count: Count | None = None,
     finer: float | None = None,
 ) -> Any:
@@ -134,11 +129,11 @@ def parameter(
     default
         Value used when the parameter is not given.
     description
-        What it is, in a few words that fit a slider's label. A name has one meaning: two laws that use it say the same here.
+        What it is, in a few words that fit a slider's label. It may be left out for a name of the shared vocabulary.
     note
         What is special about it in this law (in which unit a time runs, say).
     symbol
-        Its LaTeX symbol in the law's page of `docs/theory`.
+        Its LaTeX symbol in the law's page of `docs/theory`. It may be left out where the description is.
     kind
         "physics" decides the limit; a "coordinate" (`times`) becomes a dimension (`time`); a "solver" option changes only the
         accuracy; an "experiment" option only what is simulated.
@@ -146,15 +141,8 @@ def parameter(
         Open and closed lower bounds, open and closed upper bounds. For a sequence they hold for every element.
     scale
         How to space values on an axis or a slider.
-    unit
-        Unit, where it has one.
     infinite
         Whether the law has the limit in which this parameter is infinite.
-    broadcasts
-        Whether the prediction takes arrays of it: `predicted` then gets it by name.
-    one_draw_serves_many
-        Whether one simulated draw serves every value of it (a path of penalties): `measured` then gets it by name, and the
-        random stream does not depend on it.
     count
         How an experiment of a given size turns it into a whole number: round("size * value") samples, say. The comparison then
         takes the prediction at the ratio that was really simulated.
@@ -166,17 +154,37 @@ def parameter(
     >>> from limitlab.laws import Draw, Law, Values, parameter
     >>> class Coin(Law):
     ...     bias: float = parameter(0.5, "probability of heads", symbol="p", least=0, most=1)
+    ...     noise: float = parameter(0.5, least=0)
     >>> Coin.parameters()["bias"].allowed
     'at least 0, at most 1'
+    >>> Coin.parameters()["noise"].description
+    'standard deviation of the label noise'
     """
     extra: Any = {name: value for name, value in locals().items() if name not in ("default", "description")}
     return Field(default, description=description, json_schema_extra=extra)
 
 
+def completed(name: str, field: FieldInfo) -> FieldInfo:
+    """The field of a parameter, with description and symbol of the shared vocabulary where the declaration leaves them out."""
+    extra = field.json_schema_extra
+    if not isinstance(extra, dict) or "finer" not in extra:
+        raise TypeError(f"field {name!r} of a law must be declared with parameter(default, description, ...)")
+    description, symbol = field.description, extra["symbol"]
+    if description is None:
+        if name not in PARAMETERS:
+            raise TypeError(
+                f"parameter {name!r} is not in the shared vocabulary: declare it as "
+                f"{name} = parameter({field.default!r}, 'what it is', symbol='...')"
+            )
+        description, shared_symbol = PARAMETERS[name]
+        symbol = shared_symbol if symbol is None else symbol
+    return Field(field.default, description=description, json_schema_extra={**extra, "symbol": symbol or ""})
+
+
 def read_metadata(name: str, field: FieldInfo) -> Parameter:
     """The metadata that `parameter` put on a pydantic field."""
     extra = field.json_schema_extra
-    if not isinstance(extra, dict) or "one_draw_serves_many" not in extra:
+    if not isinstance(extra, dict) or "finer" not in extra:
         raise TypeError(f"field {name!r} of a law must be declared with parameter(default, description, ...)")
     return Parameter(name=name, description=field.description or "", default=field.default, **extra)  # type: ignore[arg-type]
 

@@ -20,7 +20,7 @@ from limitlab._core.parameters import numbers_in
 from limitlab.errors import NotComputable, TooCostly
 
 if TYPE_CHECKING:
-    from limitlab._core.law import Law
+    from limitlab._core.declaration import Declaration
 
 RIDDLES = (ArithmeticError, ValueError, RuntimeError, MemoryError)
 """What may come from below a law at an extreme point. Other errors are mistakes in a program and stay what they are."""
@@ -35,7 +35,7 @@ _LIBRARIES = tuple(
 )
 
 
-def explained(law: Law, error: Exception, size: int | None = None) -> Exception:
+def explained(law: Declaration, error: Exception, size: int | None = None) -> Exception:
     """The error to raise in the place of one that a law met: itself where it was said on purpose."""
     where = type(law).__name__ + ("" if size is None else f" at size {size}")
     if isinstance(error, MemoryError):
@@ -48,7 +48,7 @@ def explained(law: Law, error: Exception, size: int | None = None) -> Exception:
     return NotComputable(f"{where} cannot be computed{at} in floating-point numbers: move {towards}")
 
 
-def refuse_divergence(law: Law, values: Mapping[str, Any], size: int) -> None:
+def refuse_divergence(law: Declaration, values: Mapping[str, Any], size: int) -> None:
     """An experiment that ends in NaN has run away: say so, rather than hand it on."""
     observed = type(law).outputs()
     arrays = {name: np.asarray(value) for name, value in values.items() if name in observed}
@@ -82,7 +82,7 @@ def _origin(trace: TracebackType | None) -> tuple[str, bool]:
     return code.co_filename, code.co_code[trace.tb_lasti] == _RAISE
 
 
-def _extremes(law: Law) -> dict[str, Any]:
+def _extremes(law: Declaration) -> dict[str, Any]:
     """The parameters that are furthest from their defaults; if none is far, all that differ."""
     changed = {
         name: value
@@ -93,7 +93,7 @@ def _extremes(law: Law) -> dict[str, Any]:
     return {name: value for name, value in (far or changed).items() if len(repr(value)) < 60}
 
 
-def _default(law: Law, name: str) -> Any:
+def _default(law: Declaration, name: str) -> Any:
     return type(law).parameters()[name].default
 
 

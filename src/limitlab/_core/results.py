@@ -15,14 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     import xarray as xr
 
-    from limitlab._core.law import Law
+    from limitlab._core.declaration import Declaration
 
-ROUNDING = 1e-13
-"""Relative accuracy claimed for closed forms: a few hundred units in the last place."""
+CLOSED_FORM = 1e-13
+"""Relative accuracy of closed forms, and of equations solved to rounding: a few hundred units in the last place."""
+NOT_STATED = "not stated"
+"""The attribute `accuracy` of a prediction that does not state its numerical error."""
 
 
 def package(
-    law: Law,
+    law: Declaration,
     values: Mapping[str, Any],
     *,
     kind: str,
@@ -51,13 +53,13 @@ def package(
     import xarray as xr
 
     given = {name: np.asarray(value) for name, value in values.items() if name != "accuracy"}
-    errors = absolute_errors(given, values.get("accuracy", ROUNDING)) if kind == "theory" else {}
+    errors = absolute_errors(given, values.get("accuracy")) if kind == "theory" else {}
     about = _provenance(law, given, errors, kind, attrs)
     lines = {name: np.asarray(line) for name, line in law.coordinates().items()}
     if not lines and dims is None and not coords and not any(array.ndim for array in given.values()):
         return _single_numbers(law, given, errors, about)
     axes = [name for name, line in lines.items() if line.ndim]
-    metas = {**type(law).outputs(), **type(law).extras}
+    metas = type(law).all_outputs()
     data = {}
     for name, array in given.items():
         meta = metas[name]
@@ -69,7 +71,7 @@ def package(
                 if meta.dims is None
                 else [dim for dim in meta.dims if dim not in lines or lines[dim].ndim]
             )
-        error = {"numerical_error": errors[name]} if name in errors else {}
+        error = {"numerical_error": errors[name]} if math.isfinite(errors.get(name, math.inf)) else {}
         data[name] = xr.Variable(own, array, dict(long_name=meta.long_name, symbol=meta.symbol) | error)
     result = xr.Dataset(data, coords={**lines, **(coords or {})}, attrs=about)
     describe_coordinates(law, result)
@@ -77,7 +79,7 @@ def package(
 
 
 def _provenance(
-    law: Law, values: Mapping[str, NDArray[Any]], errors: Mapping[str, float], kind: str, further: Mapping[str, Any]
+    law: Declaration, values: Mapping[str, NDArray[Any]], errors: Mapping[str, float], kind: str, further: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The attributes of a result; a prediction that is NaN somewhere is refused here."""
     about: dict[str, Any] = dict(
@@ -90,28 +92,29 @@ def _provenance(
     )
     about.update(further)
     if kind == "theory":
-        about["accuracy"] = relative_error(values, errors)
+        about["accuracy"] = accuracy_of(values, errors)
         refuse_nan(values, about)
     return about
 
 
 def _single_numbers(
-    law: Law, values: Mapping[str, NDArray[Any]], errors: Mapping[str, float], about: Mapping[str, Any]
+    law: Declaration, values: Mapping[str, NDArray[Any]], errors: Mapping[str, float], about: Mapping[str, Any]
 ) -> xr.Dataset:
     """A result of single numbers, as a copy of an earlier one: many times faster than to build its Dataset anew."""
     result = _blank(type(law), tuple(values)).copy(data=dict(values))
     for name, error in errors.items():
-        result.variables[name].attrs["numerical_error"] = error
+        if math.isfinite(error):
+            result.variables[name].attrs["numerical_error"] = error
     result.attrs.update(about)
     return result
 
 
 @functools.lru_cache(maxsize=512)
-def _blank(law: type[Law], names: tuple[str, ...]) -> xr.Dataset:
+def _blank(law: type[Declaration], names: tuple[str, ...]) -> xr.Dataset:
     """What every result of a law with these variables has in common."""
     import xarray as xr
 
-    metas = {**law.outputs(), **law.extras}
+    metas = law.all_outputs()
     return xr.Dataset({name: ((), 0.0, dict(long_name=metas[name].long_name, symbol=metas[name].symbol)) for name in names})
 
 
@@ -124,22 +127,36 @@ def scale_of(value: ArrayLike) -> float:
 
 
 def absolute_errors(values: Mapping[str, NDArray[Any]], accuracy: Any) -> dict[str, float]:
-    """The numerical error of every observable, from an accuracy that is relative (a number) or absolute (by name).
+    """The numerical error of every observable, from an accuracy that is relative (a number), absolute (by name) or not stated (None).
 
-    >>> absolute_errors({"risk": np.array([1.0, 4.0])}, 1e-3)
-    {'risk': 0.004}
+    An error that is not stated is infinite.
+
+    >>> absolute_errors({"risk": np.array([1.0, 4.0])}, 1e-3), absolute_errors({"risk": np.array([1.0, 4.0])}, None)
+    ({'risk': 0.004}, {'risk': inf})
     """
     if isinstance(accuracy, Mapping):
         return {name: float(np.max(error)) for name, error in accuracy.items()}
+    numbers = {name: value for name, value in values.items() if value.dtype.kind in "biuf"}
+    if accuracy is None:
+        return dict.fromkeys(numbers, math.inf)
     relative = float(np.max(np.asarray(accuracy)))
-    return {name: relative * scale_of(value) for name, value in values.items() if value.dtype.kind in "biuf"}
+    return {name: relative * scale_of(value) for name, value in numbers.items()}
+
+
+def accuracy_of(values: Mapping[str, NDArray[Any]], errors: Mapping[str, float]) -> float | str:
+    """The attribute `accuracy` of a prediction: its relative numerical error, or "not stated".
+
+    >>> accuracy_of({"risk": np.array(2.0)}, {"risk": 0.002}), accuracy_of({"risk": np.array(2.0)}, {"risk": math.inf})
+    (0.001, 'not stated')
+    """
+    return relative_error(values, errors) if all(map(math.isfinite, errors.values())) else NOT_STATED
 
 
 def relative_error(values: Mapping[str, NDArray[Any]], errors: Mapping[str, float]) -> float:
     """The largest error relative to its observable's scale (to the largest of the scales, where an observable is zero)."""
     scales = {name: scale_of(values[name]) for name in errors}
     largest = max(scales.values(), default=0.0) or 1.0
-    return max((error / (scales[name] or largest) for name, error in errors.items()), default=ROUNDING) or ROUNDING
+    return max((error / (scales[name] or largest) for name, error in errors.items()), default=CLOSED_FORM) or CLOSED_FORM
 
 
 def stacked(runs: Sequence[xr.Dataset], seeds: Sequence[int]) -> xr.Dataset:
@@ -156,7 +173,7 @@ def stacked(runs: Sequence[xr.Dataset], seeds: Sequence[int]) -> xr.Dataset:
     return xr.Dataset(data, coords, {key: value for key, value in runs[0].attrs.items() if key != "seed"})
 
 
-def describe_coordinates(law: Law, result: xr.Dataset) -> None:
+def describe_coordinates(law: Declaration, result: xr.Dataset) -> None:
     """Swept parameters and the law's own coordinates get their description and symbol."""
     for name, meta in type(law).parameters().items():
         for coordinate in (name, meta.dimension) if meta.kind == "coordinate" else (name,):

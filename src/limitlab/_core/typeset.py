@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-GREEK = (
-    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi", "pi", "rho",
-    "sigma", "tau", "phi", "chi", "psi", "omega", "Gamma", "Delta", "Theta", "Lambda", "Sigma", "Phi", "Psi", "Omega",
-)  # fmt: skip
-GREEK_TEX = {name: rf"\{name}" for name in GREEK} | {
+from limitlab._core.tables import GREEK
+
+CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Sigma", "Phi", "Psi", "Omega")
+GREEK_TEX = {name: rf"\{name}" for name in (*GREEK, *CAPITALS)} | {
     "epsilon": r"\varepsilon",
     "eps": r"\varepsilon",
     "phi": r"\varphi",

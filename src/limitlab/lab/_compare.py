@@ -15,9 +15,10 @@ only the last analysis may give the verdict "disagree".
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -209,8 +210,8 @@ def compare(
             for i, point in enumerate(points)
         ]
         return _together(parts)
-    numbers = sorted(checked_sizes(law.default_sizes if sizes is None else sizes))
-    planned = checked_seeds(law.default_seeds if seeds is None else seeds, least=2)
+    numbers = sorted(checked_sizes(law.simulation.sizes if sizes is None else sizes))
+    planned = checked_seeds(law.simulation.draws if seeds is None else seeds, least=2)
     check_comparison_cost(law, numbers, len(planned))
     names = _shared_names(law, observables)
     seconds = _checked_budget(DRAW_SECONDS if seeds is None else 0.0) if budget is None else _checked_budget(budget)
@@ -221,6 +222,10 @@ def compare(
         return run_tasks(tasks, engine, opened.cells if opened else None, progress, label).complete(label, str(store or ""))
 
     limits = run([LawTask(law.realised(size)) for size in numbers])
+    numerical = {name: max(cell.errors.get(name, 0.0) for cell in limits) for name in names}
+    stated = all(map(math.isfinite, numerical.values()))
+    if not stated:
+        numerical = law.estimated_errors()
     groups: list[list[Cell]] = [[] for _ in numbers]
     analyses, began = 0, time.perf_counter()
     fresh = draws = planned[: max(FIRST_DRAWS, -(-len(planned) // 8))] if early else planned
@@ -230,7 +235,7 @@ def compare(
             group += cells[i * len(fresh) : (i + 1) * len(fresh)]
         count = len(groups[0])
         analyses += count >= len(planned)  # an earlier analysis cannot give the verdict "disagree"
-        data = _collect(law, names, numbers, limits, groups)
+        data = _collect(law, names, numbers, limits, groups, numerical)
         entries = [entry for name in names for entry in entries_of(law, data, name, count)]
         if not entries:
             raise ValueError("nothing to compare: the limit of every observable is infinite here; move a parameter")
@@ -248,6 +253,8 @@ def compare(
         explanation += f" Not compared, because the limit is infinite: {', '.join(infinite)}."
     if law.caveat():
         explanation += f" Note: {law.caveat()}."
+    if not stated:
+        explanation += " The law states no accuracy; its numerical error is estimated."
     data.attrs.update(version=versions_of([*limits, *(cell for group in groups for cell in group)]))
     data.attrs.update(sizes=np.asarray(numbers), verdict=verdict, seeds=np.asarray(draws), draws=count, looks=analyses)
     if opened is not None:
@@ -353,9 +360,14 @@ def _refuse_missing(law: Law, names: list[str], sizes: list[int], groups: Sequen
 
 
 def _collect(
-    law: Law, names: list[str], sizes: list[int], limits: Sequence[Cell], groups: Sequence[Sequence[Cell]]
+    law: Law,
+    names: list[str],
+    sizes: list[int],
+    limits: Sequence[Cell],
+    groups: Sequence[Sequence[Cell]],
+    numerical: Mapping[str, float],
 ) -> xr.Dataset:
-    """Return prediction, mean and standard error of every observable along a dimension `size`."""
+    """Return prediction with its numerical error, mean and standard error of every observable along a dimension `size`."""
     coords = {"size": np.asarray(sizes), **limits[0].coords}
     _refuse_missing(law, names, sizes, groups)
     data = {}
@@ -366,7 +378,7 @@ def _collect(
         data[f"theory_{name}"] = xr.Variable(
             dims,
             np.stack([cell.values[name] for cell in limits]),
-            about | {"numerical_error": max(cell.errors.get(name, 0.0) for cell in limits)},
+            about | {"numerical_error": numerical.get(name, 0.0)},
         )
         means, errors = zip(*map(mean_and_error, runs), strict=True)
         data[f"mean_{name}"] = xr.Variable(dims, np.stack(means), about)

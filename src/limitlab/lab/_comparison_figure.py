@@ -161,7 +161,7 @@ def size_label(law: Law) -> str:
     >>> size_label(SpikedTensor()), size_label(Staircase())
     ('dimension N', 'dimension d')
     """
-    main = re.split(r"[;,(]", law.size_meaning)[0].strip()
+    main = re.split(r"[;,(]", law.simulation.size_meaning)[0].strip()
     return "\n".join(textwrap.wrap(main, 34))
 
 

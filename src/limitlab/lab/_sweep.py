@@ -17,12 +17,13 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab._core.checks import is_whole
-from limitlab._core.costs import estimate, points
+from limitlab._core.costs import estimate
+from limitlab._core.declaration import coordinate_values
 from limitlab._core.draws import checked_seeds, checked_sizes, identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.limits import NUMBER, Cost, Heartbeat, memory_limit, refuse_beyond
 from limitlab._core.registry import law_at_defaults
-from limitlab._core.results import package, package_version, relative_error
+from limitlab._core.results import NOT_STATED, package, package_version, relative_error
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import Grid, read_grid, simulation_tasks, theory_tasks
 from limitlab.lab.progress import ProgressOption
@@ -238,7 +239,7 @@ def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_t
             )
         limit = read_grid(law, over, law.array_parameters())
         return SweepPlan(limit, None, theory_tasks(limit), [], [], [])
-    numbers, draws = checked_sizes(sizes), checked_seeds(law.default_seeds if seeds is None else seeds)
+    numbers, draws = checked_sizes(sizes), checked_seeds(law.simulation.draws if seeds is None else seeds)
     grid = read_grid(law, over, law.path_parameters())
     for name in {"size", "seed"} & set(grid.names):
         raise ValueError(f"cannot sweep experiments over a parameter called {name!r}: it is a dimension of every such sweep")
@@ -300,8 +301,8 @@ def sweep_cost(
     looped = math.prod(n for name, n in counts.items() if metas[name].kind != "coordinate" and name not in together)
     total = float(math.prod(counts.values()))
     listed = [int(size) for size in _listed(sizes) if is_whole(size) and size >= 2] if draws else []
-    repeats = float(len(listed) * _count(seeds if seeds is not None else law.default_seeds)) if draws else 1.0
-    values = total * repeats * len(type(law).outputs()) * max(points(law), 1.0)
+    repeats = float(len(listed) * _count(seeds if seeds is not None else law.simulation.draws)) if draws else 1.0
+    values = total * repeats * len(type(law).outputs()) * max(coordinate_values(law), 1.0)
     held = min(values, max(values / (looped * repeats), BLOCK / NUMBER)) if in_blocks else values
     numbers = PER_CELL * looped * repeats + PER_VALUE * held
     if draws:
@@ -319,7 +320,7 @@ def refuse_sweep(law: Law, over: Any, sizes: Any = None, seeds: Any = None, in_b
     if not isinstance(law, Law) or not isinstance(over, Mapping):
         return Cost()  # `plan_sweep` refuses these arguments
     total, cost = sweep_cost(law, over, sizes, seeds, in_blocks)
-    draws = "" if sizes is None else f" with {_count(seeds if seeds is not None else law.default_seeds):.3g} draws each"
+    draws = "" if sizes is None else f" with {_count(seeds if seeds is not None else law.simulation.draws):.3g} draws each"
     refuse_beyond(
         cost,
         f"a sweep of {type(law).__name__} over {total:.3g} points{draws}",
@@ -412,9 +413,10 @@ def assemble_theory(
     if arrays.nan and not arrays.missing:
         _refuse_nan(grid, arrays, loops)
     result = _labelled(grid, loops, arrays, "theory")
-    result.attrs["accuracy"] = arrays.accuracy
+    result.attrs["accuracy"] = NOT_STATED if arrays.accuracy == np.inf else arrays.accuracy
     for name in map(str, result.data_vars):
-        result[name].attrs.update({"numerical_error": arrays.errors[name]} if name in arrays.errors else {})
+        if np.isfinite(error := arrays.errors.get(name, np.inf)):
+            result[name].attrs["numerical_error"] = error
     return result
 
 
@@ -431,7 +433,7 @@ def assemble_simulation(
     draws = {"size": np.asarray(sizes, dtype=np.int64), "seed": np.asarray(seeds, dtype=np.int64)}
     loops = {**{axis.name: axis.labels for axis in grid.loop_axes}, **draws}
     result = _labelled(grid, loops, _arrays_of(grid, loops, tasks, run, regions, "", absent_as_nan), "simulation")
-    result["size"].attrs["long_name"] = grid.law.size_meaning
+    result["size"].attrs["long_name"] = grid.law.simulation.size_meaning
     result["seed"].attrs["long_name"] = "seed of the draw"
     return result
 

@@ -21,7 +21,7 @@ from limitlab._core.blas import single_threaded
 from limitlab._core.costs import refuse_draw
 from limitlab._core.draws import digest, identity, plain_parameters
 from limitlab._core.law import Law
-from limitlab._core.results import ROUNDING, absolute_errors
+from limitlab._core.results import absolute_errors
 from limitlab.lab.engines import Engine, check_engine, completed
 from limitlab.lab.progress import Progress, ProgressOption
 from limitlab.lab.store import FORMAT, Cell, Cells, current_cache
@@ -112,9 +112,9 @@ class LawTask:
         observables = {name: np.array(value, order="C") for name, value in values.items() if name != "accuracy"}
         coords = {name: axis for name, axis in coordinates_of(self.law).items() if axis.ndim}
         axes = (*(name for name, _ in self.arrays), *coords)
-        metas = {**type(self.law).outputs(), **type(self.law).extras}
+        metas = type(self.law).all_outputs()
         dims = {name: metas[name].dims or axes[: value.ndim] for name, value in observables.items()}
-        errors = absolute_errors(observables, values.get("accuracy", ROUNDING)) if self.size is None else {}
+        errors = absolute_errors(observables, values.get("accuracy")) if self.size is None else {}
         return Cell(observables, dims, coords, errors)
 
 

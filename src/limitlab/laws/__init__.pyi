@@ -4,6 +4,7 @@
 from .dmft.growth import AdiabaticGrowth as AdiabaticGrowth
 from .kernels.layers.pooling import AveragePool as AveragePool
 from .classification.bayes_optimal import BayesOptimal as BayesOptimal
+from ._author import CLOSED_FORM as CLOSED_FORM
 from .attention.circle import CircleMeanField as CircleMeanField
 from .mean_field.cone import ConeFlow as ConeFlow
 from .classification.convex_loss import ConvexLoss as ConvexLoss
@@ -15,6 +16,7 @@ from ._author import Draw as Draw
 from .regression.early_stopping import EarlyStopping as EarlyStopping
 from .online_sgd._effective import EffectiveDynamics as EffectiveDynamics
 from .attention.equiangular import EquiangularTokens as EquiangularTokens
+from ._author import Experiment as Experiment
 from .uniform_convergence.finite_class import FiniteClass as FiniteClass
 from .dmft.first_order import FirstOrderDynamics as FirstOrderDynamics
 from .kernels.layers.pooling import Flatten as Flatten
@@ -145,6 +147,7 @@ __all__ = [
     "AdiabaticGrowth",
     "AveragePool",
     "BayesOptimal",
+    "CLOSED_FORM",
     "CircleMeanField",
     "ConeFlow",
     "ConvexLoss",
@@ -156,6 +159,7 @@ __all__ = [
     "EarlyStopping",
     "EffectiveDynamics",
     "EquiangularTokens",
+    "Experiment",
     "FiniteClass",
     "FirstOrderDynamics",
     "Flatten",

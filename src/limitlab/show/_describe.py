@@ -71,7 +71,7 @@ def describe_law(law: type[Law]) -> dict[str, Any]:
         "observables": [
             {"name": name, "meaning": meta.long_name, "symbol": meta.symbol} for name, meta in law.outputs().items()
         ],
-        "size_meaning": law.size_meaning,
+        "size_meaning": law.simulation.size_meaning,
         "parameters": [
             {
                 "name": name,
@@ -81,7 +81,6 @@ def describe_law(law: type[Law]) -> dict[str, Any]:
                 "description": meta.description,
                 "note": meta.note,
                 "kind": meta.kind,
-                "unit": meta.unit,
                 "scale": meta.scale,
             }
             for name, meta in law.parameters().items()

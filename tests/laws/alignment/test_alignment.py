@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from limitlab._core.draws import mean_and_error
 from limitlab.laws.alignment import _softmax_sgd as softmax_sgd
 from limitlab.laws.alignment.blocks import block_law, block_spectrum, parts, span_alignment, weights_direction
 from limitlab.laws.alignment.mixture import MixtureAlignment, statistics
@@ -218,7 +219,7 @@ def test_general_flow_against_sgd():
         lengths.append(x[:, 3:] @ x[:, 3:].T)
     overlaps, rest = mixture_flow(gram, shares, 4.0, 0.05, 0.7, [5.0], quasi_points=512)
     for values, exact in ((np.array(found), overlaps[0]), (np.array(lengths), rest[0])):
-        error = values.std(axis=0, ddof=1) / math.sqrt(runs)
+        error = mean_and_error(values)[1]
         assert np.all(np.abs(values.mean(axis=0) - exact) < 5 * error + 5 / size)
 
 

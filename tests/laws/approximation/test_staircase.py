@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import limitlab as ll
+from limitlab._core.draws import mean_and_error
 from limitlab.laws import Staircase, degree_two_step, gegenbauer_coefficients, unexplained_exact
 from limitlab.laws.approximation._equivalents import Levels, effective_ridge, tangent_unexplained
 from limitlab.laws.approximation.exact import relu_tangent_kernel, spanned, tangent_kernel, unit_rows
@@ -225,7 +226,7 @@ def test_ridge_targets_are_random_targets_on_average(model):
     W = sphere(rng, 6, 5)
     directions = sphere(rng, 800, 5)
     each = np.array([unexplained_exact(W, (1, 2, 3), tanh_shift, model, direction=b) for b in directions])
-    error = each.std(axis=0, ddof=1) / np.sqrt(len(each))
+    error = mean_and_error(each)[1]
     assert (np.abs(each.mean(axis=0) - unexplained_exact(W, (1, 2, 3), tanh_shift, model)) < 5 * error).all()
 
 
@@ -351,7 +352,7 @@ def test_the_gap_shrinks_with_the_dimension():
         law = Staircase(dimension=dimension, width=dimension**2 // 4, activation=tanh_shift, degrees=(0, 1, 2, 3))
         runs = law.simulate_batch(dimension, range(seeds)).unexplained.values
         gaps.append(np.abs(runs.mean(axis=0) - law.theory().unexplained.values).max())
-        errors.append((runs.std(axis=0, ddof=1) / np.sqrt(seeds)).max())
+        errors.append(mean_and_error(runs)[1].max())
     assert gaps[2] < gaps[0] / 4 + 3 * errors[2]
     assert gaps[2] < 3e-4
 
@@ -362,7 +363,7 @@ def test_tangent_features_take_the_second_step(ratio, seeds):
     """Exact r_2 at d = 40: within 0.012 of the limit (13), and closer to the corrected equivalent."""
     law = Staircase(model="nt", dimension=40, width=round(40 * ratio), degrees=2)
     r = law.simulate_batch(40, range(seeds)).unexplained.values
-    error = r.std(ddof=1) / np.sqrt(seeds)
+    error = mean_and_error(r)[1]
     assert abs(r.mean() - degree_two_step(ratio, step_strength("relu"))) < 0.012
     assert abs(r.mean() - law.degree_two()) < 0.003 + 3 * error
     assert 0.003 + 3 * error < 0.01

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from limitlab._core.draws import mean_and_error
 from limitlab.errors import ConvergenceError
 from limitlab.lab import compare
 from limitlab.laws.dmft import _losses as losses
@@ -224,7 +225,7 @@ def test_networks_leave_the_gaussian_model_and_follow_the_exact_equations() -> N
         width=2, sample_ratio=ratio, noise=0.5, activation="tanh", target_function="tanh", frozen=True, times=(end,)
     )
     runs = law.replace(paths=100).simulate_batch(300, range(60)).train_error.isel(time=-1)
-    mean, error = float(runs.mean()), float(runs.std(ddof=1)) / np.sqrt(60)
+    mean, error = mean_and_error(runs)
     theory = law.theory().train_error
     assert abs(mean - float(theory[-1])) < 5 * error + theory.attrs["numerical_error"]
     assert abs(mean - float(gaussian.theory().train_error[0])) > 5 * error

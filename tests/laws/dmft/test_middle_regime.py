@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from limitlab._core.draws import mean_and_error
 from limitlab.laws import AdiabaticGrowth, MiddleRegime
 from limitlab.laws.dmft._claims import late_energy, tensor_energies
 from limitlab.laws.dmft._spin_ascent import random_polynomial
@@ -68,7 +69,7 @@ def test_the_threshold_energy_is_the_slope_of_the_slow_growth():
 def test_tensors_climb_like_the_spin_model():
     energies = tensor_energies(40, 12, (0.5, 2.0))
     want = MiddleRegime(kernel=(0.0, 0.0, 0.0, 0.5)).spin_flow([0.5, 2.0]).energy
-    error = energies.std(axis=0, ddof=1) / np.sqrt(12)
+    error = mean_and_error(energies)[1]
     assert np.all(np.abs(energies.mean(axis=0) - want) < 0.08 + 4 * error)
 
 

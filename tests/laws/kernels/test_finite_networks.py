@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from limitlab import Forecast
+from limitlab._core.draws import mean_and_error
 from limitlab.applied import NetworkKernel
 from limitlab.laws import (
     Convolution,
@@ -171,7 +172,7 @@ def test_wide_networks_have_the_tangent_kernel_of_the_limit(kind):
         empirical_ntk(net.apply, net.start(np.random.default_rng(seed), shape, 200), inputs, method="columns")
         for seed in range(8)
     ]
-    mean, error = np.mean(draws, axis=0), np.std(draws, axis=0, ddof=1) / np.sqrt(len(draws))
+    mean, error = mean_and_error(draws)
     limit = net.ntk(inputs)
     assert (np.abs(mean - limit) < 5 * error + 0.02 * np.abs(limit)).all()
     assert (error < 0.1 * np.abs(limit).max()).all()

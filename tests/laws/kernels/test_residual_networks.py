@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from limitlab._core.draws import mean_and_error
 from limitlab.laws import empirical_ntk, resnet_ntk
 from limitlab.laws.kernels._residual_networks import residual_tangent_kernel
 from limitlab.laws.kernels.residual import residual_network
@@ -60,7 +61,7 @@ def test_a_plain_network_is_told_apart():
     """Control: without the identity the kernels differ by far more than finite networks scatter."""
     rngs = (np.random.default_rng(k) for k in range(40))
     runs = np.array([residual_tangent_kernel(rng, PAIR, 200, 3, 1.0) for rng in rngs])
-    gap, error = np.abs(runs.mean(axis=0) - resnet_ntk(PAIR, blocks=3).ntk), runs.std(axis=0, ddof=1) / np.sqrt(40)
+    gap, error = np.abs(runs.mean(axis=0) - resnet_ntk(PAIR, blocks=3).ntk), mean_and_error(runs)[1]
     assert (gap < 4.5 * error).all()
     for wrong in (resnet_ntk(PAIR, blocks=2).ntk, resnet_ntk(PAIR, blocks=3, branch=0.7).ntk):
         assert (np.abs(runs.mean(axis=0) - wrong) > 4.5 * error).any()

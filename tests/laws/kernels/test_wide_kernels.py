@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from limitlab._core.draws import mean_and_error
 from limitlab.errors import ConvergenceError
 from limitlab.laws import (
     AveragePool,
@@ -246,7 +247,7 @@ def test_outputs_of_wide_networks_have_the_covariance(name):
         parameters = network.start(np.random.default_rng(seed), shape, width=60)
         f = network.apply(parameters, X)
         draws.append(f @ f.T / f.shape[1])
-    mean, error = np.mean(draws, axis=0), np.std(draws, axis=0, ddof=1) / np.sqrt(len(draws))
+    mean, error = mean_and_error(draws)
     assert (np.abs(mean - limit) < 5 * error + 0.02 * np.abs(limit)).all()
 
 

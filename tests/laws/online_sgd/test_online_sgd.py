@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import erf
 
+from limitlab._core.draws import mean_and_error
 from limitlab.laws.online_sgd._information import pair_averages, teacher_student_exponent
 from limitlab.laws.online_sgd._recovery import DiffusiveRecovery
 from limitlab.laws.online_sgd.mixture import OnlineMixture
@@ -247,7 +248,7 @@ def test_supercritical_pca_fluctuates_around_the_equator():
         rng = np.random.default_rng(seed)
         path = overlap_path(rng, model, 0.0, size, 2.0, np.arange(5_000, 205_000, 1_000))
         squares.append(size * np.mean(path**2))
-    error = np.std(squares, ddof=1) / math.sqrt(len(squares))
+    error = mean_and_error(squares)[1]
     assert abs(np.mean(squares) - 4.0) < 5 * error + 0.1
     assert error < 0.4
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from limitlab._core.draws import mean_and_error
 from limitlab.laws.online_sgd._spiked_chain import full_matrix_path, spiked_path
 from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, critical_snr, velocity
 from references import label, reference
@@ -102,7 +103,7 @@ def test_residual_follows_its_first_power():
     found = [law.runs(law.draw(2000, seed), np.array([0.4])) for seed in range(8)]
     assert {run.shape for run in found} == {(5, 1, 2)}
     runs = [run[:, 0, 1].mean() for run in found]
-    error = np.std(runs, ddof=1) / math.sqrt(8)
+    error = mean_and_error(runs)[1]
     assert float(law.theory().residual) == pytest.approx(0.55614, abs=1e-5)
     assert abs(np.mean(runs) - 0.55614) < 5 * error + 1 / 2000
     assert error < 0.01

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from limitlab._core.draws import mean_and_error
 from limitlab.laws.regression.finite_population import learning_curve
 from limitlab.laws.regression.finite_population_flow import flow_curve
 from limitlab.numerics.equivalents import ridge_equivalent
@@ -106,7 +107,7 @@ def test_random_populations():
     for n, ridge in ((60, 1e-3), (120, 1e-2), (120, 0.0)):
         runs = np.array([subset_errors(rng, s, c, n, ridge) for _ in range(draws)])
         found = learning_curve(n, ridge, s, c, population=population)
-        error = runs.std(axis=0, ddof=1) / np.sqrt(draws)
+        error = mean_and_error(runs)[1]
         gaps = runs.mean(axis=0) - [found.test_error, found.train_error, found.degrees_of_freedom]
         assert np.all(np.abs(gaps) < 5 * error + 1e-12), gaps / error
 
@@ -159,6 +160,6 @@ def test_gradient_flow_on_most_of_a_small_population():
         seen = vectors.T @ targets[:n] / n
         fits = [gram[n:, :n] @ (vectors * (-np.expm1(-t * rates) / rates)) @ seen for t in times]
         errors.append([np.sum((targets[n:] - fit) ** 2) / (total - n) for fit in fits])
-    found, error = flow_curve(n, times, s, c, population=total).test_error, np.std(errors, axis=0, ddof=1) / np.sqrt(40)
+    found, error = flow_curve(n, times, s, c, population=total).test_error, mean_and_error(errors)[1]
     assert np.all(np.abs(np.mean(errors, axis=0) - found) < 5 * error + 0.005 * found), np.mean(errors, axis=0) / found
     assert np.all(5 * error < 0.03 * found)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from limitlab._core.draws import mean_and_error
 from limitlab.laws import Distillation, ModelCollapse, Ridge
 from limitlab.laws.regression._label_chains import TablePopulation, collapse_chain, shipped_images, taught
 
@@ -15,7 +16,8 @@ def relative_gaps(law, seeds, names=("excess_risk",)):
     table = np.array([runs[name].values for name in names])
     want = np.array([limit[name].values for name in names])[:, None]
     scaled = table / want
-    return scaled.mean(axis=1) - 1, scaled.std(axis=1, ddof=1) / np.sqrt(seeds)
+    mean, error = mean_and_error(scaled, axis=1)
+    return mean - 1, error
 
 
 def test_a_table_as_population():

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from limitlab._core.draws import mean_and_error
 from limitlab.laws import SingularKernelSmoother
 from limitlab.laws.regression._rough_torus import measured_risk, octave_samples
 from limitlab.laws.regression.singular_kernel import (
@@ -220,7 +221,7 @@ def test_estimator_interpolates_and_learns_a_rough_function():
     runs = [[measured_risk(n, seed) for seed in range(6)] for n in samples]
     assert all(run["training_gap"] == 0.0 for row in runs for run in row)
     risks = np.array([[run["excess_risk"] for run in row] for row in runs])
-    mean, error = risks.mean(axis=1), risks.std(axis=1, ddof=1) / 6**0.5
+    mean, error = mean_and_error(risks, axis=1)
     slope = np.log(mean[-1] / mean[0]) / np.log(samples[-1] / samples[0])
     slope_error = np.hypot(error[-1] / mean[-1], error[0] / mean[0]) / np.log(samples[-1] / samples[0])
     assert slope_error < 0.01

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from limitlab._core.draws import mean_and_error
 from limitlab.lab import compare
 from limitlab.laws import MarchenkoPastur, SampleCovariance
 from limitlab.laws.spectra._wishart import extreme_eigenvalues, sample_eigenvalues
@@ -115,7 +116,7 @@ def test_outlier_of_drawn_matrices(spike, sign):
         values, vectors = np.linalg.eigh(full.T @ full / len(full))
         index = -1 if sign > 0 else 0
         found.append((values[index], vectors[0, index] ** 2))
-    mean, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(draws)
+    mean, error = mean_and_error(found)
     assert abs(mean[0] - position) < 5 * error[0] + 3 * position / len(table)
     assert abs(mean[1] - overlap) < 5 * error[1] + 3 / len(table)
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.alignment.blocks import (
     BlockLaw,
     Matrix,
@@ -97,32 +97,23 @@ class MixtureAlignment(Law):
         "hessian_outliers": observable("outliers of a Hessian block"),
         "gradient_outliers": observable("outliers of a gradient block"),
     }
-    size_meaning = "dimension d"
-    default_sizes = (60, 120, 240)
-    default_seeds = 80
+    simulation = Experiment("dimension d", sizes=(60, 120, 240), draws=80)
+    # A step that is not 1, early and late, few test samples and many: some outliers in the bulk, and none
+    points = (
+        dict(classes=3, snr=25.0, regularizer=0.08, step=1.4, test_ratio=10.0, times=(2.0, 5.0)),
+        dict(classes=6, snr=30.0, regularizer=0.05, step=0.7, test_ratio=5.0, times=(3.0, 6.0)),
+    )
 
     classes: int = parameter(10, "number of classes", symbol="k", least=2, most=64)
-    snr: float = parameter(
-        10.0,
-        "signal-to-noise ratio",
-        note="inverse variance of the noise",
-        symbol=r"\lambda",
-        above=0,
-        scale="log",
-        infinite=True,
-    )
-    regularizer: float = parameter(0.01, "penalty on the squared norm of the weights", symbol=r"\beta", least=0)
-    step: float = parameter(1.0, "step size of the algorithm", note="times the dimension", symbol=r"c_\delta", above=0)
-    test_ratio: float = parameter(
-        10.0, "test samples per dimension", symbol="M/d", above=0, scale="log", infinite=True, count="size * value"
-    )
+    snr: float = parameter(10.0, note="inverse variance of the noise", above=0, scale="log", infinite=True)
+    regularizer: float = parameter(0.01, symbol=r"\beta", least=0)
+    step: float = parameter(1.0, note="times the dimension", symbol=r"c_\delta", above=0)
+    test_ratio: float = parameter(10.0, above=0, scale="log", infinite=True, count="size * value")
     times: float | tuple[float, ...] = parameter(
-        (10.0, 20.0), "times", note="step times samples over the dimension", symbol="t", kind="coordinate", above=0
+        (10.0, 20.0), note="step times samples over the dimension", kind="coordinate", above=0
     )
-    quasi_points: int = parameter(512, "quasi-random points of an average", kind="solver", least=16, finer=2, scale="log")
-    tolerance: float = parameter(
-        1e-10, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
-    )
+    quasi_points: int = parameter(512, kind="solver", least=16, finer=2, scale="log")
+    tolerance: float = parameter(1e-10, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     whitened: bool = parameter(
         True,
@@ -130,14 +121,6 @@ class MixtureAlignment(Law):
         note="orthogonal to the means with Gram matrix 1, the limit of N(0, I / d) without its fluctuations",
         kind="experiment",
     )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A step that is not 1, early and late, few test samples and many: some outliers in the bulk, and none."""
-        return [
-            cls(classes=3, snr=25.0, regularizer=0.08, step=1.4, test_ratio=10.0, times=(2.0, 5.0)),
-            cls(classes=6, snr=30.0, regularizer=0.05, step=0.7, test_ratio=5.0, times=(3.0, 6.0)),
-        ]
 
     # -- the limit ------------------------------------------------------------------------------------------------------
 

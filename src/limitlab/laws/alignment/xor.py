@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.online_sgd.xor import CRITICAL, class_flow, class_strength
 
 __all__ = ["XorAlignment"]
@@ -119,25 +119,18 @@ class XorAlignment(Law):
         ),
         "second_layer_alignment": observable("alignment of the second layer with its outliers", r"\rho(v,E)", rate=(1, 2)),
     }
-    size_meaning = "dimension N of the inputs"
-    finite_size_rate = 1.0
-    default_sizes = (50, 100, 200)
-    default_seeds = 80
-
-    width: int = parameter(6, "number of neurons", symbol="K", least=1)
-    regularizer: float = parameter(
-        0.05, "penalty on the squared norm of the weights", symbol=r"\alpha", above=0, below=CRITICAL
+    simulation = Experiment("dimension N of the inputs", sizes=(50, 100, 200), draws=80, rate=1.0)
+    # A step that is not 1; all clusters, and three of them: the pairs of a neuron and of the others differ
+    points = (
+        dict(width=6, regularizer=0.05, step=0.7, captured=4),
+        dict(width=5, regularizer=0.07, step=1.3, captured=3),
     )
-    step: float = parameter(1.0, "step size of the algorithm", note="times the dimension", symbol=r"c_\delta", above=0)
+
+    width: int = parameter(6, symbol="K", least=1)
+    regularizer: float = parameter(0.05, above=0, below=CRITICAL)
+    step: float = parameter(1.0, note="times the dimension", symbol=r"c_\delta", above=0)
     captured: int = parameter(4, "number of clusters that the start announces", symbol="n", least=1, most=4)
-    test_ratio: float = parameter(
-        10.0, "test samples per dimension", symbol="M/d", above=0, scale="log", kind="experiment", count="size * value"
-    )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A step that is not 1; all clusters, and three of them: the pairs of a neuron and of the others differ."""
-        return [cls(width=6, regularizer=0.05, step=0.7, captured=4), cls(width=5, regularizer=0.07, step=1.3, captured=3)]
+    test_ratio: float = parameter(10.0, above=0, scale="log", kind="experiment", count="size * value")
 
     @model_validator(mode="after")
     def _enough_neurons(self) -> Self:
@@ -160,6 +153,7 @@ class XorAlignment(Law):
             second_layer_outliers=float(self.captured),
             first_layer_alignment=1.0,
             second_layer_alignment=1.0,
+            accuracy=CLOSED_FORM,
         )
 
     def measured(self, draw: Draw) -> Values:

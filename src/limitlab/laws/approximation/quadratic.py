@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.approximation._quadratic_flow import population_flow, population_risk
 from limitlab.laws.approximation._quadratic_network import one_pass
 from limitlab.laws.approximation.exact import overlaps, pseudo_inverse, relu_kernel
@@ -119,6 +119,9 @@ def network_risk(width: ArrayLike, eigenvalues: Array) -> Array:
 # -- the law ------------------------------------------------------------------------------------------------------------
 
 
+_SPECTRUM = (1.0, 0.9, 0.8, 0.3, 0.25, 0.2, -0.2, -0.4)
+
+
 class QuadraticTarget(Law):
     """How well do random features, tangent features and a trained network fit a quadratic function with N neurons?
 
@@ -140,15 +143,21 @@ class QuadraticTarget(Law):
             "mean of the relative risk at this dimension", r"\mathbb{E}R/\mathrm{Var}f_*", rate=math.inf
         ),
     }
-    size_meaning = "dimension d; the spectra are stretched to it and the width in proportion"
-    default_sizes = (16, 24, 32)
-    default_seeds = 24
+    simulation = Experiment(
+        "dimension d; the spectra are stretched to it and the width in proportion", sizes=(16, 24, 32), draws=24
+    )
+    # Every model; unequal variances of the neurons, eigenvalues of both signs, an activation with all degrees
+    points = (
+        dict(model="rf", width=6, eigenvalues=_SPECTRUM, feature_covariance=(0.9, 0.7, 0.5, 0.4, 0.3, 0.3, 0.2, 0.1)),
+        dict(model="nt", width=3, eigenvalues=_SPECTRUM),
+        dict(model="nn", width=3, eigenvalues=(1.0, 0.9, 0.8, 0.3, 0.25, 0.2, -0.2, -0.85)),
+        dict(model="rf", width=12, eigenvalues=(1.0, 0.9, 0.8, 0.5, 0.5, 0.4, 0.2, -0.1), activation="relu"),
+    )
 
-    model: Model = parameter("rf", "model that is fitted", note="random features, tangent features or a trained network")
-    width: int = parameter(4, "number of neurons", symbol="N", least=1, scale="log", broadcasts=True)
+    model: Model = parameter("rf", note="random features, tangent features or a trained network")
+    width: int = parameter(4, least=1, scale="log")
     eigenvalues: tuple[float, ...] = parameter(
         (2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05),
-        "population eigenvalue of each group",
         note="here of the target's matrix B, one for each input dimension",
         symbol=r"\lambda_i(B)",
     )
@@ -159,16 +168,9 @@ class QuadraticTarget(Law):
         symbol=r"\Gamma",
         least=0,
     )
-    activation: Activation = parameter("square", "activation of the neurons", symbol=r"\sigma")
-    replicas: int = parameter(30, "runs averaged in one draw", note="rf and nt", kind="experiment", least=1)
-    step: float = parameter(
-        0.4,
-        "step size of the algorithm",
-        note="nn: times the cube of the dimension",
-        kind="experiment",
-        above=0,
-        scale="log",
-    )
+    activation: Activation = parameter("square")
+    replicas: int = parameter(30, note="rf and nt", kind="experiment", least=1)
+    step: float = parameter(0.4, note="nn: times the cube of the dimension", kind="experiment", above=0, scale="log")
     training_time: float = parameter(
         2.5, "step times number of samples", note="nn: for a target of largest eigenvalue 1", kind="experiment", above=0
     )
@@ -201,17 +203,6 @@ class QuadraticTarget(Law):
                 "unequal variances are known for 'square' only; use equal ones"
             )
         return self
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Every model; unequal variances of the neurons, eigenvalues of both signs, an activation with all degrees."""
-        B = (1.0, 0.9, 0.8, 0.3, 0.25, 0.2, -0.2, -0.4)
-        return [
-            cls(model="rf", width=6, eigenvalues=B, feature_covariance=(0.9, 0.7, 0.5, 0.4, 0.3, 0.3, 0.2, 0.1)),
-            cls(model="nt", width=3, eigenvalues=B),
-            cls(model="nn", width=3, eigenvalues=(1.0, 0.9, 0.8, 0.3, 0.25, 0.2, -0.2, -0.85)),
-            cls(model="rf", width=12, eigenvalues=(1.0, 0.9, 0.8, 0.5, 0.5, 0.4, 0.2, -0.1), activation="relu"),
-        ]
 
     def observed(self) -> tuple[str, ...]:
         """Only the mean risk of tangent features is known at every dimension, and is what the experiment has on average."""
@@ -253,13 +244,14 @@ class QuadraticTarget(Law):
             return dict(
                 relative_risk=tangent_risk(width / d, self.trace_fraction()),
                 relative_risk_exact=tangent_mean(width, d, self.trace_fraction()),
+                accuracy=CLOSED_FORM,
             )
         if self.model == "nn":
             least = network_risk(width, B)
-            return dict(relative_risk=least, relative_risk_exact=least)
+            return dict(relative_risk=least, relative_risk_exact=least, accuracy=CLOSED_FORM)
         if self.activation.name in QUADRATIC:
             gamma = np.asarray(self.feature_covariance or (1.0,) * d, dtype=float)
-            return dict(relative_risk=random_feature_risk(width, B, gamma))
+            return dict(relative_risk=random_feature_risk(width, B, gamma), accuracy=CLOSED_FORM)
         return dict(relative_risk=isotropic_risk(width / d, self.trace_fraction(), self.activation), accuracy=1e-11)
 
     def flow(self, weights: ArrayLike, intercept: float, times: ArrayLike, constant: float = 0.0) -> Array:

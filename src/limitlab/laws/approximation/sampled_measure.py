@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
 
 __all__ = ["SampledMeasure"]
 
@@ -54,30 +54,23 @@ class SampledMeasure(Law):
     observables = {
         "squared_error": observable("N times the mean squared error of N sampled neurons", r"N\,\mathbb{E}|f_N-f|^2")
     }
-    size_meaning = "number of neurons N"
-    finite_size_rate = float("inf")
-    default_sizes = (5, 20, 80)
-    default_seeds = 60
+    simulation = Experiment("number of neurons N", sizes=(5, 20, 80), draws=60, rate=float("inf"))
+    # Neurons of both signs and unequal shares; many neurons that cancel in part
+    points = (
+        {},
+        dict(neurons=ring_neurons((1.0, -2.0, 0.5, 1.5, -0.7), 18), weights=(0.1, 0.3, 0.2, 0.15, 0.25)),
+    )
 
     neurons: Table = parameter(
         ring_neurons((2.0, -1.0, 1.5), 24), "values of the neurons on the inputs, a row each", symbol=r"\sigma_i(x_j)"
     )
-    weights: tuple[float, ...] = parameter(
-        (0.5, 0.3, 0.2), "share of each group", note="a group is a neuron", symbol=r"\rho_i", least=0
-    )
+    weights: tuple[float, ...] = parameter((0.5, 0.3, 0.2), note="a group is a neuron", symbol=r"\rho_i", least=0)
 
-    networks: int = parameter(
-        100, "networks trained in one draw", note="here drawn, not trained", kind="experiment", least=1
-    )
+    networks: int = parameter(100, note="here drawn, not trained", kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
         """All networks at once."""
         return Cost(1e5 + 25.0 * self.networks * size, 1e7 + 100.0 * self.networks * size)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Neurons of both signs and unequal shares; many neurons that cancel in part."""
-        return [cls(), cls(neurons=ring_neurons((1.0, -2.0, 0.5, 1.5, -0.7), 18), weights=(0.1, 0.3, 0.2, 0.15, 0.25))]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -95,7 +88,8 @@ class SampledMeasure(Law):
         """The mean square of the neurons minus that of their mixture."""
         values, rho = np.asarray(self.neurons), np.asarray(self.weights)
         mixture = rho @ values
-        return dict(squared_error=rho @ np.mean(values**2, axis=1) - np.mean(mixture**2))
+        error = rho @ np.mean(values**2, axis=1) - np.mean(mixture**2)
+        return dict(squared_error=error, accuracy=CLOSED_FORM)
 
     def measured(self, draw: Draw) -> Values:
         """Networks of N neurons each, drawn from the measure."""

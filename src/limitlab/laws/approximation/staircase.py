@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.approximation._equivalents import (
     Levels,
     effective_ridge,
@@ -72,32 +72,40 @@ class Staircase(Law):
         **shared("effective_ridge", "excess_risk", scalar=True),
         "second_degrees_of_freedom": observable("second degrees of freedom per sample", r"\mathrm{df}_2/n", scalar=True),
     }
-    size_meaning = "dimension d; width and samples grow like the whole power of d that is nearest to theirs"
-    finite_size_rate = (
-        2.0  # one over the number of features or samples, times the distance of a share from 0 or 1 where that falls too
+    simulation = Experiment(
+        "dimension d; width and samples grow like the whole power of d that is nearest to theirs",
+        sizes=(8, 12, 16),
+        draws=40,
+        rate=2.0,
     )
-    default_sizes = (8, 12, 16)
-    default_seeds = 40
+    # Each model between two steps; all coefficients of the targets, a ridge and noise are there
+    points = (
+        dict(model="rf", dimension=16, width=32, degrees=(0, 1, 2, 4)),
+        dict(model="nt", dimension=16, width=60, degrees=(0, 1, 2, 4)),
+        dict(
+            model="kernel_ridge",
+            dimension=16,
+            samples=160,
+            activation="softplus",
+            degrees=(0, 1, 2),
+            ridge=0.02,
+            noise=0.5,
+            signal_energy=(0.3, 0.5, 0.4),
+        ),
+    )
 
-    model: Model = parameter("rf", "model that is fitted", note="random features, tangent features or kernel ridge")
-    dimension: int = parameter(20, "dimension", note="of the inputs", symbol="d", least=3, most=100_000, scale="log")
-    width: int = parameter(60, "number of neurons", note="rf and nt", symbol="N", least=1, scale="log", broadcasts=True)
-    samples: int = parameter(
-        100, "number of samples", note="kernel ridge", symbol="n", least=1, scale="log", broadcasts=True
-    )
-    activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
+    model: Model = parameter("rf", note="random features, tangent features or kernel ridge")
+    dimension: int = parameter(20, note="of the inputs", least=3, most=100_000, scale="log")
+    width: int = parameter(60, note="rf and nt", least=1, scale="log")
+    samples: int = parameter(100, note="kernel ridge", least=1, scale="log")
+    activation: Activation = parameter("relu")
     degrees: int | tuple[int, ...] = parameter(
         (1, 2, 3), "degrees of the targets", symbol="k", kind="coordinate", least=0, most=200
     )
-    ridge: float = parameter(
-        1e-3, "ridge penalty", note="added to the kernel matrix", symbol=r"\lambda", least=0, scale="log", broadcasts=True
-    )
-    noise: float = parameter(
-        0.3, "standard deviation of the label noise", note="kernel ridge", symbol=r"\tau", least=0, broadcasts=True
-    )
+    ridge: float = parameter(1e-3, note="added to the kernel matrix", least=0, scale="log")
+    noise: float = parameter(0.3, note="kernel ridge", least=0)
     signal_energy: float | tuple[float, ...] = parameter(
         1.0,
-        "squared norm of the coefficients behind the labels",
         note="kernel ridge: of each of the `degrees`, or one number for all; degrees beyond the last one have none",
         symbol="F_k^2",
         least=0,
@@ -123,24 +131,6 @@ class Staircase(Law):
             law.samples if law.model == "kernel_ridge" else law.width * (law.dimension if law.model == "nt" else 1)
         )
         return Cost(1e5 + 8.0 * features**2, 1e7 + 0.1 * features**3)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Each model between two steps; all coefficients of the targets, a ridge and noise are there."""
-        return [
-            cls(model="rf", dimension=16, width=32, degrees=(0, 1, 2, 4)),
-            cls(model="nt", dimension=16, width=60, degrees=(0, 1, 2, 4)),
-            cls(
-                model="kernel_ridge",
-                dimension=16,
-                samples=160,
-                activation="softplus",
-                degrees=(0, 1, 2),
-                ridge=0.02,
-                noise=0.5,
-                signal_energy=(0.3, 0.5, 0.4),
-            ),
-        ]
 
     def observed(self) -> tuple[str, ...]:
         """Kernel ridge has a learning curve beside its shares, tangent features have two unknowns and no effective ridge."""

@@ -22,7 +22,7 @@ from pydantic import model_validator
 from scipy.special import ndtri
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
 from limitlab.models.activations import Activation
 from limitlab.models.data import sphere
 
@@ -79,33 +79,24 @@ class TangentInterpolation(Law):
     references = ("montanari2022interpolation",)
     page = "finite_width"
     observables = ("train_error",)
-    size_meaning = "dimension d"
-    default_sizes = (10, 20, 40)
-    default_seeds = 200
-
-    samples_over_parameters: float = parameter(
-        1.5, "samples per first-layer weight", symbol="n/(Nd)", above=0, scale="log", broadcasts=True
+    simulation = Experiment("dimension d", sizes=(10, 20, 40), draws=200)
+    # Both sides of the transition; dead inputs on the second and third
+    points = (
+        dict(samples_over_parameters=1.6, noise=0.7, width=4.0, activation="tanh"),
+        dict(samples_over_parameters=1.5, noise=1.3, width=3.0),
+        dict(samples_over_parameters=0.8, noise=1.3, width=2.0, networks=10),
     )
-    noise: float = parameter(1.0, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True)
-    width: float = parameter(math.inf, "number of neurons", symbol="N", least=1, infinite=True, scale="log")
-    activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
 
-    networks: int = parameter(
-        1, "networks trained in one draw", note="here fitted, each to data of its own", kind="experiment", least=1
-    )
+    samples_over_parameters: float = parameter(1.5, "samples per first-layer weight", symbol="n/(Nd)", above=0, scale="log")
+    noise: float = parameter(1.0, least=0)
+    width: float = parameter(math.inf, least=1, infinite=True, scale="log")
+    activation: Activation = parameter("relu")
+
+    networks: int = parameter(1, note="here fitted, each to data of its own", kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
         """Neurons in all pairs of dimensions."""
         return Cost(80.0 * self.networks * size**2, 50.0 * self.networks * size**3)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Both sides of the transition; dead inputs on the second and third."""
-        return [
-            cls(samples_over_parameters=1.6, noise=0.7, width=4.0, activation="tanh"),
-            cls(samples_over_parameters=1.5, noise=1.3, width=3.0),
-            cls(samples_over_parameters=0.8, noise=1.3, width=2.0, networks=10),
-        ]
 
     @model_validator(mode="after")
     def _whole_width(self) -> Self:
@@ -127,7 +118,8 @@ class TangentInterpolation(Law):
     def predicted(self, samples_over_parameters: Array, noise: Array) -> Values:
         """Dead inputs keep their noise; the others are fitted by as many parameters as there are."""
         dead = self.dead_share()
-        return dict(train_error=noise**2 * (dead + np.maximum(1 - dead - 1 / samples_over_parameters, 0.0)))  # (3)
+        train = noise**2 * (dead + np.maximum(1 - dead - 1 / samples_over_parameters, 0.0))  # (3)
+        return dict(train_error=train, accuracy=CLOSED_FORM)
 
     def measured(self, draw: Draw) -> Values:
         """Least squares on the tangent features of random neurons, for several vectors of noise."""

@@ -22,7 +22,7 @@ from pydantic import field_validator, model_validator
 
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.attention import _circle_density as circle_density
 from limitlab.models.attention import circle
 
@@ -122,22 +122,21 @@ class CircleMeanField(Law):
         "sin1": observable("first sine moment", r"\mathbb{E}\sin\theta"),
         "cos2": observable("second cosine moment", r"\mathbb{E}\cos 2\theta"),
     }
-    size_meaning = "number of tokens n"
-    default_sizes = (100, 200, 400)
-    default_seeds = 40
+    simulation = Experiment("number of tokens n", sizes=(100, 200, 400), draws=40)
+    # Two harmonics with both phases; softmax and unnormalised attention
+    points = (
+        dict(beta=3.0, density=((0.5, 0.2), (0.2, 0.3)), times=(0.5, 1.5)),
+        dict(beta=1.5, normalised=False, density=((0.4, -0.3), (0.1, 0.2)), times=(0.2, 0.6)),
+    )
 
-    beta: float = parameter(4.0, "inverse temperature of the attention", symbol=r"\beta", least=0, most=700)
-    dimension: int = parameter(2, "dimension", note="of the tokens (densities: 2 only)", symbol="d", least=2)
+    beta: float = parameter(4.0, least=0, most=700)
+    dimension: int = parameter(2, note="of the tokens (densities: 2 only)", least=2)
     density: tuple[tuple[float, float], ...] = parameter(
         ((0.5, 0.2), (0.2, 0.3)),
-        "density",
         note="at the start, 2 pi rho = 1 + sum_k a_k cos(k theta) + b_k sin(k theta); pairs (a_k, b_k)",
-        symbol=r"\rho_0",
     )
-    normalised: bool = parameter(True, "softmax attention (SA); otherwise exp(score)/n (USA)")
-    times: float | tuple[float, ...] = parameter(
-        (1.0, 2.0), "times", note="in layers", symbol="t", kind="coordinate", least=0
-    )
+    normalised: bool = parameter(True)
+    times: float | tuple[float, ...] = parameter((1.0, 2.0), note="in layers", kind="coordinate", least=0)
     solver: Solver = parameter("fourier", "numerical method", note="fourier, volumes or particles", kind="solver")
     stratified: bool = parameter(
         True, "whether the tokens are drawn one in each stratum of equal mass, not independently", kind="experiment"
@@ -146,14 +145,6 @@ class CircleMeanField(Law):
     def draw_cost(self, size: int) -> Cost:
         """All pairs of particles."""
         return Cost(1.1 * size**2 + 1e5, 330.0 * size**2 * max(latest(self), 1.0))
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Two harmonics with both phases; softmax and unnormalised attention."""
-        return [
-            cls(beta=3.0, density=((0.5, 0.2), (0.2, 0.3)), times=(0.5, 1.5)),
-            cls(beta=1.5, normalised=False, density=((0.4, -0.3), (0.1, 0.2)), times=(0.2, 0.6)),
-        ]
 
     @field_validator("density", mode="before")
     @classmethod

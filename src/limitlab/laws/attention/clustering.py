@@ -11,14 +11,12 @@ Status.   Theorem in the limit; finite dimensions are simulation.
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.attention.equiangular import (
     collapse_time,
     largest_beta,
@@ -93,29 +91,19 @@ class TokenClustering(Law):
         "pair_probability": observable("share of pairs of tokens that have met", r"P_{\mathrm{pair}}"),
         **shared("mean_overlap"),
     }
-    size_meaning = "dimension d of the tokens; with `dimension` given, number of systems averaged"
-    default_sizes = (128, 256, 512)
-    default_seeds = 30
+    simulation = Experiment(
+        "dimension d of the tokens; with `dimension` given, number of systems averaged", sizes=(128, 256, 512), draws=30
+    )
+    # Times before, during and after the collapse
+    points = (dict(tokens=8, beta=1.5, times=(1.0, 2.0, 4.0)),)
 
-    tokens: int = parameter(16, "number of tokens", symbol="n", least=2, broadcasts=True)
-    dimension: int | None = parameter(
-        None, "dimension", note="of the tokens in a simulation; None: its size", symbol="d", kind="experiment", least=2
-    )
-    beta: float = parameter(
-        2.0,
-        "inverse temperature of the attention",
-        symbol=r"\beta",
-        least=0,
-        most=700,
-        broadcasts=True,
-        one_draw_serves_many=True,
-    )
+    tokens: int = parameter(16, least=2)
+    dimension: int | None = parameter(None, note="of the tokens in a simulation; None: its size", kind="experiment", least=2)
+    beta: float = parameter(2.0, least=0, most=700)
     closeness: float = parameter(
         1e-3, "pairs with overlap above 1 minus this are close", symbol=r"\delta", above=0, below=1, scale="log"
     )
-    times: float | tuple[float, ...] = parameter(
-        (2.0, 4.0, 9.0), "times", note="in layers", symbol="t", kind="coordinate", least=0
-    )
+    times: float | tuple[float, ...] = parameter((2.0, 4.0, 9.0), note="in layers", kind="coordinate", least=0)
 
     def draw_cost(self, size: int) -> Cost:
         """All pairs of tokens, until the last time."""
@@ -125,17 +113,11 @@ class TokenClustering(Law):
             1e7 + 2e3 * pairs + 50.0 * pairs * size + 50.0 * pairs * latest(self),
         )
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Times before, during and after the collapse."""
-        return [
-            cls(tokens=8, beta=1.5, times=(1.0, 2.0, 4.0)),
-        ]
-
     def predicted(self, times: Array, tokens: Array, beta: Array) -> Values:
         """The limit of infinite dimension, over a grid of token numbers and temperatures."""
         reached = times >= collapse_time(self.closeness, tokens, beta)
-        return {"pair_probability": reached.astype(float), "mean_overlap": overlap(times, tokens, beta)}
+        pairs, mean = reached.astype(float), overlap(times, tokens, beta)
+        return {"pair_probability": pairs, "mean_overlap": mean, "accuracy": CLOSED_FORM}
 
     def measured(self, draw: Draw, times: Array, beta: Array) -> Values:
         """One system in `size` dimensions, or the mean over `size` systems of the law's own dimension."""

@@ -28,7 +28,7 @@ from pydantic import model_validator
 
 from limitlab._core.limits import Cost
 from limitlab.errors import UnreachableTarget
-from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
 from limitlab.laws.attention._exponential_integrals import entire_part, scaled_exp1
 from limitlab.numerics.roots import bracketed_root
 
@@ -182,41 +182,24 @@ class EquiangularTokens(Law):
     references = ("geshkovski2025mathematical",)
     page = "attention"
     observables = ("overlap",)
-    size_meaning = "dimension d of the tokens"
-    default_sizes = (64, 128, 256)
-    default_seeds = 40
+    simulation = Experiment("dimension d of the tokens", sizes=(64, 128, 256), draws=40)
+    # A start that is not orthogonal; softmax and unnormalised attention
+    points = (
+        dict(tokens=8, beta=2.0, start_overlap=0.25, times=(0.5, 1.0, 2.0)),
+        dict(tokens=12, beta=1.5, start_overlap=0.1, normalised=False, times=(0.2, 0.5, 1.0)),
+    )
 
-    tokens: int = parameter(16, "number of tokens", symbol="n", least=2, broadcasts=True)
-    beta: float = parameter(
-        1.0,
-        "inverse temperature of the attention",
-        symbol=r"\beta",
-        least=0,
-        most=LARGEST_EXPONENT,
-        broadcasts=True,
-        one_draw_serves_many=True,
-    )
-    start_overlap: float = parameter(
-        0.0, "overlap at the start", note="of every two tokens", symbol="g_0", above=-1, below=1, broadcasts=True
-    )
-    normalised: bool = parameter(True, "softmax attention (SA); otherwise exp(score)/n (USA)")
-    times: float | tuple[float, ...] = parameter(
-        (1.0, 2.0, 3.0, 5.0), "times", note="in layers", symbol="t", kind="coordinate", least=0
-    )
+    tokens: int = parameter(16, least=2)
+    beta: float = parameter(1.0, least=0, most=LARGEST_EXPONENT)
+    start_overlap: float = parameter(0.0, note="of every two tokens", symbol="g_0", above=-1, below=1)
+    normalised: bool = parameter(True)
+    times: float | tuple[float, ...] = parameter((1.0, 2.0, 3.0, 5.0), note="in layers", kind="coordinate", least=0)
 
     def draw_cost(self, size: int) -> Cost:
         """All pairs of tokens."""
         return Cost(
             1e5 + 5.5 * self.tokens**2 + 4.0 * self.tokens * size, 1e7 + 3e3 * self.tokens**2 + 50.0 * self.tokens**2 * size
         )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A start that is not orthogonal; softmax and unnormalised attention."""
-        return [
-            cls(tokens=8, beta=2.0, start_overlap=0.25, times=(0.5, 1.0, 2.0)),
-            cls(tokens=12, beta=1.5, start_overlap=0.1, normalised=False, times=(0.2, 0.5, 1.0)),
-        ]
 
     @model_validator(mode="after")
     def _possible_start(self) -> Self:
@@ -235,7 +218,7 @@ class EquiangularTokens(Law):
 
     def predicted(self, times: Array, tokens: Array, beta: Array, start_overlap: Array) -> Values:
         """The limit at every time, over a grid of token numbers, temperatures and starts."""
-        return {"overlap": overlap(times, tokens, beta, start_overlap, self.normalised)}
+        return {"overlap": overlap(times, tokens, beta, start_overlap, self.normalised), "accuracy": CLOSED_FORM}
 
     def measured(self, draw: Draw, times: Array, beta: Array) -> Values:
         """One draw of tokens in `size` dimensions with mean overlap g0; the mean overlap of all pairs over time."""

@@ -14,12 +14,12 @@ Status.   Theorem (classical; Haber and Ruthotto 2017, Chen et al. 2018 for netw
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 from limitlab.numerics.ode import Trajectory, integrate
 
 __all__ = ["ResidualFlow"]
@@ -91,25 +91,16 @@ class ResidualFlow(Law):
         "output_norm": observable("mean square of the output", r"|x_L|^2/d"),
         "displacement": observable("mean squared distance from the input", r"|x_L - x_0|^2/d"),
     }
-    size_meaning = "number of layers L"
-    default_seeds = 80
-    former_names = {"noise": "weight_noise"}
+    simulation = Experiment("number of layers L", draws=80)
+    # Noisy weights, a horizon that is not 1
+    points = (dict(dimension=5, horizon=1.5, weight_noise=0.7),)
 
-    dimension: int = parameter(4, "dimension", note="width of the layers", symbol="d", least=1)
+    dimension: int = parameter(4, note="width of the layers", least=1)
     horizon: float = parameter(2.0, "depth in units of time", symbol="T", least=0)
     weight_noise: float = parameter(
         0.5, "standard deviation of the layers' weights around their path, times sqrt(d)", symbol=r"\tau", least=0
     )
-    tolerance: float = parameter(
-        1e-12, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
-    )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Noisy weights, a horizon that is not 1."""
-        return [
-            cls(dimension=5, horizon=1.5, weight_noise=0.7),
-        ]
+    tolerance: float = parameter(1e-12, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     def start(self) -> Array:
         """The input: a fixed vector with entries of order one."""

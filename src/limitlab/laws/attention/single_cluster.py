@@ -10,13 +10,12 @@ Status.   Theorem (Geshkovski, Letrouit, Polyanskiy, Rigollet); the time it take
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter, shared
 
 __all__ = ["SingleCluster"]
 
@@ -71,29 +70,26 @@ class SingleCluster(Law):
         "smallest_overlap": observable("smallest overlap of two tokens", r"\min_{ij}\langle x_i, x_j\rangle"),
         **shared("mean_overlap"),
     }
-    size_meaning = "time t at which the overlaps are measured"
-    finite_size_rate = 6.0  # faster than every power: what is left falls like e^{-2t}
-    default_sizes = (8, 16, 32)
-    default_seeds = 40
+    simulation = Experiment(
+        "time t at which the overlaps are measured",
+        sizes=(8, 16, 32),
+        draws=40,
+        rate=6.0,  # faster than every power: what is left falls like e^{-2t}
+    )
+    # More tokens than dimensions
+    points = (dict(tokens=6, dimension=4),)
 
-    tokens: int = parameter(6, "number of tokens", symbol="n", least=2)
-    dimension: int = parameter(4, "dimension", note="of the tokens", symbol="d", least=2)
+    tokens: int = parameter(6, least=2)
+    dimension: int = parameter(4, note="of the tokens", least=2)
 
     def draw_cost(self, size: int) -> Cost:
         """All pairs of tokens, until time `size`."""
         pairs = float(self.tokens * max(self.tokens, self.dimension))
         return Cost(1e5 + 1.1 * pairs, 1e7 + 50.0 * pairs * max(size, 100))
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """More tokens than dimensions."""
-        return [
-            cls(tokens=6, dimension=4),
-        ]
-
     def predicted(self) -> Values:
         """Every overlap is 1."""
-        return {"smallest_overlap": 1.0, "mean_overlap": 1.0}
+        return {"smallest_overlap": 1.0, "mean_overlap": 1.0, "accuracy": CLOSED_FORM}
 
     def measured(self, draw: Draw) -> Values:
         """The overlaps of one random start at time `size`."""

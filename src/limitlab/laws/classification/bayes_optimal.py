@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from pydantic import model_validator
 
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import Cost, Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.classification._channel_information import errors, information, precision_of, recovered
 from limitlab.laws.classification._channels import CLASSES, Channel, ChannelName, Prior, PriorName
 from limitlab.laws.classification._message_passing import message_passing
@@ -75,45 +75,26 @@ class BayesOptimal(Law):
         "classification_error_gamp": _told(r"P_{\mathrm{err}}", "probability of a wrong label"),
         "test_error_gamp": _told(r"E_{\mathrm{test}}", "mean squared error on a new noisy label"),
         "excess_risk_gamp": _told("R", "mean squared error on a new noiseless label"),
+        # of the best method: no algorithm is known that reaches it everywhere, so no experiment measures it
+        "overlap": observable("overlap", "q", compared=False),
+        "precision": observable("precision with which a coefficient is seen", r"\hat q", compared=False),
+        "estimation_error": observable("mean squared error of the coefficients", "1-q", compared=False),
+        **shared("classification_error", "test_error", "excess_risk", compared=False),
     }
-    extras = {
-        "overlap": observable("overlap", "q"),
-        "precision": observable("precision with which a coefficient is seen", r"\hat q"),
-        "estimation_error": observable("mean squared error of the coefficients", "1-q"),
-        "classification_error": observable("probability of a wrong label", r"P_{\mathrm{err}}"),
-        "test_error": observable("mean squared error on a new noisy label", r"E_{\mathrm{test}}"),
-        "excess_risk": observable("mean squared error on a new noiseless label", "R"),
-    }
-    matrices_held = 1.5
-    size_meaning = "number of coefficients p"
-    default_sizes = (150, 300, 600)
-    default_seeds = 40
+    simulation = Experiment("number of coefficients p", sizes=(150, 300, 600), draws=40)
+    # Two classes with a blurred link, and numbers with a sparse prior
+    points = (
+        dict(ratio=0.6, channel="probit", link_strength=2.0),
+        dict(ratio=0.8, channel="flip", link_strength=0.1, prior="rademacher"),
+        dict(ratio=1.2, channel="gaussian", noise=0.4, prior="sparse", density=0.3),
+    )
 
-    ratio: float = parameter(0.5, "features per sample", symbol="p/n", above=0, scale="log", count="size / value")
+    ratio: float = parameter(0.5, symbol="p/n", above=0, scale="log", count="size / value")
     channel: ChannelName = parameter("sign", "how the label depends on the score", note="see docs/theory/bayes_optimal.md")
-    link_strength: float = parameter(
-        1.0,
-        "strength of the link",
-        note="slope of probit and logit; probability of a wrong label for flip",
-        symbol="b",
-        least=0,
-    )
-    noise: float = parameter(
-        0.0, "standard deviation of the label noise", note="gaussian, abs and relu", symbol=r"\tau", least=0
-    )
+    link_strength: float = parameter(1.0, note="slope of probit and logit; probability of a wrong label for flip", least=0)
+    noise: float = parameter(0.0, note="gaussian, abs and relu", least=0)
     prior: PriorName = parameter("gaussian", "prior of the coefficients", note="gaussian, rademacher or sparse")
-    density: float = parameter(
-        1.0, "density", note="share of coefficients that are not 0 (sparse)", symbol="e", above=0, most=1
-    )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Two classes with a blurred link, and numbers with a sparse prior."""
-        return [
-            cls(ratio=0.6, channel="probit", link_strength=2.0),
-            cls(ratio=0.8, channel="flip", link_strength=0.1, prior="rademacher"),
-            cls(ratio=1.2, channel="gaussian", noise=0.4, prior="sparse", density=0.3),
-        ]
+    density: float = parameter(1.0, note="share of coefficients that are not 0 (sparse)", symbol="e", above=0, most=1)
 
     @model_validator(mode="after")
     def _channel_has_its_numbers(self) -> Self:
@@ -277,12 +258,12 @@ class BayesOptimal(Law):
         slope = abs(self.step(q + 1e-5 * (1 - q)) - self.step(q)) / (1e-5 * (1 - q)) if 0 < q < 1 else 0.0
         share = max(1e-11, 10 * moved / max(1 - slope, 1e-3))
         accuracy = {name: share * max(1.0, abs(value)) for name, value in values.items() if math.isfinite(value)}
-        return {**values, "accuracy": accuracy}
+        phase = "impossible" if bayes == 0 else "hard" if bayes > gamp + 1e-9 else "easy"
+        return {**values, "accuracy": accuracy, "notes": {"phase": phase}}
 
-    def remarks(self) -> dict[str, Any]:
-        """The phase: "easy", "hard" (more is possible than message passing reaches) or "impossible"."""
-        bayes, gamp = self.overlaps()
-        return {"phase": "impossible" if bayes == 0 else "hard" if bayes > gamp + 1e-9 else "easy"}
+    def draw_cost(self, size: int) -> Cost:
+        """One matrix of inputs, which message passing only multiplies with."""
+        return self.matrix_cost(size, matrices=1.5)
 
     # -- the experiment ---------------------------------------------------------------------------------------------------
 

@@ -16,13 +16,13 @@ Status.   Derived (replica method, Gordon's inequality: Gerace et al. 2020, Dhif
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
-from limitlab.laws import Draw, Values, parameter
+from limitlab.laws import Cost, Draw, Experiment, Values, parameter
 from limitlab.laws.classification.populations import Averages, Population
 from limitlab.laws.classification.random_features_margin import FeatureClassifier, LabelledFeatures
 from limitlab.models.links import Labels, misclassification
@@ -191,55 +191,50 @@ class ConvexLoss(FeatureClassifier):
         "no intercept; a link with f(-t) = 1 - f(t), unless the activation has mean 0",
         "nonlinear features behave like Gaussian ones of the same covariance",
     )
-    matrices_held = 30.0
     references = ("gerace2020generalisation", "dhifallah2020precise", "hu2023universality")
     page = "margins"
     observables = ("classification_error", "train_loss", "coefficient_norm")
-    default_sizes = (30, 60, 120)
-    default_seeds = 30
+    simulation = Experiment(sizes=(30, 60, 120), draws=30)
     revision = 3
-
-    width_ratio: float = parameter(
-        1.5, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log", count="size * value"
+    # Every loss, four links, centred and uncentred activations, more and fewer features than samples
+    points = (
+        dict(
+            loss="logistic",
+            ridge=0.05,
+            link="probit",
+            link_strength=2.0,
+            activation="tanh",
+            width_ratio=1.5,
+            sample_ratio=2.5,
+        ),
+        dict(loss="hinge", ridge=0.1, link="flip", link_strength=0.1, activation="relu", width_ratio=0.8, sample_ratio=1.5),
+        dict(
+            loss="squared_hinge",
+            ridge=0.2,
+            link="logit",
+            link_strength=1.5,
+            activation="erf",
+            width_ratio=2.0,
+            sample_ratio=1.2,
+        ),
+        dict(
+            loss="square",
+            ridge=0.1,
+            link="sign",
+            activation="relu",
+            features="linear",
+            width_ratio=2.5,
+            sample_ratio=1.5,
+        ),
     )
-    loss: LossName = parameter("logistic", "loss", note="of the margin: square, logistic, hinge or squared_hinge")
-    ridge: float = parameter(0.05, "ridge penalty", symbol=r"\lambda", above=0, scale="log")
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Every loss, four links, centred and uncentred activations, more and fewer features than samples."""
-        return [
-            cls(
-                loss="logistic",
-                ridge=0.05,
-                link="probit",
-                link_strength=2.0,
-                activation="tanh",
-                width_ratio=1.5,
-                sample_ratio=2.5,
-            ),
-            cls(
-                loss="hinge", ridge=0.1, link="flip", link_strength=0.1, activation="relu", width_ratio=0.8, sample_ratio=1.5
-            ),
-            cls(
-                loss="squared_hinge",
-                ridge=0.2,
-                link="logit",
-                link_strength=1.5,
-                activation="erf",
-                width_ratio=2.0,
-                sample_ratio=1.2,
-            ),
-            cls(
-                loss="square",
-                ridge=0.1,
-                link="sign",
-                activation="relu",
-                features="linear",
-                width_ratio=2.5,
-                sample_ratio=1.5,
-            ),
-        ]
+    width_ratio: float = parameter(1.5, above=0, scale="log", count="size * value")
+    loss: LossName = parameter("logistic", note="of the margin: square, logistic, hinge or squared_hinge")
+    ridge: float = parameter(0.05, above=0, scale="log")
+
+    def draw_cost(self, size: int) -> Cost:
+        """Features, and the working memory of the solver."""
+        return self.matrix_cost(size, matrices=30.0)
 
     def predicted(self) -> Values:
         """The limit at the law's own parameters."""

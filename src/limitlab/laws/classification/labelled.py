@@ -21,9 +21,7 @@ class LabelledLaw(Law):
     )
     link_strength: float = parameter(
         1.0,
-        "strength of the link",
         note="slope b of probit, logit and functions f(b t); probability of a wrong label for flip; not used by sign",
-        symbol="b",
         least=0,
     )
 

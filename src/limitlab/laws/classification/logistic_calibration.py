@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab._core.apportion import apportion
-from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier, require_even
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_existence import Existence, existence
@@ -79,55 +79,37 @@ class LogisticCalibration(BesideBest):
         "brier_score": observable("mean squared error of the fitted risk", r"\mathrm{BS}"),
         **shared("train_loss"),
     }
-    size_meaning = "number of predictors p"
-    default_sizes = (20, 40, 80)
-    default_seeds = 60
+    simulation = Experiment("number of predictors p", sizes=(20, 40, 80), draws=60)
+    # Rare labels without a penalty; three groups with one, where the fit would not exist without
+    points = (
+        dict(ratio=0.1, intercept=-1.0, signal=1.5),
+        dict(
+            ratio=0.4,
+            intercept=-0.7,
+            ridge=0.1,
+            eigenvalues=(4.0, 1.0, 0.2),
+            weights=(0.25, 0.25, 0.5),
+            signal_energy=(0.5, 0.3, 0.2),
+        ),
+    )
 
-    ratio: float = parameter(0.1, "features per sample", symbol=r"\kappa = p/n", above=0, scale="log", count="size / value")
+    ratio: float = parameter(0.1, symbol=r"\kappa = p/n", above=0, scale="log", count="size / value")
     signal: float = parameter(
-        1.5,
-        "norm of the linear part of the target",
-        note="standard deviation of the true score; not used where signal_energy is given",
-        symbol=r"\gamma",
-        above=0,
+        1.5, note="standard deviation of the true score; not used where signal_energy is given", symbol=r"\gamma", above=0
     )
     intercept: float = parameter(0.0, "intercept of the true score", note="not used where prevalence is given", symbol="b_0")
     prevalence: float | None = parameter(
         None, "share of labels 1", note="decides the intercept where it is given", symbol=r"\pi", above=0, below=1
     )
-    ridge: float = parameter(0.0, "ridge penalty", note="(ridge/2)|a|^2", symbol=r"\lambda", least=0, scale="log")
+    ridge: float = parameter(0.0, note="(ridge/2)|a|^2", least=0, scale="log")
     fit_intercept: bool = parameter(True, "whether an intercept is fitted")
-    eigenvalues: tuple[float, ...] = parameter((1.0,), "population eigenvalue of each group", symbol="s_k", above=0)
+    eigenvalues: tuple[float, ...] = parameter((1.0,), above=0)
     weights: tuple[float, ...] = parameter(
-        (1.0,),
-        "share of each group",
-        note="of the dimensions, rescaled to add up to 1",
-        symbol="w_k",
-        above=0,
-        count="shares of size",
+        (1.0,), note="of the dimensions, rescaled to add up to 1", above=0, count="shares of size"
     )
     signal_energy: tuple[float, ...] | None = parameter(
-        None,
-        "squared norm of the coefficients behind the labels",
-        note="one number per group; not given: spread evenly over the directions, with the size of signal",
-        symbol="b_k",
-        least=0,
+        None, note="one number per group; not given: spread evenly over the directions, with the size of signal", least=0
     )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Rare labels without a penalty; three groups with one, where the fit would not exist without."""
-        return [
-            cls(ratio=0.1, intercept=-1.0, signal=1.5),
-            cls(
-                ratio=0.4,
-                intercept=-0.7,
-                ridge=0.1,
-                eigenvalues=(4.0, 1.0, 0.2),
-                weights=(0.25, 0.25, 0.5),
-                signal_energy=(0.5, 0.3, 0.2),
-            ),
-        ]
 
     @model_validator(mode="after")
     def _groups_and_signal(self) -> Self:

@@ -15,7 +15,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws import Cost, Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.max_margin import NO_CLASSIFIER
 from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
@@ -46,7 +46,6 @@ class MarginEquivalence(LabelledLaw):
     status = "conjecture"
     regime = "n, N, d -> infinity with N/d and n/d fixed; it fails when n or N is of order d^2"
     assumptions = RandomFeaturesMargin.assumptions
-    matrices_held = 35.0
     references = ("montanari2019generalization",)
     page = "random_features"
     observables = {
@@ -54,24 +53,14 @@ class MarginEquivalence(LabelledLaw):
         **{f"linear_{name}": observable(f"{meta.long_name}, linear features") for name, meta in shared(*COMPARED).items()},
         **{f"{name}_gap": observable(f"{meta.long_name}, difference") for name, meta in shared(*COMPARED).items()},
     }
-    default_sizes = (25, 50, 100)
-    default_seeds = 30
+    simulation = Experiment(sizes=(25, 50, 100), draws=30)
     revision = 3
+    # Noisy labels, more features than samples
+    points = (dict(width_ratio=3.0, sample_ratio=1.5, activation="relu", link="probit", link_strength=2.0),)
 
-    width_ratio: float = parameter(
-        4.0, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log", count="size * value"
-    )
-    sample_ratio: float = parameter(
-        2.0, "samples per input dimension", symbol=r"\psi_2 = n/d", above=0, scale="log", count="size * value"
-    )
-    activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Noisy labels, more features than samples."""
-        return [
-            cls(width_ratio=3.0, sample_ratio=1.5, activation="relu", link="probit", link_strength=2.0),
-        ]
+    width_ratio: float = parameter(4.0, above=0, scale="log", count="size * value")
+    sample_ratio: float = parameter(2.0, above=0, scale="log", count="size * value")
+    activation: Activation = parameter("relu")
 
     @model_validator(mode="after")
     def _both_sides_exist(self) -> Self:
@@ -92,6 +81,10 @@ class MarginEquivalence(LabelledLaw):
             link_strength=self.link_strength,
             features=features,
         )
+
+    def draw_cost(self, size: int) -> Cost:
+        """Both kinds of features, and the working memory of the quadratic program."""
+        return self.matrix_cost(size, matrices=35.0)
 
     def predicted(self) -> Values:
         """The common limit of both, and gaps of 0."""

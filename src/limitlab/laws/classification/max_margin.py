@@ -11,12 +11,10 @@ Status.   Theorem (Gordon's inequality; Montanari, Ruan, Sohn and Yan 2019; for 
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws import Draw, Values, parameter
+from limitlab.laws import Draw, Experiment, Values, parameter
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.margin_system import MarginPoint, separability_threshold, solve_margin
@@ -90,20 +88,15 @@ class MaxMargin(LabelledLaw, BesideBest):
     references = ("montanari2019generalization", "gardner1988space", "candes2020phase")
     page = "margins"
     observables = ("separable", "margin", "classification_error", "support_fraction")
-    size_meaning = "number of features p"
-    default_sizes = (40, 80, 160)
-    default_seeds = 40
+    simulation = Experiment("number of features p", sizes=(40, 80, 160), draws=40)
     revision = 2
+    # Noisy labels of two kinds, more and fewer features than samples
+    points = (
+        dict(ratio=1.5, link="probit", link_strength=2.0),
+        dict(ratio=0.7, link="flip", link_strength=0.1),
+    )
 
-    ratio: float = parameter(1.0, "features per sample", symbol="p/n", above=0, scale="log", count="size / value")
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Noisy labels of two kinds, more and fewer features than samples."""
-        return [
-            cls(ratio=1.5, link="probit", link_strength=2.0),
-            cls(ratio=0.7, link="flip", link_strength=0.1),
-        ]
+    ratio: float = parameter(1.0, symbol="p/n", above=0, scale="log", count="size / value")
 
     def predicted(self) -> Values:
         """The limit at the law's own parameters."""

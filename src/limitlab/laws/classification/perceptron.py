@@ -19,7 +19,7 @@ from pydantic import model_validator
 from scipy.special import ndtr
 
 from limitlab._core.checks import checked_table
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.numerics.margin import HardMargin, hard_margin
 from limitlab.numerics.roots import bracketed_root
 
@@ -87,29 +87,25 @@ class Perceptron(Law):
     )
     references = ("rosenblatt1958perceptron", "novikoff1962convergence", "gardner1988space")
     page = "margins"
-    observables = ("margin", "support_fraction")
-    extras = {
+    observables = {
+        **shared("margin", "support_fraction"),
         # predicted and measured, but not compared: R^2/p - 1 falls like sqrt(log(n)/p), and no size that fits here decides
-        "mistake_bound": observable("bound on the mistakes, per dimension for random inputs", r"R^2/(\kappa^2 p)"),
-        "mistakes": observable("mistakes of the perceptron, per dimension for random inputs", r"k/p"),
-        "largest_ratio": observable("largest number of mistakes over its bound", r"k\kappa^2/R^2"),
+        "mistake_bound": observable(
+            "bound on the mistakes, per dimension for random inputs", r"R^2/(\kappa^2 p)", compared=False
+        ),
+        "mistakes": observable("mistakes of the perceptron, per dimension for random inputs", r"k/p", compared=False),
+        "largest_ratio": observable("largest number of mistakes over its bound", r"k\kappa^2/R^2", compared=False),
     }
-    size_meaning = "number of features p"
-    default_sizes = (60, 120, 240)
-    default_seeds = 60
-
-    ratio: float = parameter(
-        2.0, "features per sample", symbol="p/n", above=0.5, scale="log", broadcasts=True, count="size / value"
+    simulation = Experiment("number of features p", sizes=(60, 120, 240), draws=60)
+    # Fewer and more samples than features; close to 1/2 the bound has a heavy tail
+    points = (
+        dict(ratio=1.5),
+        dict(ratio=4.0),
     )
-    inputs: tuple[tuple[float, ...], ...] | None = parameter(
-        None, "inputs", note="rows of a data set, in place of random ones", symbol="X"
-    )
-    targets: tuple[float, ...] | None = parameter(None, "labels of the data set", note="-1, +1", symbol="y")
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Fewer and more samples than features; close to 1/2 the bound has a heavy tail."""
-        return [cls(ratio=1.5), cls(ratio=4.0)]
+    ratio: float = parameter(2.0, symbol="p/n", above=0.5, scale="log", count="size / value")
+    inputs: tuple[tuple[float, ...], ...] | None = parameter(None, note="rows of a data set, in place of random ones")
+    targets: tuple[float, ...] | None = parameter(None, note="-1, +1")
 
     @model_validator(mode="after")
     def _consistent_data(self) -> Self:

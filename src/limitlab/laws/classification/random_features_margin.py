@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws import Cost, Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.margin_system import separability_threshold, solve_margin
@@ -40,13 +40,9 @@ CENTRED = 1e-12  # activations with a relatively smaller mean have none
 class FeatureClassifier(LabelledLaw, BesideBest):
     """Classification on random features: parameters, checks and draws that the margin and the convex losses share."""
 
-    width_ratio: float = parameter(
-        2.0, "random features per input dimension", symbol=r"\psi_1 = N/d", above=0, scale="log", count="size * value"
-    )
-    sample_ratio: float = parameter(
-        2.0, "samples per input dimension", symbol=r"\psi_2 = n/d", above=0, scale="log", count="size * value"
-    )
-    activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
+    width_ratio: float = parameter(2.0, above=0, scale="log", count="size * value")
+    sample_ratio: float = parameter(2.0, above=0, scale="log", count="size * value")
+    activation: Activation = parameter("relu")
     features: Literal["nonlinear", "linear"] = parameter(
         "nonlinear", "features, nonlinear or their Gaussian equivalent (linear plus noise)", kind="experiment"
     )
@@ -150,24 +146,23 @@ class RandomFeaturesMargin(FeatureClassifier):
         "no intercept; a link with f(-t) = 1 - f(t), unless the activation has mean 0",
         "nonlinear features behave like Gaussian ones of the same covariance",
     )
-    matrices_held = 30.0
     references = ("montanari2019generalization", "candes2020phase")
     page = "margins"
     observables = {
         **shared("separable", "margin", "classification_error", "support_fraction"),
         "latent_correlation": observable("correlation of the features with the latent label", r"\rho"),
     }
-    default_sizes = (30, 60, 120)
-    default_seeds = 40
+    simulation = Experiment(sizes=(30, 60, 120), draws=40)
     revision = 3
+    # Noisy labels on centred neurons; linear features with a mean
+    points = (
+        dict(width_ratio=2.0, sample_ratio=1.5, activation="tanh", link="probit", link_strength=2.0),
+        dict(width_ratio=3.0, sample_ratio=2.0, activation="relu", features="linear"),
+    )
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Noisy labels on centred neurons; linear features with a mean."""
-        return [
-            cls(width_ratio=2.0, sample_ratio=1.5, activation="tanh", link="probit", link_strength=2.0),
-            cls(width_ratio=3.0, sample_ratio=2.0, activation="relu", features="linear"),
-        ]
+    def draw_cost(self, size: int) -> Cost:
+        """Features, and the working memory of the quadratic program."""
+        return self.matrix_cost(size, matrices=30.0)
 
     def predicted(self) -> Values:
         """The limit at the law's own parameters."""

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.checks import checked_table
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.descent._separable_flow import LeastSquares
 
 __all__ = ["LeastSquaresDescent"]
@@ -116,37 +116,22 @@ class LeastSquaresDescent(Law):
         ),
         **shared("coefficient_norm", "bias", "variance", "excess_risk"),
     }
-    size_meaning = "number of unknowns p"
-    default_sizes = (200, 400, 800)
-    default_seeds = 80
+    simulation = Experiment("number of unknowns p", sizes=(200, 400, 800), draws=80)
     revision = 2
+    # More and fewer features; signal and noise differ; a start of its own
+    points = (
+        dict(ratio=4.0, steps=6, signal=1.3, noise=0.6),
+        dict(ratio=2.5, steps=4, signal=0.8, noise=0.9),
+        dict(ratio=3.0, steps=5, signal=0.7, noise=0.5, start_distance=1.6),
+    )
 
-    ratio: float = parameter(
-        4.0, "features per sample", symbol=r"\gamma = p/n", above=1, scale="log", broadcasts=True, count="size / value"
-    )
-    steps: int = parameter(10, "iterations of the algorithm", symbol="k", least=0, broadcasts=True)
-    signal: float = parameter(1.0, "norm of the linear part of the target", symbol="r", above=0, broadcasts=True)
-    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True)
-    start_distance: float | None = parameter(
-        None,
-        "distance of the start from the target",
-        note="a norm, in a random direction; none: start at 0",
-        symbol=r"D = |\theta_0 - \beta|",
-        least=0,
-    )
-    inputs: tuple[tuple[float, ...], ...] | None = parameter(
-        None, "inputs", note="rows of a data set, in place of random ones", symbol="X"
-    )
-    targets: tuple[float, ...] | None = parameter(None, "labels of the data set", symbol="y")
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """More and fewer features; signal and noise differ; a start of its own."""
-        return [
-            cls(ratio=4.0, steps=6, signal=1.3, noise=0.6),
-            cls(ratio=2.5, steps=4, signal=0.8, noise=0.9),
-            cls(ratio=3.0, steps=5, signal=0.7, noise=0.5, start_distance=1.6),
-        ]
+    ratio: float = parameter(4.0, above=1, scale="log", count="size / value")
+    steps: int = parameter(10, least=0)
+    signal: float = parameter(1.0, above=0)
+    noise: float = parameter(0.5, least=0)
+    start_distance: float | None = parameter(None, note="a norm, in a random direction; none: start at 0", least=0)
+    inputs: tuple[tuple[float, ...], ...] | None = parameter(None, note="rows of a data set, in place of random ones")
+    targets: tuple[float, ...] | None = parameter(None)
 
     @model_validator(mode="after")
     def _consistent_data(self) -> Self:
@@ -194,8 +179,10 @@ class LeastSquaresDescent(Law):
     def predicted(self, ratio: Array, steps: Array, signal: Array, noise: Array) -> Values:
         """Step, rate, relative distance after `steps` steps and squared norm of the end; for a data set from its spectrum."""
         if self.inputs is not None:
-            return spectral(self.problem, steps)
-        return descent_limit(ratio, steps, signal, noise, self.start_distance)
+            values = spectral(self.problem, steps)
+        else:
+            values = descent_limit(ratio, steps, signal, noise, self.start_distance)
+        return {**values, "accuracy": CLOSED_FORM}
 
     def observed(self) -> tuple[str, ...]:
         """A data set has no target to be compared with."""

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.checks import checked_table
-from limitlab._core.results import ROUNDING
-from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab._core.results import CLOSED_FORM
+from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.laws.descent._separable_flow import SeparableFlow, Tail
@@ -64,28 +64,21 @@ class LogisticDescent(LabelledLaw):
         "norm_growth": observable("norm of the weights over log t", r"|w|/\log t"),
         "gap_product": observable("direction gap times log t over its constant", r"|w/|w| - \hat w/|\hat w||\,\log t/C"),
     }
-    size_meaning = "number of features p"
-    default_sizes = (24, 48, 96)
-    default_seeds = 50
+    simulation = Experiment("number of features p", sizes=(24, 48, 96), draws=50)
     revision = 2
+    # Both losses, noisy labels, more and fewer features than samples
+    points = (
+        dict(ratio=1.5, link="probit", link_strength=2.0, loss="exponential"),
+        dict(ratio=2.0, link="flip", link_strength=0.1, loss="logistic"),
+    )
 
-    ratio: float = parameter(1.0, "features per sample", symbol="p/n", above=0, scale="log", count="size / value")
-    loss: Tail = parameter("exponential", "loss", note="of the margin: exponential or logistic")
+    ratio: float = parameter(1.0, symbol="p/n", above=0, scale="log", count="size / value")
+    loss: Tail = parameter("exponential", note="of the margin: exponential or logistic")
     log_time: float = parameter(
         1e6, "logarithm of the training time", symbol=r"\log t", kind="experiment", least=10, most=1e9, scale="log"
     )
-    inputs: tuple[tuple[float, ...], ...] | None = parameter(
-        None, "inputs", note="rows of a data set, in place of random ones", symbol="X"
-    )
-    targets: tuple[float, ...] | None = parameter(None, "labels of the data set", note="-1, +1", symbol="y")
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Both losses, noisy labels, more and fewer features than samples."""
-        return [
-            cls(ratio=1.5, link="probit", link_strength=2.0, loss="exponential"),
-            cls(ratio=2.0, link="flip", link_strength=0.1, loss="logistic"),
-        ]
+    inputs: tuple[tuple[float, ...], ...] | None = parameter(None, note="rows of a data set, in place of random ones")
+    targets: tuple[float, ...] | None = parameter(None, note="-1, +1")
 
     @model_validator(mode="after")
     def _consistent_data(self) -> Self:
@@ -170,7 +163,7 @@ class LogisticDescent(LabelledLaw):
         """Margin of w(t), |w(t)|/log t, and the direction gap times log t over C, all as t -> infinity."""
         if self.inputs is not None:
             found = self.flow.hard_margin
-            certified = max((found.upper - found.lower) / found.margin, ROUNDING)
+            certified = max((found.upper - found.lower) / found.margin, CLOSED_FORM)
             return dict(margin=found.margin, norm_growth=1 / found.margin, gap_product=1.0, accuracy=certified)
         limit = MaxMargin(ratio=self.ratio, link=self.link, link_strength=self.link_strength).evaluate()
         return dict(margin=limit["margin"], norm_growth=1 / limit["margin"], gap_product=1.0, accuracy=limit["accuracy"])

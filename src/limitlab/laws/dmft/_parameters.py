@@ -22,16 +22,10 @@ class TwoLayerStart(Law):
     """A two-layer network f(x) = (1/m) sum_j a_j sigma(<w_j, x>) with unit w_j, and how it starts."""
 
     kernel: tuple[float, ...] | None = parameter(
-        None,
-        "coefficients of h(q) = E sigma sigma' from degree 0",
-        note="None: of the activation, or 0.5 q + 0.5 q^2 if that is None too",
-        symbol="h",
+        None, note="None: of the activation, or 0.5 q + 0.5 q^2 if that is None too"
     )
     target: tuple[float, ...] | None = parameter(
-        None,
-        "target by its coefficients",
-        note="of phihat(v) = E sigma phi from degree 0; None with a kernel: pure noise",
-        symbol=r"\hat\varphi",
+        None, note="of phihat(v) = E sigma phi from degree 0; None with a kernel: pure noise"
     )
     target_norm: float | None = parameter(
         None,
@@ -40,23 +34,18 @@ class TwoLayerStart(Law):
         symbol=r"\|\varphi\|^2",
         least=0,
     )
-    activation: Activation | None = parameter(
-        None, "activation of the neurons", note="in place of a kernel", symbol=r"\sigma"
-    )
-    target_function: Activation | None = parameter(
-        None, "target as a function of the score", note="in place of coefficients", symbol=r"\varphi"
-    )
-    start_second_layer: float = parameter(1.0, "second-layer weight at the start", note="of every neuron", symbol="a_0")
+    activation: Activation | None = parameter(None, note="in place of a kernel")
+    target_function: Activation | None = parameter(None, note="in place of coefficients")
+    start_second_layer: float = parameter(1.0, note="of every neuron")
     start_overlap: float | None = parameter(
         None,
-        "overlap at the start",
         note="of every neuron with the target direction; None: 0.1, and 0 where the labels are pure noise",
         symbol="v_0",
         least=-1,
         most=1,
     )
     times: float | tuple[float, ...] = parameter(
-        (0.0, 0.5, 1.0, 2.0, 4.0), "times", note="in which t = 1 moves the weights", symbol="t", kind="coordinate", least=0
+        (0.0, 0.5, 1.0, 2.0, 4.0), note="in which t = 1 moves the weights", kind="coordinate", least=0
     )
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 from pydantic import model_validator
 
-from limitlab._core.law import Status
+from limitlab._core.declaration import Status
 from limitlab.laws import Law, parameter
 from limitlab.laws.dmft._aging import Reduced
 from limitlab.laws.dmft._finite.kernels import kernels_of
@@ -22,23 +22,10 @@ class PureNoise(Law):
     status: ClassVar[Status] = "conjecture"
     references = ("montanari2025dynamical",)
 
-    former_names = {"ratio": "samples_per_weight"}
-
-    samples_per_weight: float = parameter(
-        0.3, "samples per first-layer weight", symbol=r"\alpha = n/(md)", above=0, scale="log", count="size * value"
-    )
-    noise: float = parameter(
-        1.0, "standard deviation of the label noise", note="the labels are nothing else", symbol=r"\tau", least=0
-    )
-    kernel: tuple[float, ...] | None = parameter(
-        None,
-        "coefficients of h(q) = E sigma sigma' from degree 0",
-        note="None: of the activation, or q^2 if that is None too",
-        symbol="h",
-    )
-    activation: Activation | None = parameter(
-        None, "activation of the neurons", note="in place of a kernel", symbol=r"\sigma"
-    )
+    samples_per_weight: float = parameter(0.3, above=0, scale="log", count="size * value")
+    noise: float = parameter(1.0, note="the labels are nothing else", least=0)
+    kernel: tuple[float, ...] | None = parameter(None, note="None: of the activation, or q^2 if that is None too")
+    activation: Activation | None = parameter(None, note="in place of a kernel")
 
     @model_validator(mode="after")
     def _nonlinear(self) -> Self:

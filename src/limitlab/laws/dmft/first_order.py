@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.errors import ConvergenceError
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Cost, Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.dmft._descent import descent_correlations, whitened_paths
 from limitlab.laws.dmft._losses import LOSSES, Loss, as_vector, committee
 from limitlab.models.activations import Activation
@@ -72,7 +72,6 @@ class FirstOrderDynamics(Law):
         "full-batch gradient descent",
         "networks: fixed and equal second-layer weights, exchangeable start",
     )
-    matrices_held = 3.0
     references = ("celentano2021high",)
     page = "first_order"
     observables = {
@@ -83,48 +82,99 @@ class FirstOrderDynamics(Law):
         "norm": observable("mean squared norm of the neurons", r"|\theta|^2"),
         **shared("overlap", "correlation"),
     }
-    default_seeds = 30
+    simulation = Experiment(draws=30)
     revision = 2
-    former_names = {"signal": "signal_energy"}
+    # Every loss from a start that is neither zero nor aligned, with a penalty; inputs of signs; two neurons; the sphere
+    points = (
+        dict(
+            loss="square",
+            ridge=0.2,
+            sample_ratio=1.5,
+            noise=0.6,
+            step=0.3,
+            steps=6,
+            signal_energy=1.5,
+            start_norm=0.7,
+            start_overlap=0.4,
+        ),
+        dict(
+            loss="tanh",
+            entries="sign",
+            ridge=0.15,
+            sample_ratio=2.5,
+            noise=0.4,
+            step=0.6,
+            steps=5,
+            signal_energy=1.5,
+            start_norm=0.6,
+            start_overlap=0.3,
+        ),
+        dict(
+            loss="logistic",
+            ridge=0.1,
+            sample_ratio=2.0,
+            noise=0.5,
+            step=0.8,
+            steps=5,
+            signal_energy=2.0,
+            start_norm=0.6,
+            start_overlap=0.3,
+        ),
+        dict(
+            loss="committee",
+            width=2,
+            ridge=0.1,
+            sample_ratio=3.0,
+            noise=0.4,
+            step=0.7,
+            steps=4,
+            signal_energy=1.5,
+            start_norm=0.8,
+            start_overlap=0.4,
+            start_correlation=0.3,
+            second_layer=1.3,
+            activation="tanh",
+            target_function="erf",
+        ),
+        dict(
+            loss="committee",
+            width=2,
+            sphere=True,
+            sample_ratio=3.0,
+            noise=0.4,
+            step=0.7,
+            steps=4,
+            signal_energy=1.0,
+            start_norm=1.0,
+            start_overlap=0.4,
+            start_correlation=0.3,
+            second_layer=0.8,
+        ),
+    )
 
     loss: Literal["square", "tanh", "logistic", "committee"] = parameter(
         "tanh",
-        "loss",
         note="squared error of <theta,x>, of tanh<theta,x> or of a committee (a/m) sum_j sigma<theta_j,x>, or logistic loss of signs",
         symbol="L",
     )
-    sample_ratio: float = parameter(
-        2.0, "samples per input dimension", symbol=r"\delta = n/d", above=0, scale="log", count="size * value"
-    )
-    noise: float = parameter(0.3, "standard deviation of the label noise", symbol=r"\tau", least=0)
-    step: float = parameter(0.5, "step size of the algorithm", symbol=r"\eta", above=0, scale="log")
-    steps: int = parameter(10, "iterations of the algorithm", symbol="K", least=1, most=200)
-    signal_energy: float = parameter(2.0, "squared norm of the coefficients behind the labels", symbol=r"\rho", above=0)
+    sample_ratio: float = parameter(2.0, symbol=r"\delta = n/d", above=0, scale="log", count="size * value")
+    noise: float = parameter(0.3, least=0)
+    step: float = parameter(0.5, symbol=r"\eta", above=0, scale="log")
+    steps: int = parameter(10, symbol="K", least=1, most=200)
+    signal_energy: float = parameter(2.0, symbol=r"\rho", above=0)
     start_norm: float = parameter(0.0, "squared norm of every neuron at the start", symbol="q_0", least=0)
-    start_overlap: float = parameter(
-        0.0, "overlap at the start", note="inner product of every neuron with the truth", symbol="m_0"
-    )
-    ridge: float = parameter(0.0, "ridge penalty", symbol=r"\lambda", least=0)
+    start_overlap: float = parameter(0.0, note="inner product of every neuron with the truth")
+    ridge: float = parameter(0.0, least=0)
     penalty: Schedule | None = parameter(
-        None,
-        "penalty on the squared norm of the weights",
-        note="half of it, beside the ridge: a number, pairs (time, value) or a function of the time step * steps",
-        symbol=r"\Lambda_t",
+        None, note="half of it, beside the ridge: a number, pairs (time, value) or a function of the time step * steps"
     )
-    width: int = parameter(1, "number of neurons", note="above 1 only with loss = 'committee'", symbol="m", least=1, most=16)
-    start_correlation: float | None = parameter(
-        None,
-        "inner product of two neurons at the start",
-        note="None: that of their parts along the truth",
-        symbol="c_0",
-    )
-    activation: Activation = parameter("tanh", "activation of the neurons", note="of a committee", symbol=r"\sigma")
-    target_function: Activation | None = parameter(
-        "tanh", "target as a function of the score", note="of a committee; None: pure noise", symbol=r"\varphi"
-    )
-    second_layer: float = parameter(1.0, "second-layer weight", note="of a committee", symbol="a")
+    width: int = parameter(1, note="above 1 only with loss = 'committee'", symbol="m", least=1, most=16)
+    start_correlation: float | None = parameter(None, note="None: that of their parts along the truth", symbol="c_0")
+    activation: Activation = parameter("tanh", note="of a committee")
+    target_function: Activation | None = parameter("tanh", note="of a committee; None: pure noise")
+    second_layer: float = parameter(1.0, note="of a committee")
     sphere: bool = parameter(False, "whether every neuron is put back to its norm at the start after each step")
-    entries: Entries = parameter("gaussian", "law of the independent entries of the inputs", symbol="z", kind="experiment")
+    entries: Entries = parameter("gaussian", kind="experiment")
     target_spread: bool = parameter(
         True,
         "whether the coefficients behind the labels are spread over all coordinates",
@@ -132,88 +182,16 @@ class FirstOrderDynamics(Law):
         kind="experiment",
     )
     paths: int = parameter(
-        16000,
-        "sampled paths of the prediction process",
-        note="per replicate; losses other than the square",
-        kind="solver",
-        least=100,
-        scale="log",
-        finer=4,
+        16000, note="per replicate; losses other than the square", kind="solver", least=100, scale="log", finer=4
     )
+
+    def draw_cost(self, size: int) -> Cost:
+        """The inputs, and products with them; no matrix is decomposed."""
+        return self.matrix_cost(size, matrices=3.0)
 
     def natural_scale(self, observable: str) -> float:
         """Inner products of neurons are measured against their norms: a pair that starts orthogonal has one near zero."""
         return max(self.start_norm, self.signal_energy) if observable == "correlation" else 0.0
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Every loss from a start that is neither zero nor aligned, with a penalty; inputs of signs; two neurons; the sphere."""
-        return [
-            cls(
-                loss="square",
-                ridge=0.2,
-                sample_ratio=1.5,
-                noise=0.6,
-                step=0.3,
-                steps=6,
-                signal_energy=1.5,
-                start_norm=0.7,
-                start_overlap=0.4,
-            ),
-            cls(
-                loss="tanh",
-                entries="sign",
-                ridge=0.15,
-                sample_ratio=2.5,
-                noise=0.4,
-                step=0.6,
-                steps=5,
-                signal_energy=1.5,
-                start_norm=0.6,
-                start_overlap=0.3,
-            ),
-            cls(
-                loss="logistic",
-                ridge=0.1,
-                sample_ratio=2.0,
-                noise=0.5,
-                step=0.8,
-                steps=5,
-                signal_energy=2.0,
-                start_norm=0.6,
-                start_overlap=0.3,
-            ),
-            cls(
-                loss="committee",
-                width=2,
-                ridge=0.1,
-                sample_ratio=3.0,
-                noise=0.4,
-                step=0.7,
-                steps=4,
-                signal_energy=1.5,
-                start_norm=0.8,
-                start_overlap=0.4,
-                start_correlation=0.3,
-                second_layer=1.3,
-                activation="tanh",
-                target_function="erf",
-            ),
-            cls(
-                loss="committee",
-                width=2,
-                sphere=True,
-                sample_ratio=3.0,
-                noise=0.4,
-                step=0.7,
-                steps=4,
-                signal_energy=1.0,
-                start_norm=1.0,
-                start_overlap=0.4,
-                start_correlation=0.3,
-                second_layer=0.8,
-            ),
-        ]
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Values, parameter
+from limitlab.laws import Draw, Experiment, Values, parameter
 from limitlab.laws.dmft._aging import Reduced, plateau, threshold
 from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.laws.dmft._pure_noise import PureNoise
@@ -56,42 +56,40 @@ class AdiabaticGrowth(PureNoise):
         "above about 0.85 samples per weight the plateau equations do not end at the threshold: the end of the curve is then unchecked",
     )
     observables = ("second_layer", "train_error")
-    size_meaning = "number of neurons m, in d = m + 40 dimensions"
-    finite_size_rate = (1 / 2, 1.0)  # of the start m^-1/2, of unfinished ageing an unknown power near 2/3
-    default_sizes = (24, 48, 96)
-
-    samples_per_weight: float = parameter(
-        0.5, "samples per first-layer weight", symbol=r"\alpha = n/(md)", above=0, below=1, scale="log", count="size * value"
+    simulation = Experiment(
+        "number of neurons m, in d = m + 40 dimensions",
+        sizes=(24, 48, 96),
+        rate=(1 / 2, 1.0),  # of the start m^-1/2, of unfinished ageing an unknown power near 2/3
     )
+    # A mixed kernel and noise below 1, late enough that the start is nearly forgotten.
+    # Corrections fall so slowly with the width that sampling noise on top of them would leave nothing to see: the widths
+    # that decide are those of the two-time equations
+    points = (
+        dict(
+            samples_per_weight=0.3,
+            noise=0.8,
+            kernel=(0.0, 0.4, 0.6),
+            times=(2.5, 4.0),
+            start_second_layer=0.8,
+            experiment_model="two-time",
+        ),
+    )
+
+    samples_per_weight: float = parameter(0.5, above=0, below=1, scale="log", count="size * value")
     kernel: tuple[float, ...] | None = parameter(
-        None,
-        "coefficients of h(q) = E sigma sigma' from degree 0",
-        note="None: of the activation, or 0.5 q + 0.5 q^2 if that is None too",
-        symbol="h",
+        None, note="None: of the activation, or 0.5 q + 0.5 q^2 if that is None too"
     )
     times: float | tuple[float, ...] = parameter(
-        (0.1, 0.3, 1.0, 2.0), "times", note="slow ones, training time over the width", symbol="s", kind="coordinate", least=0
+        (0.1, 0.3, 1.0, 2.0), note="slow ones, training time over the width", symbol="s", kind="coordinate", least=0
     )
     start_second_layer: float = parameter(
-        1.0,
-        "second-layer weight at the start",
-        note="of a finite network; the limit does not depend on it",
-        symbol="a_0",
-        kind="experiment",
-        above=0,
+        1.0, note="of a finite network; the limit does not depend on it", kind="experiment", above=0
     )
     solver_steps: int = parameter(
-        40,
-        "points of the numerical grid",
-        note="degree of the polynomial for the speed",
-        kind="solver",
-        least=8,
-        most=160,
-        finer=2,
+        40, note="degree of the polynomial for the speed", kind="solver", least=8, most=160, finer=2
     )
     experiment_model: Literal["equations", "network", "two-time"] = parameter(
         "equations",
-        "what is simulated",
         note="random Gaussian equations for one neuron whose second layer is slowed down by m, a network of m neurons, or the two-time "
         "equations of m neurons, which are free of sampling noise",
         kind="experiment",
@@ -100,28 +98,6 @@ class AdiabaticGrowth(PureNoise):
     def draw_cost(self, size: int) -> Cost:
         """The two-time equations of `size` neurons."""
         return Cost(1e6 + 10.0 * size**2, 800.0 * float(size) ** 3)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A mixed kernel and noise below 1, late enough that the start is nearly forgotten.
-
-        Corrections fall so slowly with the width that sampling noise on top of them would leave nothing to see: the widths that
-        decide are those of the two-time equations.
-        """
-        return [
-            cls(
-                samples_per_weight=0.3,
-                noise=0.8,
-                kernel=(0.0, 0.4, 0.6),
-                times=(2.5, 4.0),
-                start_second_layer=0.8,
-                experiment_model="two-time",
-            ),
-        ]
-
-    def is_random(self) -> bool:
-        """The two-time equations of m neurons have no sampling noise."""
-        return self.experiment_model != "two-time"
 
     def natural_scale(self, observable: str) -> float:
         """Train errors are measured against the labels, tau^2: late ones are nearly zero."""

@@ -10,14 +10,14 @@ Status.   The two-time equations are derived. The threshold is a conjecture: it 
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.dmft._aging import Plateau, plateau, threshold
 from limitlab.laws.dmft._finite.gaussian_model import monomials
 from limitlab.laws.dmft._pure_noise import PureNoise
@@ -49,35 +49,27 @@ class InterpolationTransition(PureNoise):
         "low near it",
         "near samples_per_weight = 1 the aging equations have further roots: above 0.9 is beyond what was checked",
     )
-    observables = ("train_error",)
-    default_sizes = (30, 60, 120)
-    default_seeds = 150
+    observables = {
+        **shared("train_error"),
+        "threshold": observable("threshold of interpolation", r"\gamma_{GF}", scalar=True, compared=False),
+    }
+    simulation = Experiment(sizes=(30, 60, 120), draws=150)
 
-    extras = {"threshold": observable("threshold of interpolation", r"\gamma_{GF}", scalar=True)}
-    former_names = {"ratio": "samples_per_weight", "steps": "solver_steps"}
+    # A kernel with several degrees, noise below 1, times before and after the fit slows down
+    points = (dict(samples_per_weight=0.5, noise=0.7, kernel=(0.0, 0.4, 0.6), second_layer=0.8, times=(0.5, 1.0, 2.0, 4.0)),)
 
-    second_layer: float = parameter(
-        0.5, "second-layer weight", note="frozen, over the square root of the width", symbol=r"\gamma", least=0
-    )
+    second_layer: float = parameter(0.5, note="frozen, over the square root of the width", symbol=r"\gamma", least=0)
     times: float | tuple[float, ...] = parameter(
-        (0.0, 1.0, 2.0, 4.0), "times", note="in which t = 1 moves the weights", symbol="t", kind="coordinate", least=0
+        (0.0, 1.0, 2.0, 4.0), note="in which t = 1 moves the weights", kind="coordinate", least=0
     )
     solver_steps: int = parameter(
         240,
-        "points of the numerical grid",
         note="time steps of the finest of the three grids that are extrapolated",
         symbol="N",
         kind="solver",
         least=8,
         finer=2,
     )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A kernel with several degrees, noise below 1, times before and after the fit slows down."""
-        return [
-            cls(samples_per_weight=0.5, noise=0.7, kernel=(0.0, 0.4, 0.6), second_layer=0.8, times=(0.5, 1.0, 2.0, 4.0)),
-        ]
 
     def dynamics(self, **changes: Any) -> TwoLayerDynamics:
         """The system of the large-width limit: one neuron, kernel without constant and linear parts, frozen second layer."""

@@ -20,13 +20,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.dmft._equations import power_series
 from limitlab.laws.dmft._pure_noise import PureNoise
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
@@ -122,23 +122,18 @@ class MiddleRegime(PureNoise):
         "correlation_with_start": observable("correlation of a neuron with its start", "C_d(t,0)"),
         "clock": observable("time of the spin model", "s"),
     }
-    size_meaning = "dimension d of the Gaussian tensors that one neuron climbs"
-    finite_size_rate = 1.0  # measured: the gap of a at x = 1.5 falls from 0.060 to 0.011 between d = 20 and 80
-    default_sizes = (20, 40, 80)
-    default_seeds = 40
+    simulation = Experiment(
+        "dimension d of the Gaussian tensors that one neuron climbs",
+        sizes=(20, 40, 80),
+        draws=40,
+        rate=1.0,  # measured: the gap of a at x = 1.5 falls from 0.060 to 0.011 between d = 20 and 80
+    )
+    # Degrees two and three, a start that is not 1
+    points = (dict(kernel=(0.0, 0.5, 0.3, 0.2), start_second_layer=0.8, x=(0.5, 1.5)),)
 
-    samples_per_weight: float = parameter(
-        0.5, "samples per first-layer weight", note="in the unit of x", symbol=r"\alpha = n/(md)", above=0, scale="log"
-    )
-    kernel: tuple[float, ...] | None = parameter(
-        None,
-        "coefficients of h(q) = E sigma sigma' from degree 0",
-        note="None: of the activation, or q^2 if that is None too",
-        symbol="h",
-    )
-    start_second_layer: float = parameter(
-        1.0, "second-layer weight at the start", note="of every neuron", symbol="a_0", above=0
-    )
+    samples_per_weight: float = parameter(0.5, note="in the unit of x", above=0, scale="log")
+    kernel: tuple[float, ...] | None = parameter(None, note="None: of the activation, or q^2 if that is None too")
+    start_second_layer: float = parameter(1.0, note="of every neuron", above=0)
     x: float | tuple[float, ...] = parameter(
         (0.5, 1.0, 2.0),
         "times of order sqrt(m)",
@@ -148,9 +143,7 @@ class MiddleRegime(PureNoise):
         least=0,
         most=50,
     )
-    solver_steps: int = parameter(
-        40, "points of the numerical grid", note="steps per unit of the clock", kind="solver", least=8, most=1000, finer=2
-    )
+    solver_steps: int = parameter(40, note="steps per unit of the clock", kind="solver", least=8, most=1000, finer=2)
 
     def draw_cost(self, size: int) -> Cost:
         """A random polynomial: its tensors, and the gradients."""
@@ -158,11 +151,6 @@ class MiddleRegime(PureNoise):
             1e5 + 8.0 * float(size) ** max(len(self.coefficients()) - 1, 1),
             250.0 * float(size) ** max(len(self.coefficients()) - 1, 1),
         )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Degrees two and three, a start that is not 1."""
-        return [cls(kernel=(0.0, 0.5, 0.3, 0.2), start_second_layer=0.8, x=(0.5, 1.5))]
 
     def reduced_coefficients(self) -> tuple[float, ...]:
         """Coefficients of h~: without constant and linear part."""

@@ -24,7 +24,7 @@ from pydantic import model_validator
 
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.laws.dmft.population import particle_states
 
@@ -59,10 +59,21 @@ class MultiIndexFlow(Law):
         "second_layer": observable(dims=("time", "particle")),
         "overlap": observable(dims=("time", "particle", "index")),
     }
-    size_meaning = "number of neurons m in as many dimensions, shared equally by the particles"
-    finite_size_rate = (0.8, 1.2)  # 1/m and its next orders, which draws without sampling noise resolve
-    default_sizes = (24, 48, 96)
-    default_seeds = 12
+    simulation = Experiment(
+        "number of neurons m in as many dimensions, shared equally by the particles",
+        sizes=(24, 48, 96),
+        draws=12,
+        rate=(0.8, 1.2),  # 1/m and its next orders, which draws without sampling noise resolve
+    )
+    # Three particles that differ, terms of degree one to three, noise
+    points = (
+        dict(
+            hermite=(0.2, 0.7, 0.5, 0.3),
+            target=(((1, 0), 0.9), ((1, 1), 0.8), ((2, 1), 0.5)),
+            noise=0.4,
+            times=(0.5, 1.5, 3.0),
+        ),
+    )
 
     hermite: tuple[float, ...] = parameter(
         (0.0, 0.7, 0.5, 0.3),
@@ -72,12 +83,11 @@ class MultiIndexFlow(Law):
     )
     target: Target = parameter(
         (((1, 0), 1.0), ((1, 1), 1.0)),
-        "target by its coefficients",
         note="pairs ((degree per index), coefficient) of products of orthonormal Hermite polynomials",
         symbol=r"\varphi",
     )
     second_layer: float | tuple[float, ...] = parameter(
-        (1.0, 0.8, 1.2), "second-layer weight", note="of every particle at the start", symbol="a_i(0)"
+        (1.0, 0.8, 1.2), note="of every particle at the start", symbol="a_i(0)"
     )
     overlaps: tuple[tuple[float, ...], ...] = parameter(
         ((0.3, 0.0), (0.2, 0.1), (0.4, -0.1)),
@@ -87,13 +97,11 @@ class MultiIndexFlow(Law):
         least=-1,
         most=1,
     )
-    noise: float = parameter(0.0, "standard deviation of the label noise", symbol=r"\tau", least=0)
+    noise: float = parameter(0.0, least=0)
     times: float | tuple[float, ...] = parameter(
-        (0.5, 1.0, 2.0, 4.0), "times", note="of the population", symbol=r"\hat t", kind="coordinate", least=0
+        (0.5, 1.0, 2.0, 4.0), note="of the population", symbol=r"\hat t", kind="coordinate", least=0
     )
-    tolerance: float = parameter(
-        1e-10, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
-    )
+    tolerance: float = parameter(1e-10, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -112,18 +120,6 @@ class MultiIndexFlow(Law):
     def draw_cost(self, size: int) -> Cost:
         """Neurons in as many dimensions."""
         return Cost(1e5 + 14.0 * size**2, 3e3 * size**2 * max(latest(self), 1.0))
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Three particles that differ, terms of degree one to three, noise."""
-        return [
-            cls(
-                hermite=(0.2, 0.7, 0.5, 0.3),
-                target=(((1, 0), 0.9), ((1, 1), 0.8), ((2, 1), 0.5)),
-                noise=0.4,
-                times=(0.5, 1.5, 3.0),
-            )
-        ]
 
     def kernels(self) -> Kernels:
         """h, and the squared norm of the target."""

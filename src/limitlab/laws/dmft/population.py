@@ -11,6 +11,7 @@ Status.   Theorem for the mean-field limit, at finite times and with rates (Mei,
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from pydantic import model_validator
 
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Values, parameter
+from limitlab.laws import Draw, Experiment, Values, parameter
 from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.laws.dmft._parameters import TwoLayerStart, check_correlation
 from limitlab.numerics.ode import Trajectory, integrate
@@ -125,22 +126,17 @@ class _Population(TwoLayerStart):
 
     status = "theorem"
     references = ("montanari2025dynamical", "mei2018mean")
-    size_meaning = "dimension d of the inputs"
-    default_sizes = (10, 20, 40)
-    default_seeds = 10
+    simulation = Experiment("dimension d of the inputs", sizes=(10, 20, 40), draws=10)
 
-    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
+    noise: float = parameter(0.5, least=0)
     times: float | tuple[float, ...] = parameter(
         (0.0, 0.5, 1.0, 2.0, 4.0),
-        "times",
         note="of the population, n/(md) times that of training",
         symbol=r"\hat t",
         kind="coordinate",
         least=0,
     )
-    tolerance: float = parameter(
-        1e-11, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
-    )
+    tolerance: float = parameter(1e-11, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     def _with_errors(self, path: Trajectory, error: Callable[[Floats, Floats], Floats], values: dict[str, Floats]) -> Values:
         """The observables with their numerical errors; that of the test error by moving the state by its own error."""
@@ -178,37 +174,27 @@ class PopulationFlow(_Population):
     page = "two_layer_dynamics"
     assumptions = ("Gaussian inputs, unit first-layer weights, exchangeable start", "unlimited samples")
     observables = ("test_error", "second_layer", "overlap", "correlation")
-
-    width: int = parameter(3, "number of neurons", symbol="m", least=1)
-    start_correlation: float | None = parameter(
-        None,
-        "inner product of two neurons at the start",
-        note="None: the square of start_overlap",
-        symbol="C_o(0,0)",
-        least=-1,
-        most=1,
+    # A kernel and a target of degree two with constants, neurons that are correlated at the start, noise
+    points = (
+        dict(
+            kernel=(0.2, 0.5, 0.3),
+            target=(0.1, 0.6, 0.2),
+            target_norm=1.0,
+            start_second_layer=0.8,
+            start_overlap=0.4,
+            start_correlation=0.3,
+            noise=0.5,
+            width=3,
+            times=(0.5, 1.0, 2.0),
+        ),
     )
+
+    width: int = parameter(3, symbol="m", least=1)
+    start_correlation: float | None = parameter(None, note="None: the square of start_overlap", least=-1, most=1)
 
     def draw_cost(self, size: int) -> Cost:
         """One sample per step."""
         return Cost(1e5 + 10.0 * self.width * size, 3e3 * self.width * size**2 * max(latest(self), 1.0))
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A kernel and a target of degree two with constants, neurons that are correlated at the start, noise."""
-        return [
-            cls(
-                kernel=(0.2, 0.5, 0.3),
-                target=(0.1, 0.6, 0.2),
-                target_norm=1.0,
-                start_second_layer=0.8,
-                start_overlap=0.4,
-                start_correlation=0.3,
-                noise=0.5,
-                width=3,
-                times=(0.5, 1.0, 2.0),
-            ),
-        ]
 
     @model_validator(mode="after")
     def _possible_start(self) -> Self:
@@ -258,27 +244,25 @@ class MeanFieldSingleIndex(_Population):
         "all neurons start with the same overlap, otherwise at random",
     )
     observables = ("test_error", "second_layer", "overlap")
-    size_meaning = "number of neurons m (the inputs have 4 m dimensions)"
-    default_sizes = (8, 16, 32)
+    simulation = replace(
+        _Population.simulation, size_meaning="number of neurons m (the inputs have 4 m dimensions)", sizes=(8, 16, 32)
+    )
+    # A kernel and a target of degree two with constants, a start with overlap, noise
+    points = (
+        dict(
+            kernel=(0.2, 0.5, 0.3),
+            target=(0.1, 0.6, 0.2),
+            target_norm=1.0,
+            start_second_layer=0.8,
+            start_overlap=0.3,
+            noise=0.5,
+            times=(0.5, 1.0, 2.0),
+        ),
+    )
 
     def draw_cost(self, size: int) -> Cost:
         """Neurons in four times as many dimensions, one sample per step."""
         return Cost(60.0 * size**2, 4e3 * size**3 * max(latest(self), 1.0))
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A kernel and a target of degree two with constants, a start with overlap, noise."""
-        return [
-            cls(
-                kernel=(0.2, 0.5, 0.3),
-                target=(0.1, 0.6, 0.2),
-                target_norm=1.0,
-                start_second_layer=0.8,
-                start_overlap=0.3,
-                noise=0.5,
-                times=(0.5, 1.0, 2.0),
-            ),
-        ]
 
     def predicted(self, times: Floats) -> Values:
         """Equation (11) integrated."""

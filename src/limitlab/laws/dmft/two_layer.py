@@ -25,7 +25,7 @@ from pydantic import model_validator
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.errors import ConvergenceError
-from limitlab.laws import Draw, Values, parameter
+from limitlab.laws import Draw, Experiment, Values, parameter
 from limitlab.laws.dmft._finite.gaussian_model import monomials
 from limitlab.laws.dmft._parameters import TwoLayerStart, check_correlation
 
@@ -76,27 +76,43 @@ class TwoLayerDynamics(TwoLayerStart):
     references = ("montanari2025dynamical",)
     page = "two_layer_dynamics"
     observables = ("train_error", "test_error", "second_layer", "overlap", "correlation")
-    default_sizes = (10, 20, 40)
-    default_seeds = 100
-    former_names = {"steps": "solver_steps"}
+    simulation = Experiment(sizes=(10, 20, 40), draws=100)
+    # A kernel and a target of degree two, neurons that are correlated at the start, noise; second layer free and frozen
+    points = (
+        dict(
+            kernel=(0.2, 0.5, 0.3),
+            target=(0.1, 0.6, 0.2),
+            target_norm=1.0,
+            start_second_layer=0.8,
+            start_overlap=0.4,
+            start_correlation=0.4,
+            width=2,
+            sample_ratio=2.0,
+            noise=0.5,
+            times=(0.5, 1.0, 2.0),
+        ),
+        dict(
+            kernel=(0.0, 0.4, 0.6),
+            target=(0.0, 0.5, 0.4),
+            target_norm=1.1,
+            start_second_layer=1.2,
+            start_overlap=0.5,
+            start_correlation=0.5,
+            width=3,
+            sample_ratio=1.5,
+            noise=0.4,
+            frozen=True,
+            times=(0.5, 1.0, 2.0),
+        ),
+    )
 
-    width: int = parameter(2, "number of neurons", symbol="m", least=1)
-    sample_ratio: float = parameter(
-        1.5, "samples per input dimension", symbol=r"\bar\alpha = n/d", above=0, scale="log", count="size * value"
-    )
-    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
-    start_correlation: float | None = parameter(
-        None,
-        "inner product of two neurons at the start",
-        note="None: the square of start_overlap",
-        symbol="C_o(0,0)",
-        least=-1,
-        most=1,
-    )
+    width: int = parameter(2, symbol="m", least=1)
+    sample_ratio: float = parameter(1.5, symbol=r"\bar\alpha = n/d", above=0, scale="log", count="size * value")
+    noise: float = parameter(0.5, least=0)
+    start_correlation: float | None = parameter(None, note="None: the square of start_overlap", least=-1, most=1)
     frozen: bool = parameter(False, "whether the second layer keeps its start")
     solver_steps: int = parameter(
         400,
-        "points of the numerical grid",
         note="time steps of the finest of the three grids that are extrapolated",
         symbol="N",
         kind="solver",
@@ -112,10 +128,7 @@ class TwoLayerDynamics(TwoLayerStart):
         finer=2,
     )
     experiment_model: Literal["gaussian", "network", "sgd"] = parameter(
-        "gaussian",
-        "what is simulated",
-        note="the Gaussian model, a network by gradient flow, a network by stochastic descent",
-        kind="experiment",
+        "gaussian", note="the Gaussian model, a network by gradient flow, a network by stochastic descent", kind="experiment"
     )
 
     def draw_cost(self, size: int) -> Cost:
@@ -127,37 +140,6 @@ class TwoLayerDynamics(TwoLayerStart):
     def limit_cost(self) -> Cost:
         """Functions of two times."""
         return Cost(1e6 + 5.0 * self.solver_steps**2, 1e8 + 2e6 * self.solver_steps + 2e3 * self.solver_steps**2)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A kernel and a target of degree two, neurons that are correlated at the start, noise; second layer free and frozen."""
-        return [
-            cls(
-                kernel=(0.2, 0.5, 0.3),
-                target=(0.1, 0.6, 0.2),
-                target_norm=1.0,
-                start_second_layer=0.8,
-                start_overlap=0.4,
-                start_correlation=0.4,
-                width=2,
-                sample_ratio=2.0,
-                noise=0.5,
-                times=(0.5, 1.0, 2.0),
-            ),
-            cls(
-                kernel=(0.0, 0.4, 0.6),
-                target=(0.0, 0.5, 0.4),
-                target_norm=1.1,
-                start_second_layer=1.2,
-                start_overlap=0.5,
-                start_correlation=0.5,
-                width=3,
-                sample_ratio=1.5,
-                noise=0.4,
-                frozen=True,
-                times=(0.5, 1.0, 2.0),
-            ),
-        ]
 
     @model_validator(mode="after")
     def _possible_start(self) -> Self:
@@ -226,17 +208,16 @@ class TwoLayerDynamics(TwoLayerStart):
         return result
 
     def predicted(self, times: Floats) -> Values:
-        """The limit at the times of the law, with the error that the grids imply."""
-        return _solved(self).values
+        """The limit at the times of the law, with the error that the grids imply.
+
+        The notes give the product of step and fastest local rate, and whether a train error below zero was clipped.
+        """
+        solved = _solved(self)
+        return {**solved.values, "notes": dict(step_times_rate=solved.stiffness, train_error_clipped=int(solved.clipped))}
 
     def caveat(self) -> str:
         """For which model the equations are exact."""
         return CAVEAT if self.experiment_model == "gaussian" else NETWORK_CAVEAT
-
-    def remarks(self) -> dict[str, Any]:
-        """The product of step and fastest local rate, and whether a train error below zero was clipped."""
-        found = _solved(self)
-        return dict(step_times_rate=found.stiffness, train_error_clipped=int(found.clipped))
 
     def two_time(self, steps: int = 100) -> xr.Dataset:
         """Correlations and responses C_d, C_o, R_d, R_o of the weights and the residual's r, on one grid (not extrapolated).

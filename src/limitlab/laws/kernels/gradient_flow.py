@@ -23,7 +23,7 @@ from pydantic import model_validator
 
 from limitlab._core.costs import latest, refuse_limit
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels._wide_networks import DeepNetworks, waves
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.laws.kernels.duals import relative_error
@@ -238,30 +238,35 @@ class KernelGradientFlow(Law):
         "test_output": observable("mean output at the first test input", r"\mathbb{E} f_t(x)"),
         "test_square": observable("mean squared output over test inputs and starts", r"\mathbb{E} f_t(x)^2"),
     }
-    size_meaning = "width m of every hidden layer"
-    default_sizes = (32, 64, 128)
-    default_seeds = 40
+    simulation = Experiment("width m of every hidden layer", sizes=(32, 64, 128), draws=40)
+    # Two layers and three, two activations, steps that are not small, biases, labels above 1
+    points = (
+        dict(bias_std=0.3, weight_std=1.2, label_size=1.5, step=0.6, times=(1.2, 6.0, 18.0), networks=50),
+        dict(
+            layers=3,
+            activation="tanh",
+            bias_std=0.4,
+            weight_std=1.3,
+            samples=5,
+            label_size=1.5,
+            step=0.8,
+            times=(0.8, 4.0, 12.0),
+            networks=60,
+        ),
+    )
 
-    layers: int = parameter(2, "number of weight matrices", symbol="L", least=2, most=20)
-    activation: Activation = parameter("erf", "activation of the neurons", symbol=r"\sigma")
-    weight_std: float = parameter(
-        1.0, "standard deviation of the weights", note="divided by the root of the number of inputs", symbol="w", above=0
-    )
-    bias_std: float = parameter(0.1, "standard deviation of the biases", symbol="b", least=0)
-    samples: int = parameter(6, "number of samples", note="in fixed places", symbol="n", least=1)
-    dimension: int = parameter(10, "dimension", note="of the inputs", symbol="d", least=1)
-    label_size: float = parameter(2.0, "largest label", symbol="y", above=0)
-    step: float = parameter(0.5, "step size of the algorithm", note="0 is gradient flow", symbol=r"\eta", least=0)
+    layers: int = parameter(2, least=2, most=20)
+    activation: Activation = parameter("erf")
+    weight_std: float = parameter(1.0, note="divided by the root of the number of inputs", above=0)
+    bias_std: float = parameter(0.1, least=0)
+    samples: int = parameter(6, note="in fixed places", least=1)
+    dimension: int = parameter(10, note="of the inputs", least=1)
+    label_size: float = parameter(2.0, above=0)
+    step: float = parameter(0.5, note="0 is gradient flow", symbol=r"\eta", least=0)
     times: float | tuple[float, ...] = parameter(
-        (2.0, 10.0, 50.0),
-        "times",
-        note="step times the number of steps",
-        symbol="t",
-        kind="coordinate",
-        least=0,
-        scale="log",
+        (2.0, 10.0, 50.0), note="step times the number of steps", kind="coordinate", least=0, scale="log"
     )
-    networks: int = parameter(20, "networks trained in one draw", kind="experiment", least=1)
+    networks: int = parameter(20, kind="experiment", least=1)
 
     @model_validator(mode="after")
     def _stable(self) -> Self:
@@ -286,24 +291,6 @@ class KernelGradientFlow(Law):
             1e5 + 60.0 * self.samples**2 + 5.0 * inputs,
             1e7 + self.samples**3 + 1e4 * self.samples**2 + self.samples * inputs,
         )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Two layers and three, two activations, steps that are not small, biases, labels above 1."""
-        return [
-            cls(bias_std=0.3, weight_std=1.2, label_size=1.5, step=0.6, times=(1.2, 6.0, 18.0), networks=50),
-            cls(
-                layers=3,
-                activation="tanh",
-                bias_std=0.4,
-                weight_std=1.3,
-                samples=5,
-                label_size=1.5,
-                step=0.8,
-                times=(0.8, 4.0, 12.0),
-                networks=60,
-            ),
-        ]
 
     def data(self) -> tuple[Array, Array, Array]:
         """Training inputs, labels, and 8 test inputs: fixed waves."""

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels._differences import difference
 from limitlab.laws.kernels._lazy_networks import LazyNetworks, half_signs, unit_rows
 from limitlab.laws.kernels._unit_vectors import pair_averages, single_averages
@@ -229,31 +229,42 @@ class LazyTraining(Law):
         ),
         **shared("train_error"),
         "squared_distance": observable("squared distance of the weights from the start", r"|\theta_t-\theta_0|^2"),
-    }
-    extras = {
         "certified_ratio": observable(
-            "4 L Delta / s_min^2, below 1 where the certificate holds", r"4L\Delta/s_{\min}^2", scalar=True
+            "4 L Delta / s_min^2, below 1 where the certificate holds", r"4L\Delta/s_{\min}^2", scalar=True, compared=False
         ),
-        "distance_bound": observable("certified distance from the start", r"2\Delta/s_{\min}", scalar=True),
-        "deviation_bound": observable("certified distance from the linearised network", "", scalar=True),
-        "squared_deviation": observable("squared distance from the linearised network", r"|\theta_t-\bar\theta_t|^2"),
+        "distance_bound": observable("certified distance from the start", r"2\Delta/s_{\min}", scalar=True, compared=False),
+        "deviation_bound": observable("certified distance from the linearised network", "", scalar=True, compared=False),
+        "squared_deviation": observable(
+            "squared distance from the linearised network", r"|\theta_t-\bar\theta_t|^2", compared=False
+        ),
     }
-    size_meaning = "width m, an even number"
-    default_sizes = (40, 80, 160)
-    default_seeds = 30
+    simulation = Experiment("width m, an even number", sizes=(40, 80, 160), draws=30)
+    # Both starts, two activations, scales and labels that are not 1
+    points = (
+        dict(scale=1.4, label_size=3.0, times=(0.0, 0.6, 2.4), networks=30),
+        dict(
+            scale=2.5,
+            label_size=2.0,
+            activation="gelu",
+            samples=5,
+            dimension=10,
+            antisymmetric=True,
+            times=(0.05, 0.2, 0.8),
+        ),
+    )
 
-    scale: float = parameter(1.0, "factor of the network's output", symbol=r"\alpha", above=0, scale="log")
-    activation: Activation = parameter("softplus", "activation of the neurons", symbol=r"\sigma")
-    samples: int = parameter(6, "number of samples", note="in fixed places", symbol="n", least=1)
-    dimension: int = parameter(12, "dimension", note="of the inputs", symbol="d", least=3)
-    label_size: float = parameter(1.0, "largest label", symbol="y", above=0)
+    scale: float = parameter(1.0, above=0, scale="log")
+    activation: Activation = parameter("softplus")
+    samples: int = parameter(6, note="in fixed places", least=1)
+    dimension: int = parameter(12, note="of the inputs", least=3)
+    label_size: float = parameter(1.0, above=0)
     antisymmetric: bool = parameter(
         False, "whether every neuron has a partner of opposite sign, so that the output starts at 0"
     )
     times: float | tuple[float, ...] = parameter(
-        (0.0, 1.0, 4.0), "times", note="of the gradient flow", symbol="t", kind="coordinate", least=0, scale="log"
+        (0.0, 1.0, 4.0), note="of the gradient flow", kind="coordinate", least=0, scale="log"
     )
-    networks: int = parameter(20, "networks trained in one draw", kind="experiment", least=1)
+    networks: int = parameter(20, kind="experiment", least=1)
 
     @model_validator(mode="after")
     def _curved(self) -> Self:
@@ -272,22 +283,6 @@ class LazyTraining(Law):
             1e5 + 60.0 * self.samples**2 + 5.0 * inputs,
             1e7 + self.samples**3 + 1e4 * self.samples**2 + self.samples * inputs,
         )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Both starts, two activations, scales and labels that are not 1."""
-        return [
-            cls(scale=1.4, label_size=3.0, times=(0.0, 0.6, 2.4), networks=30),
-            cls(
-                scale=2.5,
-                label_size=2.0,
-                activation="gelu",
-                samples=5,
-                dimension=10,
-                antisymmetric=True,
-                times=(0.05, 0.2, 0.8),
-            ),
-        ]
 
     def data(self) -> tuple[Array, Array]:
         """Inputs with entries of variance 1, and labels: fixed waves."""

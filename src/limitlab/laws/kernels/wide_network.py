@@ -10,13 +10,13 @@ Status.   Theorem (Neal 1996; Jacot, Gabriel and Hongler 2018). Means are off by
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.kernels._wide_networks import DeepNetworks
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.models.activations import Activation
@@ -54,19 +54,20 @@ class WideNetwork(Law):
         "tangent_own": observable("tangent kernel of the first input with itself", r"\Theta^{L}(x,x)"),
         "tangent_pair": observable("tangent kernel of two inputs", r"\Theta^{L}(x,x')"),
     }
-    size_meaning = "width m of every hidden layer"
-    default_sizes = (32, 64, 128)
-    default_seeds = 60
-
-    layers: int = parameter(3, "number of weight matrices", symbol="L", least=2, most=20)
-    activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
-    weight_std: float = parameter(
-        1.0, "standard deviation of the weights", note="divided by the root of the number of inputs", symbol="w", above=0
+    simulation = Experiment("width m of every hidden layer", sizes=(32, 64, 128), draws=60)
+    # Biases, weights that are not 1, unequal norms; a kinked activation at depth and a smooth one
+    points = (
+        dict(layers=3, activation="relu", weight_std=1.2, bias_std=0.4, networks=60),
+        dict(layers=4, activation="erf", weight_std=1.3, bias_std=0.3, norms=(0.7, 1.2), cosine=0.6, networks=60),
     )
-    bias_std: float = parameter(0.0, "standard deviation of the biases", symbol="b", least=0)
+
+    layers: int = parameter(3, least=2, most=20)
+    activation: Activation = parameter("relu")
+    weight_std: float = parameter(1.0, note="divided by the root of the number of inputs", above=0)
+    bias_std: float = parameter(0.0, least=0)
     norms: tuple[float, float] = parameter((1.0, 1.5), "norms of two inputs", note="over sqrt(d)", symbol="|x|", above=0)
     cosine: float = parameter(0.3, "cosine of the angle between two inputs", symbol=r"\cos\angle(x,x')", least=-1, most=1)
-    networks: int = parameter(20, "networks trained in one draw", note="here drawn, not trained", kind="experiment", least=1)
+    networks: int = parameter(20, note="here drawn, not trained", kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
         """Networks of `layers` weight matrices."""
@@ -74,14 +75,6 @@ class WideNetwork(Law):
             self.networks * size * (100.0 + 1.1 * (self.layers - 2) * size),
             30.0 * self.networks * size * (1e3 + (self.layers - 2) * size),
         )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Biases, weights that are not 1, unequal norms; a kinked activation at depth and a smooth one."""
-        return [
-            cls(layers=3, activation="relu", weight_std=1.2, bias_std=0.4, networks=60),
-            cls(layers=4, activation="erf", weight_std=1.3, bias_std=0.3, norms=(0.7, 1.2), cosine=0.6, networks=60),
-        ]
 
     def inputs(self) -> Array:
         """Two inputs in the plane with these norms (over sqrt(2)) and this angle."""

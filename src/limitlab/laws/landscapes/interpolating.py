@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.limits import Cost
 from limitlab.errors import ConvergenceError
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels.deep import nngp, ntk, own_variances
 from limitlab.laws.kernels.duals import relative_error
 from limitlab.laws.landscapes._levenberg import TanhNetwork, levenberg_marquardt
@@ -36,6 +37,9 @@ TESTS = 400  # images on which the error is measured
 LEAST_ERROR, LARGEST_ERROR = 5e-10, 1e-3  # stated in any case; refused
 
 
+MEAN_SQUARE = observable("mean square of the output on test images", r"\overline{f^2}", compared=False)
+
+
 class Interpolating(Law):
     """What the two laws share: images, networks, kernels."""
 
@@ -46,16 +50,13 @@ class Interpolating(Law):
         "every step in the row space of the Jacobian (Levenberg-Marquardt, gradient descent)",
     )
     references = ("belkin2019reconciling", "spigler2019jamming", "zhang2017understanding", "jacot2018neural")
-    observables = shared("train_error", "excess_risk", "classification_error")
-    extras = {"mean_square": observable("mean square of the output on test images", r"\overline{f^2}")}
-    size_meaning = "number of neurons N of every hidden layer"
-    default_sizes = (150, 300, 600)
-    default_seeds = 150
+    observables = {**shared("train_error", "excess_risk", "classification_error"), "mean_square": MEAN_SQUARE}
+    simulation = Experiment("number of neurons N of every hidden layer", sizes=(150, 300, 600), draws=150)
 
     images: Images = parameter("digits", "images of digits", note="digits or mnist")
-    samples: int = parameter(60, "number of samples", note="training images", symbol="n", least=2, most=1000)
+    samples: int = parameter(60, note="training images", least=2, most=1000)
     components: int = parameter(10, "principal components kept of the images", symbol="d", least=1, most=60)
-    layers: int = parameter(2, "number of weight matrices", symbol="L", least=2, most=20)
+    layers: int = parameter(2, least=2, most=20)
     data_seed: int = parameter(0, "seed of the fixed data set", least=0)
 
     def draw_cost(self, size: int) -> Cost:
@@ -138,16 +139,13 @@ class WidthDoubleDescent(Interpolating):
     """
 
     page = "interpolating_networks"
+    # Wrong labels, two and three layers, both sets of images
+    points = (
+        dict(samples=20, components=30, flips=0.1),
+        dict(images="mnist", samples=15, components=30, flips=0.2, layers=3, data_seed=1),
+    )
 
     flips: float = parameter(0.1, "share of training labels that are flipped", symbol=r"\phi", least=0, most=1)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Wrong labels, two and three layers, both sets of images."""
-        return [
-            cls(samples=20, components=30, flips=0.1),
-            cls(images="mnist", samples=15, components=30, flips=0.2, layers=3, data_seed=1),
-        ]
 
     def flipped(self) -> float:
         """The share of wrong labels."""
@@ -180,14 +178,18 @@ class RandomLabels(Interpolating):
     (0.0, 0.5, 1.709)
     """
 
-    observables = {**shared("train_error", "excess_risk"), **shared("classification_error", rate=math.inf)}
+    observables = {
+        **shared("train_error", "excess_risk"),
+        **shared("classification_error", rate=math.inf),
+        "mean_square": MEAN_SQUARE,
+    }
     page = "interpolating_networks"
-    default_seeds = 300
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Both sets of images."""
-        return [cls(samples=15, components=30), cls(images="mnist", samples=20, components=30, data_seed=1)]
+    simulation = replace(Interpolating.simulation, draws=300)
+    # Both sets of images
+    points = (
+        dict(samples=15, components=30),
+        dict(images="mnist", samples=20, components=30, data_seed=1),
+    )
 
     def observables_of(self, task: Task, gains: Array, variance: Array) -> dict[str, float]:
         """Averaged over labels and starts: nothing correlates with the right labels."""

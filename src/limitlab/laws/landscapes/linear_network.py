@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
 
 __all__ = ["LinearNetwork", "saddle_index"]
 
@@ -117,9 +117,9 @@ class LinearNetwork(Law):
         "modes": observable("strength of a singular mode of the network", "a_k"),
         "half_time": observable("time at which a mode has half its strength", "t_k", dims=("mode",)),
     }
-    size_meaning = "number of samples n"
-    default_sizes = (100, 200, 400)
-    default_seeds = 60
+    simulation = Experiment("number of samples n", sizes=(100, 200, 400), draws=60)
+    # Modes at different stages: one has been learned, one is rising, one waits
+    points = (dict(singular_values=(2.0, 1.3, 0.6), start=0.02, times=(0.3, 0.7, 1.5)),)
 
     singular_values: tuple[float, ...] = parameter(
         (3.0, 2.0, 1.0), "singular values of the map from inputs to labels", note="falling", symbol="s_k", above=0, most=100
@@ -132,9 +132,7 @@ class LinearNetwork(Law):
         above=0,
         scale="log",
     )
-    times: float | tuple[float, ...] = parameter(
-        (0.5, 1.0, 2.0), "times", note="of the flow -grad R", symbol="t", kind="coordinate", least=0
-    )
+    times: float | tuple[float, ...] = parameter((0.5, 1.0, 2.0), note="of the flow -grad R", kind="coordinate", least=0)
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -147,11 +145,6 @@ class LinearNetwork(Law):
             )
         return self
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Modes at different stages: one has been learned, one is rising, one waits."""
-        return [cls(singular_values=(2.0, 1.3, 0.6), start=0.02, times=(0.3, 0.7, 1.5))]
-
     def coordinates(self) -> dict[str, Any]:
         """Times, and the numbers of the modes."""
         return {"time": self.times, "mode": np.arange(len(self.singular_values))}
@@ -161,6 +154,7 @@ class LinearNetwork(Law):
         return {
             "modes": modes(self.singular_values, self.start, times),
             "half_time": half_times(self.singular_values, self.start),
+            "accuracy": CLOSED_FORM,
         }
 
     def measured(self, draw: Draw, times: Array) -> Values:

@@ -17,13 +17,13 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 
 __all__ = ["ConeFlow"]
 
@@ -87,13 +87,15 @@ class ConeFlow(Law):
         "zero_risk": observable("risk of the network 0", r"\mathbb{E}\,y^2"),
         "lower_bound": observable("mean square of the negative labels", r"\mathbb{E}\,\min(y,0)^2"),
     }
-    size_meaning = "number of neurons N"
-    finite_size_rate = 1.0
-    default_sizes = (10, 20, 40)
-    default_seeds = 10
+    simulation = Experiment("number of neurons N", sizes=(10, 20, 40), draws=10, rate=1.0)
+    # Two angles, neither of them symmetric, with positive second layers: with both signs the limit is 0
+    points = (
+        dict(angle=1.2, inputs=80, directions=800),
+        dict(angle=2.0, inputs=70, directions=700),
+    )
 
     angle: float = parameter(2.0, "angle between the two neurons behind the labels", symbol=r"\theta", above=0, most=math.pi)
-    inputs: int = parameter(200, "inputs", note="their number on the circle", symbol="n", least=8, most=2000)
+    inputs: int = parameter(200, note="their number on the circle", symbol="n", least=8, most=2000)
     signs: Literal["positive", "both"] = parameter("positive", "signs of the second layer at the start")
     directions: int = parameter(
         2000, "directions of the convex problem", note="on the circle", kind="solver", least=16, most=20_000, finer=2
@@ -102,11 +104,6 @@ class ConeFlow(Law):
     def draw_cost(self, size: int) -> Cost:
         """Neurons on all inputs."""
         return Cost(1e5 + 3.0 * self.inputs * size, 750.0 * self.inputs * float(size) ** 2)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Two angles, neither of them symmetric, with positive second layers: with both signs the limit is 0."""
-        return [cls(angle=1.2, inputs=80, directions=800), cls(angle=2.0, inputs=70, directions=700)]
 
     def predicted(self) -> Values:
         """The convex problem, and bounds of it; accuracy: the change from half as many directions."""

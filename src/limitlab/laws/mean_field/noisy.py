@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.mean_field.potentials import neuron_interaction
 
 __all__ = ["NoisyMeanField"]
@@ -82,48 +82,46 @@ class NoisyMeanField(Law):
             "regularised risk at rest minus its minimum", r"R_\lambda - \min R_\lambda", rate=math.inf, scalar=True
         ),
     }
-    size_meaning = "number of neurons N"
-    default_sizes = (50, 100, 200)
-    default_seeds = 80
+    simulation = Experiment("number of neurons N", sizes=(50, 100, 200), draws=80)
+    # Both neurons, two dimensions of the linear one, starts on the wrong side, a time at rest
+    points = (
+        dict(
+            neuron="linear",
+            inverse_temperature=4.0,
+            penalty=0.3,
+            teacher=1.5,
+            start_mean=-0.5,
+            start_std=0.8,
+            dimension=2,
+            times=(0.2, 0.7, math.inf),
+        ),
+        dict(
+            neuron="erf",
+            inverse_temperature=8.0,
+            penalty=0.4,
+            teacher=2.0,
+            start_mean=-0.8,
+            start_std=0.6,
+            times=(0.3, 1.0, math.inf),
+        ),
+    )
 
     neuron: Literal["linear", "erf"] = parameter("linear", "kind of neuron", symbol=r"\sigma")
     inverse_temperature: float = parameter(
         20.0, "inverse temperature of the noise", symbol=r"\beta", above=0, most=1e4, scale="log"
     )
-    penalty: float = parameter(
-        0.1,
-        "penalty on the squared norm of the weights",
-        note="of every neuron",
-        symbol=r"\lambda",
-        above=0,
-        most=100,
-        scale="log",
-    )
+    penalty: float = parameter(0.1, note="of every neuron", symbol=r"\lambda", above=0, most=100, scale="log")
     teacher: float | tuple[float, ...] = parameter(
-        2.0,
-        "function that makes the labels",
-        note="a neuron: its weight along the first axis, or all D weights",
-        symbol=r"\theta_*",
-        least=-100,
-        most=100,
+        2.0, note="a neuron: its weight along the first axis, or all D weights", least=-100, most=100
     )
-    start_mean: float = parameter(-1.0, "mean weight along the teacher at the start", symbol="m(0)", least=-100, most=100)
-    start_std: float = parameter(
-        0.6, "standard deviation of the weights at the start", symbol=r"\sqrt{s(0)}", above=0, most=100, scale="log"
-    )
-    dimension: int = parameter(1, "dimension", note="of the inputs (erf neuron: 1 only)", symbol="D", least=1)
+    start_mean: float = parameter(-1.0, least=-100, most=100)
+    start_std: float = parameter(0.6, above=0, most=100, scale="log")
+    dimension: int = parameter(1, note="of the inputs (erf neuron: 1 only)", symbol="D", least=1)
     times: float | tuple[float, ...] = parameter(
-        (0.5, 2.0, 5.0), "times", note="inf: at rest", symbol="t", kind="coordinate", least=0, infinite=True
+        (0.5, 2.0, 5.0), note="inf: at rest", kind="coordinate", least=0, infinite=True
     )
-    solver_steps: int = parameter(200, "points of the numerical grid", note="cells", kind="solver", least=50, finer=2)
-    step: float = parameter(
-        0.1,
-        "step size of the algorithm",
-        note="of the stochastic differential equation",
-        kind="experiment",
-        above=0,
-        most=0.5,
-    )
+    solver_steps: int = parameter(200, note="cells", kind="solver", least=50, finer=2)
+    step: float = parameter(0.1, note="of the stochastic differential equation", kind="experiment", above=0, most=0.5)
 
     @model_validator(mode="after")
     def _one_weight(self) -> Self:
@@ -139,20 +137,6 @@ class NoisyMeanField(Law):
             )
         return self
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Both neurons, two dimensions of the linear one, starts on the wrong side, a time at rest."""
-        return [
-            cls(
-                neuron="linear", inverse_temperature=4.0, penalty=0.3, teacher=1.5, start_mean=-0.5, start_std=0.8, dimension=2,
-                times=(0.2, 0.7, math.inf),
-            ),
-            cls(
-                neuron="erf", inverse_temperature=8.0, penalty=0.4, teacher=2.0, start_mean=-0.8, start_std=0.6,
-                times=(0.3, 1.0, math.inf),
-            ),
-        ]  # fmt: skip
-
     def observed(self) -> tuple[str, ...]:
         """The excess at rest has a closed form, and is measured, for linear neurons only."""
         names = tuple(type(self).observables)
@@ -163,7 +147,7 @@ class NoisyMeanField(Law):
         beta, penalty = self.inverse_temperature, self.penalty
         if self.neuron == "linear":
             found = linear_path(beta, penalty, self._strength(), self.start_mean, self.start_std**2, self.dimension, times)
-            return {**found, "stationary_excess": self.dimension / (2 * beta)}
+            return {**found, "stationary_excess": self.dimension / (2 * beta), "accuracy": CLOSED_FORM}
         from limitlab.laws.mean_field._free_energy import erf_path
 
         values, errors = erf_path(beta, penalty, self._strength(), self.start_mean, self.start_std, times, self.solver_steps)

@@ -11,13 +11,13 @@ Status.   Theorem for the limits (Mei, Misiakiewicz, Montanari 2019; Chizat, Oya
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 
 __all__ = ["OutputScale"]
 
@@ -92,46 +92,32 @@ class OutputScale(Law):
             "distance of the residuals from those of the linearised network, relative to the labels", r"|u-u_{\rm lin}|/|y|"
         ),
     }
-    size_meaning = "number of neurons N"
-    default_sizes = (200, 400, 800)
-    default_seeds = 320
+    simulation = Experiment("number of neurons N", sizes=(200, 400, 800), draws=320)
+    # A generic start, pairs, and independent signs, at scales where the network still learns features
+    points = (
+        dict(scale=1.5, second_layer_spread=0.5, start_std=0.8, score_shift=0.4, times=(1.0, 4.0)),
+        dict(scale=0.7, initialisation="paired", start_std=0.7, times=(1.0, 4.0)),
+        dict(scale=1.0, initialisation="signs", start_std=0.6, score_shift=-0.5, samples=4, times=(1.0, 4.0)),
+    )
 
-    scale: float = parameter(4.0, "factor of the network's output", symbol=r"\alpha", above=0, most=1e6, scale="log")
+    scale: float = parameter(4.0, above=0, most=1e6, scale="log")
     initialisation: Literal["generic", "paired", "signs"] = parameter(
         "generic", "second layer at the start", note="around 1; twins a and -a with the same first layer; independent signs"
     )
     second_layer_spread: float = parameter(
         0.3, "standard deviation of the second layer's size at the start", note="around 1", symbol="s_a", least=0, most=2
     )
-    start_std: float = parameter(
-        1.0, "standard deviation of the weights at the start", symbol="s_w", above=0, most=3, scale="log"
-    )
+    start_std: float = parameter(1.0, symbol="s_w", above=0, most=3, scale="log")
     score_shift: float = parameter(0.7, "number added to every neuron's score", symbol="b", least=-10, most=10)
-    samples: int = parameter(6, "number of samples", symbol="n", least=1, most=100)
+    samples: int = parameter(6, least=1, most=100)
     times: float | tuple[float, ...] = parameter(
-        (0.5, 2.0),
-        "times",
-        note="in which the residuals decay at the kernel's rates",
-        symbol="t",
-        kind="coordinate",
-        least=0,
+        (0.5, 2.0), note="in which the residuals decay at the kernel's rates", kind="coordinate", least=0
     )
-    solver_steps: int = parameter(
-        30, "points of the numerical grid", note="per weight of the first layer", kind="solver", least=6, most=80, finer=1.5
-    )
+    solver_steps: int = parameter(30, note="per weight of the first layer", kind="solver", least=6, most=80, finer=1.5)
 
     def limit_cost(self) -> Cost:
         """A grid of neurons in the plane."""
         return Cost(8e3 * self.solver_steps**2, 5e5 * self.solver_steps**2)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A generic start, pairs, and independent signs, at scales where the network still learns features."""
-        return [
-            cls(scale=1.5, second_layer_spread=0.5, start_std=0.8, score_shift=0.4, times=(1.0, 4.0)),
-            cls(scale=0.7, initialisation="paired", start_std=0.7, times=(1.0, 4.0)),
-            cls(scale=1.0, initialisation="signs", start_std=0.6, score_shift=-0.5, samples=4, times=(1.0, 4.0)),
-        ]
 
     def predicted(self, times: Array) -> Values:
         """Neurons and residuals moved together, eqs. (20) and (22); the error is the change from two thirds of the nodes."""

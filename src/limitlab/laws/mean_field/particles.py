@@ -14,14 +14,12 @@ Status.   Theorem for the limit (Mei, Montanari, Nguyen 2018) and for Gaussian f
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.mean_field.potentials import neuron_interaction
 from limitlab.models.activations import Activation
 
@@ -51,53 +49,40 @@ class MeanFieldParticles(Law):
         "risk_fluctuation": observable("variance of the risk times the number of neurons", r"N\,\mathrm{Var}\,R_N"),
         "risk_bias": observable("mean of the risk minus its limit, times the number of neurons", r"N(\mathbb{E}R_N - R)"),
     }
-    size_meaning = "number of neurons N"
-    default_sizes = (8, 16, 32)
-    default_seeds = 120
+    simulation = Experiment("number of neurons N", sizes=(8, 16, 32), draws=120)
+    # A target that the network cannot fit exactly, and a start on the wrong side of zero; an activation that is not odd
+    points = (
+        dict(
+            activation="tanh",
+            target_function="sin",
+            teacher_weight=1.5,
+            start_mean=-0.5,
+            start_std=0.7,
+            times=(0.2, 0.4),
+        ),
+        dict(
+            activation="gelu",
+            target_function="softplus",
+            teacher_weight=-1.2,
+            start_mean=0.8,
+            start_std=0.5,
+            times=(0.1, 0.3),
+        ),
+    )
 
-    activation: Activation = parameter("tanh", "activation of the neurons", note="twice differentiable", symbol=r"\sigma")
-    target_function: Activation = parameter("tanh", "target as a function of the score", symbol=r"\varphi")
+    activation: Activation = parameter("tanh", note="twice differentiable")
+    target_function: Activation = parameter("tanh")
     teacher_weight: float = parameter(2.0, "factor of the input in the target", symbol=r"\theta_*", least=-10, most=10)
-    start_mean: float = parameter(-1.0, "mean weight along the teacher at the start", symbol="m_0", least=-100, most=100)
-    start_std: float = parameter(
-        0.6, "standard deviation of the weights at the start", symbol="s_0", above=0, most=100, scale="log"
-    )
-    times: float | tuple[float, ...] = parameter(
-        (0.5, 1.0, 2.0), "times", note="of the flow -N grad R", symbol="t", kind="coordinate", least=0
-    )
-    solver_steps: int = parameter(
-        40, "points of the numerical grid", note="weights at the start", kind="solver", least=16, most=400, finer=1.5
-    )
-    replicas: int = parameter(190, "runs averaged in one draw", note="pairs of networks", kind="experiment", least=2)
-    step: float = parameter(
-        0.2, "step size of the algorithm", note="of a Runge-Kutta method", kind="experiment", above=0, most=0.5
-    )
+    start_mean: float = parameter(-1.0, symbol="m_0", least=-100, most=100)
+    start_std: float = parameter(0.6, symbol="s_0", above=0, most=100, scale="log")
+    times: float | tuple[float, ...] = parameter((0.5, 1.0, 2.0), note="of the flow -N grad R", kind="coordinate", least=0)
+    solver_steps: int = parameter(40, note="weights at the start", kind="solver", least=16, most=400, finer=1.5)
+    replicas: int = parameter(190, note="pairs of networks", kind="experiment", least=2)
+    step: float = parameter(0.2, note="of a Runge-Kutta method", kind="experiment", above=0, most=0.5)
 
     def draw_cost(self, size: int) -> Cost:
         """Replicas of the particles."""
         return Cost(1e5 + 3.0 * self.replicas * size, 1e4 * self.replicas * size * max(latest(self), 1.0))
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A target that the network cannot fit exactly, and a start on the wrong side of zero; an activation that is not odd."""
-        return [
-            cls(
-                activation="tanh",
-                target_function="sin",
-                teacher_weight=1.5,
-                start_mean=-0.5,
-                start_std=0.7,
-                times=(0.2, 0.4),
-            ),
-            cls(
-                activation="gelu",
-                target_function="softplus",
-                teacher_weight=-1.2,
-                start_mean=0.8,
-                start_std=0.5,
-                times=(0.1, 0.3),
-            ),
-        ]
 
     def predicted(self, times: Array) -> Values:
         """The flow and its response; the error is the change from two thirds of the nodes."""

@@ -22,7 +22,7 @@ from pydantic import model_validator
 
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.numerics.ode import solved
 
 __all__ = ["TwoGaussians"]
@@ -59,15 +59,34 @@ class TwoGaussians(Law):
         "mean_radius": observable("mean length of the weights", r"\mathbb{E}\,r"),
         "radius_spread": observable("standard deviation of the length of the weights", r"\mathrm{sd}(r)"),
     }
-    size_meaning = "number of neurons N (the step is `step` / N)"
-    finite_size_rate = 1.0
-    default_sizes = (50, 100, 200)
-    default_seeds = 160
+    simulation = Experiment("number of neurons N (the step is `step` / N)", sizes=(50, 100, 200), draws=160, rate=1.0)
+    # Unequal classes, levels that are not opposite, few dimensions (small networks are wide there), both signs of Delta
+    points = (
+        dict(
+            separation=0.5,
+            dimension=6,
+            initial_scale=0.7,
+            levels=(-2.0, 5.0),
+            times=(0.1, 0.4, 1.0),
+            step=0.04,
+            test_points=400,
+        ),
+        dict(
+            separation=-0.4,
+            dimension=10,
+            initial_scale=0.9,
+            knots=(0.4, 1.2),
+            levels=(3.0, -4.0),
+            times=(0.1, 0.3, 0.8),
+            step=0.04,
+            test_points=400,
+        ),
+    )
 
     separation: float = parameter(
         0.8, "half the difference of the standard deviations of the two classes", symbol=r"\Delta", above=-1, below=1
     )
-    dimension: int = parameter(40, "dimension", note="of the inputs", symbol="d", least=3)
+    dimension: int = parameter(40, note="of the inputs", least=3)
     initial_scale: float = parameter(
         0.8, "root mean square length of the weights at the start", symbol="s_0", above=0, scale="log"
     )
@@ -75,13 +94,9 @@ class TwoGaussians(Law):
         (0.5, 1.5), "where the activation leaves its first level and reaches its second", symbol="t_1, t_2", above=0
     )
     levels: tuple[float, float] = parameter((-2.5, 7.5), "the two levels of the activation", symbol="s_1, s_2")
-    times: float | tuple[float, ...] = parameter(
-        (0.5, 2.0, 5.0), "times", note="step times samples", symbol="t", kind="coordinate", least=0
-    )
-    solver_steps: int = parameter(400, "points of the numerical grid", note="radii", kind="solver", least=100, finer=2)
-    step: float = parameter(
-        0.024, "step size of the algorithm", note="times the number of neurons", kind="experiment", above=0, scale="log"
-    )
+    times: float | tuple[float, ...] = parameter((0.5, 2.0, 5.0), note="step times samples", kind="coordinate", least=0)
+    solver_steps: int = parameter(400, note="radii", kind="solver", least=100, finer=2)
+    step: float = parameter(0.024, note="times the number of neurons", kind="experiment", above=0, scale="log")
     test_points: int = parameter(2000, "new inputs of each class that measure the risk", kind="experiment", least=10)
 
     @model_validator(mode="after")
@@ -93,23 +108,6 @@ class TwoGaussians(Law):
     def draw_cost(self, size: int) -> Cost:
         """Every neuron on every test point."""
         return Cost(2.2 * self.test_points * size, 200.0 * self.test_points * size * max(latest(self) / self.step / 10, 1.0))
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Unequal classes, levels that are not opposite, few dimensions (small networks are wide there), both signs of Delta."""
-        few = dict(step=0.04, test_points=400)
-        return [
-            cls(separation=0.5, dimension=6, initial_scale=0.7, levels=(-2.0, 5.0), times=(0.1, 0.4, 1.0), **few),
-            cls(
-                separation=-0.4,
-                dimension=10,
-                initial_scale=0.9,
-                knots=(0.4, 1.2),
-                levels=(3.0, -4.0),
-                times=(0.1, 0.3, 0.8),
-                **few,
-            ),
-        ]
 
     def predicted(self, times: Array) -> Values:
         """The characteristics of (9) at full and at half resolution; their difference is the stated error."""

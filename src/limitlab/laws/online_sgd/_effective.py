@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.draws import mean_and_error
 from limitlab.models.optimisers import double_precision_jax
 
 __all__ = ["EffectiveDynamics"]
@@ -131,7 +132,7 @@ class EffectiveDynamics:
         unbiased = samples / (samples - 1)
         curved = delta / 2 * unbiased * bend
         squares = delta * unbiased * noise[:, :, None] * noise[:, None, :]
-        parts = [part for values in (forces, curved, squares) for part in _mean_and_error(values)]
+        parts = [part for values in (forces, curved, squares) for part in mean_and_error(values)]
         return Coefficients(np.asarray(self.statistics(point), dtype=float), *parts)
 
     @cached_property
@@ -208,8 +209,3 @@ class EffectiveDynamics:
             now = time
             rows.append(u)
         return np.array(rows)
-
-
-def _mean_and_error(values: Array) -> tuple[Array, Array]:
-    """Mean over the samples and its standard error."""
-    return values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(len(values))

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
-from limitlab._core.results import ROUNDING
-from limitlab.laws import Draw, Law, Values, parameter
+from limitlab._core.results import CLOSED_FORM
+from limitlab.laws import Draw, Experiment, Law, Values, parameter
 from limitlab.laws.online_sgd._information import InformationExponent
 from limitlab.laws.online_sgd._recovery import (
     BallisticRecovery,
@@ -51,22 +51,14 @@ class SphericalSGD(Law):
     )
     references = ("benarous2021online", "benarous2022high")
     observables = ("overlap",)
-    size_meaning = "dimension N of the weights"
-    default_sizes = (200, 400, 800)
-    default_seeds = 40
+    simulation = Experiment("dimension N of the weights", sizes=(200, 400, 800), draws=40)
 
-    former_names = {"start": "start_overlap"}
-
-    step: float = parameter(
-        0.3, "step size of the algorithm", note="times the dimension", symbol=r"\delta", above=0, scale="log"
-    )
-    start_overlap: float = parameter(0.2, "overlap at the start", symbol="m_0", above=-1, below=1)
+    step: float = parameter(0.3, note="times the dimension", symbol=r"\delta", above=0, scale="log")
+    start_overlap: float = parameter(0.2, above=-1, below=1)
     times: float | tuple[float, ...] = parameter(
-        (0.5, 1.0, 2.0, 4.0), "times", note="step times samples over the dimension", symbol="s", kind="coordinate", least=0
+        (0.5, 1.0, 2.0, 4.0), note="step times samples over the dimension", symbol="s", kind="coordinate", least=0
     )
-    tolerance: float = parameter(
-        1e-11, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
-    )
+    tolerance: float = parameter(1e-11, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     # -- what a model says ---------------------------------------------------------------------------------------------
 
@@ -96,7 +88,7 @@ class SphericalSGD(Law):
 
     def drift_error(self) -> float:
         """Relative error of the averages in the drift."""
-        return ROUNDING
+        return CLOSED_FORM
 
     # -- what follows --------------------------------------------------------------------------------------------------
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 
 __all__ = ["SgdLargeDeviation"]
 
@@ -115,35 +115,28 @@ class SgdLargeDeviation(Law):
     references = ("freidlin2012random",)
     page = "sgd_steps"
     observables = {"rate": observable("minus step times log probability of straying", "I")}
-    size_meaning = "1/step, steps per unit of time"
-    finite_size_rate = (0.3, 1.0)  # A delta + B delta log(1/delta) with A < 0 < B: local exponents 0.4 to 0.6 at these steps
-    default_sizes = (80, 160, 320)
-    default_seeds = 20
+    simulation = Experiment(
+        "1/step, steps per unit of time",
+        sizes=(80, 160, 320),
+        draws=20,
+        rate=(0.3, 1.0),  # A delta + B delta log(1/delta) with A < 0 < B: local exponents 0.4 to 0.6 at these steps
+    )
+    # Both laws of the noise, at two times that are not 1
+    points = (
+        dict(deviation=0.4, noise_law="sign", times=(0.7, 1.5)),
+        dict(deviation=0.6, noise_law="gaussian", times=(0.6, 1.4)),
+    )
 
     deviation: float = parameter(0.5, "distance from the gradient flow", symbol=r"\varepsilon", above=0, most=20)
     noise_law: NoiseLaw = parameter("gaussian", "law of the gradient's noise", note="of variance 1")
     times: float | tuple[float, ...] = parameter(
-        1.0, "times", note="step times steps", symbol="T", kind="coordinate", above=0, most=50
+        1.0, note="step times steps", symbol="T", kind="coordinate", above=0, most=50
     )
-    paths: int = parameter(
-        4000,
-        "sampled paths of the prediction process",
-        note="of an experiment, with tilted noise",
-        kind="experiment",
-        least=100,
-    )
+    paths: int = parameter(4000, note="of an experiment, with tilted noise", kind="experiment", least=100)
 
     def draw_cost(self, size: int) -> Cost:
         """Many paths."""
         return Cost(1e5 + 10.0 * self.paths + 10.0 * size, 40.0 * self.paths * size)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Both laws of the noise, at two times that are not 1."""
-        return [
-            cls(deviation=0.4, noise_law="sign", times=(0.7, 1.5)),
-            cls(deviation=0.6, noise_law="gaussian", times=(0.6, 1.4)),
-        ]
 
     def predicted(self, times: Array) -> Values:
         """The Legendre transform; inf where signs cannot go so far in the time."""

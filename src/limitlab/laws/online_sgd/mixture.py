@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,18 +44,13 @@ class OnlineMixture(SphericalSGD):
     """
 
     page = "online_sgd"
+    # Clusters of unequal weight, a step at which its corrector counts
+    points = (dict(field=0.5, step=0.6, start_overlap=0.3),)
 
     field: float = parameter(0.5, "half the logarithm of the odds of the first cluster", symbol="h")
     times: float | tuple[float, ...] = parameter(
-        (1.0, 3.0, 6.0), "times", note="step times samples over the dimension", symbol="s", kind="coordinate", least=0
+        (1.0, 3.0, 6.0), note="step times samples over the dimension", symbol="s", kind="coordinate", least=0
     )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Clusters of unequal weight, a step at which its corrector counts."""
-        return [
-            cls(field=0.5, step=0.6, start_overlap=0.3),
-        ]
 
     def _average(self, function: Callable[[Array], Array], m: ArrayLike, signed: bool = False) -> Array:
         """E of function(z + eps m + h), times eps if `signed`."""

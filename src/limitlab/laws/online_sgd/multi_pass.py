@@ -14,6 +14,7 @@ Status.   Derived (Paquette, Paquette, Adlam and Pennington for the homogenised 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -48,7 +49,6 @@ class MultiPassLeastSquares(LinearModel):
     0.0197
     """
 
-    former_names = {}
     status = "derived"
     regime = "n, p large with p/n fixed; step times dimension over batch of order one"
     references = ("paquette2024homogenization", "ali2019continuous")
@@ -58,36 +58,34 @@ class MultiPassLeastSquares(LinearModel):
         "descent_train_error": observable("train error of gradient descent with the same step", r"E_{\mathrm{train}}^{GD}"),
         "descent_excess_risk": observable("excess risk of gradient descent with the same step", r"R^{GD}"),
     }
-    default_sizes = (40, 80, 160)
+    simulation = replace(LinearModel.simulation, sizes=(40, 80, 160))
+    # More samples than features with two groups; fewer, with batches without replacement
+    points = (
+        dict(
+            ratio=0.5,
+            samples=160,
+            noise=0.6,
+            step=0.012,
+            times=(0.48, 1.92),
+            eigenvalues=(2.0, 0.5),
+            weights=(0.3, 0.7),
+            signal_energy=(0.5, 0.8),
+        ),
+        dict(ratio=1.6, samples=100, noise=0.7, step=0.03, batch=4, replacement=False, times=(0.6, 1.8)),
+    )
 
-    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
-    ratio: float = parameter(0.5, "features per sample", symbol=r"\gamma = p/n", above=0, scale="log", count="size / value")
-    samples: float = parameter(
-        200.0, "number of samples", note="an experiment has its own", symbol="n", least=2, scale="log"
-    )
+    noise: float = parameter(0.5, least=0)
+    ratio: float = parameter(0.5, above=0, scale="log", count="size / value")
+    samples: float = parameter(200.0, note="an experiment has its own", least=2, scale="log")
     step: float = parameter(
-        0.005,
-        "step size of the algorithm",
-        note="as it runs; experiments keep step times features",
-        symbol=r"\eta",
-        above=0,
-        scale="log",
+        0.005, note="as it runs; experiments keep step times features", symbol=r"\eta", above=0, scale="log"
     )
-    batch: int = parameter(1, "samples per step", symbol="B", least=1, scale="log")
+    batch: int = parameter(1, least=1, scale="log")
     replacement: bool = parameter(True, "whether a batch may hold a sample twice")
     times: float | tuple[float, ...] = parameter(
-        (0.5, 2.0), "times", note="step times steps", symbol="t", kind="coordinate", least=0, scale="log"
+        (0.5, 2.0), note="step times steps", kind="coordinate", least=0, scale="log"
     )
-    replicas: int = parameter(10, "runs averaged in one draw", kind="experiment", least=1)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """More samples than features with two groups; fewer, with batches without replacement."""
-        groups: dict[str, Any] = dict(eigenvalues=(2.0, 0.5), weights=(0.3, 0.7), signal_energy=(0.5, 0.8))
-        return [
-            cls(ratio=0.5, samples=160, noise=0.6, step=0.012, times=(0.48, 1.92), **groups),
-            cls(ratio=1.6, samples=100, noise=0.7, step=0.03, batch=4, replacement=False, times=(0.6, 1.8)),
-        ]
+    replicas: int = parameter(10, kind="experiment", least=1)
 
     @model_validator(mode="after")
     def _short_enough(self) -> Self:

@@ -9,7 +9,7 @@ Status.   Derived, checked against the exact chain.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,23 +34,11 @@ class OnlinePCA(SphericalSGD):
     """
 
     page = "online_sgd"
+    # A step at which its corrector counts
+    points = (dict(snr=2.5, step=0.4, start_overlap=0.25, times=(0.3, 0.7, 2.0)),)
 
-    snr: float = parameter(
-        2.0,
-        "signal-to-noise ratio",
-        note="variance in excess of 1 along the direction",
-        symbol=r"\lambda",
-        above=0,
-        scale="log",
-    )
-    start_overlap: float = parameter(0.3, "overlap at the start", symbol="m_0", above=-1, below=1)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A step at which its corrector counts."""
-        return [
-            cls(snr=2.5, step=0.4, start_overlap=0.25, times=(0.3, 0.7, 2.0)),
-        ]
+    snr: float = parameter(2.0, note="variance in excess of 1 along the direction", above=0, scale="log")
+    start_overlap: float = parameter(0.3, above=-1, below=1)
 
     def population_loss(self, m: ArrayLike) -> Array:
         """-1 - lambda m^2."""

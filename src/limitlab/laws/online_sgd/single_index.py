@@ -42,18 +42,15 @@ class OnlineSingleIndex(SphericalSGD):
     """
 
     page = "online_sgd"
+    # Label noise, a step at which its corrector counts; a student that is not its teacher, from a negative overlap
+    points = (
+        dict(teacher="relu", student="relu", noise=0.5, step=0.4, start_overlap=0.25, times=(0.3, 0.8, 2.0)),
+        dict(teacher="relu", student="tanh", noise=0.3, step=0.6, start_overlap=-0.3, times=(0.5, 1.0)),
+    )
 
-    teacher: Activation = parameter("relu", "function that makes the labels", symbol="f")
+    teacher: Activation = parameter("relu", symbol="f")
     student: Activation = parameter("relu", "function of the student neuron", symbol="g")
-    noise: float = parameter(0.0, "standard deviation of the label noise", symbol=r"\tau", least=0)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Label noise, a step at which its corrector counts; a student that is not its teacher, from a negative overlap."""
-        return [
-            cls(teacher="relu", student="relu", noise=0.5, step=0.4, start_overlap=0.25, times=(0.3, 0.8, 2.0)),
-            cls(teacher="relu", student="tanh", noise=0.3, step=0.6, start_overlap=-0.3, times=(0.5, 1.0)),
-        ]
+    noise: float = parameter(0.0, least=0)
 
     @model_validator(mode="after")
     def _square_integrable(self) -> Self:

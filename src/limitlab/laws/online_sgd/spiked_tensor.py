@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.online_sgd.growth import SIZES, GrowthExponents, Point, fitted
 from limitlab.numerics.ode import Trajectory, integrate
 
@@ -118,17 +119,15 @@ class _Spiked(Law):
     status = "theorem"
     assumptions = ("a fresh tensor of independent Gaussian entries at every step", "|v| = 1")
     references = ("benarous2022high",)
-    size_meaning = "dimension N"
+    simulation = Experiment("dimension N")
 
     order: int = parameter(2, "order of the tensor", note="2: a matrix", symbol="k", least=2, most=12)
-    snr: float = parameter(2.0, "signal-to-noise ratio", note="strength of the signal", symbol=r"\lambda", least=0)
-    step: float = parameter(1.0, "step size of the algorithm", note="times the dimension", symbol=r"c_\delta", above=0)
+    snr: float = parameter(2.0, note="strength of the signal", least=0)
+    step: float = parameter(1.0, note="times the dimension", symbol=r"c_\delta", above=0)
     times: float | tuple[float, ...] = parameter(
-        (0.1, 0.3, 0.6), "times", note="step times samples over the dimension", symbol="t", kind="coordinate", least=0
+        (0.1, 0.3, 0.6), note="step times samples over the dimension", kind="coordinate", least=0
     )
-    tolerance: float = parameter(
-        1e-12, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
-    )
+    tolerance: float = parameter(1e-12, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     def step_at(self, size: int) -> float:
         """Step times the dimension of an experiment; where the law's is 0 it is 1/N, for a gap of that order to the limit."""
@@ -154,30 +153,25 @@ class SpikedTensor(_Spiked):
     regime = "N -> infinity with step c/N at fixed c, time (c/N) * steps, overlap of order 1 at the start"
     page = "spiked_tensor"
     observables = ("overlap", "residual")
-    default_sizes = (400, 800, 1600)
-    default_seeds = 40
+    simulation = replace(_Spiked.simulation, sizes=(400, 800, 1600), draws=40)
+    # Orders 2 and 3, a step that is not 1, a residual that is not at rest
+    points = (
+        dict(order=3, snr=1.6, step=0.6, start_overlap=0.7, start_residual=0.8),
+        dict(order=2, snr=2.0, step=0.7, start_overlap=0.5, start_residual=1.2),
+    )
 
     step: float = parameter(
         1.0,
-        "step size of the algorithm",
         note="times the dimension; 0: steps far below 1/N, the population flow (experiments take N^-2)",
         symbol=r"c_\delta",
         least=0,
     )
-    start_overlap: float = parameter(0.5, "overlap at the start", symbol="m(0)")
-    start_residual: float = parameter(1.0, "squared length outside the signal at the start", symbol="q(0)", least=0)
+    start_overlap: float = parameter(0.5, symbol="m(0)")
+    start_residual: float = parameter(1.0, least=0)
 
     def draw_cost(self, size: int) -> Cost:
         """One sample per step; only summary statistics are kept."""
         return Cost(1e5, 1e7 + 500.0 * size * latest(self) / self.step_at(size) * getattr(self, "replicas", 1))
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Orders 2 and 3, a step that is not 1, a residual that is not at rest."""
-        return [
-            cls(order=3, snr=1.6, step=0.6, start_overlap=0.7, start_residual=0.8),
-            cls(order=2, snr=2.0, step=0.7, start_overlap=0.5, start_residual=1.2),
-        ]
 
     def predicted(self, times: Array) -> Values:
         """Equation (1) integrated."""
@@ -266,24 +260,20 @@ class SpikedTensorDiffusion(_Spiked):
         "overlap_variance": observable("variance of the overlap times the dimension", r"N\,\mathbb{E}\,m^2"),
         **shared("residual"),
     }
-    default_sizes = (200, 400, 800)
-    default_seeds = 80
+    simulation = replace(_Spiked.simulation, sizes=(200, 400, 800), draws=80)
+    # A step that is not 1, a start that is not at rest; order 2, and order 3 whose drift is noise alone
+    points = (
+        dict(order=2, snr=0.8, step=0.6, start_variance=1.4, start_residual=0.8),
+        dict(order=3, snr=1.2, step=0.7, start_variance=1.2, start_residual=0.9),
+    )
 
-    snr: float = parameter(0.8, "signal-to-noise ratio", note="strength of the signal", symbol=r"\lambda", least=0)
+    snr: float = parameter(0.8, note="strength of the signal", least=0)
     times: float | tuple[float, ...] = parameter(
-        (0.1, 0.2, 0.4), "times", note="step times samples over the dimension", symbol="t", kind="coordinate", least=0
+        (0.1, 0.2, 0.4), note="step times samples over the dimension", kind="coordinate", least=0
     )
     start_variance: float = parameter(1.0, "variance of sqrt(N) times the overlap at the start", symbol="s_0^2", least=0)
-    start_residual: float = parameter(1.0, "squared length outside the signal at the start", symbol="q(0)", least=0)
-    replicas: int = parameter(100, "runs averaged in one draw", kind="experiment", least=1)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A step that is not 1, a start that is not at rest; order 2, and order 3 whose drift is noise alone."""
-        return [
-            cls(order=2, snr=0.8, step=0.6, start_variance=1.4, start_residual=0.8),
-            cls(order=3, snr=1.2, step=0.7, start_variance=1.2, start_residual=0.9),
-        ]
+    start_residual: float = parameter(1.0, least=0)
+    replicas: int = parameter(100, kind="experiment", least=1)
 
     def predicted(self, times: Array) -> Values:
         """The moment equation of (2): V' = 4k (lambda 1{k=2} - q^{k-1}) V + 4k c q^{k-1}."""

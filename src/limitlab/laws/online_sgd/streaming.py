@@ -26,7 +26,7 @@ from limitlab._core.apportion import apportion
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
 from limitlab.errors import UnreachableTarget
-from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.online_sgd import second_moments
 from limitlab.laws.online_sgd._step_schedules import StepSchedule
 from limitlab.laws.online_sgd.second_moments import Modes
@@ -66,18 +66,53 @@ class StreamingLeastSquares(GroupedSignal):
         **shared("excess_risk", "test_error"),
         "average_excess_risk": observable("mean squared error on a new noiseless label of the average iterate", r"\bar R"),
     }
-    size_meaning = "dimension d"
-    default_seeds = 40
+    simulation = Experiment("dimension d", draws=40)
+    # The limit with an average; then the exact law with signs and momentum, and with a schedule's own entries and an
+    # average
+    points = (
+        dict(
+            eigenvalues=(2.0, 0.5),
+            weights=(0.3, 0.7),
+            signal_energy=(0.5, 0.9),
+            step=1.1,
+            batch=2,
+            noise=0.6,
+            average_from=0.5,
+            times=(1.0, 2.0, 4.0),
+        ),
+        dict(
+            eigenvalues=(3.0, 1.0, 0.2),
+            weights=(0.1, 0.4, 0.5),
+            signal_energy=(0.4, 0.6, 1.5),
+            step=0.5,
+            batch=2,
+            noise=0.7,
+            momentum=0.6,
+            entries="sign",
+            dimension=50,
+            times=(0.5, 1.5, 4.0),
+        ),
+        dict(
+            eigenvalues=(1.5, 0.6),
+            weights=(0.4, 0.6),
+            signal_energy=(0.8, 0.7),
+            step=0.7,
+            batch=3,
+            noise=0.8,
+            excess_kurtosis=3.0,
+            dimension=50,
+            average_from=0.3,
+            times=(1.0, 3.0),
+        ),
+    )
 
-    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True)
-    entries: Entries = parameter("gaussian", "law of the independent entries of the inputs", symbol="z")
+    noise: float = parameter(0.5, least=0)
+    entries: Entries = parameter("gaussian")
     excess_kurtosis: float | None = parameter(
         None, "excess kurtosis of the entries of the inputs", note="None: that of `entries`", symbol=r"\kappa_4", least=-2
     )
-    step: float = parameter(
-        0.5, "step size of the algorithm", note="times the dimension", symbol=r"\eta d", above=0, scale="log"
-    )
-    batch: int = parameter(1, "samples per step", symbol="B", least=1, scale="log")
+    step: float = parameter(0.5, note="times the dimension", symbol=r"\eta d", above=0, scale="log")
+    batch: int = parameter(1, least=1, scale="log")
     momentum: float = parameter(
         0.0, "momentum", note="share of the last move that is repeated", symbol=r"\mu", least=0, below=1
     )
@@ -88,18 +123,10 @@ class StreamingLeastSquares(GroupedSignal):
         None, "time from which iterates are averaged", note="None: no average", symbol="t_0", least=0
     )
     times: float | tuple[float, ...] = parameter(
-        (0.5, 1.0, 2.0, 4.0),
-        "times",
-        note="steps over the dimension",
-        symbol="t = k/d",
-        kind="coordinate",
-        least=0,
-        scale="log",
+        (0.5, 1.0, 2.0, 4.0), note="steps over the dimension", symbol="t = k/d", kind="coordinate", least=0, scale="log"
     )
-    dimension: int | None = parameter(
-        None, "dimension", note="None: the limit; an experiment has its own", symbol="d", least=1, scale="log"
-    )
-    replicas: int = parameter(20, "runs averaged in one draw", kind="experiment", least=1)
+    dimension: int | None = parameter(None, note="None: the limit; an experiment has its own", least=1, scale="log")
+    replicas: int = parameter(20, kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
         """One batch per step, in all replicas."""
@@ -107,24 +134,6 @@ class StreamingLeastSquares(GroupedSignal):
             1e5 + 10.0 * self.replicas * size * max(self.batch, 1),
             15.0 * self.replicas * self.batch * size**2 * max(latest(self), 1.0),
         )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """The limit with an average; then the exact law with signs and momentum, and with a schedule's own entries and an average."""
-        return [
-            cls(
-                eigenvalues=(2.0, 0.5), weights=(0.3, 0.7), signal_energy=(0.5, 0.9), step=1.1, batch=2, noise=0.6,
-                average_from=0.5, times=(1.0, 2.0, 4.0),
-            ),
-            cls(
-                eigenvalues=(3.0, 1.0, 0.2), weights=(0.1, 0.4, 0.5), signal_energy=(0.4, 0.6, 1.5), step=0.5, batch=2, noise=0.7,
-                momentum=0.6, entries="sign", dimension=50, times=(0.5, 1.5, 4.0),
-            ),
-            cls(
-                eigenvalues=(1.5, 0.6), weights=(0.4, 0.6), signal_energy=(0.8, 0.7), step=0.7, batch=3, noise=0.8, excess_kurtosis=3.0,
-                dimension=50, average_from=0.3, times=(1.0, 3.0),
-            ),
-        ]  # fmt: skip
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -167,8 +176,8 @@ class StreamingLeastSquares(GroupedSignal):
     def predicted(self, times: Array, noise: Array) -> Values:
         """The mean over runs at every time, over a grid of noise levels."""
         excess, average = self._exact(times, noise) if self.dimension else self._limit(times, noise)
-        found: dict[str, Any] = dict(excess_risk=excess, test_error=excess + noise**2)
-        return found if average is None else {**found, "average_excess_risk": average}
+        values: dict[str, Any] = dict(excess_risk=excess, test_error=excess + noise**2, accuracy=CLOSED_FORM)
+        return values if average is None else {**values, "average_excess_risk": average}
 
     def modes(self) -> Modes:
         """The recursion in the basis that makes it diagonal (constant step, no momentum); per step, or per unit of time in the limit."""

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
 from limitlab.numerics.ode import states_at
 
 __all__ = ["XorMixture", "class_flow"]
@@ -176,34 +176,20 @@ class XorMixture(Law):
         "captured_classes": observable("number of clusters found", ""),
         "data_loss": observable("mean logistic loss on the four centres", r"\mathcal{L}"),
     }
-    size_meaning = "dimension N of the inputs"
-    finite_size_rate = 0.5
+    simulation = Experiment("dimension N of the inputs", rate=0.5)
     revision = 2
+    # A step that is not 1, a width at which success is neither rare nor sure
+    points = (dict(width=12, regularizer=0.05, step=0.7),)
 
-    width: int = parameter(6, "number of neurons", symbol="K", least=1)
-    regularizer: float = parameter(0.05, "penalty on the squared norm of the weights", symbol=r"\alpha", least=0, below=0.25)
-    snr: float = parameter(
-        math.inf,
-        "signal-to-noise ratio",
-        note="inverse variance of the noise",
-        symbol=r"\lambda",
-        above=0,
-        scale="log",
-        infinite=True,
-    )
-    step: float = parameter(1.0, "step size of the algorithm", note="times the dimension", symbol=r"c_\delta", above=0)
-    networks: int = parameter(20, "networks trained in one draw", kind="experiment", least=1)
+    width: int = parameter(6, symbol="K", least=1)
+    regularizer: float = parameter(0.05, least=0, below=0.25)
+    snr: float = parameter(math.inf, note="inverse variance of the noise", above=0, scale="log", infinite=True)
+    step: float = parameter(1.0, note="times the dimension", symbol=r"c_\delta", above=0)
+    networks: int = parameter(20, kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
         """One sample per step, for all networks."""
         return Cost(1e5 + 3.0 * self.width * size * self.networks, 1e3 * self.networks * self.width * size / self.step)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A step that is not 1, a width at which success is neither rare nor sure."""
-        return [
-            cls(width=12, regularizer=0.05, step=0.7),
-        ]
 
     def caveat(self) -> str:
         """The prediction is that of snr -> infinity, whatever the experiment's."""
@@ -241,11 +227,12 @@ class XorMixture(Law):
         """p_K, the mean number of captured classes, and the mean logistic loss on the four centres."""
         if self.regularizer >= CRITICAL:
             warnings.warn("regulariser above 1/8: only the zero fixed point", stacklevel=2)
-            return dict(success_probability=0.0, captured_classes=0.0, data_loss=math.log(2))
+            return dict(success_probability=0.0, captured_classes=0.0, data_loss=math.log(2), accuracy=CLOSED_FORM)
         captured = 4 * (1 - 0.75**self.width)
         caught = math.log1p(math.exp(-self.class_strength()))
         loss = (captured * caught + (4 - captured) * math.log(2)) / 4
-        return dict(success_probability=self.success_probability(), captured_classes=captured, data_loss=loss)
+        success = self.success_probability()
+        return dict(success_probability=success, captured_classes=captured, data_loss=loss, accuracy=CLOSED_FORM)
 
     def measured(self, draw: Draw) -> Values:
         """Networks trained by the exact chain of their statistics, from random starts."""

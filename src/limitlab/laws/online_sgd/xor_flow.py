@@ -21,7 +21,7 @@ from pydantic import model_validator
 
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.numerics.ode import Trajectory, follow, integrate, runge_kutta
 from limitlab.numerics.quadrature import between_kinks
 
@@ -108,33 +108,43 @@ class XorDynamics(Law):
         "overlap_nu": observable("overlap with nu", "b"),
         **shared("residual"),
     }
-    size_meaning = "dimension N of the inputs"
-    default_sizes = (400, 800, 1600)
-    default_seeds = 150
+    simulation = Experiment("dimension N of the inputs", sizes=(400, 800, 1600), draws=150)
+    # A step that is not 1, overlaps with both axes; one neuron, and two of opposite signs
+    points = (
+        dict(
+            snr=4.0,
+            regularizer=0.05,
+            step=0.7,
+            start_second_layer=(0.9,),
+            start_mu=(0.5,),
+            start_nu=(0.4,),
+            start_residual=(0.8,),
+            times=(1.0, 2.0, 4.0),
+        ),
+        dict(
+            snr=5.0,
+            regularizer=0.03,
+            step=0.8,
+            start_second_layer=(0.9, -0.8),
+            start_mu=(0.5, 0.3),
+            start_nu=(0.4, 0.6),
+            start_residual=(0.8, 0.7),
+            times=(1.0, 2.0),
+        ),
+    )
 
-    snr: float = parameter(
-        5.0, "signal-to-noise ratio", note="inverse variance of the noise", symbol=r"\lambda", above=0, scale="log"
-    )
-    regularizer: float = parameter(0.03, "penalty on the squared norm of the weights", symbol=r"\alpha", least=0)
-    step: float = parameter(1.0, "step size of the algorithm", note="times the dimension", symbol=r"c_\delta", above=0)
-    start_second_layer: tuple[float, ...] = parameter(
-        (1.0,), "second-layer weight at the start", note="one number per neuron", symbol="v(0)"
-    )
+    snr: float = parameter(5.0, note="inverse variance of the noise", above=0, scale="log")
+    regularizer: float = parameter(0.03, least=0)
+    step: float = parameter(1.0, note="times the dimension", symbol=r"c_\delta", above=0)
+    start_second_layer: tuple[float, ...] = parameter((1.0,), note="one number per neuron", symbol="v(0)")
     start_mu: tuple[float, ...] = parameter((0.2,), "overlaps with mu at the start", symbol="a(0)")
     start_nu: tuple[float, ...] = parameter((0.1,), "overlaps with nu at the start", symbol="b(0)")
-    start_residual: tuple[float, ...] = parameter(
-        (0.9,),
-        "squared length outside the signal at the start",
-        note="one number per neuron",
-        symbol="Q_{ii}(0)",
-        least=0,
-    )
+    start_residual: tuple[float, ...] = parameter((0.9,), note="one number per neuron", symbol="Q_{ii}(0)", least=0)
     times: float | tuple[float, ...] = parameter(
-        (2.0, 5.0, 10.0), "times", note="step times samples over the dimension", symbol="t", kind="coordinate", least=0
+        (2.0, 5.0, 10.0), note="step times samples over the dimension", kind="coordinate", least=0
     )
     quasi_points: int = parameter(
         4096,
-        "quasi-random points of an average",
         note="for two or more neurons; rounded up to a power of 2",
         kind="solver",
         least=64,
@@ -142,39 +152,11 @@ class XorDynamics(Law):
         scale="log",
         finer=4,
     )
-    tolerance: float = parameter(
-        1e-9, "tolerance of the integration", kind="solver", above=0, most=1e-3, scale="log", finer=0.1
-    )
+    tolerance: float = parameter(1e-9, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     def draw_cost(self, size: int) -> Cost:
         """One sample per step; only summary statistics are kept."""
         return Cost(1e5, 1e7 + 500.0 * len(self.start_second_layer) ** 2 * size * latest(self) / self.step)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A step that is not 1, overlaps with both axes; one neuron, and two of opposite signs."""
-        return [
-            cls(
-                snr=4.0,
-                regularizer=0.05,
-                step=0.7,
-                start_second_layer=(0.9,),
-                start_mu=(0.5,),
-                start_nu=(0.4,),
-                start_residual=(0.8,),
-                times=(1.0, 2.0, 4.0),
-            ),
-            cls(
-                snr=5.0,
-                regularizer=0.03,
-                step=0.8,
-                start_second_layer=(0.9, -0.8),
-                start_mu=(0.5, 0.3),
-                start_nu=(0.4, 0.6),
-                start_residual=(0.8, 0.7),
-                times=(1.0, 2.0),
-            ),
-        ]
 
     @model_validator(mode="after")
     def _same_width(self) -> Self:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab.laws import Draw, Law, parameter
+from limitlab.laws import Draw, Experiment, Law, parameter
 from limitlab.laws.regression._cusp import Labels
 from limitlab.models.activations import Activation, Moments, moments
 from limitlab.models.random_features import FeatureRidge, Forms, Part, draw_inputs, draw_weights
@@ -44,46 +44,17 @@ class RandomFeaturesModel(Law):
         "the target's nonlinear part is a random function of degree 2 or more (a fixed one converges more slowly)",
         "independent label noise of constant variance",
     )
-    size_meaning = "input dimension d"
-    default_sizes = (40, 80, 160)
+    simulation = Experiment("input dimension d", sizes=(40, 80, 160))
 
-    width_ratio: float = parameter(
-        2.0,
-        "random features per input dimension",
-        symbol=r"\psi_1 = N/d",
-        above=0,
-        scale="log",
-        infinite=True,
-        broadcasts=True,
-        count="size * value",
-    )
-    sample_ratio: float = parameter(
-        3.0,
-        "samples per input dimension",
-        symbol=r"\psi_2 = n/d",
-        above=0,
-        scale="log",
-        infinite=True,
-        broadcasts=True,
-        count="size * value",
-    )
-    ridge: float = parameter(
-        1e-3, "ridge penalty", symbol=r"\lambda", least=0, scale="log", broadcasts=True, one_draw_serves_many=True
-    )
-    activation: Activation = parameter("relu", "activation of the neurons", symbol=r"\sigma")
-    signal: float = parameter(
-        1.0, "norm of the linear part of the target", symbol="F_1", least=0, broadcasts=True, one_draw_serves_many=True
-    )
-    nonlinear_signal: float = parameter(
-        0.0, "norm of the nonlinear part of the target", symbol="F_*", least=0, broadcasts=True, one_draw_serves_many=True
-    )
-    constant: float = parameter(0.0, "constant part of the target", symbol="F_0", broadcasts=True, one_draw_serves_many=True)
-    noise: float = parameter(
-        0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True, one_draw_serves_many=True
-    )
-    labels: Labels = parameter(
-        "averaged", "signal and noise of the labels, averaged in closed form or drawn", kind="experiment"
-    )
+    width_ratio: float = parameter(2.0, above=0, scale="log", infinite=True, count="size * value")
+    sample_ratio: float = parameter(3.0, above=0, scale="log", infinite=True, count="size * value")
+    ridge: float = parameter(1e-3, least=0, scale="log")
+    activation: Activation = parameter("relu")
+    signal: float = parameter(1.0, symbol="F_1", least=0)
+    nonlinear_signal: float = parameter(0.0, "norm of the nonlinear part of the target", symbol="F_*", least=0)
+    constant: float = parameter(0.0, "constant part of the target", symbol="F_0")
+    noise: float = parameter(0.5, least=0)
+    labels: Labels = parameter("averaged", kind="experiment")
 
     @model_validator(mode="after")
     def _has_a_limit(self) -> Self:
@@ -130,10 +101,19 @@ class RandomFeaturesModel(Law):
         weights = draw_weights(draw.rng, draw.count("width_ratio"), d)
         return Inputs(weights, draw_inputs(draw.rng, samples, d), draw_inputs(draw.rng, max(2 * samples, 4 * d), d))
 
-    def regression(self, model: FeatureRidge, rng: np.random.Generator, ridge: Array, **sizes: Array) -> dict[str, Array]:
+    def regression(
+        self,
+        model: FeatureRidge,
+        rng: np.random.Generator,
+        ridge: Array,
+        signal: Array,
+        nonlinear_signal: Array,
+        constant: Array,
+        noise: Array,
+    ) -> dict[str, Array]:
         """The observables of a regression on drawn features, for every penalty and every size of the parts of the target."""
-        lam, *broadcast = np.broadcast_arrays(ridge, *sizes.values())
-        parts = label_parts(**dict(zip(sizes, broadcast, strict=True)))
+        lam, *sizes = np.broadcast_arrays(ridge, signal, nonlinear_signal, constant, noise)
+        parts = label_parts(*sizes)
         per_dimension = model.width / model.X.shape[1]
         r = lam * model.samples * per_dimension
         forms = model.drawn(rng, r, tuple(parts)) if self.labels == "drawn" else model.averaged(r, tuple(parts))

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -29,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.apportion import apportion
-from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best
 from limitlab.laws.regression._label_chains import TablePopulation, taught
 from limitlab.laws.regression._relabelled import State, shares_of, step
@@ -63,6 +64,9 @@ class Surrogate(NamedTuple):
     excess_risk_true_labels: float
 
 
+_GROUPS: dict[str, Any] = dict(eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2))
+
+
 class Distillation(LinearModel):
     """A student learns from a teacher's answers: when does it beat the teacher?
 
@@ -75,7 +79,6 @@ class Distillation(LinearModel):
     (0.971905201, 0.715084759)
     """
 
-    former_names = {}
     status = "derived"
     regime = "n, p -> infinity with fixed features per sample of teacher and student"
     references = ("ildiz2025high", "mobahi2020self", "pareek2024understanding", "hastie2022surprises")
@@ -85,12 +88,26 @@ class Distillation(LinearModel):
         **shared("excess_risk", "bias", "variance"),
         "gain": observable("what the student is better than its teacher", r"R_{\mathrm{t}}-R"),
     }
-    default_sizes = (60, 120, 240)
-    default_seeds = 20
+    simulation = replace(LinearModel.simulation, sizes=(60, 120, 240), draws=20)
+    # Fresh inputs with a teacher that misses a group and noisy answers; the same inputs with unequal and with equal penalties
+    points = (
+        dict(
+            ratio=0.6,
+            ridge=0.15,
+            teacher_ratio=0.8,
+            teacher_ridge=0.05,
+            teacher_groups=(0, 1),
+            noise=0.8,
+            student_noise=0.3,
+            **_GROUPS,
+        ),
+        dict(ratio=2.0, ridge=0.3, teacher_ridge=0.1, noise=0.5, inputs="same", mix=0.7, **_GROUPS),
+        dict(ratio=0.8, ridge=0.2, teacher_ridge=0.2, noise=1.0, inputs="same", mix=1.3, **_GROUPS),
+    )
 
-    ratio: float = parameter(0.5, "features per sample", symbol=r"\gamma = p/n", above=0, scale="log", count="size / value")
-    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
-    ridge: float = parameter(0.1, "ridge penalty", note="of the student", symbol=r"\lambda", least=0, scale="log")
+    ratio: float = parameter(0.5, above=0, scale="log", count="size / value")
+    noise: float = parameter(0.5, least=0)
+    ridge: float = parameter(0.1, note="of the student", least=0, scale="log")
     teacher_ratio: float = parameter(
         0.8,
         "features per sample of the teacher",
@@ -109,32 +126,13 @@ class Distillation(LinearModel):
     student_noise: float = parameter(
         0.0, "standard deviation of the noise on the teacher's labels", note="0: soft labels", symbol=r"\tau_s", least=0
     )
-    inputs: Inputs = parameter("fresh", "inputs", note="of the student: fresh, or the teacher's own (same)")
+    inputs: Inputs = parameter("fresh", note="of the student: fresh, or the teacher's own (same)", symbol="")
     mix: float = parameter(
         1.0,
         "share of the teacher's labels among the student's",
         note="with the same inputs; below 0 and above 1 are allowed",
         symbol=r"\xi",
     )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Fresh inputs with a teacher that misses a group and noisy answers; the same inputs with unequal and with equal penalties."""
-        groups = dict(eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2))
-        return [
-            cls(
-                ratio=0.6,
-                ridge=0.15,
-                teacher_ratio=0.8,
-                teacher_ridge=0.05,
-                teacher_groups=(0, 1),
-                noise=0.8,
-                student_noise=0.3,
-                **groups,
-            ),
-            cls(ratio=2.0, ridge=0.3, teacher_ridge=0.1, noise=0.5, inputs="same", mix=0.7, **groups),
-            cls(ratio=0.8, ridge=0.2, teacher_ridge=0.2, noise=1.0, inputs="same", mix=1.3, **groups),
-        ]
 
     @model_validator(mode="after")
     def _what_is_covered(self) -> Self:
@@ -196,6 +194,7 @@ class Distillation(LinearModel):
             bias=bias,
             variance=variance,
             gain=-math.inf if math.isnan(gain) else gain,
+            accuracy=CLOSED_FORM,
         )
 
     def best_possible(self) -> Best:

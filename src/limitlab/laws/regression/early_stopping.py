@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.results import ROUNDING
+from limitlab._core.results import CLOSED_FORM
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.regression import ridge
@@ -144,7 +144,7 @@ def _parts(
     if end.any():
         found[:, end] = _ridgeless(loads[end], s, b2)
     inside = np.flatnonzero(~(start | wide | end))
-    accuracy = ROUNDING
+    accuracy = CLOSED_FORM
     if inside.size:
         edge = np.asarray(right_edge(s, loads[inside]))
         if step and (step * edge > 1 + 1e-12).any():
@@ -295,42 +295,36 @@ class EarlyStopping(LinearModel):
     )
     page = "early_stopping"
     observables = ("bias", "variance", "excess_risk", "test_error", "train_error", "overlap")
-    former_names = {**LinearModel.former_names, "time": "times"}
+    # Two groups with unequal shares and energies below ratio 1; steps of descent above it
+    points = (
+        dict(
+            ratio=0.6,
+            noise=0.7,
+            eigenvalues=(0.5, 2.0),
+            weights=(0.4, 0.6),
+            signal_energy=(0.5, 0.8),
+            times=(0.5, 2.0, 8.0),
+        ),
+        dict(ratio=1.7, noise=0.4, step=0.1, times=(0.5, 2.0), eigenvalues=(1.5,), signal_energy=(1.3,)),
+        dict(
+            ratio=1.4,
+            noise=0.6,
+            times=(0.5, 1.5, 4.0),
+            eigenvalues=(1.2,),
+            signal_energy=(0.8,),
+            penalty=((0.0, 1.2), (1.0, 0.4), (3.0, 0.1)),
+        ),
+    )
 
     times: float | tuple[float, ...] = parameter(
-        1.0, "times", note="training time", symbol="t", kind="coordinate", least=0, scale="log", infinite=True
+        1.0, note="training time", kind="coordinate", least=0, scale="log", infinite=True
     )
-    step: float = parameter(0.0, "step size of the algorithm", note="0 is gradient flow", symbol=r"\eta", least=0)
+    step: float = parameter(0.0, note="0 is gradient flow", symbol=r"\eta", least=0)
     penalty: Schedule | None = parameter(
         None,
-        "penalty on the squared norm of the weights",
         note="half of it, as a number, pairs (time, value) or a function of time; with one group of eigenvalues and step 0",
-        symbol=r"\Lambda_t",
     )
-    refinement: int = parameter(1, "refinement of the numerical grids", kind="solver", least=1, most=4, finer=2)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Two groups with unequal shares and energies below ratio 1; steps of descent above it."""
-        return [
-            cls(
-                ratio=0.6,
-                noise=0.7,
-                eigenvalues=(0.5, 2.0),
-                weights=(0.4, 0.6),
-                signal_energy=(0.5, 0.8),
-                times=(0.5, 2.0, 8.0),
-            ),
-            cls(ratio=1.7, noise=0.4, step=0.1, times=(0.5, 2.0), eigenvalues=(1.5,), signal_energy=(1.3,)),
-            cls(
-                ratio=1.4,
-                noise=0.6,
-                times=(0.5, 1.5, 4.0),
-                eigenvalues=(1.2,),
-                signal_energy=(0.8,),
-                penalty=((0.0, 1.2), (1.0, 0.4), (3.0, 0.1)),
-            ),
-        ]
+    refinement: int = parameter(1, kind="solver", least=1, most=4, finer=2)
 
     def observed(self) -> tuple[str, ...]:
         """The overlap belongs to a penalty that changes in time."""

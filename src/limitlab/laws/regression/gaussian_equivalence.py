@@ -13,12 +13,10 @@ Status.   Theorem for ridge regression (Mei and Montanari 2022), and for smooth 
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws import Draw, Values, observable, shared
+from limitlab.laws import CLOSED_FORM, Cost, Draw, Values, observable, shared
 from limitlab.laws.regression._random_features_model import RandomFeaturesModel
 from limitlab.laws.regression.random_features import limit_of
 from limitlab.models.random_features import (
@@ -56,7 +54,6 @@ class GaussianEquivalence(RandomFeaturesModel):
 
     status = "theorem"
     regime = "n, N, d -> infinity with N/d and n/d fixed; it fails when n or N is of order d^2"
-    matrices_held = 16.0
     references = ("mei2022generalization", "hu2023universality")
     page = "random_features"
     observables = {
@@ -64,38 +61,50 @@ class GaussianEquivalence(RandomFeaturesModel):
         **{f"linear_{name}": observable(f"{meta.long_name}, linear features") for name, meta in shared(*COMPARED).items()},
         **{f"{name}_gap": observable(f"{meta.long_name}, difference") for name, meta in shared(*COMPARED).items()},
     }
+    # A penalty, noise and every part of the target; more and fewer features than samples
+    points = (
+        dict(
+            width_ratio=3.0,
+            sample_ratio=2.0,
+            ridge=0.02,
+            activation="relu",
+            signal=1.2,
+            nonlinear_signal=0.7,
+            constant=0.3,
+            noise=0.4,
+        ),
+        dict(width_ratio=0.6, sample_ratio=1.5, ridge=0.05, signal=0.8, nonlinear_signal=0.5, noise=0.6),
+    )
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A penalty, noise and every part of the target; more and fewer features than samples."""
-        return [
-            cls(
-                width_ratio=3.0,
-                sample_ratio=2.0,
-                ridge=0.02,
-                activation="relu",
-                signal=1.2,
-                nonlinear_signal=0.7,
-                constant=0.3,
-                noise=0.4,
-            ),
-            cls(width_ratio=0.6, sample_ratio=1.5, ridge=0.05, signal=0.8, nonlinear_signal=0.5, noise=0.6),
-        ]
+    def draw_cost(self, size: int) -> Cost:
+        """Two sets of features of training and fresh inputs."""
+        return self.matrix_cost(size, matrices=16.0)
 
-    def predicted(self, **numbers: Array) -> Values:
+    def predicted(
+        self,
+        width_ratio: Array,
+        sample_ratio: Array,
+        ridge: Array,
+        signal: Array,
+        nonlinear_signal: Array,
+        constant: Array,
+        noise: Array,
+    ) -> Values:
         """The common limit of both, and gaps of 0."""
-        limit = limit_of(self, **numbers)
-        return side_by_side(limit, limit, COMPARED)
+        limit = limit_of(self, width_ratio, sample_ratio, ridge, signal, nonlinear_signal, constant, noise)
+        return {**side_by_side(limit, limit, COMPARED), "accuracy": CLOSED_FORM}
 
-    def measured(self, draw: Draw, **path: Array) -> Values:
+    def measured(
+        self, draw: Draw, ridge: Array, signal: Array, nonlinear_signal: Array, constant: Array, noise: Array
+    ) -> Values:
         """Both regressions on the same weights, inputs and labels; warns when the size leaves the proportional regime."""
         warn_beyond_proportional(draw.size, draw.count("width_ratio"), draw.count("sample_ratio"))
         weights, X, X_new = self.inputs(draw)
         nonlinear = [nonlinear_features(inputs, weights, self.activation) for inputs in (X, X_new)]
         linear = [linear_features(draw.rng, inputs, weights, self.moments()) for inputs in (X, X_new)]
         labels = draw.rng.bit_generator.random_raw()  # the seed of the labels, which both regressions share
-        runs = [
-            self.regression(FeatureRidge(Z, X, Z_new, X_new), np.random.default_rng(labels), **path)
-            for Z, Z_new in (nonlinear, linear)
-        ]
+        runs = []
+        for Z, Z_new in (nonlinear, linear):
+            features, rng = FeatureRidge(Z, X, Z_new, X_new), np.random.default_rng(labels)
+            runs.append(self.regression(features, rng, ridge, signal, nonlinear_signal, constant, noise))
         return side_by_side(runs[0], runs[1], COMPARED)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.apportion import apportion
-from limitlab.laws import Draw, Law, parameter
+from limitlab.laws import Draw, Experiment, Law, parameter
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_linear
 from limitlab.models.designs import Design, Entries, draw_design
 from limitlab.numerics.equivalents import gaps
@@ -29,22 +29,13 @@ Array = NDArray[np.float64]
 class GroupedSignal(Law):
     """A discrete population spectrum, a dense linear signal in it, and noise on the labels."""
 
-    noise: float = parameter(
-        0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True, one_draw_serves_many=True
-    )
-    eigenvalues: tuple[float, ...] = parameter((1.0,), "population eigenvalue of each group", symbol="s_k", least=0)
+    noise: float = parameter(0.5, least=0)
+    eigenvalues: tuple[float, ...] = parameter((1.0,), least=0)
     weights: tuple[float, ...] = parameter(
-        (1.0,),
-        "share of each group",
-        note="of the dimensions, rescaled to add up to 1",
-        symbol="w_k",
-        above=0,
-        count="shares of size",
+        (1.0,), note="of the dimensions, rescaled to add up to 1", above=0, count="shares of size"
     )
-    signal_energy: tuple[float, ...] = parameter(
-        (1.0,), "squared norm of the coefficients behind the labels", note="one number per group", symbol="b_k", least=0
-    )
-    entries: Entries = parameter("gaussian", "law of the independent entries of the inputs", symbol="z", kind="experiment")
+    signal_energy: tuple[float, ...] = parameter((1.0,), note="one number per group", least=0)
+    entries: Entries = parameter("gaussian", kind="experiment")
 
     @model_validator(mode="after")
     def _one_entry_per_group(self) -> Self:
@@ -71,30 +62,18 @@ class GroupedSignal(Law):
 class Proportional(Law):
     """Features and samples in proportion; its parameter comes first in every law that has it."""
 
-    ratio: float = parameter(
-        2.0,
-        "features per sample",
-        symbol=r"\gamma = p/n",
-        above=0,
-        scale="log",
-        infinite=True,
-        broadcasts=True,
-        count="size / value",
-    )
+    ratio: float = parameter(2.0, above=0, scale="log", infinite=True, count="size / value")
 
 
 class LinearModel(GroupedSignal, Proportional, BesideBest):
     """Random inputs with a discrete population spectrum, a dense linear signal, and noise."""
-
-    former_names = {"signal": "signal_energy"}
 
     assumptions = (
         "rows x = Sigma^{1/2} z with independent entries z of mean 0, variance 1 and more than four moments",
         "the signal is spread over many directions of each group (or the inputs are Gaussian)",
         "labels are linear in x plus independent noise of constant variance",
     )
-    size_meaning = "number of features p"
-    default_seeds = 30
+    simulation = Experiment("number of features p", draws=30)
 
     def design(self, draw: Draw) -> Design:
         """The inputs of one experiment."""

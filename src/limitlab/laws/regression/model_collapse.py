@@ -26,7 +26,7 @@ from pydantic import model_validator
 
 from limitlab._core.apportion import apportion
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Values, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Values, parameter
 from limitlab.laws.classification.beside_best import Best
 from limitlab.laws.regression._label_chains import TablePopulation, collapse_chain
 from limitlab.laws.regression._relabelled import Shares, State, shares_of, step
@@ -60,6 +60,9 @@ def exact_accumulated(samples: int, features: int, noise: float, generations: Ar
     return np.asarray(np.cumsum(noise**2 * features / (i * (i * samples - features - 1.0)))[last - 1])
 
 
+_GROUPS: dict[str, Any] = dict(eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2))
+
+
 class ModelCollapse(LinearModel):
     """If each model is trained on what its predecessor wrote, how fast does it rot, and how much real data stops it?
 
@@ -72,19 +75,22 @@ class ModelCollapse(LinearModel):
     (1.33, inf, 0.666666667)
     """
 
-    former_names = {}
     status = "derived"
     regime = "n, p -> infinity with p/n fixed, a fixed number of generations, every generation with fresh inputs"
-    matrices_held = 12.0
     references = ("dohmatob2024model", "dohmatob2025strong", "gerstgrasser2024model", "hastie2022surprises")
     page = "learning_from_models"
     observables = ("bias", "excess_risk", "test_error", "coefficient_norm")
-    default_sizes = (60, 120, 240)
-    default_seeds = 12
+    simulation = Experiment("number of features p", sizes=(60, 120, 240), draws=12)
+    # Three groups on both sides of ratio 1, a share of real labels, two kinds of noise; and accumulated data
+    points = (
+        dict(ratio=0.8, ridge=0.1, noise=0.5, real_share=0.3, generations=(1, 2, 4), **_GROUPS),
+        dict(ratio=1.5, ridge=0.05, noise=0.5, real_share=0.5, synthetic_noise=0.2, generations=(1, 2, 4), **_GROUPS),
+        dict(ratio=0.5, ridge=0.0, noise=0.6, synthetic_noise=0.9, data="accumulate", generations=(1, 2, 4), **_GROUPS),
+    )
 
-    ratio: float = parameter(0.8, "features per sample", symbol=r"\gamma = p/n", above=0, scale="log", count="size / value")
-    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
-    ridge: float = parameter(0.1, "ridge penalty", symbol=r"\lambda", least=0, scale="log")
+    ratio: float = parameter(0.8, above=0, scale="log", count="size / value")
+    noise: float = parameter(0.5, least=0)
+    ridge: float = parameter(0.1, least=0, scale="log")
     generations: int | tuple[int, ...] = parameter(
         (1, 2, 4, 8), "generations", note="the first sees real labels only", symbol="g", kind="coordinate", least=1
     )
@@ -95,16 +101,6 @@ class ModelCollapse(LinearModel):
         None, "standard deviation of the noise on a model's labels", note="not given: that of real labels", least=0
     )
     data: Data = parameter("replace", "what a generation is trained on", note="its own data, or all so far (accumulate)")
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Three groups on both sides of ratio 1, a share of real labels, two kinds of noise; and accumulated data."""
-        groups = dict(eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2))
-        return [
-            cls(ratio=0.8, ridge=0.1, noise=0.5, real_share=0.3, generations=(1, 2, 4), **groups),
-            cls(ratio=1.5, ridge=0.05, noise=0.5, real_share=0.5, synthetic_noise=0.2, generations=(1, 2, 4), **groups),
-            cls(ratio=0.5, ridge=0.0, noise=0.6, synthetic_noise=0.9, data="accumulate", generations=(1, 2, 4), **groups),
-        ]
 
     @model_validator(mode="after")
     def _accumulation_is_covered(self) -> Self:
@@ -128,6 +124,10 @@ class ModelCollapse(LinearModel):
         return self
 
     # -- the limit --------------------------------------------------------------------------------------------------------
+
+    def draw_cost(self, size: int) -> Cost:
+        """Inputs, labels and fits of every generation."""
+        return self.matrix_cost(size, matrices=12.0)
 
     def limit_cost(self) -> Cost:
         """One state per generation, with noise and without."""
@@ -159,7 +159,8 @@ class ModelCollapse(LinearModel):
         diverged = ~np.isfinite(excess)  # from the interpolation threshold on, and after an overflow
         excess, norm = (np.where(diverged, np.inf, values)[index] for values in (excess, norm))
         bias = np.array([state.excess(s, energy) for state in clean])[index]
-        return dict(bias=bias, excess_risk=excess, test_error=excess + self.noise**2, coefficient_norm=norm)
+        test = excess + self.noise**2
+        return dict(bias=bias, excess_risk=excess, test_error=test, coefficient_norm=norm, accuracy=CLOSED_FORM)
 
     def _accumulated(self, index: NDArray[np.int_]) -> Values:
         """Equation (2); errors have covariance proportional to Sigma^-1."""
@@ -167,7 +168,8 @@ class ModelCollapse(LinearModel):
         tau, synthetic = self.noises()
         excess = np.cumsum(np.where(i == 1, tau, synthetic) ** 2 * self.ratio / (i * (i - self.ratio)))[index]
         norm = sum(self.signal_energy) + excess * float(self.shares @ (1 / np.asarray(self.eigenvalues)))
-        return dict(bias=np.zeros_like(excess), excess_risk=excess, test_error=excess + self.noise**2, coefficient_norm=norm)
+        bias, test = np.zeros_like(excess), excess + self.noise**2
+        return dict(bias=bias, excess_risk=excess, test_error=test, coefficient_norm=norm, accuracy=CLOSED_FORM)
 
     def best_possible(self) -> Best:
         """Refused: every generation has seen another number of real labels."""

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
 from limitlab.laws.regression._cusp import Labels, drawn_errors, summary_of_errors
 from limitlab.numerics.special import gamma_ratio
 
@@ -122,32 +122,22 @@ class NearestNeighbours(Law):
     references = ("biau2015lectures", "gyorfi2002distribution")
     page = "local_averages"
     observables = ("mean_bias", "squared_bias", "variance", "excess_risk", "test_error")
-    size_meaning = "number of independent training sets"
-    finite_size_rate = math.inf
-    default_sizes = (200, 400, 800)
+    simulation = Experiment("number of independent training sets", sizes=(200, 400, 800), rate=math.inf)
+    # Labels drawn and labels averaged; no exponent is 1
+    points = (
+        dict(samples=60, neighbours=4, dimension=3, smoothness=0.7, amplitude=1.5, noise=0.6, labels="drawn"),
+        dict(samples=200, neighbours=7, dimension=2, smoothness=0.8, amplitude=1.3, noise=0.7),
+    )
 
-    samples: int = parameter(100, "number of samples", symbol="n", least=1, scale="log", broadcasts=True)
+    samples: int = parameter(100, least=1, scale="log")
     neighbours: int = parameter(
-        5,
-        "number of neighbours averaged",
-        note="at most `samples`",
-        symbol="k",
-        least=1,
-        scale="log",
-        broadcasts=True,
-        one_draw_serves_many=True,
+        5, "number of neighbours averaged", note="at most `samples`", symbol="k", least=1, scale="log"
     )
-    dimension: int = parameter(2, "dimension", note="of the inputs", symbol="d", least=1, broadcasts=True)
-    smoothness: float = parameter(
-        1.0, "Holder exponent of the target", symbol=r"\beta", above=0, most=1, broadcasts=True, one_draw_serves_many=True
-    )
-    amplitude: float = parameter(1.0, "size of the cusp", symbol="C", least=0, broadcasts=True, one_draw_serves_many=True)
-    noise: float = parameter(
-        0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True, one_draw_serves_many=True
-    )
-    labels: Labels = parameter(
-        "averaged", "signal and noise of the labels, averaged in closed form or drawn", kind="experiment"
-    )
+    dimension: int = parameter(2, note="of the inputs", least=1)
+    smoothness: float = parameter(1.0, above=0, most=1)
+    amplitude: float = parameter(1.0, least=0)
+    noise: float = parameter(0.5, least=0)
+    labels: Labels = parameter("averaged", kind="experiment")
 
     def draw_cost(self, size: int) -> Cost:
         """Blocks of queries."""
@@ -156,22 +146,16 @@ class NearestNeighbours(Law):
             1e7 + 3.0 * size * self.samples * self.dimension + 1e5 * size,
         )
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Labels drawn and labels averaged; no exponent is 1."""
-        return [
-            cls(samples=60, neighbours=4, dimension=3, smoothness=0.7, amplitude=1.5, noise=0.6, labels="drawn"),
-            cls(samples=200, neighbours=7, dimension=2, smoothness=0.8, amplitude=1.3, noise=0.7),
-        ]
-
     @model_validator(mode="after")
     def _enough_samples(self) -> Self:
         _check_counts(np.asarray(float(self.samples)), np.asarray(float(self.neighbours)))
         return self
 
-    def predicted(self, **numbers: Array) -> Values:
+    def predicted(
+        self, samples: Array, neighbours: Array, dimension: Array, smoothness: Array, amplitude: Array, noise: Array
+    ) -> Values:
         """The exact law over a grid of any of its numbers."""
-        return risk(**numbers)
+        return {**risk(samples, neighbours, dimension, smoothness, amplitude, noise), "accuracy": CLOSED_FORM}
 
     def best_neighbours(self) -> int:
         """The k that minimises the excess risk.
@@ -195,13 +179,13 @@ class NearestNeighbours(Law):
         """
         return float(rate_exponent(self.dimension, self.smoothness))
 
-    def measured(self, draw: Draw, **path: Array) -> Values:
-        """Mean over `size` training sets; one draw of distances serves every value of the path parameters."""
-        names, arrays = list(path), np.broadcast_arrays(*path.values())
-        flat = dict(zip(names, (array.ravel() for array in arrays), strict=True))
-        _check_whole(flat["neighbours"])
-        _check_counts(np.asarray(float(self.samples)), flat["neighbours"])
-        rows = (self._averaged_labels if self.labels == "averaged" else self._drawn_labels)(draw, **flat)
+    def measured(self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array) -> Values:
+        """Mean over `size` training sets; one draw of distances serves every value of these parameters."""
+        arrays = np.broadcast_arrays(neighbours, smoothness, amplitude, noise)
+        k, beta, c, tau = (array.ravel() for array in arrays)
+        _check_whole(k)
+        _check_counts(np.asarray(float(self.samples)), k)
+        rows = (self._averaged_labels if self.labels == "averaged" else self._drawn_labels)(draw, k, beta, c, tau)
         return {name: row.reshape(arrays[0].shape) for name, row in rows.items()}
 
     def _averaged_labels(

@@ -20,12 +20,11 @@ Status.   Theorem (Mei and Montanari 2022); (4)-(7) are algebraically equivalent
 from __future__ import annotations
 
 import math
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.laws import Draw, Values
+from limitlab.laws import CLOSED_FORM, Cost, Draw, Values
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_linear
 from limitlab.laws.regression._random_features_model import RandomFeaturesModel
 from limitlab.laws.regression._random_features_point import coefficients, fixed_point, weighted
@@ -88,11 +87,21 @@ def risk(
     return dict(zip(limits, np.broadcast_arrays(*limits.values()), strict=True))
 
 
-def limit_of(model: RandomFeaturesModel, constant: Array, nonlinear_signal: Array, **numbers: Array) -> dict[str, Array]:
+def limit_of(
+    model: RandomFeaturesModel,
+    width_ratio: Array,
+    sample_ratio: Array,
+    ridge: Array,
+    signal: Array,
+    nonlinear_signal: Array,
+    constant: Array,
+    noise: Array,
+) -> dict[str, Array]:
     """`risk` of a model; a constant that its features cannot carry counts as part of the nonlinear signal."""
     mu = model.moments()
     unlearned = 0.0 if model.learns_constant() else constant
-    return risk(linear=mu.linear, nonlinear=mu.nonlinear, nonlinear_signal=np.hypot(nonlinear_signal, unlearned), **numbers)
+    not_linear = np.hypot(nonlinear_signal, unlearned)
+    return risk(width_ratio, sample_ratio, ridge, mu.linear, mu.nonlinear, signal, not_linear, noise)
 
 
 class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
@@ -109,7 +118,6 @@ class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
     """
 
     status = "theorem"
-    matrices_held = 10.0
     references = ("mei2022generalization",)
     page = "random_features"
     regime = "n, N, d -> infinity with N/d and n/d fixed; far beyond (n or N of order d^2) more is learned"
@@ -122,38 +130,49 @@ class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
         "coefficient_norm",
         "objective",
     )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A penalty, noise and every part of the target; labels averaged, and drawn with fewer features than samples."""
-        return [
-            cls(
-                width_ratio=3.0,
-                sample_ratio=2.0,
-                ridge=0.02,
-                activation="relu",
-                signal=1.2,
-                nonlinear_signal=0.7,
-                constant=0.3,
-                noise=0.4,
-            ),
-            cls(
-                width_ratio=0.6,
-                sample_ratio=3.0,
-                ridge=0.2,
-                activation="tanh",
-                signal=1.3,
-                nonlinear_signal=0.5,
-                noise=0.6,
-                labels="drawn",
-            ),
-        ]
+    # A penalty, noise and every part of the target; labels averaged, and drawn with fewer features than samples
+    points = (
+        dict(
+            width_ratio=3.0,
+            sample_ratio=2.0,
+            ridge=0.02,
+            activation="relu",
+            signal=1.2,
+            nonlinear_signal=0.7,
+            constant=0.3,
+            noise=0.4,
+        ),
+        dict(
+            width_ratio=0.6,
+            sample_ratio=3.0,
+            ridge=0.2,
+            activation="tanh",
+            signal=1.3,
+            nonlinear_signal=0.5,
+            noise=0.6,
+            labels="drawn",
+        ),
+    )
 
     # -- the limit ----------------------------------------------------------------------------------------------------
 
-    def predicted(self, **numbers: Array) -> Values:
+    def predicted(
+        self,
+        width_ratio: Array,
+        sample_ratio: Array,
+        ridge: Array,
+        signal: Array,
+        nonlinear_signal: Array,
+        constant: Array,
+        noise: Array,
+    ) -> Values:
         """The limit, over a grid of ratios, penalties and sizes of the parts of the target."""
-        return limit_of(self, **numbers)
+        limit = limit_of(self, width_ratio, sample_ratio, ridge, signal, nonlinear_signal, constant, noise)
+        return {**limit, "accuracy": CLOSED_FORM}
+
+    def draw_cost(self, size: int) -> Cost:
+        """Features of training and fresh inputs, and the quadratic forms of the parts of the label."""
+        return self.matrix_cost(size, matrices=10.0)
 
     def best_possible(self) -> Best:
         """The best method that sees the inputs themselves, for a linear target."""
@@ -204,8 +223,11 @@ class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
 
     # -- the experiment -----------------------------------------------------------------------------------------------
 
-    def measured(self, draw: Draw, **path: Array) -> Values:
+    def measured(
+        self, draw: Draw, ridge: Array, signal: Array, nonlinear_signal: Array, constant: Array, noise: Array
+    ) -> Values:
         """One draw of weights and inputs; it serves every penalty and every size of the parts of the target."""
         weights, X, X_new = self.inputs(draw)
         Z, Z_new = (nonlinear_features(inputs, weights, self.activation) for inputs in (X, X_new))
-        return self.regression(FeatureRidge(Z, X, Z_new, X_new), draw.rng, **path)
+        features = FeatureRidge(Z, X, Z_new, X_new)
+        return self.regression(features, draw.rng, ridge, signal, nonlinear_signal, constant, noise)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
 from limitlab.models.designs import Filter, ridge_filter
@@ -250,44 +250,31 @@ class Ridge(LinearModel):
         "gcv": observable("generalised cross-validation score", r"\mathrm{GCV}"),
         "average_bias": observable("squared bias of the predictor averaged over training sets", r"\bar B"),
     }
-
-    ridge: float = parameter(
-        0.1, "ridge penalty", symbol=r"\lambda", scale="log", broadcasts=True, one_draw_serves_many=True
+    # Groups with unequal shares, eigenvalues and energies, on both sides of ratio 1; a penalty that shrinks to a start
+    points = (
+        dict(ratio=0.6, ridge=0.3, noise=0.7, eigenvalues=(0.5, 2.0), weights=(0.4, 0.6), signal_energy=(0.5, 0.8)),
+        dict(
+            ratio=2.0,
+            ridge=0.15,
+            noise=0.6,
+            eigenvalues=(0.4, 1.0, 3.0),
+            weights=(0.5, 0.3, 0.2),
+            signal_energy=(0.3, 0.5, 0.4),
+        ),
+        dict(
+            ratio=1.5,
+            ridge=0.2,
+            noise=0.5,
+            eigenvalues=(0.6, 1.5),
+            weights=(0.5, 0.5),
+            signal_energy=(0.4, 0.8),
+            start_distance=1.6,
+        ),
     )
 
-    start_distance: float | None = parameter(
-        None,
-        "distance of the start from the target",
-        note="a norm, in a random direction; none: start at 0",
-        symbol=r"D = |\theta_0 - \beta|",
-        least=0,
-        broadcasts=True,
-        one_draw_serves_many=True,
-    )
+    ridge: float = parameter(0.1, scale="log")
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Groups with unequal shares, eigenvalues and energies, on both sides of ratio 1; a penalty that shrinks to a start."""
-        return [
-            cls(ratio=0.6, ridge=0.3, noise=0.7, eigenvalues=(0.5, 2.0), weights=(0.4, 0.6), signal_energy=(0.5, 0.8)),
-            cls(
-                ratio=2.0,
-                ridge=0.15,
-                noise=0.6,
-                eigenvalues=(0.4, 1.0, 3.0),
-                weights=(0.5, 0.3, 0.2),
-                signal_energy=(0.3, 0.5, 0.4),
-            ),
-            cls(
-                ratio=1.5,
-                ridge=0.2,
-                noise=0.5,
-                eigenvalues=(0.6, 1.5),
-                weights=(0.5, 0.5),
-                signal_energy=(0.4, 0.8),
-                start_distance=1.6,
-            ),
-        ]
+    start_distance: float | None = parameter(None, note="a norm, in a random direction; none: start at 0", least=0)
 
     @model_validator(mode="after")
     def _ridge_above_its_limit(self) -> Self:
@@ -304,7 +291,8 @@ class Ridge(LinearModel):
 
     def predicted(self, ratio: Array, ridge: Array, noise: Array, start_distance: Array) -> Values:
         """The limit, over a grid of ratios, penalties, noise levels and starts (NaN: the start is 0)."""
-        return risk(ratio, ridge, noise, self.eigenvalues, self.shares, self.signal_energy, start_distance)
+        limit = risk(ratio, ridge, noise, self.eigenvalues, self.shares, self.signal_energy, start_distance)
+        return {**limit, "accuracy": CLOSED_FORM}
 
     def measured(self, draw: Draw, ridge: Array, noise: Array, start_distance: Array) -> Values:
         """One draw of the inputs serves every penalty, noise level and start; signal and noise are averaged in closed form."""

@@ -28,7 +28,7 @@ from pydantic import model_validator
 
 from limitlab._core.limits import Cost
 from limitlab.errors import ConvergenceError
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.regression._cusp import Labels, drawn_errors, summary_of_errors
 from limitlab.laws.regression._laplace import weighted_average
 
@@ -202,35 +202,41 @@ class SingularKernelSmoother(Law):
         **shared("mean_bias", "squared_bias", "variance", "excess_risk"),
         "empty_probability": observable("probability that no sample is within the bandwidth", r"P_0"),
     }
-    size_meaning = "number of independent training sets"
-    finite_size_rate = math.inf
-    default_sizes = (400, 800, 1600)
+    simulation = Experiment("number of independent training sets", sizes=(400, 800, 1600), rate=math.inf)
+    # Labels drawn and labels averaged, a target that does not vanish; no exponent is 1
+    points = (
+        dict(
+            samples=40,
+            bandwidth=0.35,
+            singularity=0.6,
+            dimension=2,
+            smoothness=0.7,
+            amplitude=1.5,
+            noise=0.6,
+            offset=0.4,
+            labels="drawn",
+        ),
+        dict(
+            samples=100,
+            bandwidth=0.25,
+            singularity=0.5,
+            dimension=2,
+            smoothness=0.8,
+            amplitude=1.3,
+            noise=0.7,
+            offset=0.3,
+        ),
+    )
 
-    samples: int = parameter(100, "number of samples", symbol="n", least=1, scale="log", broadcasts=True)
-    bandwidth: float = parameter(0.2, "radius of the window", symbol="h", above=0, most=1, scale="log", broadcasts=True)
-    singularity: float = parameter(
-        0.6,
-        "exponent of the kernel at zero",
-        note="below `dimension`",
-        symbol="a",
-        above=0,
-        broadcasts=True,
-        one_draw_serves_many=True,
-    )
-    dimension: int = parameter(2, "dimension", note="of the inputs", symbol="d", least=1, broadcasts=True)
-    smoothness: float = parameter(
-        1.0, "Holder exponent of the target", symbol=r"\beta", above=0, most=1, broadcasts=True, one_draw_serves_many=True
-    )
-    amplitude: float = parameter(1.0, "size of the cusp", symbol="C", least=0, broadcasts=True, one_draw_serves_many=True)
-    noise: float = parameter(
-        0.5, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True, one_draw_serves_many=True
-    )
-    offset: float = parameter(
-        0.0, "value of the target at the query", symbol="f_0", broadcasts=True, one_draw_serves_many=True
-    )
-    labels: Labels = parameter(
-        "averaged", "signal and noise of the labels, averaged in closed form or drawn", kind="experiment"
-    )
+    samples: int = parameter(100, least=1, scale="log")
+    bandwidth: float = parameter(0.2, "radius of the window", symbol="h", above=0, most=1, scale="log")
+    singularity: float = parameter(0.6, "exponent of the kernel at zero", note="below `dimension`", symbol="a", above=0)
+    dimension: int = parameter(2, note="of the inputs", least=1)
+    smoothness: float = parameter(1.0, above=0, most=1)
+    amplitude: float = parameter(1.0, least=0)
+    noise: float = parameter(0.5, least=0)
+    offset: float = parameter(0.0, "value of the target at the query", symbol="f_0")
+    labels: Labels = parameter("averaged", kind="experiment")
 
     def draw_cost(self, size: int) -> Cost:
         """Blocks of queries."""
@@ -239,41 +245,24 @@ class SingularKernelSmoother(Law):
             1e7 + 3.0 * size * self.samples * self.dimension + 1e5 * size,
         )
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Labels drawn and labels averaged, a target that does not vanish; no exponent is 1."""
-        return [
-            cls(
-                samples=40,
-                bandwidth=0.35,
-                singularity=0.6,
-                dimension=2,
-                smoothness=0.7,
-                amplitude=1.5,
-                noise=0.6,
-                offset=0.4,
-                labels="drawn",
-            ),
-            cls(
-                samples=100,
-                bandwidth=0.25,
-                singularity=0.5,
-                dimension=2,
-                smoothness=0.8,
-                amplitude=1.3,
-                noise=0.7,
-                offset=0.3,
-            ),
-        ]
-
     @model_validator(mode="after")
     def _integrable_kernel(self) -> Self:
         _check_singularity(np.asarray(self.singularity), np.asarray(float(self.dimension)))
         return self
 
-    def predicted(self, **numbers: Array) -> Values:
+    def predicted(
+        self,
+        samples: Array,
+        bandwidth: Array,
+        singularity: Array,
+        dimension: Array,
+        smoothness: Array,
+        amplitude: Array,
+        noise: Array,
+        offset: Array,
+    ) -> Values:
         """The exact law over a grid of any of its numbers."""
-        return risk(**numbers)
+        return risk(samples, bandwidth, singularity, dimension, smoothness, amplitude, noise, offset)
 
     def best_bandwidth(self, empty_cost: float | None = None) -> float:
         """The bandwidth in (0, 1] that minimises the excess risk, with a price on saying nothing.
@@ -309,12 +298,14 @@ class SingularKernelSmoother(Law):
         """
         return float(rate_exponent(self.singularity, self.dimension, self.smoothness))
 
-    def measured(self, draw: Draw, **path: Array) -> Values:
-        """Mean over `size` training sets; one draw of the samples serves every value of the path parameters."""
-        names, arrays = list(path), np.broadcast_arrays(*path.values())
-        flat = dict(zip(names, (array.ravel() for array in arrays), strict=True))
-        _check_singularity(flat["singularity"], np.asarray(float(self.dimension)))
-        rows = (self._averaged_labels if self.labels == "averaged" else self._drawn_labels)(draw, **flat)
+    def measured(
+        self, draw: Draw, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
+    ) -> Values:
+        """Mean over `size` training sets; one draw of the samples serves every value of these parameters."""
+        arrays = np.broadcast_arrays(singularity, smoothness, amplitude, noise, offset)
+        a, beta, c, tau, f0 = (array.ravel() for array in arrays)
+        _check_singularity(a, np.asarray(float(self.dimension)))
+        rows = (self._averaged_labels if self.labels == "averaged" else self._drawn_labels)(draw, a, beta, c, tau, f0)
         return {name: row.reshape(arrays[0].shape) for name, row in rows.items()}
 
     def _averaged_labels(

@@ -22,7 +22,7 @@ from pydantic import model_validator
 
 from limitlab._core.limits import Cost
 from limitlab.errors import UnreachableTarget
-from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.laws import Draw, Experiment, Law, Values, parameter
 from limitlab.laws.scaling._generating import ridge_of_width
 from limitlab.laws.scaling._spectrum import Spectrum, power_law
 
@@ -127,35 +127,36 @@ class RidgeScaling(Law):
     references = ("defilippis2024dimension", "cui2021generalization", "mallinar2022benign")
     page = "ridge_scaling"
     observables = NAMES
-    size_meaning = "number of samples n (the width keeps its ratio to them)"
-    default_sizes = (40, 80, 160)
-    default_seeds = 60
+    simulation = Experiment("number of samples n (the width keeps its ratio to them)", sizes=(40, 80, 160), draws=60)
+    # More samples than features, and fewer; a ridge and noise at both
+    points = (
+        dict(
+            spectrum_exponent=0.75,
+            target_exponent=0.6,
+            latent_dimension=400,
+            samples=80,
+            width=40,
+            ridge=0.003,
+            noise=0.3,
+        ),
+        dict(
+            spectrum_exponent=1.0,
+            target_exponent=0.3,
+            latent_dimension=300,
+            samples=80,
+            width=160,
+            ridge=2e-3,
+            noise=0.4,
+        ),
+    )
 
-    spectrum_exponent: float = parameter(
-        1.0, "half the exponent of the eigenvalues", note="eigenvalues j^(-2 alpha)", symbol=r"\alpha", above=0, most=6
-    )
-    target_exponent: float = parameter(
-        0.3, "exponent of the target coefficients", note="coefficients j^(-beta)", symbol=r"\beta", least=0, most=6
-    )
-    latent_dimension: float = parameter(
-        500.0, "modes of the inputs", note="inf only for alpha > 1/2", symbol="V", least=2, scale="log", infinite=True
-    )
-    samples: float = parameter(100.0, "number of samples", note="an experiment's size", symbol="n", least=1, scale="log")
-    width: float = parameter(
-        math.inf,
-        "number of neurons",
-        note="random features; inf: all inputs",
-        symbol="N",
-        least=1,
-        scale="log",
-        infinite=True,
-    )
-    ridge: float = parameter(
-        1e-3, "ridge penalty", symbol=r"\lambda", least=0, scale="log", broadcasts=True, one_draw_serves_many=True
-    )
-    noise: float = parameter(
-        0.3, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True, one_draw_serves_many=True
-    )
+    spectrum_exponent: float = parameter(1.0, note="eigenvalues j^(-2 alpha)", above=0, most=6)
+    target_exponent: float = parameter(0.3, note="coefficients j^(-beta)", least=0, most=6)
+    latent_dimension: float = parameter(500.0, note="inf only for alpha > 1/2", least=2, scale="log", infinite=True)
+    samples: float = parameter(100.0, note="an experiment's size", least=1, scale="log")
+    width: float = parameter(math.inf, note="random features; inf: all inputs", least=1, scale="log", infinite=True)
+    ridge: float = parameter(1e-3, least=0, scale="log")
+    noise: float = parameter(0.3, least=0)
 
     def draw_cost(self, size: int) -> Cost:
         """Samples of all modes, and random features of them."""
@@ -165,30 +166,6 @@ class RidgeScaling(Law):
         fitted = min(features, modes)
         held = 14.0 * size * modes if math.isinf(features) else 2.0 * size * modes + 4.0 * (size + modes) * features
         return Cost(held, 1e7 + 3.0 * size * fitted * min(size, fitted))
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """More samples than features, and fewer; a ridge and noise at both."""
-        return [
-            cls(
-                spectrum_exponent=0.75,
-                target_exponent=0.6,
-                latent_dimension=400,
-                samples=80,
-                width=40,
-                ridge=0.003,
-                noise=0.3,
-            ),
-            cls(
-                spectrum_exponent=1.0,
-                target_exponent=0.3,
-                latent_dimension=300,
-                samples=80,
-                width=160,
-                ridge=2e-3,
-                noise=0.4,
-            ),
-        ]
 
     @model_validator(mode="after")
     def _finite_trace(self) -> Self:

@@ -20,7 +20,7 @@ from pydantic import model_validator
 
 from limitlab._core.costs import latest
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.online_sgd.second_moments import largest_step
 from limitlab.laws.scaling import _generating as generating
 from limitlab.laws.scaling._spectrum import Spectrum, power_law
@@ -82,42 +82,43 @@ class PowerLawScaling(Law):
         "floor": observable("loss that no training of this width removes", r"P_\infty", scalar=True, rate=SHRINKING),
         "effective_ridge": observable(scalar=True, rate=SHRINKING),
     }
-    size_meaning = "width d"
-    default_sizes = (25, 50, 100)
-    default_seeds = 100
+    simulation = Experiment("width d", sizes=(25, 50, 100), draws=100)
+    # Phases Ia and III with noise and batches; no term is switched off
+    points = (
+        dict(
+            spectrum_exponent=0.75,
+            target_exponent=0.2,
+            latent_dimension=150,
+            step=0.2,
+            batch=2,
+            noise=0.6,
+            steps=(16, 60, 200),
+        ),
+        dict(
+            spectrum_exponent=0.8,
+            target_exponent=1.0,
+            latent_dimension=300,
+            step=0.3,
+            batch=6,
+            noise=0.4,
+            steps=(16, 40, 100),
+        ),
+    )
 
-    spectrum_exponent: float = parameter(
-        1.0, "half the exponent of the eigenvalues", note="eigenvalues j^(-2 alpha)", symbol=r"\alpha", above=0, most=6
-    )
-    target_exponent: float = parameter(
-        0.7, "exponent of the target coefficients", note="coefficients j^(-beta)", symbol=r"\beta", least=0, most=6
-    )
-    latent_dimension: float = parameter(
-        500.0, "modes of the inputs", note="inf only for alpha > 1/2", symbol="V", least=2, scale="log", infinite=True
-    )
+    spectrum_exponent: float = parameter(1.0, note="eigenvalues j^(-2 alpha)", above=0, most=6)
+    target_exponent: float = parameter(0.7, note="coefficients j^(-beta)", least=0, most=6)
+    latent_dimension: float = parameter(500.0, note="inf only for alpha > 1/2", least=2, scale="log", infinite=True)
     width: float = parameter(
-        100.0,
-        "number of neurons",
-        note="random features; an experiment's size",
-        symbol="d",
-        least=1,
-        scale="log",
-        infinite=True,
+        100.0, note="random features; an experiment's size", symbol="d", least=1, scale="log", infinite=True
     )
-    step: float = parameter(0.2, "step size of the algorithm", note="as it runs", symbol=r"\eta", above=0, scale="log")
-    batch: int = parameter(1, "samples per step", symbol="B", least=1, scale="log")
-    noise: float = parameter(0.0, "standard deviation of the label noise", symbol=r"\tau", least=0, broadcasts=True)
+    step: float = parameter(0.2, note="as it runs", symbol=r"\eta", above=0, scale="log")
+    batch: int = parameter(1, least=1, scale="log")
+    noise: float = parameter(0.0, least=0)
     steps: float | tuple[float, ...] = parameter(
-        (1.0, 10.0, 100.0),
-        "iterations of the algorithm",
-        note="whole below 16",
-        symbol="k",
-        kind="coordinate",
-        least=0,
-        scale="log",
+        (1.0, 10.0, 100.0), note="whole below 16", kind="coordinate", least=0, scale="log"
     )
-    replicas: int = parameter(5, "runs averaged in one draw", kind="experiment", least=1)
-    refinement: int = parameter(1, "refinement of the numerical grids", kind="solver", least=1, most=4, finer=2)
+    replicas: int = parameter(5, kind="experiment", least=1)
+    refinement: int = parameter(1, kind="solver", least=1, most=4, finer=2)
 
     def draw_cost(self, size: int) -> Cost:
         """Features of all modes, and a batch per step in all replicas."""
@@ -129,29 +130,6 @@ class PowerLawScaling(Law):
             5.0 * size * modes + 3.0 * batch,
             1e7 + 1e2 * size * modes + size**2 * modes + 15.0 * batch * max(latest(self, "steps"), 1.0),
         )
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Phases Ia and III with noise and batches; no term is switched off."""
-        first = dict(
-            spectrum_exponent=0.75,
-            target_exponent=0.2,
-            latent_dimension=150,
-            step=0.2,
-            batch=2,
-            noise=0.6,
-            steps=(16, 60, 200),
-        )
-        second = dict(
-            spectrum_exponent=0.8,
-            target_exponent=1.0,
-            latent_dimension=300,
-            step=0.3,
-            batch=6,
-            noise=0.4,
-            steps=(16, 40, 100),
-        )
-        return [cls(**first), cls(**second)]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

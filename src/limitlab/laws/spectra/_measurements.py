@@ -12,7 +12,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.laws import Draw, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.models.designs import Entries
 
 Array = NDArray[np.float64]
@@ -23,6 +23,7 @@ OBSERVABLES = {
     **shared("second_moment", "stieltjes_transform", scalar=True),
     **shared("atom", rate=math.inf, scalar=True),
     **shared("smallest_eigenvalue", "largest_eigenvalue", rate=2 / 3, scalar=True),
+    "eigenvalues": observable("eigenvalues of the drawn matrix", r"\lambda_i", dims=("index",), compared=False),
 }
 
 
@@ -53,10 +54,11 @@ class SpectralLaw(Law):
     """A law of sample covariance matrices: a subclass says how a spectrum is drawn and where it is read."""
 
     observables = OBSERVABLES
-    extras = {"eigenvalues": observable("eigenvalues of the drawn matrix", r"\lambda_i", dims=("index",))}
-    size_meaning = "dimension p"
-    default_sizes = (150, 300, 600)  # up to 400, finite-size effects hide 5.4 % of the smallest eigenvalue at ratio 3
-    default_seeds = 80
+    simulation = Experiment(
+        "dimension p",
+        sizes=(150, 300, 600),  # up to 400, finite-size effects hide 5.4 % of the smallest eigenvalue at ratio 3
+        draws=80,
+    )
 
     positions: float | tuple[float, ...] = parameter(
         (0.1, 0.3, 0.5, 0.7, 0.9),
@@ -66,10 +68,8 @@ class SpectralLaw(Law):
         above=0,
         below=1,
     )
-    shift: float = parameter(
-        1.0, "minus the argument of the Stieltjes transform", symbol=r"\lambda", above=0, scale="log", broadcasts=True
-    )
-    entries: Entries = parameter("gaussian", "law of the independent entries of the inputs", symbol="z", kind="experiment")
+    shift: float = parameter(1.0, "minus the argument of the Stieltjes transform", symbol=r"\lambda", above=0, scale="log")
+    entries: Entries = parameter("gaussian", kind="experiment")
 
     @abstractmethod
     def sample_eigenvalues(self, draw: Draw) -> Array:

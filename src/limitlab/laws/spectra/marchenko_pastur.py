@@ -13,12 +13,12 @@ Status.   Theorem (Marchenko and Pastur 1967; edges: Bai and Yin 1993).
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.laws import Draw, Values, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Values, parameter
 from limitlab.laws.spectra._measurements import SpectralLaw, points
 from limitlab.laws.spectra._wishart import sample_eigenvalues
 from limitlab.models.designs import draw_design
@@ -73,19 +73,14 @@ class MarchenkoPastur(SpectralLaw):
     )
     references = ("marchenko1967distribution", "bai1993limit")
     page = "spectra"
-
-    ratio: float = parameter(
-        0.25, "features per sample", symbol=r"\gamma = p/n", above=0, scale="log", broadcasts=True, count="size / value"
+    # A variance that is not 1; without and with a mass at zero
+    points = (
+        dict(ratio=0.3, variance=1.5, shift=0.7),
+        dict(ratio=3.0, variance=0.6, shift=1.3),
     )
-    variance: float = parameter(1.0, "variance of an entry", symbol=r"\sigma^2", above=0, scale="log", broadcasts=True)
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """A variance that is not 1; without and with a mass at zero."""
-        return [
-            cls(ratio=0.3, variance=1.5, shift=0.7),
-            cls(ratio=3.0, variance=0.6, shift=1.3),
-        ]
+    ratio: float = parameter(0.25, above=0, scale="log", count="size / value")
+    variance: float = parameter(1.0, "variance of an entry", symbol=r"\sigma^2", above=0, scale="log")
 
     # -- the limit ----------------------------------------------------------------------------------------------------
 
@@ -120,7 +115,7 @@ class MarchenkoPastur(SpectralLaw):
 
     def predicted(self, positions: Array, ratio: Array, variance: Array, shift: Array) -> Values:
         """The limit over arrays of `ratio`, `variance` and `shift`."""
-        return limit(ratio[..., 0], variance[..., 0], positions, shift[..., 0])
+        return {**limit(ratio[..., 0], variance[..., 0], positions, shift[..., 0]), "accuracy": CLOSED_FORM}
 
     # -- the experiment -----------------------------------------------------------------------------------------------
 

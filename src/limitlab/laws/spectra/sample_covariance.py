@@ -65,25 +65,17 @@ class SampleCovariance(SpectralLaw):
     )
     references = ("silverstein1995strong", "silverstein1995analysis", "bai2012sample")
     page = "spectra"
-
-    ratio: float = parameter(0.25, "features per sample", symbol=r"\gamma = p/n", above=0, scale="log", count="size / value")
-    eigenvalues: tuple[float, ...] = parameter((1.0, 3.0), "population eigenvalue of each group", symbol="s_k", least=0)
-    weights: tuple[float, ...] = parameter(
-        (0.5, 0.5),
-        "share of each group",
-        note="of the dimensions, rescaled to add up to 1",
-        symbol="w_k",
-        above=0,
-        count="shares of size",
+    # Three groups below ratio 1; two above it, with a mass at zero
+    points = (
+        dict(ratio=0.2, eigenvalues=(0.5, 1.0, 4.0), weights=(0.3, 0.5, 0.2), shift=0.7),
+        dict(ratio=3.0, eigenvalues=(1.0, 2.0), weights=(0.7, 0.3)),
     )
 
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Three groups below ratio 1; two above it, with a mass at zero."""
-        return [
-            cls(ratio=0.2, eigenvalues=(0.5, 1.0, 4.0), weights=(0.3, 0.5, 0.2), shift=0.7),
-            cls(ratio=3.0, eigenvalues=(1.0, 2.0), weights=(0.7, 0.3)),
-        ]
+    ratio: float = parameter(0.25, above=0, scale="log", count="size / value")
+    eigenvalues: tuple[float, ...] = parameter((1.0, 3.0), least=0)
+    weights: tuple[float, ...] = parameter(
+        (0.5, 0.5), note="of the dimensions, rescaled to add up to 1", above=0, count="shares of size"
+    )
 
     @model_validator(mode="after")
     def _groups_match(self) -> Self:

@@ -14,14 +14,14 @@ Status.   Theorem (Edelman 1988).
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 
 __all__ = ["SquareMatrixEdge", "mean_inverse_trace"]
 
@@ -78,20 +78,15 @@ class SquareMatrixEdge(Law):
             "mean logarithm of the condition number minus log n", r"\mathbb{E}\log\kappa-\log n", rate=2 / 3
         ),
     }
-    size_meaning = "number of rows and columns n"
-    default_sizes = (10, 20, 40)
-    default_seeds = 220
+    simulation = Experiment("number of rows and columns n", sizes=(10, 20, 40), draws=220)
+    # There is nothing to choose
+    points = ({},)
 
     matrices: int = parameter(200, "matrices in one draw", kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
         """All matrices of a draw."""
         return Cost(1.1 * self.matrices * size**2 + 1e5, 0.4 * self.matrices * size**3 + 1e7)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """There is nothing to choose."""
-        return [cls()]
 
     def smallest_cdf(self, x: ArrayLike) -> Array:
         """P(n lambda_min <= x) in the limit."""

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfc
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.laws import Draw, Experiment, Law, Values, parameter
 
 __all__ = ["FiniteClass"]
 
@@ -69,12 +69,19 @@ class FiniteClass(Law):
     references = ("vapnik1971uniform",)
     page = "uniform_convergence"
     observables = ("largest_deviation", "largest_deviation_std")
-    size_meaning = "number of samples n"
-    finite_size_rate = 1.0  # the skewness of the losses moves both tails, in opposite directions: its first order drops out
-    default_sizes = (200, 400, 800)
-    default_seeds = 80
+    simulation = Experiment(
+        "number of samples n",
+        sizes=(200, 400, 800),
+        draws=80,
+        rate=1.0,  # the skewness of the losses moves both tails, in opposite directions: its first order drops out
+    )
+    # Few and many models, error rates on either side of 1/2
+    points = (
+        dict(models=10, error_rate=0.3),
+        dict(models=300, error_rate=0.6),
+    )
 
-    models: int = parameter(100, "number of models", symbol="M", least=1, most=10**12, scale="log", broadcasts=True)
+    models: int = parameter(100, "number of models", symbol="M", least=1, most=10**12, scale="log")
     error_rate: float = parameter(
         0.3, "probability of an error of every model", note="the limit does not depend on it", symbol="p", above=0, below=1
     )
@@ -82,11 +89,6 @@ class FiniteClass(Law):
     def draw_cost(self, size: int) -> Cost:
         """All models of every class."""
         return Cost(1e5 + 3.0 * CLASSES * self.models, 1e7 + 30.0 * CLASSES * self.models)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Few and many models, error rates on either side of 1/2."""
-        return [cls(models=10, error_rate=0.3), cls(models=300, error_rate=0.6)]
 
     def predicted(self, models: Array) -> Values:
         """Two integrals."""

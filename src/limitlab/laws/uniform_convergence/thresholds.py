@@ -14,14 +14,14 @@ Status.   Theorem without noise (Kolmogorov 1933); derived with coins, by reflec
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import kolmogi, kolmogorov, zeta
 
 from limitlab._core.limits import Cost
-from limitlab.laws import Draw, Law, Values, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
 
 __all__ = ["ThresholdClass", "dichotomies"]
 
@@ -47,10 +47,17 @@ class ThresholdClass(Law):
     references = ("vapnik1971uniform", "cover1965geometrical")
     page = "uniform_convergence"
     observables = ("largest_deviation", "largest_deviation_std")
-    size_meaning = "number of samples n"
-    finite_size_rate = 0.5  # the empirical process moves in steps of 1/n
-    default_sizes = (100, 400, 1600)
-    default_seeds = 100
+    simulation = Experiment(
+        "number of samples n",
+        sizes=(100, 400, 1600),
+        draws=100,
+        rate=0.5,  # the empirical process moves in steps of 1/n
+    )
+    # Both kinds of labels; a threshold off the middle
+    points = (
+        dict(label_noise="none", threshold=0.3),
+        dict(label_noise="coin"),
+    )
 
     label_noise: Noise = parameter("none", "noise of the labels", note="none, or coin: labels by tossing coins")
     threshold: float = parameter(
@@ -60,11 +67,6 @@ class ThresholdClass(Law):
     def draw_cost(self, size: int) -> Cost:
         """Many samples of a draw at once."""
         return Cost(1500.0 * size, 1e4 * size)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Both kinds of labels; a threshold off the middle."""
-        return [cls(label_noise="none", threshold=0.3), cls(label_noise="coin")]
 
     def cdf(self, b: ArrayLike) -> Array:
         """P(sqrt(n) sup |Rhat - R| <= b) in the limit."""
@@ -89,7 +91,7 @@ class ThresholdClass(Law):
             mean, square = math.sqrt(math.pi / 2) * math.log(2), math.pi**2 / 12
         else:
             mean, square = math.pi / 4 * math.sqrt(math.pi / 2), 7 * float(zeta(3.0)) / 8
-        return dict(largest_deviation=mean, largest_deviation_std=math.sqrt(square - mean**2))
+        return dict(largest_deviation=mean, largest_deviation_std=math.sqrt(square - mean**2), accuracy=CLOSED_FORM)
 
     def measured(self, draw: Draw) -> Values:
         """Several data sets."""

@@ -14,12 +14,12 @@ Status.   Derived by Gordon's comparison; the first equals the exact value of a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws import Draw, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.uniform_convergence._trust_region import largest_on_ball
 
 __all__ = ["UniformConvergence", "exact_deviations"]
@@ -113,20 +113,22 @@ class UniformConvergence(Law):
         "sup_empirical_minus_population": observable("largest excess of the empirical risk", r"\sup(\hat R-R)"),
         "sup_population_minus_empirical": observable("largest excess of the population risk", r"\sup(R-\hat R)"),
     }
-    size_meaning = "dimension d"
-    finite_size_rate = 1.0  # measured: 7.8, 4.2, 2.0, 1.1 per cent at d = 20, 40, 80, 160
-    default_sizes = (50, 100, 200)
-    default_seeds = 200
+    simulation = Experiment(
+        "dimension d",
+        sizes=(50, 100, 200),
+        draws=200,
+        rate=1.0,  # measured: 7.8, 4.2, 2.0, 1.1 per cent at d = 20, 40, 80, 160
+    )
+    # Fewer and more features than samples; in the second the empirical risk of some predictors is 0
+    points = (
+        dict(ratio=0.4, radius=1.5, signal=0.8, noise=0.6),
+        dict(ratio=2.5, radius=2.0, signal=1.2, noise=0.7),
+    )
 
-    ratio: float = parameter(0.5, "features per sample", symbol=r"\delta = d/n", above=0, scale="log", count="size / value")
+    ratio: float = parameter(0.5, symbol=r"\delta = d/n", above=0, scale="log", count="size / value")
     radius: float = parameter(1.0, "largest norm in the class", symbol=r"\rho", least=0)
-    signal: float = parameter(1.0, "norm of the linear part of the target", symbol="r", least=0)
-    noise: float = parameter(0.5, "standard deviation of the label noise", symbol=r"\tau", least=0)
-
-    @classmethod
-    def check_points(cls) -> list[Self]:
-        """Fewer and more features than samples; in the second the empirical risk of some predictors is 0."""
-        return [cls(ratio=0.4, radius=1.5, signal=0.8, noise=0.6), cls(ratio=2.5, radius=2.0, signal=1.2, noise=0.7)]
+    signal: float = parameter(1.0, least=0)
+    noise: float = parameter(0.5, least=0)
 
     def predicted(self) -> Values:
         """Two maxima over an angle."""

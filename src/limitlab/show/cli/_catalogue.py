@@ -209,7 +209,7 @@ def show(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = 
         "Regime": law.regime,
         "Assumptions": "\n".join(law.assumptions),
         "Observables": "\n".join(f"{name}: {meta.long_name}" for name, meta in law.outputs().items()),
-        "Size": f"{law.size_meaning} (of an experiment)",
+        "Size": f"{law.simulation.size_meaning} (of an experiment)",
         "Claims": ", ".join(claims_of(law)),
     }
     print_facts({term: words for term, words in facts.items() if words})

@@ -254,7 +254,6 @@ def parameter_table(law: type[Law]) -> None:
             continue
         table = Table("option", "symbol", "default", "allowed", "description", title=title or None, title_justify="left")
         for name, meta in chosen.items():
-            unit = f" [{meta.unit}]" if meta.unit else ""
-            default, words = number(meta.default), meta.words + unit
-            table.add_row(f"--{kebab(name)}", plain_symbol(meta.symbol), default, allowed(law, name), words)
+            default = number(meta.default)
+            table.add_row(f"--{kebab(name)}", plain_symbol(meta.symbol), default, allowed(law, name), meta.words)
         stdout().print(table, markup=False)

@@ -101,7 +101,9 @@ def print_prediction(asked: Asked, result: xr.Dataset) -> None:
         meanings = [result[name].attrs.get("long_name", "") for name in names]
         rows = [{**row, "meaning": words} for row, words in zip(long_rows(result, names), meanings, strict=True)]
         print_table(rows, title=title)
-    typer.echo(f"status: {asked.law.status}; estimated relative accuracy {float(result.attrs['accuracy']):.1g}")
+    accuracy = result.attrs["accuracy"]
+    words = accuracy if isinstance(accuracy, str) else f"{float(accuracy):.1g}"
+    typer.echo(f"status: {asked.law.status}; estimated relative accuracy {words}")
     if asked.law.caveat():
         typer.echo(f"note: {asked.law.caveat()}")
 
@@ -127,7 +129,7 @@ def simulate(
         raise ValueError(f"--seeds {seeds} is not allowed: must be at least 1")
     if plot is not None:
         require_axis(asked)
-    experiment_size = size if size is not None else asked.law.default_sizes[-1]
+    experiment_size = size if size is not None else asked.law.simulation.sizes[-1]
     with working(f"simulating {type(asked.law).__name__} at size {experiment_size}"):
         result = select(simulated(asked, experiment_size, seed, seeds), names)
 
@@ -159,11 +161,8 @@ def drawn(law: Law, size: int, seeds: Sequence[int]) -> xr.Dataset:
     """Draws one after the other; Ctrl-C ends them and keeps those that are finished."""
     from limitlab._core.costs import refuse_draw
     from limitlab._core.draws import checked_size
-    from limitlab._core.law import Law as Base
     from limitlab._core.results import stacked
 
-    if type(law).simulate_batch is not Base.simulate_batch:  # all draws at once
-        return law.simulate_batch(size, seeds)
     refuse_draw(law, checked_size(size), len(seeds))
     runs: list[xr.Dataset] = []
     try:
@@ -193,7 +192,9 @@ def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dat
         uncertainty = {"standard_error": float(f"{error['value']:.4g}")} if error else {}
         rows.append({**place, "simulation": value, **uncertainty, "limit": goal["value"]})
     draw_words = f"{draws} draws" if draws > 1 else "1 draw"
-    print_table(rows, title=f"{titled(asked.law, asked.over)}, size {size} ({asked.law.size_meaning}), {draw_words}")
+    print_table(
+        rows, title=f"{titled(asked.law, asked.over)}, size {size} ({asked.law.simulation.size_meaning}), {draw_words}"
+    )
 
 
 @law_command("compare ridge --ratio 2 --size 50,100,200 --seeds 60 --plot gap.png")
@@ -237,7 +238,7 @@ def compare(
     check_paths(out, plot)
     sizes = read_sizes("size", size) if size is not None else None
     with working(f"comparing {type(law).__name__} with experiments"):
-        draws = checked_seeds(law.default_seeds if seeds is None else seeds, least=2)
+        draws = checked_seeds(law.simulation.draws if seeds is None else seeds, least=2)
         time = budget if budget is not None or seeds is not None else BUDGET_SECONDS
         options: dict[str, Any] = dict(
             engine=read_engine(engine), store=store, progress=False, budget=time, resolution=resolution

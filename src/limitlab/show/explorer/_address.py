@@ -403,8 +403,8 @@ def start(law: Law | type[Law]) -> State:
         x=x,
         y=others[0] if others else None,
         observables=tuple(curves[:1]),
-        size=min(sorted(given.default_sizes)[len(given.default_sizes) // 2], MOST_SIZE),
-        draws=min(given.default_seeds, 20),
+        size=min(sorted(given.simulation.sizes)[len(given.simulation.sizes) // 2], MOST_SIZE),
+        draws=min(given.simulation.draws, 20),
     )
 
 
@@ -526,8 +526,11 @@ def _law_in(info: ValidationInfo) -> Law | None:
     """The law of a state that is being checked; None where the state is made by limitlab, which needs no check."""
     if info.context is None:
         return None
-    kind = info.context["laws"][info.data["law"]]
-    return at_start(kind).replace(**info.data["parameters"])
+    if "law" not in info.context:  # made once for all fields
+        kind = info.context["laws"][info.data["law"]]
+        info.context["law"] = at_start(kind).replace(**info.data["parameters"])
+    law: Law = info.context["law"]
+    return law
 
 
 def _read_parameters(kind: type[Law], texts: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:

@@ -173,7 +173,7 @@ class Page:
         self.theme_link.object = f'<a href="?{html.escape(replace(self.state, theme=other).address())}">{other}</a>'
 
     def _turned(self) -> None:
-        """A knob was turned."""
+        """Show the law at the parameters that the knobs have."""
         try:
             law = self.laws[self.state.law](**{name: address.short(name, knob.value) for name, knob in self._knobs.items()})
         except (ValidationError, ValueError) as error:
@@ -413,7 +413,7 @@ class Knob:
         return from_text(shown) if isinstance(shown, str) and self.control.form in ("slider", "text") else shown
 
     def show(self, value: Any) -> None:
-        """Show a value without telling anybody."""
+        """Show a value without calling `changed`."""
         self._quiet = True
         try:
             self._field.value = to_text(value) if self.control.form in ("slider", "text") else value
@@ -486,7 +486,7 @@ class Knob:
 
 
 def knobs_of(law: type[Law], changed: Callable[[], None]) -> dict[str, Knob]:
-    """A knob per parameter of a law; `changed` is called when a visitor turned one."""
+    """A knob per parameter of a law; `changed` is called when a visitor changes one."""
     return {name: Knob(control, changed) for name, control in controls_of(law).items()}
 
 

@@ -69,10 +69,21 @@ def _free_port(host: str) -> int:
 
 
 def page_of(pool: Pool, first: str) -> Any:
-    """The page of a visitor, at the state that the address says."""
+    """The page of a visitor, at the state of the address."""
     if pool.visitors >= pool.caps.visitors:
         return pn.pane.Str(FULL)
-    pool.visitors += 1
+    page = _new_page(pool, first)
+    pool.visitors += 1  # of pages that could be made: only these report their end
+
+    def left(context: Any) -> None:
+        pool.visitors -= 1
+        page.runner.close()
+
+    pn.state.on_session_destroyed(left)
+    return page.view
+
+
+def _new_page(pool: Pool, first: str) -> Page:
     laws = explorable()
     location = pn.state.location
     asked = location.search if location is not None else ""
@@ -88,18 +99,12 @@ def page_of(pool: Pool, first: str) -> Any:
 
     page = Page(laws, pool, shown, remarks, tell)
     if location is not None:
-        location.param.watch(_wanderer(page, laws, told), "search")
-
-    def left(context: Any) -> None:
-        pool.visitors -= 1
-        page.runner.close()
-
-    pn.state.on_session_destroyed(left)
-    return page.view
+        location.param.watch(_address_follower(page, laws, told), "search")
+    return page
 
 
-def _wanderer(page: Page, laws: Any, told: list[str]) -> Callable[[Any], None]:
-    """Follows the address when the visitor goes back and forth."""
+def _address_follower(page: Page, laws: Any, told: list[str]) -> Callable[[Any], None]:
+    """A function that shows the state of the address when the visitor goes back or forward."""
 
     def follow(event: Any) -> None:
         if event.new != told[0]:

@@ -113,7 +113,7 @@ class View:
         raise ValueError("there are no numbers yet: press the button first")
 
     def _heard(self, message: Message) -> None:
-        """A job said something."""
+        """Show a message of a job."""
         if message.kind == "waiting":
             self.page.say("waiting for a free worker")
         elif message.kind == "refused":
@@ -220,7 +220,8 @@ class CurveView(View):
         state, words = self.page.state, f"the limit, in {1000 * message.seconds:.0f} ms"
         numbers = np.concatenate([line[np.isfinite(line)] for line in message.value["y"].values()])
         scale = float(np.abs(numbers).max(initial=0.0)) or 1.0
-        words += f"; numerical error {message.value['accuracy'] / scale:.0e} of its scale"
+        error = message.value["accuracy"]
+        words += f"; numerical error {error / scale:.0e} of its scale" if np.isfinite(error) else "; accuracy not stated"
         if message.value["remark"]:
             words += f"; shown at {message.value['remark']}"
         endless = [name for name in state.observables if np.isinf(message.value["y"][name]).any()]
@@ -283,7 +284,7 @@ class PlanView(CurveView):
                 self.plot.mark([], None)
 
     def run(self) -> None:
-        """Look for every answer in the interval."""
+        """Find every solution in the interval."""
         state = self.page.state
         if state.target is None:
             self.page.say(f"give the value wanted of {state.observables[0]}", "refused")
@@ -378,7 +379,7 @@ class PhaseView(View):
 
 
 class CompareView(View):
-    """Do theory and experiment agree here?"""
+    """The comparison of theory and experiment at these parameters."""
 
     verb = "Compare"
 
@@ -391,11 +392,11 @@ class CompareView(View):
         self.seconds = pn.widgets.IntInput(name="seconds for it", value=20, start=1, end=90, width=110, margin=(2, 8))
 
     def bar(self) -> list[Any]:
-        """Nothing: the parameters decide."""
+        """No widgets: the comparison depends on the parameters only."""
         return []
 
     def inputs(self) -> list[Any]:
-        """How long it may look."""
+        """The time for the comparison."""
         return [self.seconds]
 
     def shown(self) -> None:
@@ -406,14 +407,14 @@ class CompareView(View):
         if self._seen != now:
             self._seen, self.result = now, None
             self.words.object, self.pane.object = "", None
-            sizes = ", ".join(map(str, self.page.law.default_sizes))
+            sizes = ", ".join(map(str, self.page.law.simulation.sizes))
             self.page.say(f"press Compare: experiments of sizes {sizes} against the limit at these parameters")
 
     def run(self) -> None:
         """Compare at the law's own sizes."""
         law = self.page.law
         seconds = min(float(self.seconds.value), self.page.pool.caps.seconds * 0.7)
-        self.page.runner.start("compare", self._heard, law=law, sizes=sorted(law.default_sizes), seconds=seconds)
+        self.page.runner.start("compare", self._heard, law=law, sizes=sorted(law.simulation.sizes), seconds=seconds)
 
     def png(self) -> bytes:
         """The gaps."""
@@ -432,7 +433,7 @@ class CompareView(View):
 
 
 class ForecastView(View):
-    """The learning curve of a table that a visitor brings. It is read, used and forgotten."""
+    """The learning curve of an uploaded table. The table stays in memory until the next upload or the end of the visit."""
 
     verb = "Forecast"
 
@@ -507,7 +508,7 @@ class ForecastView(View):
 
 
 class CappedDropper(pn.widgets.FileDropper):  # type: ignore[misc]
-    """A drop zone that stops listening to a file that is longer than it may be, whatever the browser says."""
+    """A drop zone that discards a file as soon as it is longer than allowed, also if the browser states another length."""
 
     def __init__(self, most_bytes: int, **options: Any):
         super().__init__(**options)

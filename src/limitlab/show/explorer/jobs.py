@@ -348,7 +348,7 @@ class Pool:
 
 @dataclass
 class Job:
-    """What to compute and whom to tell."""
+    """A request, and the function that receives its messages."""
 
     name: str
     request: dict[str, Any]
@@ -399,7 +399,7 @@ class Runner:
         self._begin(job)
 
     def cancel(self) -> None:
-        """Stop the present job, because the visitor says so; it is told."""
+        """Stop the present job at the request of the visitor; it gets a message."""
         job, self._next = self._job if self.running else None, None
         self._stop()
         if job is not None:
@@ -407,7 +407,7 @@ class Runner:
             job.tell(Message("refused", "cancelled"))
 
     def close(self) -> None:
-        """The visitor left."""
+        """Stop the job at the end of a visit."""
         self._next = None
         self._stop()
 
@@ -422,7 +422,7 @@ class Runner:
         self._task, self._job = None, None
 
     def _hurry(self, slow: Job) -> None:
-        """A newer curve has waited long enough."""
+        """Replace a slow curve by the newer one."""
         if self._job is slow and self._next is not None:
             job, self._next = self._next, None
             self._stop()
@@ -439,7 +439,7 @@ class Runner:
         self._later(job, self._follow_up)
 
     def _follow_up(self) -> None:
-        """Start what waited for the job that has just been heard."""
+        """Start the job that was queued behind the finished one."""
         if self._next is not None:
             job, self._next = self._next, None
             self._begin(job)

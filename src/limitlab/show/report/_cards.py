@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from limitlab._core.about import allowed, references_of
+from limitlab._core.page import Code, Tex, Verdict, Words
 from limitlab._core.registry import law_id, laws_option, package_of, subject_of
 from limitlab._core.tables import number
 from limitlab._core.typeset import mathml, typeset
@@ -89,15 +90,15 @@ def parameters_table(law: type[Law]) -> str:
     """The parameters of a law: name, symbol, default, range, meaning."""
     rows = [
         {
-            "parameter": f"<code>{escape(name)}</code>",
-            "symbol": mathml(meta.symbol) if meta.symbol else "",
-            "default": escape(number(meta.default)),
-            "allowed": escape(allowed(law, name)),
-            "meaning": typeset(meta.words),
+            "parameter": Code(name),
+            "symbol": Tex(meta.symbol),
+            "default": number(meta.default),
+            "allowed": allowed(law, name),
+            "meaning": Words(meta.words),
         }
         for name, meta in law.parameters().items()
     ]
-    return table(rows, raw=("parameter", "symbol", "default", "allowed", "meaning"))
+    return table(rows)
 
 
 def comparison_body(comparison: Comparison, where: str, picture: Picture | None) -> str:
@@ -110,7 +111,7 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
     first, last = (int(comparison.dataset.attrs["seeds"][end]) for end in (0, -1))
     rows = [
         {
-            "observable": escape(row.observable.replace("_", " ")) + (f" at {escape(row.entry)}" if row.entry else ""),
+            "observable": row.observable.replace("_", " ") + (f" at {row.entry}" if row.entry else ""),
             "theory": row.theory,
             "simulation": row.simulation,
             "gap": float(f"{row.gap:.3g}"),
@@ -119,12 +120,11 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
             "finite-size allowance": float(f"{row.finite_size_allowance:.2g}"),
             "half width": float(f"{row.half_width:.2g}"),
             "z": float(f"{row.z:.2f}"),
-            "verdict": badge(row.verdict),
+            "verdict": Verdict(row.verdict),
         }
         for row in comparison.rows
     ]
     shown = comparison.rows.index(most_decisive(comparison)[0])
-    raw = ("observable", "verdict")
     rest = rows[:shown] + rows[shown + 1 :]
     again = f"limitlab compare {law_id(type(law))} " + " ".join(
         f"--{kebab(name)} {_typed(getattr(law, name))}" for name in type(law).parameters() if name in law.model_fields_set
@@ -133,11 +133,12 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
     return (
         f"<h4>{escape(where.capitalize())} {badge(comparison.verdict)}</h4>"
         f"<p>{typeset(comparison.explanation)}</p>"
-        f'<p class="soft">{escape(given) or "defaults"}; sizes {sizes} ({typeset(law.size_meaning)}); seeds {first} to {last}.</p>'
+        f'<p class="soft">{escape(given) or "defaults"}; sizes {sizes} ({typeset(law.simulation.size_meaning)}); '
+        f"seeds {first} to {last}.</p>"
         + (picture.shown() if picture else "")
         + '<p class="soft">Error budget of the observable that decided:</p>'
-        + table(rows[shown : shown + 1], raw=raw, kind="budget")
-        + folded(f"{len(rest)} more observables", table(rest, raw=raw, kind="budget"))
+        + table(rows[shown : shown + 1], kind="budget")
+        + folded(f"{len(rest)} more observables", table(rest, kind="budget"))
         + f'<p class="soft">At this point: <code>{escape(again)}</code></p>'
     )
 
@@ -275,23 +276,16 @@ def _decided(outcome: Outcome) -> str:
     """The criteria with what was found; further numbers folded away."""
     rows = [
         {
-            "criterion": typeset(str(one)),
-            "found": typeset(str(one.value)) if isinstance(one.value, str) else escape(number(one.value)),
-            "holds": badge("pass") if one.holds else badge("underpowered" if one.value == "underpowered" else "fail"),
+            "criterion": Words(one),
+            "found": Words(one.value) if isinstance(one.value, str) else number(one.value),
+            "holds": Verdict("pass" if one.holds else "underpowered" if one.value == "underpowered" else "fail"),
         }
         for one in outcome.criteria
     ]
     further = [(name, value) for name, value in outcome.measured.items()]
-    listed = [
-        {"number": typeset(name.replace("_", " ")), "value": escape(number(value))}
-        for name, value in further[:NUMBERS_SHOWN]
-    ]
+    listed = [{"number": Words(name.replace("_", " ")), "value": number(value)} for name, value in further[:NUMBERS_SHOWN]]
     note = f'<p class="note">{typeset(outcome.note)}</p>' if outcome.note else ""
-    return (
-        table(rows, raw=("criterion", "found", "holds"), kind="criteria")
-        + note
-        + folded(f"{len(further)} further numbers", table(listed, raw=("number", "value"), kind="numbers"))
-    )
+    return table(rows, kind="criteria") + note + folded(f"{len(further)} further numbers", table(listed, kind="numbers"))
 
 
 def seeds_of(one: Claim) -> str:

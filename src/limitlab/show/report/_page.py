@@ -20,7 +20,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from limitlab._core.tables import number
+from limitlab._core.page import Verdict, cell_html
 from limitlab._core.typeset import typeset
 from limitlab.lab.engines import available_cores
 
@@ -177,19 +177,18 @@ def legend(words: Iterable[str]) -> str:
     return folded("What the verdicts mean", definitions({word: MEANINGS[word] for word in words if word in MEANINGS}))
 
 
-def table(rows: Sequence[Mapping[str, Any]], raw: Iterable[str] = (), kind: str = "") -> str:
-    """Rows as a table; columns named in `raw` are HTML already."""
+def table(rows: Sequence[Mapping[str, Any]], kind: str = "") -> str:
+    """Rows as a table of the style `kind`; a verdict is shown as a badge."""
     if not rows:
         return ""
-    trusted = set(raw)
     head = "".join(f"<th{_align(value)}>{escape(name)}</th>" for name, value in rows[0].items())
-    body = "".join("<tr>" + "".join(_cell(value, name in trusted) for name, value in row.items()) + "</tr>" for row in rows)
+    body = "".join("<tr>" + "".join(_cell(value) for value in row.values()) + "</tr>" for row in rows)
     style = f' class="{kind}"' if kind else ""
     return f'<div class="scroll"><table{style}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _cell(value: Any, trusted: bool) -> str:
-    return f"<td{_align(value)}>{value if trusted else escape(number(value))}</td>"
+def _cell(value: Any) -> str:
+    return f"<td{_align(value)}>{badge(value) if isinstance(value, Verdict) else cell_html(value)}</td>"
 
 
 def _align(value: Any) -> str:

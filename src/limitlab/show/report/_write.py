@@ -19,6 +19,7 @@ import numpy as np
 from limitlab._core.draws import identity
 from limitlab._core.files import require_writable, write_whole
 from limitlab._core.law import Law
+from limitlab._core.page import Code, Words
 from limitlab._core.registry import (
     all_laws,
     know_package,
@@ -107,7 +108,7 @@ def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
     """The comparison of a law at its check points, in a quick report at the first of them; or what went wrong."""
     from limitlab.lab import compare
 
-    seeds = min(law.default_seeds, max(FEWEST, law.default_seeds // 4)) if quick else None
+    seeds = min(law.simulation.draws, max(FEWEST, law.simulation.draws // 4)) if quick else None
     try:
         chosen = law.check_points()[0] if quick else law
         return compare(chosen, seeds=seeds, early=quick, progress=False, **EFFORT[quick])
@@ -253,11 +254,11 @@ def figures_left_out(drawn: Sequence[str]) -> str:
     names = {name: words for name, words in describe_figures().items() if name not in drawn}
     if not names:
         return ""
-    rows = [{"figure": f"<code>{escape(name)}</code>", "shows": typeset(words)} for name, words in names.items()]
+    rows = [{"figure": Code(name), "shows": Words(words)} for name, words in names.items()]
     return (
         f"<p>{len(names)} figures belong to no claim and are left out of a quick report. <code>limitlab figure NAME</code> draws one of "
         "them, <code>limitlab report --full</code> and the documentation show all.</p>"
-        + folded(f"The {len(names)} figures", table(rows, raw=("figure", "shows")))
+        + folded(f"The {len(names)} figures", table(rows))
     )
 
 
