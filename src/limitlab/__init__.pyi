@@ -10,7 +10,7 @@ from . import plotting as plotting
 from . import show as show
 from . import testing as testing
 from ._core.checkpoints import checkpointing as checkpointing
-from ._core.limits import limits as limits
+from ._core.cost import limits as limits
 from ._core.registry import load_laws as load_laws
 from .applied.forecast import Forecast as Forecast
 from .applied.forecast import ForecastClassifier as ForecastClassifier

@@ -82,7 +82,7 @@ def test_ten_gigabytes_are_refused_before_any_work(monkeypatch):
 
 
 def test_limits_of_the_shell_and_the_machine_are_read():
-    from limitlab.applied.forecast._spectrum import available_memory
+    from limitlab._core.cost import available_memory
 
     assert 1e6 < available_memory() < 1e15
 

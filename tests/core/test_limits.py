@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import limitlab as ll
+from limitlab._core.cost import Cost, Pace, check_cost, limits, memory_limit, read_memory
 from limitlab._core.law import Law
-from limitlab._core.limits import Cost, Pace, limits, memory_limit, read_memory, refuse_beyond
 from limitlab._core.registry import all_laws
 from limitlab.errors import ConvergenceError, NotComputable, TooCostly
 from limitlab.lab._compare import check_comparison_cost
@@ -66,7 +66,7 @@ def test_limits_can_be_changed(monkeypatch):
     with limits(memory="1MB"), pytest.raises(TooCostly, match="more than the 1 MB allowed"):
         law.simulate(300, 0)
     with limits(memory="none", time="none"):
-        refuse_beyond(Cost(1e30, 1e30), "anything", "nothing")
+        check_cost(Cost(1e30, 1e30), "anything", "nothing")
     monkeypatch.setenv("LIMITLAB_MEMORY", "2GB")
     assert memory_limit() == 2e9
     monkeypatch.setenv("LIMITLAB_MEMORY", "much")
@@ -141,7 +141,7 @@ class Clock:
 
 def test_an_integration_that_would_never_arrive_stops_early(caplog):
     clock = Clock()
-    pace = Pace(1e6, clock=clock)
+    pace = Pace(end=1e6, clock=clock)
     clock.now = 4.9
     pace.at(1.0)
     clock.now = 5.1
@@ -149,12 +149,12 @@ def test_an_integration_that_would_never_arrive_stops_early(caplog):
         ConvergenceError, match=r"reached time 1 of 1e\+06 in 5 s and would need about .* more: give a shorter time"
     ):
         pace.at(1.0)
-    fine = Pace(10.0, clock=clock)
+    fine = Pace(end=10.0, clock=clock)
     clock.now += 6
     fine.at(5.0)  # six more seconds: it may go on, and says where it is
     assert "reached time 5 of 10" in caplog.text
     with limits(patience="none"):
-        endless = Pace(1e6, clock=clock)
+        endless = Pace(end=1e6, clock=clock)
         clock.now += 100
         endless.at(1e-9)
 

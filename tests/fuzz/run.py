@@ -89,7 +89,7 @@ def judged(kind: str, seed: int, number: int, folder: Path) -> dict[str, Any]:
 
 def of_error(error: Exception) -> str:
     """What kind of end an error is: a sentence of ours, or not."""
-    from limitlab._core.reach import _on_purpose
+    from limitlab._core.failures import is_intended
     from limitlab.errors import TooCostly
 
     failures = getattr(error, "failures", ())
@@ -113,7 +113,7 @@ def of_error(error: Exception) -> str:
     )
     if isinstance(error, OSError):
         ours = True
-    if not ours or foreign or (isinstance(error, ValueError) and not _on_purpose(error)):
+    if not ours or foreign or (isinstance(error, ValueError) and not is_intended(error)):
         frames = traceback.extract_tb(error.__traceback__)
         where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
         return f"WRONG: {type(error).__name__}: {str(error)[:200]}{where}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
+
 
 def apportion(size: int, weights: ArrayLike) -> NDArray[np.int64]:
     """Split `size` things into groups in proportion to the weights, at least one each (method of the largest remainder).
@@ -14,7 +16,7 @@ def apportion(size: int, weights: ArrayLike) -> NDArray[np.int64]:
     """
     shares = np.asarray(weights, dtype=float) / np.sum(weights)
     if size < len(shares):
-        raise ValueError(f"size = {size} is not allowed: must be at least the number of groups, {len(shares)}")
+        raise Refused(f"size = {size} is not allowed: must be at least the number of groups, {len(shares)}")
     exact = shares * size
     counts = np.maximum(np.floor(exact).astype(np.int64), 1)
     while counts.sum() != size:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from numbers import Real
 from types import EllipsisType
 from typing import Any, TypeVar
@@ -197,6 +197,26 @@ def is_whole(value: Any) -> bool:
         return float(value).is_integer()
     except OverflowError:
         return False
+
+
+def numbers_in(value: Any) -> Iterator[float]:
+    """Yield every number in a value: the value itself, or the elements of a sequence at any depth.
+
+    A whole number that no floating-point number can hold is given as NaN, which no bound allows.
+
+    >>> list(numbers_in((1, (2.5, True), "text")))
+    [1.0, 2.5]
+    """
+    if isinstance(value, bool):
+        return
+    if isinstance(value, (int, float)):
+        try:
+            yield float(value)
+        except OverflowError:
+            yield math.nan
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from numbers_in(item)
 
 
 def range_in_words(

@@ -19,11 +19,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError, ValidationError
 
 from limitlab._core.apportion import apportion
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
 from limitlab._core.observables import Observable, declared
 from limitlab._core.parameters import Parameter, completed, not_a_number, numbers_in, plain, read_metadata, refusal
 from limitlab._core.vocabulary import FORMER_NAMES
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 
 Status = Literal["theorem", "derived", "conjecture"]
 
@@ -60,9 +60,9 @@ class Experiment:
 
     def __post_init__(self) -> None:
         if not self.sizes or any(size < 2 for size in self.sizes):
-            raise ValueError(f"sizes = {self.sizes!r} is not allowed: must be one or more whole numbers of at least 2")
+            raise Refused(f"sizes = {self.sizes!r} is not allowed: must be one or more whole numbers of at least 2")
         if self.draws < 2:
-            raise ValueError(f"draws = {self.draws!r} is not allowed: must be at least 2, which a standard error needs")
+            raise Refused(f"draws = {self.draws!r} is not allowed: must be at least 2, which a standard error needs")
 
 
 class Declaration(BaseModel):
@@ -137,10 +137,10 @@ class Declaration(BaseModel):
         """The whole number that a ratio becomes in an experiment of this size, as its declaration says (at least 1)."""
         value, rule = getattr(self, parameter), _metadata(type(self))[parameter].count
         if math.isinf(value):
-            raise ValueError(f"{parameter} = inf is not allowed in a simulation: choose a finite value")
+            raise Refused(f"{parameter} = inf is not allowed in a simulation: choose a finite value")
         exact = float(size) * value if rule == "size * value" else size / value
         if math.isinf(exact):
-            raise ValueError(
+            raise Refused(
                 f"{parameter} = {value!r} is not allowed in a simulation of size {size}: it would count more than 1e308"
             )
         return max(1, round(exact))

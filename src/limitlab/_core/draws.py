@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.checks import is_whole, refusal_of, whole
-from limitlab._core.limits import refuse_listing
+from limitlab._core.cost import check_listing
 from limitlab._core.results import package_version
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def checked_seeds(seeds: Any, least: int = 1) -> list[int]:
     if np.ndim(seeds) == 0:
         if not is_whole(seeds) or seeds < least:
             raise refusal_of("seeds", seeds, f"give a number of draws of at least {least}, or a list of seeds")
-        refuse_listing(seeds, f"seeds = {seeds!r}")
+        check_listing(seeds, f"seeds = {seeds!r}")
         return list(range(int(seeds)))
     numbers = [checked_seed(seed) for seed in _listed("seeds", seeds)]
     if len(numbers) < least or len(set(numbers)) < len(numbers):

@@ -22,14 +22,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel
 
-import limitlab._core.costs as costs
+import limitlab._core.cost as costs
 from limitlab._core.about import described, law_page
 from limitlab._core.checkpoints import computing
+from limitlab._core.cost import Cost
 from limitlab._core.declaration import Declaration
 from limitlab._core.draws import Draw, checked_seed, checked_size, computation
-from limitlab._core.limits import Cost
-from limitlab._core.reach import RIDDLES, explained, refuse_divergence
+from limitlab._core.failures import FAILURES, check_divergence, replacement
 from limitlab._core.results import package, scale_of, stacked
+from limitlab.errors import Refused
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -86,7 +87,7 @@ class Law(Declaration):
 
     def theory(self) -> xr.Dataset:
         """The limit: an `xarray.Dataset` of observables with attrs `accuracy`, `law`, `parameters`, `status`, `version`."""
-        costs.refuse_limit(self)
+        costs.check_prediction(self)
         values = self._evaluated({})
         caveat = self.caveat()
         about: dict[str, Any] = {**({"caveat": caveat} if caveat else {}), **values.pop("notes", {})}
@@ -110,8 +111,10 @@ class Law(Declaration):
         try:
             with computing(lambda: computation(self, given)):
                 values = self.predicted(**self._arguments(given, served))
-        except RIDDLES as error:
-            raise explained(self, error) from error
+        except FAILURES as error:
+            if (other := replacement(error, self)) is not None:
+                raise other from error
+            raise
         return self._shaped(values, given)
 
     def estimated_errors(self) -> dict[str, float]:
@@ -156,12 +159,12 @@ class Law(Declaration):
 
     def simulate(self, size: int, seed: int) -> xr.Dataset:
         """One finite experiment of the given size: the same observables. Same seed, same result."""
-        costs.refuse_draw(self, checked_size(size))
+        costs.check_draw(self, checked_size(size))
         return package(self, self.experiment(size, seed), kind="simulation", size=int(size), seed=int(seed))
 
     def simulate_batch(self, size: int, seeds: Sequence[int]) -> xr.Dataset:
         """Experiments for several seeds along a dimension `seed`; a seed's result does not depend on its batch."""
-        costs.refuse_draw(self, checked_size(size), len(seeds))
+        costs.check_draw(self, checked_size(size), len(seeds))
         return stacked([self.simulate(size, int(seed)) for seed in seeds], seeds)
 
     def experiment(self, size: int, seed: int, **path: ArrayLike) -> dict[str, NDArray[Any]]:
@@ -172,9 +175,11 @@ class Law(Declaration):
         try:
             with computing(lambda: computation(self, given, draw.size, draw.seed)):
                 values = self.measured(draw, **self._arguments(given, served))
-        except RIDDLES as error:
-            raise explained(self, error, draw.size) from error
-        refuse_divergence(self, values, draw.size)
+        except FAILURES as error:
+            if (other := replacement(error, self, draw.size)) is not None:
+                raise other from error
+            raise
+        check_divergence(self, values, draw.size)
         return self._shaped(values, given)
 
     def draw(self, size: int, seed: int) -> Draw:
@@ -200,10 +205,10 @@ class Law(Declaration):
         metas, law = type(self).parameters(), type(self).__name__
         for name in given:
             if name not in metas:
-                raise ValueError(f"{law} has no parameter {name!r}: {self.hint(name)}")
+                raise Refused(f"{law} has no parameter {name!r}: {self.hint(name)}")
             if name not in served:
                 names = ", ".join(served) or "none of its parameters"
-                raise ValueError(
+                raise Refused(
                     f"{law} takes one value of {name} at a time ({who} takes arrays of {names}): set it on the law, or sweep over it"
                 )
         return {name: metas[name].checked_array(values) for name, values in given.items()}

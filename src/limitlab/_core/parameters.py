@@ -7,7 +7,6 @@ conventions and the realised ratios of an experiment.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from limitlab._core.checks import numbers_in as numbers_in
 from limitlab._core.vocabulary import PARAMETERS
 from limitlab.errors import Refused
 
@@ -196,21 +196,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return value
-
-
-def numbers_in(value: Any) -> Iterator[float]:
-    """Every number in a validated value: itself, or the elements of a sequence at any depth. A whole number that no floating-point
-    number can hold counts as NaN, which no bound allows."""
-    if isinstance(value, bool):
-        return
-    if isinstance(value, (int, float)):
-        try:
-            yield float(value)
-        except OverflowError:
-            yield math.nan
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from numbers_in(item)
 
 
 def not_a_number(given: Any, checked: Any) -> str:

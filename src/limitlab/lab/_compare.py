@@ -26,10 +26,9 @@ import numpy as np
 import xarray as xr
 
 from limitlab._core.about import titled
-from limitlab._core.costs import estimate
+from limitlab._core.cost import Cost, check_cost, estimate
 from limitlab._core.draws import checked_seeds, checked_sizes, identity, mean_and_error, plain_parameters
 from limitlab._core.law import Law
-from limitlab._core.limits import Cost, refuse_beyond
 from limitlab._core.page import Described, Page, Table
 from limitlab._core.page import Verdict as Word
 from limitlab._core.registry import as_law
@@ -268,7 +267,7 @@ def check_comparison_cost(law: Law, sizes: Sequence[int], draws: int) -> Cost:
     numbers = max(cost.numbers for cost in costs) + NUMBERS_PER_DRAW * draws * len(costs)
     total = Cost(numbers, draws * sum(cost.operations for cost in costs))
     words = f"a comparison of {type(law).__name__} at sizes {', '.join(map(str, sizes))} with {draws} draws each"
-    refuse_beyond(total, words, "choose smaller sizes or fewer draws")
+    check_cost(total, words, "choose smaller sizes or fewer draws")
     return total
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab._core.cost import Pace
 from limitlab._core.law import Law
-from limitlab._core.limits import Heartbeat
 from limitlab._core.parameters import Parameter
 from limitlab._core.registry import law_at_defaults
 from limitlab.errors import UnreachableTarget, did_you_mean
@@ -304,7 +304,7 @@ class Line:
             raise ValueError(f"{type(law).__name__} has no parameter {parameter!r}: {did_you_mean(parameter, metas)}")
         self.law, self.parameter, self.observable = law, parameter, observable
         self.meta = metas[parameter]
-        self._evaluated, self._tell = 0, Heartbeat(f"looking along {parameter} of {type(law).__name__}")
+        self._evaluated, self._pace = 0, Pace(f"looking along {parameter} of {type(law).__name__}")
         self.whole = type(law).model_fields[parameter].annotation is int
         if self.whole is False and not _is_number(type(law), parameter):
             raise ValueError(f"{parameter!r} of {type(law).__name__} is not a single number: choose another parameter")
@@ -340,7 +340,7 @@ class Line:
             if result.ndim > 1:
                 raise ValueError(_not_scalar(self.observable, result.shape[1:]))
             self._evaluated += values.size
-            self._tell(self._evaluated)
+            self._pace.at(self._evaluated)
             return np.broadcast_to(result, values.shape)
         return np.array([self._at(value) for value in values])
 
@@ -374,7 +374,7 @@ class Line:
         if value_there.size != 1:
             raise ValueError(_not_scalar(self.observable, value_there.shape))
         self._evaluated += 1
-        self._tell(self._evaluated)
+        self._pace.at(self._evaluated)
         return float(value_there.item())
 
 

@@ -17,11 +17,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab._core.checks import is_whole
-from limitlab._core.costs import estimate
+from limitlab._core.cost import NUMBER, Cost, Pace, check_cost, estimate, memory_limit
 from limitlab._core.declaration import coordinate_values
 from limitlab._core.draws import checked_seeds, checked_sizes, identity, plain_parameters
 from limitlab._core.law import Law
-from limitlab._core.limits import NUMBER, Cost, Heartbeat, memory_limit, refuse_beyond
 from limitlab._core.registry import law_at_defaults
 from limitlab._core.results import NOT_STATED, package, package_version, relative_error
 from limitlab.lab.engines import Engine, check_engine
@@ -321,7 +320,7 @@ def refuse_sweep(law: Law, over: Any, sizes: Any = None, seeds: Any = None, in_b
         return Cost()  # `plan_sweep` refuses these arguments
     total, cost = sweep_cost(law, over, sizes, seeds, in_blocks)
     draws = "" if sizes is None else f" with {_count(seeds if seeds is not None else law.simulation.draws):.3g} draws each"
-    refuse_beyond(
+    check_cost(
         cost,
         f"a sweep of {type(law).__name__} over {total:.3g} points{draws}",
         "choose fewer values, or sweep in several parts"
@@ -525,13 +524,13 @@ def _arrays_of(
         return np.full(shape, np.nan, dtype) if gaps else np.zeros(shape, dtype)
 
     builder = _ResultBuilder(tuple(labels.size for labels in loops.values()), missing, make, absent_as_nan)
-    tell, absent = Heartbeat("assembling the result"), 0
+    pace, absent = Pace("assembling the result"), 0
     for number, (task, cell) in enumerate(zip(tasks, run.cells, strict=True)):
         if cell is None:
             absent += 1
         else:
             builder.add(task.place, cell)
-        tell(number + 1)
+        pace.at(number + 1)
     if absent > missing:
         raise LostCells(
             f"{absent - missing} cells were damaged or removed while the result was assembled: run the sweep again"

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.blas import single_threaded
-from limitlab._core.costs import refuse_draw
+from limitlab._core.cost import check_draw
 from limitlab._core.draws import digest, identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.results import absolute_errors
@@ -103,7 +103,7 @@ class LawTask:
         else:
             assert self.seed is not None
             if not self.cost_checked:  # a swept parameter may decide the cost
-                refuse_draw(self.law, self.size)
+                check_draw(self.law, self.size)
             values = self.law.experiment(self.size, self.seed, **arrays)
         return self._cell(values)
 

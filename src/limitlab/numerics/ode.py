@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.checkpoints import checkpoint_within, generator_state, restore_generator
-from limitlab._core.limits import Pace
+from limitlab._core.cost import Pace
 from limitlab.errors import ConvergenceError
 
 __all__ = ["Trajectory", "integrate"]
@@ -157,7 +157,7 @@ def solved(
         raise ConvergenceError("the velocity at the start is not finite", start[None, :])
     end, errors = float(times[-1]), dict(rtol=relative, atol=max(absolute, 1e-300))  # 0 / 0 in the first step otherwise
     solver = getattr(methods, method)(velocity, 0.0, start, end, **errors)
-    pace, states, resting = Pace(end), np.empty((0, start.size)), 0
+    pace, states, resting = Pace(end=end), np.empty((0, start.size)), 0
     explicit = method in ("DOP853", "RK45", "RK23") and implicit_at_rest and start.size <= LARGEST_IMPLICIT
     while solver.status == "running":
         before = solver.y
@@ -210,7 +210,7 @@ def follow(
         max(1, int(np.ceil((target - now) / step - 1e-9))) if target > now else 0
         for now, target in zip(befores, grid, strict=True)
     ]
-    stops, pace = list(itertools.accumulate(counts)), Pace(max(grid, default=0.0))
+    stops, pace = list(itertools.accumulate(counts)), Pace(end=max(grid, default=0.0))
 
     def move(done: int, state: Any) -> Any:
         interval = bisect.bisect_right(stops, done)

@@ -330,6 +330,6 @@ def test_one_cluster_is_at_rest_and_several_are_not():
 
 @pytest.mark.parametrize("solver", ["fourier", "volumes", "particles"])
 def test_what_would_never_arrive_is_stopped(solver, monkeypatch):
-    monkeypatch.setattr("limitlab._core.limits.FIRST_LOOK", 0.05)
+    monkeypatch.setattr("limitlab._core.cost.FIRST_LOOK", 0.05)
     with pytest.raises(ConvergenceError, match="would need about"):
         CircleMeanField(beta=300.0, normalised=False, times=1.0, solver=solver).theory()

@@ -11,14 +11,13 @@ is stated as twice the difference to half of the points M, which holds if it fal
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.cost import available_memory
 from limitlab.applied.forecast._kernels import Kernel
 from limitlab.numerics.equivalents import learned
 
@@ -293,18 +292,6 @@ def _assembled(values: Array, energies: Array, rest: float, population: int) -> 
     return Spectrum(np.append(values, 0.0), multiplicities, np.append(energies, rest), population)
 
 
-GIB = 1024**3
-
-
-def available_memory() -> float:
-    """Bytes that this process may still use: the machine's free memory, a container's limit and the shell's limit.
-
-    >>> available_memory() > 0
-    True
-    """
-    return min(_machine(), _container(), _process())
-
-
 def exact_bytes(points: int, itemsize: int = 8) -> float:
     """Peak of an exact decomposition of a Gram matrix: the matrix, which becomes its eigenvectors, and LAPACK's work space.
 
@@ -336,37 +323,3 @@ def require_memory(needed: float, limit: float | None, what: str, remedy: str) -
         raise ValueError(
             f"{what} needs about {needed / 1e9:.1f} GB of memory and {bound / 1e9:.1f} GB may be used: {remedy}"
         )
-
-
-def _machine() -> float:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return float(next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))) * 1024
-    except (OSError, StopIteration, ValueError):
-        pass
-    try:
-        return (
-            float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2
-        )  # half of it, where nobody says what is free
-    except (AttributeError, ValueError, OSError):
-        return 4.0 * GIB
-
-
-def _container() -> float:
-    folder = Path("/sys/fs/cgroup")
-    try:
-        limit = (folder / "memory.max").read_text(encoding="ascii").strip()
-        used = (folder / "memory.current").read_text(encoding="ascii").strip()
-        return float("inf") if limit == "max" else max(float(limit) - float(used), 0.0)
-    except (OSError, ValueError):
-        return float("inf")
-
-
-def _process() -> float:
-    try:
-        import resource
-
-        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-        return float("inf") if soft == resource.RLIM_INFINITY else float(soft)
-    except (ImportError, ValueError, OSError):
-        return float("inf")

@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.cost import available_memory
 from limitlab._core.draws import checked_seed
 from limitlab.applied.forecast._fitting import is_classification
-from limitlab.applied.forecast._spectrum import available_memory
 from limitlab.errors import did_you_mean
 
 __all__ = ["read_table"]

@@ -158,8 +158,8 @@ def xor_alignment(check: Check) -> None:
     values, aligned = second_layer_values(rng, dimension, width, 10.0, 100.0, None if not check.quick else 4, 20 * dimension)
     noisy = []
     for captured in (1, 2, 3):
-        found, _ = second_layer_values(rng, dimension, width, 1e4, 60.0, captured, 20 * dimension)
-        noisy.append(int(np.sum(found > OUTSIDE * found[0])))
+        eigenvalues, _ = second_layer_values(rng, dimension, width, 1e4, 60.0, captured, 20 * dimension)
+        noisy.append(int(np.sum(eigenvalues > OUTSIDE * eigenvalues[0])))
     check.equal(f"the same for 1, 2, 3 at N = {dimension}, snr = 10^4", str(noisy), "[1, 2, 3]")
     check.above(f"fourth second-layer eigenvalue over the fifth, snr = 10, N = {dimension}", values[3] / values[4], 2.0)
     check.below(f"first second-layer eigenvalue over the fourth, snr = 10, N = {dimension}", values[0] / values[3], 5.0)

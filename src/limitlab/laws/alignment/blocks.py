@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws.alignment._weighted_spectrum import Outlier, WeightedBulk, number_of_outliers, outliers
 from limitlab.laws.alignment.mixture_flow import gaussian_nodes
 
@@ -60,7 +61,7 @@ def checked_matrix(matrix: str) -> Matrix:
         return "hessian"
     if matrix == "gradient":
         return "gradient"
-    raise ValueError(f"matrix = {matrix!r} is not allowed: must be 'hessian' or 'gradient'")
+    raise Refused(f"matrix = {matrix!r} is not allowed: must be 'hessian' or 'gradient'")
 
 
 def class_weights(classes: int, margin: float, matrix: Matrix) -> tuple[float, float]:
@@ -98,7 +99,7 @@ def block_spectrum(classes: int, snr: float, test_ratio: float, margin: float, m
     """
     for name, value, least in (("classes", classes, 2), ("snr", snr, 0), ("test_ratio", test_ratio, 0)):
         if math.isnan(value) or value < least or value == 0:
-            raise ValueError(f"{name} = {value} is not allowed: must be {'at least 2' if least else 'above 0'}")
+            raise Refused(f"{name} = {value} is not allowed: must be {'at least 2' if least else 'above 0'}")
     own, other = class_weights(classes, margin, checked_matrix(matrix))
     shares = np.array([1 / classes, 1 - 1 / classes])
     bulk = WeightedBulk(np.array([own, other]), shares, 1 / test_ratio, 1 / snr)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.alignment.blocks import (
     BlockLaw,
@@ -226,7 +227,7 @@ class MixtureAlignment(Law):
 
     def _needs_penalty(self) -> None:
         if self.regularizer == 0:
-            raise ValueError(
+            raise Refused(
                 "regularizer = 0 is not allowed here: without a penalty the margin grows like log t; choose one above 0"
             )
 
@@ -246,9 +247,9 @@ class MixtureAlignment(Law):
 
         k, d = self.classes, draw.size
         if math.isinf(self.snr) or math.isinf(self.test_ratio):
-            raise ValueError("snr and test_ratio = inf are not allowed in a simulation: choose finite values")
+            raise Refused("snr and test_ratio = inf are not allowed in a simulation: choose finite values")
         if d < 3 * k:
-            raise ValueError(f"size = {d} is not allowed: must be at least 3 classes = {3 * k}")
+            raise Refused(f"size = {d} is not allowed: must be at least 3 classes = {3 * k}")
         means, shares, spread = np.eye(k, d), np.full(k, 1 / k), self.snr**-0.5
         runs = self.train(draw, times)
         samples, labels = draw_mixture(draw.rng, means, shares, spread, draw.count("test_ratio"))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import NotComputable, Refused
 from limitlab.laws.alignment._softmax import softmax_moments
 from limitlab.numerics.ode import Trajectory, integrate
 
@@ -91,9 +92,7 @@ def rest(classes: int, snr: float, regularizer: float, step: float) -> tuple[flo
 
     found = root(imbalance, [start, math.sqrt(regularizer * step / snr)], tol=1e-13)
     if np.max(np.abs(found.fun)) > 1e-8:
-        raise FloatingPointError(
-            f"no point of rest found at snr = {snr:g}, regularizer = {regularizer:g}: please report this"
-        )
+        raise NotComputable(f"no point of rest found at snr = {snr:g}, regularizer = {regularizer:g}: please report this")
     return float(found.x[0]), float(found.x[1]) ** 2
 
 
@@ -182,14 +181,12 @@ def noiseless_mixture(gram: ArrayLike, probabilities: ArrayLike, regularizer: fl
 def _checked_mixture(gram: ArrayLike, probabilities: ArrayLike) -> tuple[Array, Array]:
     means, shares = np.asarray(gram, dtype=float), np.asarray(probabilities, dtype=float)
     if shares.ndim != 1 or shares.size < 2 or not np.all(shares > 0) or abs(shares.sum() - 1) > 1e-9:
-        raise ValueError(f"probabilities = {shares.tolist()} is not allowed: must be at least 2 positive numbers of sum 1")
+        raise Refused(f"probabilities = {shares.tolist()} is not allowed: must be at least 2 positive numbers of sum 1")
     if means.shape != (shares.size, shares.size) or not np.allclose(means, means.T):
-        raise ValueError(
-            f"gram of shape {means.shape} is not allowed: must be a symmetric matrix with a row per probability"
-        )
+        raise Refused(f"gram of shape {means.shape} is not allowed: must be a symmetric matrix with a row per probability")
     least = float(np.linalg.eigvalsh(means)[0])
     if not least > 1e-9 * float(np.abs(means).max()):
-        raise ValueError(
+        raise Refused(
             f"gram with least eigenvalue {least:.3g} is not allowed: the means must be linearly independent (merge or drop one)"
         )
     return means, shares

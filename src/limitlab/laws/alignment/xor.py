@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.online_sgd.xor import CRITICAL, class_flow, class_strength
 
@@ -191,7 +192,7 @@ class XorAlignment(Law):
         from limitlab.models.xor_chain import random_start, xor_path
 
         if size < self.width + 3:
-            raise ValueError(f"size = {size} is not allowed: must be at least width + 3 = {self.width + 3}")
+            raise Refused(f"size = {size} is not allowed: must be at least width + 3 = {self.width + 3}")
         v, a, b, gram = random_start(rng, self.width, size)
         v, a, b, classes = announce(rng, v, a, b, self.captured, size)
         time = 8 / (CRITICAL - self.regularizer)

@@ -57,8 +57,8 @@ def staircase(check: Check) -> None:
         "tangent features, degree 2": (half_slope("nt", 2, tangent, seeds), 1),
         "tangent features, degree 3": (half_slope("nt", 3, tangent, seeds), 2),
     }
-    for name, (found, wanted) in slopes.items():
-        check.near(f"{name}: exponent of the width at half the error", found, wanted, HALF_SLOPE)
+    for name, (exponent, expected) in slopes.items():
+        check.near(f"{name}: exponent of the width at half the error", exponent, expected, HALF_SLOPE)
     between = [
         Staircase(
             model=model, dimension=10**5, width=round(10 ** (5 * (level + 0.5))), activation=shifted_tanh, degrees=range(5)
@@ -177,14 +177,14 @@ def quadratic_targets(check: Check) -> None:
     aligned_gaps: list[float] = []
     z: list[float] = []
     for width in widths:
-        for law, found in ((random, gaps), (aligned, aligned_gaps)):
-            chosen = law.replace(width=width)
-            drawn = [chosen.random_projection(np.random.default_rng(seed)) for seed in range(2)]
-            found.append(float(np.mean(drawn)) - float(chosen.theory().relative_risk))
-        chosen = tangent.replace(width=width)
+        for law, distances in ((random, gaps), (aligned, aligned_gaps)):
+            wide = law.replace(width=width)
+            drawn = [wide.random_projection(np.random.default_rng(seed)) for seed in range(2)]
+            distances.append(float(np.mean(drawn)) - float(wide.theory().relative_risk))
+        wide = tangent.replace(width=width)
         if width < dimension:
-            drawn = [chosen.tangent_projection(np.random.default_rng(seed)) for seed in range(10)]
-            z.append(sigmas(drawn, float(chosen.theory().relative_risk_exact)))
+            drawn = [wide.tangent_projection(np.random.default_rng(seed)) for seed in range(10)]
+            z.append(sigmas(drawn, float(wide.theory().relative_risk_exact)))
     # theory is high by about (1 - T) 2 N/d^2, as long as that is small
     small = [i for i, width in enumerate(widths) if width <= 2 * dimension]
     allowed = [0.01 + 2 * (1 - random.trace_fraction()) * widths[i] / dimension**2 for i in small]
@@ -353,12 +353,12 @@ def sampled(check: Check) -> None:
     bend = np.diff(risks, 2) / (2 * 0.25**2) - np.mean((y - other) ** 2)
     check.below("largest error of the curvature of the risk along a mixture", float(np.abs(bend).max()), 1e-10)
     steps = 80 if check.quick else 400
-    found = frank_wolfe(X, y, GREEDY_SCALE, steps)
+    path = frank_wolfe(X, y, GREEDY_SCALE, steps)
     k, bound = np.arange(1, steps + 1), 16 * largest_norm(X, GREEDY_SCALE) ** 2
     listed = [n for n in (5, 20, 80, 200, 400) if n <= steps]
-    products = [n * float(found.errors[n]) for n in listed]
+    products = [n * float(path.errors[n]) for n in listed]
     check.below(
-        "largest k times the error of Frank and Wolfe over its bound", float((k * found.errors[1:]).max()) / bound, 1.0
+        "largest k times the error of Frank and Wolfe over its bound", float((k * path.errors[1:]).max()) / bound, 1.0
     )
     check.at_most("rise of k times the error over the listed k, relative", largest(np.diff(products)) / products[0], 0.1)
     shares = []
@@ -372,7 +372,7 @@ def sampled(check: Check) -> None:
     check.show("constant", constant)
     check.show("16 B^2", bound)
     for n in listed:
-        check.show(f"k times the error at k = {n}", n * float(found.errors[n]))
+        check.show(f"k times the error at k = {n}", n * float(path.errors[n]))
     check.note(
         "The bound assumes the best neuron at every step; the search is not convex and its tolerance is the measured share."
     )

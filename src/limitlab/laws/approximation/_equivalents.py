@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws.approximation.harmonics import Harmonics
 from limitlab.numerics.roots import increasing_root_log
 
@@ -93,7 +93,7 @@ def learning_curve(
         squares = np.where(learned > 0, levels.multiplicity * learned**2, 0.0)
     g = squares.sum(axis=-1) / n  # (16)
     if (g >= 1).any():
-        raise ValueError(
+        raise Refused(
             "ridge = 0 is not allowed with as many samples as the kernel has functions: use a positive ridge or fewer samples"
         )
     risk = ((signal * left**2).sum(axis=-1) + tau**2 * g) / (1 - g)  # (17)

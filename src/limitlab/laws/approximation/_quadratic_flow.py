@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.numerics.ode import integrate
 
 Array = NDArray[np.float64]
@@ -32,12 +33,12 @@ def population_flow(eigenvalues: Array, weights: Array, intercept: float, times:
     [1.6828, 0.5]
     """
     if weights.ndim != 2 or weights.shape[0] != eigenvalues.size:
-        raise ValueError(
+        raise Refused(
             f"weights of shape {weights.shape} are not allowed: must have {eigenvalues.size} rows, one per dimension"
         )
     grid = np.atleast_1d(np.asarray(times, dtype=float))
     if not (np.isfinite(grid).all() and (grid >= 0).all() and (np.diff(grid) > 0).all()):
-        raise ValueError(f"times = {times!r} are not allowed: must be increasing, finite and at least 0")
+        raise Refused(f"times = {times!r} are not allowed: must be increasing, finite and at least 0")
     shape, B = weights.shape, np.diag(eigenvalues)
 
     def velocity(_: float, state: Array) -> Array:

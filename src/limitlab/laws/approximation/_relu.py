@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws.approximation.exact import overlaps, pseudo_inverse, relu_tangent_kernel, unit_rows
 
 Array = NDArray[np.float64]
@@ -23,7 +24,7 @@ def relu_tangent_risk(W: ArrayLike, eigenvalues: ArrayLike) -> float:
     """
     w, B = unit_rows(W), np.asarray(eigenvalues, dtype=float)
     if B.shape != (w.shape[1],) or not B.any():
-        raise ValueError(f"eigenvalues of shape {B.shape} are not allowed: must be {w.shape[1]} numbers that are not all 0")
+        raise Refused(f"eigenvalues of shape {B.shape} are not allowed: must be {w.shape[1]} numbers that are not all 0")
     root = np.sqrt(2 * np.pi)
     mean = w.ravel() / root
     v = (2 * B * w - (w**2 @ B)[:, None] * w).ravel() / root

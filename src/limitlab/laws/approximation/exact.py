@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws.approximation.harmonics import Harmonics, gegenbauer_coefficients
 from limitlab.models.activations import Activation
 from limitlab.numerics.sphere import gegenbauer_slopes, gegenbauer_values
@@ -78,7 +79,7 @@ def unexplained_exact(
     """
     wanted = np.atleast_1d(np.asarray(degrees, dtype=int))
     if wanted.size == 0 or (wanted < 0).any():
-        raise ValueError(f"degrees = {degrees!r} is not allowed: must be whole numbers of at least 0")
+        raise Refused(f"degrees = {degrees!r} is not allowed: must be whole numbers of at least 0")
     highest = (TANGENT_DEGREES if model == "nt" else None) if highest_degree == "default" else highest_degree
     span = spanned(W, activation, model, highest, int(wanted.max()))
     b = None if direction is None else unit_rows(np.atleast_2d(np.asarray(direction, dtype=float)))[0]
@@ -130,16 +131,16 @@ def spanned(
     """
     w, chosen = unit_rows(W), Activation(activation)
     if model not in ("rf", "nt"):
-        raise ValueError(f"model = {model!r} is not allowed: must be 'rf' or 'nt'")
+        raise Refused(f"model = {model!r} is not allowed: must be 'rf' or 'nt'")
     features = len(w) * (w.shape[1] if model == "nt" else 1)
     if features > LARGEST:
-        raise ValueError(
+        raise Refused(
             f"{features} features are not allowed: a matrix of {8 * features**2 / 1e9:.1f} GB would be needed; use at most {LARGEST}"
         )
     top = max(degree, highest_degree or (KINKED_DEGREES if chosen.kinks else SMOOTH_DEGREES))
     harmonics = gegenbauer_coefficients(chosen, w.shape[1], range(top + 1))
     if harmonics.energy == 0:
-        raise ValueError(f"activation = {chosen.name!r} is not allowed: it is zero on the sphere")
+        raise Refused(f"activation = {chosen.name!r} is not allowed: it is zero on the sphere")
     rho = overlaps(w)
     closed = (RANDOM_KERNELS if model == "rf" else TANGENT_KERNELS).get(chosen.name) if highest_degree is None else None
     series = feature_kernel if model == "rf" else tangent_kernel
@@ -155,10 +156,10 @@ def unit_rows(rows: ArrayLike) -> Array:
     """
     table = np.asarray(rows, dtype=float)
     if table.ndim != 2 or table.shape[1] < 3:
-        raise ValueError(f"W of shape {table.shape} is not allowed: must be a matrix of neurons in at least 3 dimensions")
+        raise Refused(f"W of shape {table.shape} is not allowed: must be a matrix of neurons in at least 3 dimensions")
     norms = np.linalg.norm(table, axis=1, keepdims=True)
     if not (np.isfinite(norms).all() and (norms > 0).all()):
-        raise ValueError("W is not allowed: every row must be finite and not zero")
+        raise Refused("W is not allowed: every row must be finite and not zero")
     return table / norms
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws.approximation._slopes import numerical_slope
 from limitlab.models.activations import Activation
 from limitlab.numerics.sphere import (
@@ -125,7 +126,7 @@ def gegenbauer_coefficients(
     """
     wanted = tuple(checked_degree(k) for k in np.atleast_1d(np.asarray(degrees)).tolist())
     if not wanted:
-        raise ValueError("degrees = () is not allowed: give at least one degree")
+        raise Refused("degrees = () is not allowed: give at least one degree")
     return _harmonics(Activation(activation), checked_dimension(dimension), wanted)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab.errors import NotComputable, Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.approximation._quadratic_flow import population_flow, population_risk
 from limitlab.laws.approximation._quadratic_network import one_pass
@@ -178,27 +179,25 @@ class QuadraticTarget(Law):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if not any(self.eigenvalues):
-            raise ValueError(f"eigenvalues = {self.eigenvalues!r} are not allowed: at least one must differ from 0")
+            raise Refused(f"eigenvalues = {self.eigenvalues!r} are not allowed: at least one must differ from 0")
         if len(self.eigenvalues) < 2:
-            raise ValueError(
-                f"eigenvalues = {self.eigenvalues!r} are not allowed: give at least two, one for each dimension"
-            )
+            raise Refused(f"eigenvalues = {self.eigenvalues!r} are not allowed: give at least two, one for each dimension")
         given = self.feature_covariance
         if given is not None and (len(given) != len(self.eigenvalues) or not any(given)):
-            raise ValueError(
+            raise Refused(
                 f"feature_covariance of {len(given)} numbers is not allowed: must be as many as eigenvalues "
                 f"({len(self.eigenvalues)}), at least 0 and not all 0"
             )
         if given is not None and self.model != "rf":
-            raise ValueError(
+            raise Refused(
                 f"feature_covariance is not allowed for model = {self.model!r}: it belongs to random features, model 'rf'"
             )
         if self.activation.name not in QUADRATIC and self.model != "rf":
-            raise ValueError(
+            raise Refused(
                 f"activation = {self.activation.name!r} is not allowed for model = {self.model!r}: use 'square', or model 'rf'"
             )
         if self.activation.name not in QUADRATIC and given is not None and len(set(given)) > 1:
-            raise ValueError(
+            raise Refused(
                 f"feature_covariance with activation = {self.activation.name!r} is not allowed: "
                 "unequal variances are known for 'square' only; use equal ones"
             )
@@ -331,7 +330,7 @@ class QuadraticTarget(Law):
         steps = round(self.training_time / step)
         w, c = one_pass(rng, B, start, balanced, -float(B.sum()), step=step, steps=steps, intercept_pace=d)
         if not np.isfinite(w).all():
-            raise FloatingPointError(f"SGD diverges at step = {self.step:g}: use a smaller step or a larger size")
+            raise NotComputable(f"SGD diverges at step = {self.step:g}: use a smaller step or a larger size")
         return population_risk(B, w.T, c, -float(B.sum())) / (2 * float(B @ B))
 
 

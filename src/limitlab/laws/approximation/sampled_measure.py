@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
 
 __all__ = ["SampledMeasure"]
@@ -75,13 +76,13 @@ class SampledMeasure(Law):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if not self.neurons or len({len(row) for row in self.neurons}) != 1 or not self.neurons[0]:
-            raise ValueError("neurons are not allowed: must be at least one row, all of the same length of at least 1")
+            raise Refused("neurons are not allowed: must be at least one row, all of the same length of at least 1")
         if len(self.weights) != len(self.neurons):
-            raise ValueError(
+            raise Refused(
                 f"weights of length {len(self.weights)} are not allowed: must be as many as the {len(self.neurons)} neurons"
             )
         if abs(sum(self.weights) - 1) > 1e-9:
-            raise ValueError(f"weights = {self.weights!r} are not allowed: must add up to 1")
+            raise Refused(f"weights = {self.weights!r} are not allowed: must add up to 1")
         return self
 
     def predicted(self) -> Values:

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.approximation._equivalents import (
     Levels,
@@ -118,7 +119,7 @@ class Staircase(Law):
     def _energies_have_degrees(self) -> Self:
         given, wanted = np.size(self.signal_energy), np.size(self.degrees)
         if given > wanted:
-            raise ValueError(
+            raise Refused(
                 f"signal_energy = {self.signal_energy!r} is not allowed: it has {given} entries for {wanted} degrees; "
                 "give one for each of `degrees`, or a single number"
             )
@@ -171,7 +172,7 @@ class Staircase(Law):
         """The activation, degree by degree."""
         found = gegenbauer_coefficients(self.activation, self.dimension, range(highest + 1))
         if found.energy == 0:
-            raise ValueError(f"activation = {self.activation.name!r} is not allowed: it is zero on the sphere")
+            raise Refused(f"activation = {self.activation.name!r} is not allowed: it is zero on the sphere")
         return found
 
     def predicted(self, degrees: Array, width: Array, samples: Array, ridge: Array, noise: Array) -> Values:
@@ -220,9 +221,7 @@ class Staircase(Law):
         0.5506
         """
         if self.model != "nt":
-            raise ValueError(
-                f"degree_two of model = {self.model!r} is not allowed: it belongs to tangent features, model 'nt'"
-            )
+            raise Refused(f"degree_two of model = {self.model!r} is not allowed: it belongs to tangent features, model 'nt'")
         psi, gamma = self.width / self.dimension, step_strength(self.activation)
         share = float(self.replace(degrees=2, signal_energy=1.0).theory().unexplained)
         return min(max(share + degree_two_step(psi, gamma) - decoupled_step(psi, gamma), 0.0), 1.0)
@@ -257,7 +256,7 @@ class Staircase(Law):
             from limitlab.laws.approximation._kernel_ridge import fit_on_sphere
 
             if law.samples > LARGEST:
-                raise ValueError(f"samples = {law.samples} are not allowed in a simulation: at most {LARGEST}")
+                raise Refused(f"samples = {law.samples} are not allowed in a simulation: at most {LARGEST}")
             x = sphere(draw.rng, law.samples, law.dimension)
             return fit_on_sphere(x, law.activation, law.ridge, law.noise, k, law.energies())
         span = spanned(sphere(draw.rng, law.width, law.dimension), law.activation, law.model, None, int(k.max()))

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
 from limitlab.models.activations import Activation, hermite
 from limitlab.numerics.gaussian import norm
 from limitlab.numerics.spectra import marchenko_pastur
@@ -52,9 +53,9 @@ def degree_two_step(width_ratio: float, gamma: float = math.inf) -> float:
     '3.2166609465e-04'
     """
     if not (width_ratio >= 0 and math.isfinite(width_ratio)):
-        raise ValueError(f"width_ratio = {width_ratio!r} is not allowed: must be at least 0 and finite")
+        raise Refused(f"width_ratio = {width_ratio!r} is not allowed: must be at least 0 and finite")
     if not gamma >= 0:
-        raise ValueError(f"gamma = {gamma!r} is not allowed: must be at least 0, inf allowed")
+        raise Refused(f"gamma = {gamma!r} is not allowed: must be at least 0, inf allowed")
     psi, strength = float(width_ratio), float(gamma)
     empty = max(1.0 - psi, 0.0)
     if psi == 0 or math.isinf(strength):
@@ -106,6 +107,6 @@ def step_strength(activation: Any) -> float:
     rest = whole - first**2 - 2 * second**2
     if rest <= 1e-13 * whole:
         if second == 0:
-            raise ValueError(f"activation = {chosen.name!r} is not allowed: its tangent features are linear or constant")
+            raise Refused(f"activation = {chosen.name!r} is not allowed: its tangent features are linear or constant")
         return math.inf
     return float(2 * second**2 / rest)

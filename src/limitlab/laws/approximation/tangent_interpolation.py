@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 from scipy.special import ndtri
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
 from limitlab.models.activations import Activation
 from limitlab.models.data import sphere
@@ -55,7 +56,7 @@ def tangent_rank(dimension: int, width: int, activation: Any = "relu", seed: int
     """
     for name, value in (("dimension", dimension), ("width", width)):
         if isinstance(value, bool) or value != int(value) or value < 1:
-            raise ValueError(f"{name} = {value!r} is not allowed: must be a whole number of at least 1")
+            raise Refused(f"{name} = {value!r} is not allowed: must be a whole number of at least 1")
     rng = np.random.default_rng(seed)
     W = sphere(rng, int(width), int(dimension))
     Z = tangent_features(rng.standard_normal((2 * int(width * dimension), int(dimension))), W, Activation(activation))
@@ -101,9 +102,9 @@ class TangentInterpolation(Law):
     @model_validator(mode="after")
     def _whole_width(self) -> Self:
         if math.isfinite(self.width) and self.width != int(self.width):
-            raise ValueError(f"width = {self.width!r} is not allowed: must be a whole number, or inf")
+            raise Refused(f"width = {self.width!r} is not allowed: must be a whole number, or inf")
         if math.isinf(self.width) and self.activation.name == "square":
-            raise ValueError(
+            raise Refused(
                 "width = inf is not allowed with activation = 'square': its features are dependent, N d - N (N - 1)/2 in rank; "
                 "choose a finite width"
             )

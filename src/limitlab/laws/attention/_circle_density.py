@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.checkpoints import checkpoint_of
-from limitlab._core.limits import Pace
+from limitlab._core.cost import Pace
 from limitlab.errors import ConvergenceError
 from limitlab.models.attention.circle import Coefficients, density_masses, density_values
 from limitlab.numerics.special import von_mises_coefficients
@@ -89,7 +89,7 @@ def _spectral(density: Coefficients, beta: float, grid: Array, normalised: bool,
     # inside the stability region for the highest kept harmonic (speed at most 1, or e^beta): its rounding noise must not grow
     longest = 3.0 * COURANT / size / (1.0 if normalised else float(np.exp(beta)))
     solver = DOP853(slope, 0.0, start, float(grid[-1]), max_step=longest, rtol=TOLERANCE, atol=TOLERANCE)
-    pace, rho = Pace(grid[-1]), np.empty((0, size))
+    pace, rho = Pace(end=grid[-1]), np.empty((0, size))
     while solver.status == "running":
         solver.step()
         if solver.status == "failed" or _tail(solver.y) > HOPELESS:
@@ -129,7 +129,7 @@ def volume_density(
 
     edges = density_masses(density, width * np.arange(cells + 1))
     rho, now, still = np.diff(edges) / width, 0.0, 0
-    out, pace, first = np.empty((grid.size, cells)), Pace(grid[-1]), 0
+    out, pace, first = np.empty((grid.size, cells)), Pace(end=grid[-1]), 0
     kept = checkpoint_of("volumes", tuple(density), beta, grid.tobytes(), normalised, cells)
     if (state := kept.load()) is not None:
         rho, out = state["rho"], state["out"]

@@ -181,14 +181,14 @@ def plateaus(check: Check) -> None:
     check.above("particles, n = 32: collapse time at beta = 7 over that at beta = 3", walked[7.0] / walked[3.0], 3)
     lives = float(np.diff(np.log(merging_time(-0.5, np.array([30.0, 40.0]))))[0]) / 10
     check.near("growth of the log life of two clusters at overlap -1/2 per unit of beta", lives, 1.5, 0.05)
-    found = phase_diagram(32, 2, [7.0], [0.0, 2.0, 10.0, 30.0], systems=10 if check.quick else 60, count=True)
-    clusters = [float(count) for count in found.clusters[0]]
+    diagram = phase_diagram(32, 2, [7.0], [0.0, 2.0, 10.0, 30.0], systems=10 if check.quick else 60, count=True)
+    clusters = [float(count) for count in diagram.clusters[0]]
     check.true(
         "clusters on the circle at beta = 7 become fewer from t = 0 to 2 and to 10, and not more to 30",
         clusters[0] > clusters[1] > clusters[2] >= clusters[3],
     )
     check.above("mean number of clusters at t = 30", clusters[3], 1.5)
-    check.below("share of close pairs at t = 30", float(found.pair_probability[0, -1]), 0.7)
+    check.below("share of close pairs at t = 30", float(diagram.pair_probability[0, -1]), 0.7)
     for t, count in zip((0, 2, 10), clusters[:3], strict=True):
         check.show(f"mean number of clusters at t = {t}", count)
     for beta, time in walked.items():

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
+
 Array = NDArray[np.float64]
 
 SERIES = 1.0  # up to here the power series of Ein is used
@@ -45,7 +47,7 @@ def scaled_exp1(x: ArrayLike) -> Array:
 
     x = np.asarray(x, dtype=float)
     if not np.all(x > 0):
-        raise ValueError("x is not allowed: the exponential integral E1 needs arguments above 0")
+        raise Refused("x is not allowed: the exponential integral E1 needs arguments above 0")
     near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     tail = np.zeros_like(far)
     for k in range(TERMS, 0, -1):  # 1 - 1/x (1 - 2/x (1 - 3/x ...))

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import field_validator, model_validator
 
-from limitlab._core.costs import latest
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost, latest
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.attention import _circle_density as circle_density
 from limitlab.models.attention import circle
@@ -48,11 +48,11 @@ def growth_rates(k: ArrayLike, beta: ArrayLike, dimension: int = 2, normalised: 
 
     k, beta = np.broadcast_arrays(np.asarray(k, dtype=float), np.asarray(beta, dtype=float))
     if not np.all((k >= 1) & (k == np.round(k))):
-        raise ValueError("k is not allowed: must be whole numbers of at least 1")
+        raise Refused("k is not allowed: must be whole numbers of at least 1")
     if not np.all(np.isfinite(beta) & (beta >= 0)):
-        raise ValueError(f"beta = {np.min(beta):g} is not allowed: must be finite and at least 0")
+        raise Refused(f"beta = {np.min(beta):g} is not allowed: must be finite and at least 0")
     if dimension < 2:
-        raise ValueError(f"dimension = {dimension} is not allowed: must be at least 2")
+        raise Refused(f"dimension = {dimension} is not allowed: must be at least 2")
     nu = dimension / 2 - 1
     warm = np.where(beta > 1e-8, beta, 1.0)
     rate = k * (k + dimension - 2) * ive(k + nu, warm) / (warm * ive(nu, warm))
@@ -89,7 +89,7 @@ def poisson_radius(start: ArrayLike, time: ArrayLike) -> Array:
     """
     r2 = np.asarray(start, dtype=float) ** 2
     if not np.all((r2 >= 0) & (r2 < 1)):
-        raise ValueError(f"start = {start!r} is not allowed: must be at least 0 and below 1")
+        raise Refused(f"start = {start!r} is not allowed: must be at least 0 and below 1")
     odds = np.exp(np.asarray(time, dtype=float)) * r2 / (1 - r2)
     return np.asarray(np.sqrt(odds / (1 + odds)))[()]
 
@@ -159,7 +159,7 @@ class CircleMeanField(Law):
     def _possible_density(self) -> Self:
         lowest = float(2 * np.pi * circle.density_values(self.density, np.linspace(0, 2 * np.pi, 4097)).min())
         if lowest < -1e-12:
-            raise ValueError(
+            raise Refused(
                 f"density = {self.density} is not allowed: it falls to {lowest:.3g} / 2 pi; make the coefficients smaller"
             )
         return self
@@ -198,7 +198,7 @@ class CircleMeanField(Law):
 
     def _on_the_circle(self) -> None:
         if self.dimension != 2:
-            raise ValueError(
+            raise Refused(
                 f"dimension = {self.dimension} is not allowed here: the density is solved for on the circle, dimension = 2; "
                 "growth_rates and predicted_clusters hold in every dimension"
             )

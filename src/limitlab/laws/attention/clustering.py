@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab._core.costs import latest
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost, latest
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.attention.equiangular import (
     collapse_time,

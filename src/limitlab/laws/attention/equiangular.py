@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.limits import Cost
-from limitlab.errors import UnreachableTarget
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused, UnreachableTarget
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
 from limitlab.laws.attention._exponential_integrals import entire_part, scaled_exp1
 from limitlab.numerics.roots import bracketed_root
@@ -73,7 +73,7 @@ def collapse_time(
     eps, n, b, g0 = np.broadcast_arrays(*(np.asarray(a, dtype=float) for a in (distance, tokens, beta, start_overlap)))
     _check(n, b, g0)
     if not np.all((eps > 0) & (eps < 1 - g0)):
-        raise ValueError(f"distance = {distance!r} is not allowed: must be above 0 and below 1 - start_overlap")
+        raise Refused(f"distance = {distance!r} is not allowed: must be above 0 and below 1 - start_overlap")
     return time_to_shrink(np.log((1 - g0) / eps), n, b, g0, normalised)
 
 
@@ -115,7 +115,7 @@ def overlap(
     t, n, beta, g0 = np.broadcast_arrays(*(np.asarray(a, dtype=float) for a in (time, tokens, beta, start_overlap)))
     _check(n, beta, g0)
     if not np.all((t >= 0) & np.isfinite(t)):
-        raise ValueError(f"time = {time!r} is not allowed: must be finite and at least 0")
+        raise Refused(f"time = {time!r} is not allowed: must be finite and at least 0")
     # dt/ds >= 1/2 with softmax and >= e^-beta/2 without: t is reached before this s
     most = 2 * t * (1.0 if normalised else np.exp(beta)) * (1 + 1e-12) + 1e-300
     s = bracketed_root(lambda s: time_to_shrink(s, n, beta, g0, normalised) - t, np.zeros_like(t), most)
@@ -143,15 +143,13 @@ def largest_beta(time: float, distance: float, tokens: int, start_overlap: float
 
 def _check(n: Array, beta: Array, g0: Array) -> None:
     if not np.all(n >= 2):
-        raise ValueError(f"tokens = {np.min(n):g} is not allowed: must be at least 2")
+        raise Refused(f"tokens = {np.min(n):g} is not allowed: must be at least 2")
     if not np.all(beta >= 0):
-        raise ValueError(f"beta = {np.min(beta):g} is not allowed: must be at least 0")
+        raise Refused(f"beta = {np.min(beta):g} is not allowed: must be at least 0")
     if not np.all((g0 > -1 / (n - 1)) & (g0 < 1)):
-        raise ValueError(
-            "start_overlap is not allowed: must be above -1/(tokens - 1) and below 1; no equiangular start exists"
-        )
+        raise Refused("start_overlap is not allowed: must be above -1/(tokens - 1) and below 1; no equiangular start exists")
     if not np.all(beta * np.maximum(1.0, 1 - g0) <= LARGEST_EXPONENT):
-        raise ValueError(
+        raise Refused(
             f"beta = {np.max(beta):g} is not allowed: must be at most {LARGEST_EXPONENT:g} / max(1, 1 - start_overlap)"
         )
 
@@ -205,13 +203,13 @@ class EquiangularTokens(Law):
     def _possible_start(self) -> Self:
         lowest = -1 / (self.tokens - 1)
         if not self.start_overlap > lowest:
-            raise ValueError(
+            raise Refused(
                 f"start_overlap = {self.start_overlap:g} is not allowed: must be above -1/(tokens - 1) = {lowest:.6g} and below 1; "
                 "no equiangular configuration exists"
             )
         most = LARGEST_EXPONENT / max(1.0, 1 - self.start_overlap)
         if self.beta > most:
-            raise ValueError(
+            raise Refused(
                 f"beta = {self.beta:g} is not allowed with start_overlap = {self.start_overlap:g}: must be at most {most:g}"
             )
         return self
@@ -242,11 +240,11 @@ class EquiangularTokens(Law):
         53
         """
         if not step > 0:
-            raise ValueError(f"step = {step!r} is not allowed: must be above 0")
+            raise Refused(f"step = {step!r} is not allowed: must be above 0")
         return math.ceil(self.collapse_time(distance) / step)
 
     def largest_beta(self, time: float, distance: float = 1e-3) -> float:
         """The largest inverse temperature at which the tokens collapse within a time; softmax attention only."""
         if not self.normalised:
-            raise ValueError("normalised = False is not allowed here: without softmax the time is not monotone in beta")
+            raise Refused("normalised = False is not allowed here: without softmax the time is not monotone in beta")
         return largest_beta(time, distance, self.tokens, self.start_overlap)

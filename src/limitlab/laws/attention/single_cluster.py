@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter, shared
 
 __all__ = ["SingleCluster"]
@@ -145,26 +146,26 @@ class SingleCluster(Law):
         """
         if positions is not None:
             if not (tokens is at_pole is dimension is None):
-                raise ValueError("positions is not allowed together with tokens, at_pole and dimension: give one of the two")
+                raise Refused("positions is not allowed together with tokens, at_pole and dimension: give one of the two")
             return _rates_of(np.asarray(positions, dtype=float))
         for name, value, least in (("tokens", tokens, 2), ("dimension", dimension, 2), ("at_pole", at_pole, 0)):
             if value is None or value != int(value) or value < least:
-                raise ValueError(f"{name} = {value} is not allowed: must be a whole number of at least {least}")
+                raise Refused(f"{name} = {value} is not allowed: must be a whole number of at least {least}")
         if at_pole > tokens:  # type: ignore[operator]
-            raise ValueError(f"at_pole = {at_pole} is not allowed: must be at most tokens = {tokens}")
+            raise Refused(f"at_pole = {at_pole} is not allowed: must be at most tokens = {tokens}")
         return pole_rates(tokens, at_pole, dimension)  # type: ignore[arg-type]
 
 
 def _rates_of(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rates at given positions, which have to be a critical point."""
     if x.ndim != 2 or min(x.shape) < 2 or not np.allclose(np.linalg.norm(x, axis=1), 1, rtol=0, atol=AT_REST):
-        raise ValueError(f"positions of shape {x.shape} is not allowed: must be at least two unit vectors, one per row")
+        raise Refused(f"positions of shape {x.shape} is not allowed: must be at least two unit vectors, one per row")
     mean = x.mean(axis=0)
     if np.linalg.norm(mean) < AT_REST:
         return balanced_rates(x)
     speed = float(np.abs(mean - (x @ mean)[:, None] * x).max())
     if speed > AT_REST:
-        raise ValueError(
+        raise Refused(
             f"positions that move with speed {speed:.3g} is not allowed: must be a critical point, all tokens on one axis or with mean 0"
         )
     return pole_rates(len(x), int(np.sum(x @ mean > 0)), x.shape[1])

@@ -57,9 +57,9 @@ def best_possible(check: Check) -> None:
     check.above("smallest gap of logistic regression at its best penalty", smallest(logistic), 0)
     check.below("largest gap of logistic regression at its best penalty", largest(logistic), 2e-4)
     check.above("smallest relative gap of maximum margin", smallest(margins), 0.01)
-    found = BayesOptimal(channel="abs").thresholds()
-    check.near("message passing threshold of phase retrieval", found["algorithmic_samples"], 1.128471, 1e-5)
-    check.near("information threshold of phase retrieval", found["information_samples"], 1.0, 1e-5)
+    thresholds = BayesOptimal(channel="abs").thresholds()
+    check.near("message passing threshold of phase retrieval", thresholds["algorithmic_samples"], 1.128471, 1e-5)
+    check.near("information threshold of phase retrieval", thresholds["information_samples"], 1.0, 1e-5)
     phase = BayesOptimal(ratio=1 / 1.05, channel="abs").theory().attrs["phase"]
     check.equal("phase between them", phase, "hard")
     for r, gap in zip(ratios, margins, strict=True):
@@ -231,8 +231,8 @@ def mistakes_are_bounded(check: Check) -> None:
     rng = np.random.default_rng(0)
     for _ in range(20 if check.quick else 100):
         vectors = rng.standard_normal((40, 40)) + 0.3
-        found = hard_margin(vectors)
-        bound = float((vectors**2).sum(axis=1).max()) / found.margin**2
+        solution = hard_margin(vectors)
+        bound = float((vectors**2).sum(axis=1).max()) / solution.margin**2
         worst += [perceptron_mistakes(vectors[rng.permutation(40)]) / bound for _ in range(3)]
     check.at_most("largest number of mistakes over its bound, all data sets and orders", largest(worst), 1.0)
     for law, pair in zip(laws, batches, strict=True):

@@ -22,7 +22,7 @@ from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.laws.classification.perceptron import Perceptron
 from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
 from limitlab.numerics.margin import hard_margin
-from limitlab.plotting.along import along, draws_along
+from limitlab.plotting.along import along, draws_along, predictions_along
 from limitlab.plotting.style import best_line, finish, legend_of_styles, new_figure, simulation_points, theory_line
 
 # -- best possible ------------------------------------------------------------------------------------------------
@@ -185,7 +185,8 @@ def perceptron(quick: bool = True) -> Figure:
     figure, (left, right) = new_figure(columns=2)
     ratio, few = np.geomspace(0.6, 8, 80), (0.7, 1.0, 1.5, 2.5, 5.0)
     size, seeds = (100, 6) if quick else (200, 40)
-    along(left, Perceptron(), "ratio", "mistake_bound", ratio, index=2, label=r"limit $1/\kappa^2$")
+    limit = predictions_along(Perceptron(), "ratio", ratio)
+    theory_line(left, ratio, limit["mistake_bound"], 2, r"limit $1/\kappa^2$")
     draws = draws_along(Perceptron(), "ratio", few, size, seeds)
     counts = {
         r"bound $(R/\kappa)^2/p$": draws["mistake_bound"],
@@ -194,11 +195,13 @@ def perceptron(quick: bool = True) -> Figure:
     }
     for index, (label, runs) in enumerate(counts.items()):
         simulation_points(left, few, *mean_and_error(runs), index, f"{label}, $p={size}$")
-    finish(left, y_label="number / dimension $p$", title="labels by tossing coins", xscale="log", yscale="log")
+    finish(
+        left, "features per sample $p/n$", "number / dimension $p$", "labels by tossing coins", xscale="log", yscale="log"
+    )
     for index, (name, label) in enumerate((("margin", r"margin $\kappa$"), ("support_fraction", r"support $n_{SV}/n$"))):
-        along(right, Perceptron(), "ratio", name, ratio, index=index, label=label)
+        theory_line(right, ratio, limit[name], index, label)
         simulation_points(right, few, *mean_and_error(draws[name]), index)
-    finish(right, y_label="margin, share of support vectors", title=f"points: $p={size}$", xscale="log")
+    finish(right, "features per sample $p/n$", "margin, share of support vectors", f"points: $p={size}$", xscale="log")
     return figure
 
 

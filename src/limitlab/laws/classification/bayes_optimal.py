@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from pydantic import model_validator
 
+from limitlab.errors import Refused
 from limitlab.laws import Cost, Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.classification._channel_information import errors, information, precision_of, recovered
 from limitlab.laws.classification._channels import CLASSES, Channel, ChannelName, Prior, PriorName
@@ -99,13 +100,13 @@ class BayesOptimal(Law):
     @model_validator(mode="after")
     def _channel_has_its_numbers(self) -> Self:
         if self.channel == "flip" and self.link_strength > 0.5:
-            raise ValueError(
+            raise Refused(
                 f"link_strength = {self.link_strength:g} is not allowed with channel = 'flip': must be at most 0.5"
             )
         if self.channel in ("probit", "logit") and self.link_strength == 0:
-            raise ValueError(f"link_strength = 0 is not allowed with channel = {self.channel!r}: must be above 0")
+            raise Refused(f"link_strength = 0 is not allowed with channel = {self.channel!r}: must be above 0")
         if self.channel == "gaussian" and self.noise == 0:
-            raise ValueError("noise = 0 is not allowed with channel = 'gaussian': must be above 0")
+            raise Refused("noise = 0 is not allowed with channel = 'gaussian': must be above 0")
         return self
 
     # -- the limit --------------------------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ class BayesOptimal(Law):
         1.0
         """
         if not 0 <= q <= 1:
-            raise ValueError(f"q = {q!r} is not allowed: must be at least 0, at most 1")
+            raise Refused(f"q = {q!r} is not allowed: must be at least 0, at most 1")
         return self.free_entropy_gain(0.0, q)
 
     def thresholds(self) -> dict[str, float]:

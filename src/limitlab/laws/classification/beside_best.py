@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limitlab._core.law import Law
+from limitlab.errors import Refused
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,7 +58,7 @@ class BesideBest(Law):
 
     def best_possible(self) -> Best:
         """The best method on the same data; refuses where none is known."""
-        raise ValueError(f"{type(self).__name__} has no best possible error: its data are not those of a known channel")
+        raise Refused(f"{type(self).__name__} has no best possible error: its data are not those of a known channel")
 
     def gap_to_best(self, **grid: ArrayLike) -> xr.Dataset:
         """The law's error, the least error that any method can reach with the same data, and their difference.
@@ -142,7 +143,7 @@ def best_linear(who: Law, ratio: float, variances: ArrayLike, weights: ArrayLike
         ("signal", energy, energy > 0, "a signal above 0"),
     ):
         if not fine:
-            raise ValueError(
+            raise Refused(
                 f"{type(who).__name__} with {name} = {value:g} has no known best possible error: it needs {remedy}"
             )
     return Best(BayesOptimal(ratio=ratio, channel="gaussian", noise=noise / math.sqrt(energy)), observable, energy)
@@ -153,7 +154,7 @@ def best_classifier(who: Law, ratio: float, labels: Labels) -> Best:
     from limitlab.laws.classification.bayes_optimal import BayesOptimal
 
     if labels.link.function is not None:
-        raise ValueError(
+        raise Refused(
             f"{type(who).__name__} with link = {labels.link.name!r} has no known best possible error: it is known for sign, flip, probit "
             "and logit labels"
         )
@@ -169,7 +170,7 @@ def require_even(who: Law, variances: Sequence[float] | Any, weights: Any) -> No
     """Refuse a score whose variance is not spread evenly over the directions: its best method is another one."""
     density = variances / weights
     if np.ptp(density) > EVEN * density.max(initial=0.0):
-        raise ValueError(
+        raise Refused(
             f"{type(who).__name__} with these groups has no known best possible error: the score's variance per direction is "
             f"{', '.join(f'{value:.4g}' for value in density)} in its groups and must be the same in all (eigenvalue times signal_energy "
             "over weight); a method that knows the groups can use them"

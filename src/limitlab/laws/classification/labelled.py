@@ -6,6 +6,7 @@ from typing import Self
 
 from pydantic import model_validator
 
+from limitlab.errors import Refused
 from limitlab.laws import Law, parameter
 from limitlab.models.links import Labels, Link
 
@@ -28,7 +29,7 @@ class LabelledLaw(Law):
     @model_validator(mode="after")
     def _flip_at_most_half(self) -> Self:
         if self.link == Link("flip") and self.link_strength > 0.5:
-            raise ValueError(
+            raise Refused(
                 f"link_strength = {self.link_strength:g} is not allowed with link = 'flip': must be at least 0, at most 0.5 "
                 "(the probability of a wrong label)"
             )

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab._core.apportion import apportion
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier, require_even
 from limitlab.laws.classification.gaussian_score import TrueScore
@@ -116,11 +117,11 @@ class LogisticCalibration(BesideBest):
         for name in ("weights", "signal_energy"):
             given = getattr(self, name)
             if given is not None and len(given) != len(self.eigenvalues):
-                raise ValueError(
+                raise Refused(
                     f"{name} = {given} is not allowed: must have one entry for each of the {len(self.eigenvalues)} eigenvalues"
                 )
         if self.signal_energy is not None and not any(self.signal_energy):
-            raise ValueError(f"signal_energy = {self.signal_energy} is not allowed: must have one entry above 0")
+            raise Refused(f"signal_energy = {self.signal_energy} is not allowed: must have one entry above 0")
         return self
 
     def natural_scale(self, observable: str) -> float:
@@ -203,12 +204,12 @@ class LogisticCalibration(BesideBest):
         """The best classifier on the same samples, without an intercept behind the labels."""
         truth = self.truth()
         if abs(truth.intercept) > 1e-12:
-            raise ValueError(
+            raise Refused(
                 f"LogisticCalibration with intercept = {truth.intercept:g} has no known best possible error: it is known without an "
                 "intercept behind the labels (prevalence 1/2)"
             )
         if not self.exists():
-            raise ValueError(
+            raise Refused(
                 f"LogisticCalibration with ratio = {self.ratio:g} and no penalty has no fit to compare with the best possible: the ratio "
                 f"must be below {self.existence_threshold():.6g}, or the ridge above 0"
             )

@@ -19,6 +19,7 @@ from pydantic import model_validator
 from scipy.special import ndtr
 
 from limitlab._core.checks import checked_table
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.numerics.margin import HardMargin, hard_margin
 from limitlab.numerics.roots import bracketed_root
@@ -62,7 +63,7 @@ def perceptron_mistakes(vectors: Array) -> int:
         chosen = int(later[0] if later.size else wrong[0])
         products = products + gram[chosen]
         mistakes, place = mistakes + 1, chosen + 1
-    raise ValueError("the data are not allowed: the perceptron does not come to an end, no direction separates them")
+    raise Refused("the data are not allowed: the perceptron does not come to an end, no direction separates them")
 
 
 class Perceptron(Law):
@@ -111,9 +112,9 @@ class Perceptron(Law):
     def _consistent_data(self) -> Self:
         checked_table(self.inputs, self.targets)
         if self.targets is not None and not set(self.targets) <= {-1.0, 1.0}:
-            raise ValueError(f"targets = {sorted(set(self.targets))[:5]} are not allowed: labels must be -1 or +1")
+            raise Refused(f"targets = {sorted(set(self.targets))[:5]} are not allowed: labels must be -1 or +1")
         if self.inputs is not None and not self.hard_margin.separable:
-            raise ValueError("inputs are not allowed: no direction separates them, and the perceptron never comes to an end")
+            raise Refused("inputs are not allowed: no direction separates them, and the perceptron never comes to an end")
         return self
 
     @classmethod
@@ -128,7 +129,7 @@ class Perceptron(Law):
     def vectors(self) -> Array:
         """y_i x_i of the data set."""
         if self.inputs is None or self.targets is None:
-            raise ValueError("this law has random inputs: make it by from_data(X, y) to ask about a data set")
+            raise Refused("this law has random inputs: make it by from_data(X, y) to ask about a data set")
         return np.asarray(self.targets)[:, None] * np.asarray(self.inputs)
 
     @cached_property
@@ -188,7 +189,7 @@ class Perceptron(Law):
             vectors = draw.rng.standard_normal((draw.count("ratio"), draw.size))
             if hard_margin(vectors).separable:
                 return vectors
-        raise ValueError(
+        raise Refused(
             f"size = {draw.size} is not allowed: no separable draw was found at ratio = {self.ratio:g}; use a larger one"
         )
 

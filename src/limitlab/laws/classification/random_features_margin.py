@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from limitlab.errors import Refused
 from limitlab.laws import Cost, Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier
 from limitlab.laws.classification.labelled import LabelledLaw
@@ -51,11 +52,9 @@ class FeatureClassifier(LabelledLaw, BesideBest):
     def _usable_features(self) -> Self:
         mu = self.moments
         if mu.linear == 0 and mu.nonlinear == 0:
-            raise ValueError(
-                f"activation = {self.activation!r} is not allowed: it is constant, so that there are no features"
-            )
+            raise Refused(f"activation = {self.activation!r} is not allowed: it is constant, so that there are no features")
         if abs(mu.mean) > CENTRED * max(abs(mu.linear), mu.nonlinear) and not self.labels.symmetric:
-            raise ValueError(
+            raise Refused(
                 f"link = {self.link.name!r} is not allowed with an activation of mean {mu.mean:.6g}: the mean acts as a free "
                 "intercept, which this law covers only for f(-t) = 1 - f(t); use such a link or a centred activation (tanh)"
             )

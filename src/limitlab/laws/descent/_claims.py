@@ -34,7 +34,7 @@ def least_norm(check: Check) -> None:
     Descent step by step against the pseudo-inverse; the rate; the part of a start that the data do not see.
     """
     cases = ((40, 100), (20, 30), (30, 200)) if check.quick else ((40, 100), (20, 30), (30, 200), (150, 400), (300, 900))
-    distance, bound, kept, norm = [], [], [], []
+    distance, bound, with_kernel_part, norm = [], [], [], []
     for n, p in cases:
         rng = np.random.default_rng([n, p])
         problem = LeastSquares(rng.standard_normal((n, p)), rng.standard_normal(n))
@@ -46,11 +46,11 @@ def least_norm(check: Check) -> None:
         start = rng.standard_normal(p)
         end = problem.descend(steps, start=start)
         free = start - np.linalg.pinv(problem.X) @ (problem.X @ start)
-        kept.append(_distance(end, wanted + free))
+        with_kernel_part.append(_distance(end, wanted + free))
         norm.append(float(np.linalg.norm(end) / np.linalg.norm(wanted)))
     check.below("largest relative distance from the pseudo-inverse solution, from 0", largest(distance), 1e-10)
     check.at_most("largest distance over the power of the best rate", largest(bound), 1 + 1e-9)
-    check.below("largest distance from the solution plus the start's part in the kernel", largest(kept), 1e-10)
+    check.below("largest distance from the solution plus the start's part in the kernel", largest(with_kernel_part), 1e-10)
     check.above("smallest norm of the end over the least, from other starts", smallest(norm), 1)
     check.agree(
         "the limit of distance, rate, largest step and norm for random data",
@@ -272,13 +272,18 @@ def many_minima(check: Check) -> None:
             f"excess risk at p/n = {ratio:g}, p = {p}, gap to its exact mean in standard errors", sigmas(runs, exact), 4.0
         )
     check.agree("descent from a start of its own", LeastSquaresDescent.check_points()[2], seeds=60 if check.quick else 200)
-    found = [digits_minima(seed=seed) for seed in range(3 if check.quick else 10)]
-    errors = {name: np.array([getattr(one, name) for one in found]) for name in STARTS}
+    networks = [digits_minima(seed=seed) for seed in range(3 if check.quick else 10)]
+    errors = {name: np.array([getattr(network, name) for network in networks]) for name in STARTS}
     means = {name: float(values.mean()) for name, values in errors.items()}
-    ordered = [one.random_start < min(one.random_labels_start, one.large_start) < one.wrong_start for one in found]
-    further = [one.distances[3] / one.distances[0] for one in found]
+    ordered = [
+        network.random_start < min(network.random_labels_start, network.large_start) < network.wrong_start
+        for network in networks
+    ]
+    further = [network.distances[3] / network.distances[0] for network in networks]
     check.below(
-        "largest train loss of the networks, all starts", largest(loss for one in found for loss in one.train_losses), 1e-11
+        "largest train loss of the networks, all starts",
+        largest(loss for network in networks for loss in network.train_losses),
+        1e-11,
     )
     check.true("random start best and wrong start worst for every seed", all(ordered))
     check.near("errors on test images from a random start", means["random_start"], 0.05, 0.04)

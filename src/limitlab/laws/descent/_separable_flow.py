@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.numerics.margin import HardMargin, hard_margin
 
 Array = NDArray[np.float64]
@@ -88,7 +88,7 @@ class LeastSquares:
         """theta after so many steps of gradient descent, step by step (default: the best length)."""
         eta = self.best_step if step is None else float(step)
         if not 0 < eta < self.largest_step:
-            raise ValueError(f"step = {eta:g} is not allowed: must be above 0, below {self.largest_step:.6g}")
+            raise Refused(f"step = {eta:g} is not allowed: must be above 0, below {self.largest_step:.6g}")
         theta = np.array(np.broadcast_to(np.asarray(start, dtype=float), (*self.X.shape[1:], *self.y.shape[1:])))
         for _ in range(steps):
             theta -= 2 * eta / len(self.X) * (self.X.T @ (self.X @ theta - self.y))
@@ -117,9 +117,7 @@ class SeparableFlow:
         """The max-margin solution that the direction tends to."""
         found = hard_margin(self.vectors)
         if not found.separable:
-            raise ValueError(
-                "the data are not allowed: no direction separates them, so that descent has no max-margin limit"
-            )
+            raise Refused("the data are not allowed: no direction separates them, so that descent has no max-margin limit")
         return found
 
     @cached_property
@@ -135,7 +133,7 @@ class SeparableFlow:
         excess[support] = 0.0
         idle = np.flatnonzero(excess < ON_MARGIN)
         if idle.size > support.size or np.linalg.matrix_rank(self.vectors[support]) < support.size:
-            raise ValueError(
+            raise Refused(
                 "the data are not allowed: the support vectors are linearly dependent or one of them carries no weight, "
                 "and then the remainder of w(t) does not converge; perturb the data"
             )
@@ -201,7 +199,7 @@ class SeparableFlow:
         wanted = np.atleast_1d(np.asarray(log_times, dtype=float))
         begin = float(np.log(FIRST_TIME))
         if (np.diff(wanted) <= 0).any() or not (wanted > begin).all():
-            raise ValueError(f"log_time = {log_times!r} is not allowed: must be increasing and above {begin:.6g}")
+            raise Refused(f"log_time = {log_times!r} is not allowed: must be increasing and above {begin:.6g}")
         # At first w is still -t grad L(0).
         start = -self.gradient(np.zeros(self.vectors.shape[1])) * FIRST_TIME - self.direction * begin
         with _one_at_a_time, warnings.catch_warnings(action="ignore"):  # what the warnings say is in the message

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.checks import checked_table
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.descent._separable_flow import LeastSquares
 
@@ -61,9 +62,7 @@ def descent_limit(
     gamma, k, r, tau = (np.asarray(given, dtype=float) for given in (ratio, steps, signal, noise))
     away = r if start_distance is None else np.asarray(start_distance, dtype=float)
     if not (gamma > 1).all():
-        raise ValueError(
-            f"ratio = {gamma[~(gamma > 1)].flat[0]:g} is not allowed: must be above 1, more unknowns than samples"
-        )
+        raise Refused(f"ratio = {gamma[~(gamma > 1)].flat[0]:g} is not allowed: must be above 1, more unknowns than samples")
     rate = 2 * np.sqrt(gamma) / (1 + gamma)
     phi = np.pi * (np.arange(POINTS) + 0.5) / POINTS
     wide = [array[..., None] for array in (gamma, k, away, tau, rate)]
@@ -137,11 +136,11 @@ class LeastSquaresDescent(Law):
     def _consistent_data(self) -> Self:
         checked_table(self.inputs, self.targets)
         if self.inputs is not None and self.start_distance is not None:
-            raise ValueError(
+            raise Refused(
                 f"start_distance = {self.start_distance:g} is not allowed with a data set: the target is not known there"
             )
         if self.inputs is not None and not np.any(self.inputs):
-            raise ValueError("inputs are not allowed: must not all be 0")
+            raise Refused("inputs are not allowed: must not all be 0")
         return self
 
     @classmethod
@@ -156,7 +155,7 @@ class LeastSquaresDescent(Law):
     def problem(self) -> LeastSquares:
         """Least squares on the data set the law was made from."""
         if self.inputs is None:
-            raise ValueError("this law has random inputs: make it by from_data(X, y) to ask about a data set")
+            raise Refused("this law has random inputs: make it by from_data(X, y) to ask about a data set")
         return LeastSquares(np.asarray(self.inputs), np.asarray(self.targets))
 
     @property

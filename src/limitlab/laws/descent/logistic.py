@@ -22,6 +22,7 @@ from pydantic import model_validator
 
 from limitlab._core.checks import checked_table
 from limitlab._core.results import CLOSED_FORM
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.classification.labelled import LabelledLaw
 from limitlab.laws.classification.max_margin import MaxMargin
@@ -84,11 +85,11 @@ class LogisticDescent(LabelledLaw):
     def _consistent_data(self) -> Self:
         checked_table(self.inputs, self.targets)
         if self.targets is not None and not set(self.targets) <= {-1.0, 1.0}:
-            raise ValueError(f"targets = {sorted(set(self.targets))[:5]} are not allowed: labels must be -1 or +1")
+            raise Refused(f"targets = {sorted(set(self.targets))[:5]} are not allowed: labels must be -1 or +1")
         if self.inputs is None:
             threshold = MaxMargin(link=self.link, link_strength=self.link_strength).separability_ratio()
             if self.ratio <= threshold:
-                raise ValueError(
+                raise Refused(
                     f"ratio = {self.ratio:g} is not allowed: must be above {threshold:.6g}, so that the data can be separated"
                 )
         return self
@@ -105,11 +106,11 @@ class LogisticDescent(LabelledLaw):
     def flow(self) -> SeparableFlow:
         """Gradient flow on the data set the law was made from."""
         if self.inputs is None or self.targets is None:
-            raise ValueError("this law has random inputs: make it by from_data(X, y) to ask about a data set")
+            raise Refused("this law has random inputs: make it by from_data(X, y) to ask about a data set")
         flow = SeparableFlow(np.asarray(self.targets)[:, None] * np.asarray(self.inputs), self.loss)
         if flow.excess.size:  # raises where the data cannot be separated, or are degenerate
             return flow
-        raise ValueError("inputs = () is not allowed: give at least one sample")
+        raise Refused("inputs = () is not allowed: give at least one sample")
 
     @property
     def direction(self) -> Array:
@@ -180,7 +181,7 @@ class LogisticDescent(LabelledLaw):
                 return at_late_times(flow, self.log_time)
             except ValueError:
                 continue
-        raise ValueError(
+        raise Refused(
             f"size = {draw.size} is not allowed: no separable draw was found at ratio = {self.ratio:g}; use a larger one"
         )
 

@@ -144,14 +144,14 @@ def growing_second_layer(check: Check) -> None:
     check.show("saturation", law.saturation())
     wide, beyond, accuracy = [], [], []
     for start in (1.0, 0.5):
-        found: dict[float, list[float]] = {s: [] for s in slow}
+        by_time: dict[float, list[float]] = {s: [] for s in slow}
         for m in widths:
             reached = tuple(s for s in slow if s * m <= 320)  # the widest are followed to s = 2
             finite = law.replace(times=reached, start_second_layer=start).finite_width(m).theory()
             accuracy.append(float(finite.attrs["accuracy"]))
             for s, value in zip(reached, finite.second_layer.values / np.sqrt(m), strict=True):
-                found[s].append(float(value))
-        for s, values in found.items():
+                by_time[s].append(float(value))
+        for s, values in by_time.items():
             limit, spread = width_extrapolation(widths[: len(values)], values)
             gaps = np.array(values) / curve[s] - 1
             case = f"a_0 = {start:g}, s = {s:g}"
@@ -281,13 +281,13 @@ def scale_of_the_start(check: Check) -> None:
     scales = (0.5, 1.0, 2.0, 4.0)
     # a march as short as that of the quick check need not be thinned
     start = single_index(m, solver_steps=640, memory_points=0 if check.quick else None)
-    found = [least_test_error(start.replace(start_second_layer=scale), 3.0 * m) for scale in scales]
-    best = [there.test_error for there in found]
-    for scale, there in zip(scales, found, strict=True):
-        check.show(f"scale {scale:g}: least test error", there.test_error)
-        check.show(f"scale {scale:g}: time of the least test error", there.time)
-        check.show(f"scale {scale:g}: test error at t = {3 * m}", there.final_test_error)
-    cost = [there.final_test_error / there.test_error for there in found[:2]]
+    trajectories = [least_test_error(start.replace(start_second_layer=scale), 3.0 * m) for scale in scales]
+    best = [state.test_error for state in trajectories]
+    for scale, state in zip(scales, trajectories, strict=True):
+        check.show(f"scale {scale:g}: least test error", state.test_error)
+        check.show(f"scale {scale:g}: time of the least test error", state.time)
+        check.show(f"scale {scale:g}: test error at t = {3 * m}", state.final_test_error)
+    cost = [state.final_test_error / state.test_error for state in trajectories[:2]]
     feature, lazy = (centred_networks(scale, 4 if check.quick else 12) for scale in (1.0, LAZY))
     check.above(f"tanh networks, lazy (scale {LAZY:g}): last over least test error", lazy[-1] / lazy.min(), 1.08)
     check.below(f"tanh networks: least test error of scale 1 over that of scale {LAZY:g}", feature.min() / lazy.min(), 0.95)
@@ -337,10 +337,10 @@ def growth_bounds(check: Check) -> None:
     widths = (5, 10, 20) if check.quick else (10, 20, 40)
     laws = [single_index(m, times=tuple(np.linspace(0, 10, 11)), solver_steps=200) for m in widths]
     bounds = [bound_diagnostics(law) for law in laws]
-    growth = [float(found["growth_ratio"].max()) for found in bounds]
+    growth = [float(ratios_over_time["growth_ratio"].max()) for ratios_over_time in bounds]
     check.at_most("largest a over a0 + (tau + a0) s at population time s, from 0 on", largest(growth), 1 + 1e-12)
-    later = [float(found["growth_ratio"][1:].max()) for found in bounds]
-    gaps = [float(found["gap_ratio"].max()) for found in bounds]
+    later = [float(ratios_over_time["growth_ratio"][1:].max()) for ratios_over_time in bounds]
+    gaps = [float(ratios_over_time["gap_ratio"].max()) for ratios_over_time in bounds]
     check.at_most(f"gap over (a0 + a1 s)^2 sqrt(d/n), m = {widths[-1]} against m = {widths[0]}", gaps[-1] / gaps[0], 1)
     for m, x in zip(widths, later, strict=True):
         check.show(f"m = {m}: a over its bound, t > 0", x)
@@ -418,15 +418,15 @@ def interpolation_threshold(check: Check) -> None:
     shares = (0.98, 1.01, 1.04, 1.07) if check.quick else (0.98, 1.0, 1.02, 1.04)
     for name in ("square",) if check.quick else KERNELS:
         law = InterpolationTransition(samples_per_weight=0.3, kernel=KERNELS[name])
-        found = locate_threshold(law, end, steps, shares)
+        threshold = locate_threshold(law, end, steps, shares)
         if name == "mixed":  # shown, not judged
-            check.show("mixed kernel: located threshold", found.value)
+            check.show("mixed kernel: located threshold", threshold.value)
             check.show("mixed kernel: closed form", law.threshold())
         else:
             share = 0.05 if check.quick else 0.01
-            check.near_relative(f"{name} kernel: located threshold", found.value, law.threshold(), share)
-        check.show(f"{name} kernel: error of the located threshold", found.error)
-        check.show(f"{name} kernel: threshold of the last octave", found.by_octave[-1])
+            check.near_relative(f"{name} kernel: located threshold", threshold.value, law.threshold(), share)
+        check.show(f"{name} kernel: error of the located threshold", threshold.error)
+        check.show(f"{name} kernel: threshold of the last octave", threshold.by_octave[-1])
     widths = (10, 20, 40) if check.quick else (10, 20, 40, 80)
     limit = InterpolationTransition(samples_per_weight=0.5, kernel=(0, 0.5, 0.3, 0.2), second_layer=0.5, times=8.0)
     late = float(limit.theory().train_error)
@@ -454,11 +454,11 @@ def relaxation(check: Check) -> None:
     """
     law = InterpolationTransition(samples_per_weight=0.3, kernel=(0, 0, 0, 1.0))
     plan = {1.8: 24.0, 1.6: 36.0, 1.4: 64.0} | ({} if check.quick else {1.3: 110.0, 1.2: 200.0})
-    found = {
+    measured_rates = {
         share: relaxation_rate(law, share * law.threshold(), end, int(8 * end) if check.quick else int(10 * end))
         for share, end in plan.items()
     }
-    rates = {share: rate for share, (rate, _) in sorted(found.items())}
+    rates = {share: rate for share, (rate, _) in sorted(measured_rates.items())}
     rate_under, _ = relaxation_rate(law, 0.7 * law.threshold(), 64.0, 320)
     exponents = {(a, b): float(np.log(rates[b] / rates[a]) / np.log((b - 1) / (a - 1))) for a, b in pairwise(rates)}
     for (a, b), x in exponents.items():
@@ -470,7 +470,7 @@ def relaxation(check: Check) -> None:
     for share, rate in rates.items():
         check.show(f"rate at {share:g} gamma_GF", rate)
     for share in rates:
-        check.show(f"drift of the rate at {share:g} gamma_GF", found[share][1])
+        check.show(f"drift of the rate at {share:g} gamma_GF", measured_rates[share][1])
     check.show("rate at 0.7 gamma_GF", rate_under)
     check.note(
         "effective exponents rise towards the threshold: the asymptotic one is open. The time diverges for gamma falling to gamma_GF"
@@ -505,8 +505,8 @@ def universality(check: Check) -> None:
     for name in ("train_error", "norm", "overlap"):
         check.show(f"limit: {name}", float(limit[name]))
     gaps: dict[str, dict[str, float]] = {}
-    for case, one in cases.items():
-        runs = one.simulate_batch(400, range(draws)).isel(time=-1)
+    for case, variant in cases.items():
+        runs = variant.simulate_batch(400, range(draws)).isel(time=-1)
         gaps[case] = {}
         for name in ("train_error", "norm", "overlap"):
             mean, error = float(runs[name].mean()), float(runs[name].std(ddof=1)) / np.sqrt(draws)
@@ -617,8 +617,8 @@ def three_time_scales(check: Check) -> None:
     law = MiddleRegime(kernel=(0.0, 0.5, 0.0, 0.5), x=(1.0, 2.0))
     limit = law.theory().second_layer.values
     widths = (20, 80, 320) if check.quick else (20, 80, 320, 1280)
-    found = {m: law.finite_width(m).theory().second_layer.values for m in widths}
-    gaps = {m: limit - values for m, values in found.items()}
+    by_width = {m: law.finite_width(m).theory().second_layer.values for m in widths}
+    gaps = {m: limit - values for m, values in by_width.items()}
     ratios = [gaps[m][0] / gaps[4 * m][0] for m in widths[1:-1]]
     together, alone = first_regime(80)
     check.below(
@@ -643,7 +643,7 @@ def three_time_scales(check: Check) -> None:
     check.near_relative(
         "t = O(m): late energy of the cubic spin model, extrapolated", late, threshold, 0.02 if check.quick else 0.01
     )
-    for m, values in found.items():
+    for m, values in by_width.items():
         check.show(f"a at x = 1, m = {m}", float(values[0]))
     check.show("a at x = 1, limit", float(limit[0]))
     check.show("threshold energy", threshold)

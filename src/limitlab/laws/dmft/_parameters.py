@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from limitlab.errors import Refused
 from limitlab.laws import Law, parameter
 from limitlab.laws.dmft._finite.kernels import Kernels, checked_kernels, kernels_of
 from limitlab.models.activations import Activation
@@ -53,13 +54,13 @@ class TwoLayerStart(Law):
         if self.activation is not None and (
             self.kernel is not None or self.target is not None or self.target_norm is not None
         ):
-            raise ValueError(
+            raise Refused(
                 "activation is not allowed together with kernel, target or target_norm: give the functions or their coefficients"
             )
         if self.activation is None and self.target_function is not None:
-            raise ValueError("target_function is not allowed without activation: give both functions, or kernel and target")
+            raise Refused("target_function is not allowed without activation: give both functions, or kernel and target")
         if self.kernel is None and self.target is not None and self.activation is None:
-            raise ValueError("target is not allowed without kernel: give both")
+            raise Refused("target is not allowed without kernel: give both")
         self.kernels()
         return self
 
@@ -96,7 +97,7 @@ def check_correlation(width: int, overlap: float, correlation: float) -> None:
     together = 1.0 + (width - 1) * correlation
     slack = 1e-12
     if correlation > 1 + slack or together < -slack or overlap**2 > together / width + slack:
-        raise ValueError(
+        raise Refused(
             f"start_correlation = {correlation:g} is not allowed: {width} unit vectors with overlap start_overlap = {overlap:g} need "
             f"a common inner product between {max(-1 / (width - 1), (width * overlap**2 - 1) / (width - 1)):g} and 1"
         )

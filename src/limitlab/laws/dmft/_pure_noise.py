@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 from pydantic import model_validator
 
 from limitlab._core.declaration import Status
+from limitlab.errors import Refused
 from limitlab.laws import Law, parameter
 from limitlab.laws.dmft._aging import Reduced
 from limitlab.laws.dmft._finite.kernels import kernels_of
@@ -31,19 +32,19 @@ class PureNoise(Law):
     def _nonlinear(self) -> Self:
         coefficients = self.coefficients()
         if not coefficients:
-            raise ValueError(
+            raise Refused(
                 "kernel = () is not allowed: give at least the coefficients of degree 0 to 2, such as (0, 0.5, 0.5)"
             )
         if min(coefficients) < 0:
-            raise ValueError(
+            raise Refused(
                 f"kernel = {coefficients} is not allowed: coefficients of h must be at least 0 (they are squares c_k^2)"
             )
         if coefficients[0] > 1e-12:
-            raise ValueError(
+            raise Refused(
                 f"kernel = {coefficients} is not allowed: h(0) must be 0, otherwise the output has a mean of order sqrt(m)"
             )
         if sum(coefficients[2:]) == 0:
-            raise ValueError(
+            raise Refused(
                 f"kernel = {coefficients} is not allowed: it must have a part of degree 2 or more, linear neurons have no transition"
             )
         return self
@@ -51,7 +52,7 @@ class PureNoise(Law):
     def coefficients(self) -> tuple[float, ...]:
         """Coefficients of h, from whichever way they were given."""
         if self.kernel is not None and self.activation is not None:
-            raise ValueError("kernel is not allowed together with activation: give one of them")
+            raise Refused("kernel is not allowed together with activation: give one of them")
         if self.activation is not None:
             return kernels_of(self.activation, None).kernel
         return (0.0, 0.0, 1.0) if self.kernel is None else self.kernel

@@ -14,6 +14,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
 from limitlab.numerics.ode import follow, runge_kutta
 
 Floats = NDArray[np.float64]
@@ -29,9 +30,7 @@ def random_polynomial(
     True
     """
     if len(coefficients) > 4 and any(coefficients[4:]):
-        raise ValueError(
-            f"coefficients = {tuple(coefficients)} is not allowed: tensors of degree above 3 do not fit in memory"
-        )
+        raise Refused(f"coefficients = {tuple(coefficients)} is not allowed: tensors of degree above 3 do not fit in memory")
     tensors = {}
     for degree, c in enumerate(coefficients):
         if degree and c:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws.dmft._sequences import Limit, aitken, settled
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 
@@ -84,7 +84,7 @@ def late_residual(decay: Decay) -> Limit:
     (0.299, 0.006)
     """
     if decay.values.size < 6:
-        raise ValueError(f"decay has {decay.values.size - 1} octaves, which is not allowed: must be at least 5")
+        raise Refused(f"decay has {decay.values.size - 1} octaves, which is not allowed: must be at least 5")
     free = settled(aitken(decay.values))
     fixed = settled(decay.values[1:] + np.diff(decay.values) / (2**AGING_EXPONENT - 1))
     return Limit(free.value, max(free.error, abs(free.value - fixed.value), float(decay.errors[-1])))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws import Cost, Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.dmft._descent import descent_correlations, whitened_paths
 from limitlab.laws.dmft._losses import LOSSES, Loss, as_vector, committee
@@ -197,22 +197,22 @@ class FirstOrderDynamics(Law):
     def _possible(self) -> Self:
         norm, along = self.start_norm, self.start_overlap * self.start_overlap / self.signal_energy
         if along > norm * (1 + 1e-12):
-            raise ValueError(
+            raise Refused(
                 f"start_overlap = {self.start_overlap:g} is not allowed: its square must be at most start_norm * signal_energy = "
                 f"{norm * self.signal_energy:g}"
             )
         if self.width > 1 and self.loss != "committee":
-            raise ValueError(
+            raise Refused(
                 f"width = {self.width} is not allowed: loss = {self.loss!r} has one neuron; use loss = 'committee'"
             )
         least = along - (norm - along) / max(self.width - 1, 1)
         if self.width > 1 and not least - 1e-12 <= self.correlation_at_start <= norm + 1e-12:
-            raise ValueError(
+            raise Refused(
                 f"start_correlation = {self.start_correlation} is not allowed: {self.width} vectors with this norm and overlap have a "
                 f"common inner product between {least:g} and {norm:g}"
             )
         if self.sphere and norm == 0:
-            raise ValueError(
+            raise Refused(
                 "start_norm = 0 is not allowed with sphere = True: must be above 0, the squared radius of the sphere"
             )
         self.smooth_loss()
@@ -272,7 +272,7 @@ class FirstOrderDynamics(Law):
         """Gradient descent in `size` dimensions; the test error given the parameters is an average over new samples."""
         size, rng, n = draw.size, draw.rng, draw.count("sample_ratio")
         if size <= self.width:
-            raise ValueError(f"size = {size} is not allowed: must be at least width + 1 = {self.width + 1}")
+            raise Refused(f"size = {size} is not allowed: must be at least width + 1 = {self.width + 1}")
         loss = as_vector(self.smooth_loss())
         axes = rng.standard_normal((size, self.width + 1))
         if not self.target_spread:

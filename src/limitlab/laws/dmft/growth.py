@@ -17,7 +17,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, parameter
 from limitlab.laws.dmft._aging import Reduced, plateau, threshold
 from limitlab.laws.dmft._finite.kernels import Kernels
@@ -227,7 +228,7 @@ def width_extrapolation(widths: Sequence[int], values: Sequence[float]) -> tuple
     True
     """
     if len(widths) < 3:
-        raise ValueError(f"widths = {tuple(widths)} is not allowed: give at least three")
+        raise Refused(f"widths = {tuple(widths)} is not allowed: give at least three")
     m, y = np.array(widths[-3:], dtype=float), np.array(values[-3:], dtype=float)
     limits = [
         float(np.linalg.solve(np.stack([np.ones(3), m**-p, m**-q], axis=1), y)[0])

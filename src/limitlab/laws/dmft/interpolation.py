@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab._core.costs import latest
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost, latest
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.dmft._aging import Plateau, plateau, threshold
 from limitlab.laws.dmft._finite.gaussian_model import monomials
@@ -112,12 +112,12 @@ class InterpolationTransition(PureNoise):
     def plateau(self, gamma: float) -> Plateau:
         """The long-time state at second layer gamma."""
         if self.samples_per_weight >= 1:
-            raise ValueError(
+            raise Refused(
                 f"samples_per_weight = {self.samples_per_weight:g} is not allowed for the long-time limit: must be below 1; "
                 "use theory().train_error at late times"
             )
         if gamma < 0:
-            raise ValueError(f"gamma = {gamma:g} is not allowed: must be at least 0")
+            raise Refused(f"gamma = {gamma:g} is not allowed: must be at least 0")
         return plateau(gamma, self.samples_per_weight, self.noise, self.reduced())
 
     def residual(self, gamma: float) -> float:

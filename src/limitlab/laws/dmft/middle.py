@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.dmft._equations import power_series
 from limitlab.laws.dmft._pure_noise import PureNoise
@@ -200,7 +201,7 @@ class MiddleRegime(PureNoise):
         (1.31, 1.528)
         """
         if self.noise == 0:
-            raise ValueError("noise = 0 is not allowed here: must be above 0, otherwise nothing moves")
+            raise Refused("noise = 0 is not allowed here: must be above 0, otherwise nothing moves")
         scaled = np.asarray(self.x, dtype=float) * np.sqrt(width / self.samples_per_weight) / self.noise
         given: dict[str, Any] = dict(
             width=width,

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab._core.costs import latest
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost, latest
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.laws.dmft.population import particle_states
@@ -107,14 +107,14 @@ class MultiIndexFlow(Law):
     def _consistent(self) -> Self:
         widths = {len(row) for row in self.overlaps}
         if not self.overlaps or len(widths) != 1 or max(float(np.sum(np.square(row))) for row in self.overlaps) > 1:
-            raise ValueError(f"overlaps = {self.overlaps} is not allowed: must be rows of equal length inside the unit ball")
+            raise Refused(f"overlaps = {self.overlaps} is not allowed: must be rows of equal length inside the unit ball")
         if isinstance(self.second_layer, tuple) and len(self.second_layer) != len(self.overlaps):
-            raise ValueError(
+            raise Refused(
                 f"second_layer = {self.second_layer} is not allowed: must be one number, or one per row of overlaps"
             )
         index = widths.pop()
         if not self.target or any(len(degrees) != index or min(degrees) < 0 for degrees, _ in self.target):
-            raise ValueError(f"target = {self.target} is not allowed: every term must have {index} degrees of at least 0")
+            raise Refused(f"target = {self.target} is not allowed: every term must have {index} degrees of at least 0")
         return self
 
     def draw_cost(self, size: int) -> Cost:

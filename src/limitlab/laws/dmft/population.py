@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.costs import latest
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost, latest
 from limitlab.laws import Draw, Experiment, Values, parameter
 from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.laws.dmft._parameters import TwoLayerStart, check_correlation

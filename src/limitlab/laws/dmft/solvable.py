@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.numerics.spectra.marchenko_pastur import log_quadrature, quadrature
 
 __all__ = ["least_squares_descent"]
@@ -63,7 +64,7 @@ def least_squares_descent(
     """
     t = np.asarray(times, dtype=float)[..., None]
     if not (t >= 0).all():
-        raise ValueError(f"times = {t[~(t >= 0)][0]:g} is not allowed: must be at least 0")
+        raise Refused(f"times = {t[~(t >= 0)][0]:g} is not allowed: must be at least 0")
     longest = float(t.max(initial=0.0))
     if step:
         x, weight = quadrature(1 / sample_ratio, count=max(NODES, int(longest) + 1))

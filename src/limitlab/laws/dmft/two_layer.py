@@ -22,9 +22,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab._core.costs import latest
-from limitlab._core.limits import Cost
-from limitlab.errors import ConvergenceError
+from limitlab._core.cost import Cost, latest
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws import Draw, Experiment, Values, parameter
 from limitlab.laws.dmft._finite.gaussian_model import monomials
 from limitlab.laws.dmft._parameters import TwoLayerStart, check_correlation
@@ -145,7 +144,7 @@ class TwoLayerDynamics(TwoLayerStart):
     def _possible_start(self) -> Self:
         check_correlation(self.width, self.overlap_at_start, self.correlation_at_start)
         if self.experiment_model != "gaussian" and self.activation is None:
-            raise ValueError(
+            raise Refused(
                 f"experiment_model = {self.experiment_model!r} is not allowed without activation: a kernel does not determine a network"
             )
         return self

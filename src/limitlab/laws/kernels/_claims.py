@@ -209,7 +209,9 @@ def kernel_flow(check: Check) -> None:
     points = KernelGradientFlow.check_points()[: 1 if check.quick else 2]
     comparisons = [check.compare(point, seeds=40 if check.quick else 80) for point in points]
     check.equal(
-        "comparisons of trained networks with the limit that agree", sum(one.passed for one in comparisons), len(points)
+        "comparisons of trained networks with the limit that agree",
+        sum(comparison.passed for comparison in comparisons),
+        len(points),
     )
     for width, value in zip(widths, gaps, strict=True):
         check.show(f"distance at width {width}", value)
@@ -410,22 +412,26 @@ def convolutional_ordering(check: Check) -> None:
     """
     (digits_in_row, samples, tests, seeds) = (16, 400, 500, 2) if check.quick else (20, 500, 1000, 4)
     width, steps = (32, 500) if check.quick else (48, 1000)
-    found = [
+    results = [
         kernel_and_networks(row_task(digits_in_row, samples, tests, seed), seed, (0.3, 1.0), width, steps)
         for seed in range(seeds)
     ]
-    small, own = (np.array([one.networks[i] for one in found]) for i in (0, 1))
-    kernel = np.array([one.kernel for one in found])
+    small, kernel_start = (np.array([result.networks[i] for result in results]) for i in (0, 1))
+    kernel = np.array([result.kernel for result in results])
     check.above(
         "smallest ratio of the kernel's test error to the network's", smallest(kernel / np.maximum(small, 1e-3)), 2.0
     )
     check.below("largest test error of a network with a small start", largest(small), 0.12)
     check.below("largest test error of the kernel (chance: 0.5)", largest(kernel), 0.47)
-    check.below("mean distance of networks with the kernel's start from it", abs(float((own - kernel).mean())), 0.06)
-    check.above("test error of networks with the kernel's start over small ones", float(own.mean() / small.mean()), 2.0)
+    check.below(
+        "mean distance of networks with the kernel's start from it", abs(float((kernel_start - kernel).mean())), 0.06
+    )
+    check.above(
+        "test error of networks with the kernel's start over small ones", float(kernel_start.mean() / small.mean()), 2.0
+    )
     check.show("mean test error of the kernel", float(kernel.mean()))
     check.show("mean test error of networks with 0.3 times its start", float(small.mean()))
-    check.show("mean test error of networks with its start", float(own.mean()))
+    check.show("mean test error of networks with its start", float(kernel_start.mean()))
     if not check.quick:
         for count in (500, 2000):
             plain = kernel_and_networks(plain_task(count, 1000, 0), 0, (0.3,), 64, 2000)
@@ -452,7 +458,7 @@ def residual_networks(check: Check) -> None:
     for blocks, branch in ((3, 1.0), (10, 0.3)):
         name, limit = f"{blocks} blocks, branch {branch:g}", resnet_ntk(PAIR, None, blocks, branch).ntk
         runs = {width: tangent_kernels(blocks, branch, width, draws) for width in widths}
-        gaps = [float(np.sqrt(np.mean((found - limit)[:, 0, 1] ** 2))) for found in runs.values()]
+        gaps = [float(np.sqrt(np.mean((kernels - limit)[:, 0, 1] ** 2))) for kernels in runs.values()]
         last, plain = runs[widths[-1]], resnet_ntk(PAIR, None, blocks, branch).nngp
         check.between(f"exponent in the width of the rms gap, {name}", log_slope(widths, gaps).value, -0.7, -0.35)
         check.below(f"mean at width {widths[-1]} in standard errors, {name}", sigmas(last, limit), 4.0)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
 from limitlab.models.activations import Activation
 
 Array = NDArray[Any]
@@ -128,7 +129,7 @@ def half_signs(width: int) -> Array:
     [1.0, 1.0, -1.0, -1.0]
     """
     if width < 2 or width % 2:
-        raise ValueError(f"width = {width!r} is not allowed: must be an even number of at least 2, half of each sign")
+        raise Refused(f"width = {width!r} is not allowed: must be an even number of at least 2, half of each sign")
     return np.repeat([1.0, -1.0], width // 2)
 
 

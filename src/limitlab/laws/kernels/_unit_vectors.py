@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
+
 Array = NDArray[Any]
 
 
@@ -27,7 +29,7 @@ def plane_rule(dimension: int, radial: int = 20, angular: int = 64) -> tuple[Arr
     from scipy.special import roots_jacobi
 
     if dimension < 3:
-        raise ValueError(f"dimension = {dimension!r} is not allowed: must be at least 3")
+        raise Refused(f"dimension = {dimension!r} is not allowed: must be at least 3")
     nodes, weights = roots_jacobi(radial, dimension / 2 - 2, 0.0)
     radius, angle = np.sqrt((1 + nodes) / 2), 2 * np.pi * (np.arange(angular) + 0.5) / angular
     u, v = np.outer(radius, np.cos(angle)).ravel(), np.outer(radius, np.sin(angle)).ravel()

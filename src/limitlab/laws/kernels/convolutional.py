@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from limitlab.errors import Refused
 from limitlab.laws.kernels.layers.convolution import Convolution
 from limitlab.laws.kernels.layers.dense import Dense
 from limitlab.laws.kernels.layers.layer import Layer
@@ -73,9 +74,9 @@ def convolutional(
     [[0.3333333333333333]]
     """
     if depth < 0:
-        raise ValueError(f"depth = {depth!r} is not allowed: must be a whole number of at least 0 (convolutions)")
+        raise Refused(f"depth = {depth!r} is not allowed: must be a whole number of at least 0 (convolutions)")
     if readout not in ("flatten", "gap"):
-        raise ValueError(f"readout = {readout!r} is not allowed: must be 'flatten' or 'gap'")
+        raise Refused(f"readout = {readout!r} is not allowed: must be 'flatten' or 'gap'")
     parts: list[Layer] = []
     for _ in range(depth):
         parts += [Convolution(filter, weight_std, bias_std), Nonlinear(activation)]

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from limitlab._core.blas import single_threaded
+from limitlab.errors import Refused
 from limitlab.laws.kernels.duals import dual_matrix, own_duals
 from limitlab.models.activations import Activation
 
@@ -139,7 +140,7 @@ def _kernel(
     first = checked_table("X", X, kind)
     second = first if Y is None or Y is X else checked_table("Y", Y, kind)
     if second.shape[1] != first.shape[1]:
-        raise ValueError(f"Y has {second.shape[1]} columns and X has {first.shape[1]}: both must have the same")
+        raise Refused(f"Y has {second.shape[1]} columns and X has {first.shape[1]}: both must have the same")
     scale = weight / first.shape[1]
     rows, columns = (own_variances(_squares(table) * scale + bias, depth, s, weight, bias) for table in (first, second))
     job = _Blocks(first, second, rows, columns, scale, weight, bias, s, tangent, kind)
@@ -243,24 +244,24 @@ def checked_table(name: str, given: ArrayLike, dtype: Any = np.float64) -> Array
     """A table of finite numbers with at least one column; a single row may be given as a 1-d array."""
     table = np.atleast_2d(np.asarray(given, dtype=dtype))
     if table.ndim != 2 or table.shape[1] == 0:
-        raise ValueError(f"{name} of shape {np.shape(given)} is not allowed: must be a table with one input in every row")
+        raise Refused(f"{name} of shape {np.shape(given)} is not allowed: must be a table with one input in every row")
     if not np.isfinite(table).all():
         row = int(np.argwhere(~np.isfinite(table))[0, 0])
-        raise ValueError(f"{name} is not allowed: row {row} has an entry that is not a finite number")
+        raise Refused(f"{name} is not allowed: row {row} has an entry that is not a finite number")
     return np.ascontiguousarray(table)
 
 
 def checked_depth(layers: int) -> int:
     """A number of weight matrices."""
     if isinstance(layers, bool) or not float(layers).is_integer() or layers < 1:
-        raise ValueError(f"layers = {layers!r} is not allowed: must be a whole number of at least 1 (weight matrices)")
+        raise Refused(f"layers = {layers!r} is not allowed: must be a whole number of at least 1 (weight matrices)")
     return int(layers)
 
 
 def checked_scale(name: str, value: float) -> float:
     """A standard deviation whose square is a number."""
     if not 0 <= value <= LARGEST_SCALE:
-        raise ValueError(
+        raise Refused(
             f"{name} = {value!r} is not allowed: must be at least 0 and at most {LARGEST_SCALE:g} (a standard deviation)"
         )
     return float(value)
@@ -272,5 +273,5 @@ def _threads(threads: int | None) -> int:
 
         return int(numba.config.NUMBA_NUM_THREADS)
     if threads < 1:
-        raise ValueError(f"threads = {threads!r} is not allowed: must be a whole number of at least 1")
+        raise Refused(f"threads = {threads!r} is not allowed: must be a whole number of at least 1")
     return int(threads)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws.kernels._differences import difference
 from limitlab.laws.kernels._product_pairs import product_averages
 from limitlab.models.activations import Activation
@@ -153,13 +153,11 @@ def correlation(root1: Array, root2: Array, c: Array) -> Array:
 def _checked_variances(q1: Array, q2: Array, c: Array) -> None:
     for name, values in (("q1", q1), ("q2", q2)):
         if not (np.isfinite(values).all() and (values >= 0).all()):
-            raise ValueError(
-                f"{name} = {values.min(initial=math.inf):g} is not allowed: must be a finite number, at least 0"
-            )
+            raise Refused(f"{name} = {values.min(initial=math.inf):g} is not allowed: must be a finite number, at least 0")
     over = np.abs(c) > np.sqrt(q1 * q2) * (1 + 1e-9)
     if over.any() or np.isnan(c).any():
         worst = c[over][0] if over.any() else math.nan
-        raise ValueError(f"c = {worst:g} is not allowed: must be a covariance, at most sqrt(q1 q2) in absolute value")
+        raise Refused(f"c = {worst:g} is not allowed: must be a covariance, at most sqrt(q1 q2) in absolute value")
 
 
 # -- closed forms ---------------------------------------------------------------------------------------------------------
@@ -332,7 +330,7 @@ def _quadrature(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals
     triples = np.stack([part.ravel() for part in np.broadcast_arrays(q1, q2, c)], axis=1)
     distinct, place = np.unique(triples, axis=0, return_inverse=True)
     if len(distinct) > MOST_PAIRS:
-        raise ValueError(
+        raise Refused(
             f"{len(distinct)} pairs are too many for quadrature: activations with kinks have fast kernels only for relu and abs; "
             "use one of those, a smooth activation, or fewer inputs"
         )

@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws.kernels._layerwise import LayerProducts, gram_products
 from limitlab.models.optimisers import double_precision_jax, is_torch_module
 
@@ -119,7 +120,7 @@ def _jax_kernel(f: Function, parameters: Any, X: Any, Y: Any, method: Method, ba
     count = int(jax.eval_shape(outputs, theta, first).shape[1])
     leaves, structure = jax.tree_util.tree_flatten(theta)
     if method not in METHODS:
-        raise ValueError(f"method = {method!r} is not allowed: must be one of {', '.join(map(repr, METHODS))}")
+        raise Refused(f"method = {method!r} is not allowed: must be one of {', '.join(map(repr, METHODS))}")
     size = batch or max(len(first), len(second))
     large = [place for place, leaf in enumerate(leaves) if size * count * leaf.size > LARGEST_JACOBIAN]
     products = None

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.costs import latest, refuse_limit
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost, check_prediction, latest
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels._wide_networks import DeepNetworks, waves
 from limitlab.laws.kernels.deep import nngp, ntk
@@ -59,10 +59,10 @@ def spectrum(K: ArrayLike) -> Spectrum:
     """
     matrix = np.asarray(K, dtype=float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
-        raise ValueError(f"K of shape {matrix.shape} is not allowed: must be a square matrix of finite numbers")
+        raise Refused(f"K of shape {matrix.shape} is not allowed: must be a square matrix of finite numbers")
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     if values[0] < -NOT_POSITIVE * max(np.trace(matrix), np.finfo(float).tiny):
-        raise ValueError(f"K is not allowed: it has the eigenvalue {values[0]:.3g}; a kernel matrix has none below 0")
+        raise Refused(f"K is not allowed: it has the eigenvalue {values[0]:.3g}; a kernel matrix has none below 0")
     return Spectrum(np.maximum(values, 0.0), vectors)
 
 
@@ -74,7 +74,7 @@ def decay(values: Array, samples: int, times: Array, step: float, ridge: float) 
             left = np.exp(-rate * times[:, None])
         else:
             if step * rate.max() >= 2:
-                raise ValueError(f"step = {step:g} is not allowed: must be below {2 / rate.max():.6g}, or descent explodes")
+                raise Refused(f"step = {step:g} is not allowed: must be below {2 / rate.max():.6g}, or descent explodes")
             counts = np.where(np.isinf(times), np.inf, np.round(times / step))
             factor = 1 - step * rate
             odd = np.where((counts[:, None] % 2 == 1) & (factor < 0), -1.0, 1.0)
@@ -133,7 +133,7 @@ def kernel_gradient_flow(
     grid, labels, start = checked_times(times), np.asarray(y, dtype=float), np.asarray(f0, dtype=float)
     n = len(found.values)
     if labels.shape != (n,) or start.shape != (n,):
-        raise ValueError(f"y and f0 of shapes {labels.shape} and {start.shape} are not allowed: must be ({n},), as K says")
+        raise Refused(f"y and f0 of shapes {labels.shape} and {start.shape} are not allowed: must be ({n},), as K says")
     left = decay(found.values, n, grid, step, ridge)
     away = found.vectors.T @ (start - labels)
     _warn_if_impossible(found, away, grid, ridge)
@@ -143,7 +143,7 @@ def kernel_gradient_flow(
         return Trajectory(train, None)
     rows = np.atleast_2d(np.asarray(k_test, dtype=float))
     if rows.shape[1] != n:
-        raise ValueError(f"k_test of shape {rows.shape} is not allowed: must have {n} columns, as K has")
+        raise Refused(f"k_test of shape {rows.shape} is not allowed: must have {n} columns, as K has")
     base = np.zeros(len(rows)) if f0_test is None else np.asarray(f0_test, dtype=float)
     return Trajectory(train, base - (phi * away) @ (rows @ found.vectors).T)
 
@@ -199,7 +199,7 @@ def ensemble_flow(
     n, sigma = len(labels), np.asarray(nngp, dtype=float)
     rows = np.vstack([np.asarray(K, dtype=float), *([] if k_test is None else [np.atleast_2d(k_test)])])
     if sigma.shape != (len(rows), len(rows)):
-        raise ValueError(f"nngp of shape {sigma.shape} is not allowed: must be {(len(rows), len(rows))}, all inputs")
+        raise Refused(f"nngp of shape {sigma.shape} is not allowed: must be {(len(rows), len(rows))}, all inputs")
     phi = learned(found.values, decay(found.values, n, grid, step, ridge), n, grid, ridge)
     gains = np.einsum("pi,ti,qi->tpq", rows @ found.vectors, phi, found.vectors)  # k phi_t(K)
     keep = np.broadcast_to(np.eye(len(rows)), (len(grid), len(rows), len(rows))).copy()
@@ -211,7 +211,7 @@ def checked_times(times: ArrayLike) -> Array:
     """Times of at least 0, as a flat array."""
     grid = np.atleast_1d(np.asarray(times, dtype=float))
     if np.isnan(grid).any() or (grid < 0).any():
-        raise ValueError(f"times = {times!r} are not allowed: must be at least 0 (inf is the end of training)")
+        raise Refused(f"times = {times!r} are not allowed: must be at least 0 (inf is the end of training)")
     return grid
 
 
@@ -270,10 +270,10 @@ class KernelGradientFlow(Law):
 
     @model_validator(mode="after")
     def _stable(self) -> Self:
-        refuse_limit(self)
+        check_prediction(self)
         top = float(np.linalg.eigvalsh(self._kernels()[1][: self.samples, : self.samples])[-1]) / self.samples
         if self.step * top >= 2:
-            raise ValueError(f"step = {self.step:g} is not allowed: must be below {2 / top:.6g}, or descent explodes")
+            raise Refused(f"step = {self.step:g} is not allowed: must be below {2 / top:.6g}, or descent explodes")
         return self
 
     def draw_cost(self, size: int) -> Cost:
@@ -332,7 +332,7 @@ class KernelGradientFlow(Law):
         train, test, done = [], [], 0
         for time in times:
             if math.isinf(time):
-                raise ValueError("times = inf is not allowed in a simulation: choose a finite time")
+                raise Refused("times = inf is not allowed in a simulation: choose a finite time")
             while done < round(float(time) / step):
                 nets.descend(X, labels, step)
                 done += 1

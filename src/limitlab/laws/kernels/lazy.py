@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels._differences import difference
 from limitlab.laws.kernels._lazy_networks import LazyNetworks, half_signs, unit_rows
@@ -113,18 +114,18 @@ def lazy_certificate(
     """
     inputs, labels, weights = (np.asarray(part, dtype=float) for part in (X, y, W0))
     if inputs.ndim != 2 or labels.shape != (len(inputs),) or weights.ndim != 2 or weights.shape[1] != inputs.shape[1]:
-        raise ValueError(
+        raise Refused(
             f"X, y and W0 of shapes {inputs.shape}, {labels.shape}, {weights.shape} are not allowed: must be (n, d), (n,), (m, d)"
         )
     if not scale > 0:
-        raise ValueError(f"scale = {scale!r} is not allowed: must be above 0")
+        raise Refused(f"scale = {scale!r} is not allowed: must be above 0")
     m, s = len(weights), with_derivatives(activation)
     outer = half_signs(m) if signs is None else np.asarray(signs, dtype=float)
     net = LazyNetworks(inputs, labels, weights, scale, s, outer)
     values = np.linalg.eigvalsh(net.kernel())
     low, high = np.sqrt(np.maximum(values[[0, -1]], 0.0))
     if not low > RANK * high:
-        raise ValueError(
+        raise Refused(
             f"the Jacobian is rank deficient (singular values from {low:.2g} to {high:.2g}): fewer parameters than samples, or equal inputs"
         )
     lipschitz = scale / np.sqrt(m) * largest_curvature(s) * np.abs(outer).max()
@@ -156,9 +157,7 @@ def with_derivatives(activation: Any) -> Activation:
     """
     s = Activation(activation)
     if s.kinks:
-        raise ValueError(
-            f"activation = {activation!r} is not allowed: it needs a bounded second derivative, and it has kinks"
-        )
+        raise Refused(f"activation = {activation!r} is not allowed: it needs a bounded second derivative, and it has kinks")
     first = _known(s.derivative) or difference(s)
     second = _known(s.second_derivative) or difference(first)
     if s.name in NAMES:
@@ -191,7 +190,7 @@ def largest_curvature(activation: Activation) -> float:
     values = curvature(grid)
     far = float(curvature(np.array([-10 * REACH, -3 * REACH, 3 * REACH, 10 * REACH])).max())
     if not far <= 1.001 * values.max():
-        raise ValueError(f"activation = {activation.name!r} is not allowed: it needs a bounded second derivative")
+        raise Refused(f"activation = {activation.name!r} is not allowed: it needs a bounded second derivative")
     top = float(grid[values.argmax()])
     width = grid[1] - grid[0]
     options = dict(bounds=(top - width, top + width), method="bounded", options={"xatol": 1e-10})

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from limitlab.errors import Refused
 from limitlab.laws.kernels.layers.branches import Residual
 from limitlab.laws.kernels.layers.dense import Dense
 from limitlab.laws.kernels.layers.network import KernelPair, Network
@@ -38,9 +39,9 @@ def residual_network(blocks: int = 3, branch: float = 1.0, activation: Any = "re
     (3, 1)
     """
     if isinstance(blocks, bool) or blocks != int(blocks) or blocks < 0:
-        raise ValueError(f"blocks = {blocks!r} is not allowed: must be a whole number of at least 0")
+        raise Refused(f"blocks = {blocks!r} is not allowed: must be a whole number of at least 0")
     if not np.isfinite(branch):
-        raise ValueError(f"branch = {branch!r} is not allowed: must be a finite number")
+        raise Refused(f"branch = {branch!r} is not allowed: must be a finite number")
     body = [Residual(Nonlinear(activation), Dense(weight_std=float(branch))) for _ in range(int(blocks))]
     return Network(Dense(), *body, Dense(outputs=1))
 

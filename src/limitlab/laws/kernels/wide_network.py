@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 from limitlab.laws.kernels._wide_networks import DeepNetworks
 from limitlab.laws.kernels.deep import nngp, ntk

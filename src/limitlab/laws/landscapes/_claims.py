@@ -42,8 +42,8 @@ def peak(check: Check) -> None:
         if check.quick
         else (300, 10, (3, 9, 14, 18, 22, 24, 26, 30, 35, 50, 100, 200))
     )
-    found = width_double_descent(widths, samples, 0.1, seeds=seeds)
-    ratio, test = found.parameters_over_samples.values, found.test_loss
+    runs = width_double_descent(widths, samples, 0.1, seeds=seeds)
+    ratio, test = runs.parameters_over_samples.values, runs.test_loss
     # medians over seeds: now and then a narrow network has an output with a very large slope, and a mean that it decides alone
     mean, error = test.median("seed").values, 1.25 * robust_spread(test.values) / np.sqrt(seeds)
     top = int(mean.argmax())
@@ -56,9 +56,9 @@ def peak(check: Check) -> None:
         3.0,
     )
     # close to the threshold a few starts of small networks get stuck
-    beyond = found.train_loss.values[ratio > (1.25 if check.quick else 1.03)]
+    beyond = runs.train_loss.values[ratio > (1.25 if check.quick else 1.03)]
     check.below("largest train error past the threshold", largest(beyond.ravel()), 1e-10)
-    check.above("train error at half the threshold", float(found.train_loss.values[ratio < 0.6].min(axis=1).max()), 1e-3)
+    check.above("train error at half the threshold", float(runs.train_loss.values[ratio < 0.6].min(axis=1).max()), 1e-3)
     check.agree("the end of the second descent", WidthDoubleDescent.check_points()[0], seeds=120 if check.quick else 300)
     check.show("samples", samples)
     check.show("seeds", seeds)
@@ -114,8 +114,8 @@ def hessian_signs(check: Check) -> None:
     cases = ((10, 10, 40), (10, 20, 40), (10, 20, 80))
     exact = [hessian_inertia(d, width, n) for d, width, n in cases]
     wrong = sum(
-        (one.negative, one.zero, one.positive) != (0, width * (d + 1) - n, n)
-        for one, (d, width, n) in zip(exact, cases, strict=True)
+        (inertia.negative, inertia.zero, inertia.positive) != (0, width * (d + 1) - n, n)
+        for inertia, (d, width, n) in zip(exact, cases, strict=True)
     )
     check.equal("cases of 3 at interpolation that do not have n positive, p - n zero and no negative eigenvalues", wrong, 0)
     dimensions = (10, 20) if check.quick else (10, 20, 40)
@@ -134,9 +134,9 @@ def hessian_signs(check: Check) -> None:
         jacobian, bend = hessian_parts(10, 20, 80, True, seed, residual=1e-3)
         kernel = np.linalg.svd(jacobian)[2][80:]
         inside = np.linalg.eigvalsh(kernel @ bend @ kernel.T)
-        found = hessian_inertia(10, 20, 80, seed=seed, residual=1e-3)
-        equal_counts.append(found.negative == int(np.sum(inside < 0)))
-        slopes.append(found.eigenvalues[0] / inside[0])
+        near = hessian_inertia(10, 20, 80, seed=seed, residual=1e-3)
+        equal_counts.append(near.negative == int(np.sum(inside < 0)))
+        slopes.append(near.eigenvalues[0] / inside[0])
     check.true("close to interpolation as many negative eigenvalues as E on the kernel of the Jacobian", all(equal_counts))
     check.near("lowest eigenvalue close to interpolation over that on the kernel, mean", float(np.mean(slopes)), 1.0, 0.06)
     far = hessian_inertia(10, 20, 80, residual=1.0).negative
@@ -167,10 +167,10 @@ def no_spurious_minima(check: Check) -> None:
     wrong, curvature, points = 0, [], 0
     for width in hidden:
         for size in range(width + 1):
-            for chosen in itertools.combinations(range(len(SPECTRUM)), size):
+            for selected in itertools.combinations(range(len(SPECTRUM)), size):
                 for quadratic in (False, True):
-                    law = saddle_index(SPECTRUM, width, chosen, "quadratic" if quadratic else "linear")
-                    negative, lowest = numerical_index(SPECTRUM, width, chosen, quadratic)
+                    law = saddle_index(SPECTRUM, width, selected, "quadratic" if quadratic else "linear")
+                    negative, lowest = numerical_index(SPECTRUM, width, selected, quadratic)
                     wrong, points = wrong + (negative != law.negative), points + 1
                     curvature.append(abs(lowest - law.lowest))
     check.equal(f"critical points of {points} whose number of negative eigenvalues is not that of the formula", wrong, 0)
@@ -248,24 +248,26 @@ def five_layers(check: Check) -> None:
     samples, flips, seeds, iterations = 200, 0.2, 6, 200
     if not check.quick:
         widths, samples, flips, seeds, iterations = (2, 3, 4, 5, 6, 7, 8, 12, 20), 300, 0.1, 4, 300
-    found = width_double_descent(widths, samples, flips, depth=5, loss="squared_hinge", seeds=seeds, iterations=iterations)
-    ratio, test = found.parameters_over_samples.values, found.test_loss.median("seed").values
-    train, done = found.train_loss.median("seed").values, (found.train_loss < 1e-11).mean("seed").values
+    runs = width_double_descent(widths, samples, flips, depth=5, loss="squared_hinge", seeds=seeds, iterations=iterations)
+    ratio, test = runs.parameters_over_samples.values, runs.test_loss.median("seed").values
+    train, done = runs.train_loss.median("seed").values, (runs.train_loss < 1e-11).mean("seed").values
     check.above("median train loss at the smallest p/n above 0.2", float(train[ratio > 0.2][0]), 0.05)
-    top, one = int(test.argmax()), int(np.argmin(np.abs(ratio - 1.02)))
+    top, threshold = int(test.argmax()), int(np.argmin(np.abs(ratio - 1.02)))
     below_n = int(np.flatnonzero(ratio < 0.9)[-1])
     check.at_least(
         f"share of runs that interpolate at p/n = {ratio[below_n]:.2f}", float(done[below_n]), 0.3 if check.quick else 0.5
     )
     check.at_least(
-        f"share of runs that interpolate at p/n = {ratio[one]:.2f}", float(done[one]), 0.5 if check.quick else 0.75
+        f"share of runs that interpolate at p/n = {ratio[threshold]:.2f}",
+        float(done[threshold]),
+        0.5 if check.quick else 0.75,
     )
     check.between("p/n at the peak of the test loss (median over seeds)", float(ratio[top]), 0.2, 1.1)
     check.above(
         "test loss at the peak over that at the largest width", float(test[top] / test[-1]), 1.5 if check.quick else 2.0
     )
     check.above("test loss at the peak over that at the smallest width", float(test[top] / test[0]), 2.0)
-    low, high = np.quantile(found.test_loss.values, [0.25, 0.75], axis=1)
+    low, high = np.quantile(runs.test_loss.values, [0.25, 0.75], axis=1)
     check.show("samples", samples)
     check.show("seeds", seeds)
     check.show("iterations", iterations)

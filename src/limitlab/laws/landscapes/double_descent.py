@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws.landscapes._levenberg import ITERATIONS, STEPS, Loss, TanhNetwork, first_order, levenberg_marquardt
 from limitlab.models.datasets import Images, Labels, Task, image_task
 
@@ -83,13 +84,13 @@ def width_double_descent(
     import xarray as xr
 
     if not len(widths) or min(widths) < 1:
-        raise ValueError(f"widths = {list(widths)!r} are not allowed: must be whole numbers of at least 1")
+        raise Refused(f"widths = {list(widths)!r} are not allowed: must be whole numbers of at least 1")
     if depth < 2:
-        raise ValueError(f"depth = {depth!r} is not allowed: must be a whole number of at least 2 (weight matrices)")
+        raise Refused(f"depth = {depth!r} is not allowed: must be a whole number of at least 2 (weight matrices)")
     if loss not in ("square", "squared_hinge"):
-        raise ValueError(f"loss = {loss!r} is not allowed: must be 'square' or 'squared_hinge'")
+        raise Refused(f"loss = {loss!r} is not allowed: must be 'square' or 'squared_hinge'")
     if training not in ("levenberg", "adam"):
-        raise ValueError(f"training = {training!r} is not allowed: must be 'levenberg' or 'adam'")
+        raise Refused(f"training = {training!r} is not allowed: must be 'levenberg' or 'adam'")
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     found: dict[str, list[list[float]]] = {}
     networks = [TanhNetwork((components, *(int(width),) * (depth - 1), 1 if labels == "parity" else 10)) for width in widths]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, Refused
 
 __all__ = ["hessian_inertia"]
 
@@ -75,9 +75,9 @@ def hessian_inertia(
     """
     for name, value in (("dimension", dimension), ("width", width), ("samples", samples)):
         if value != int(value) or value < 1:
-            raise ValueError(f"{name} = {value} is not allowed: must be a whole number of at least 1")
+            raise Refused(f"{name} = {value} is not allowed: must be a whole number of at least 1")
     if residual < 0 or (residual and not interpolate):
-        raise ValueError(f"residual = {residual:g} is not allowed: must be at least 0, and 0 where nothing is trained")
+        raise Refused(f"residual = {residual:g} is not allowed: must be at least 0, and 0 where nothing is trained")
     jacobian, bend = hessian_parts(dimension, width, samples, interpolate, seed, residual)
     return Inertia.of(jacobian.T @ jacobian / samples + bend)
 
@@ -96,7 +96,7 @@ def hessian_parts(
     if not interpolate:
         return network.jacobian(theta, x), network.curvature(theta, x, network.outputs(theta, x)[:, 0] - y)
     if samples >= network.parameters:
-        raise ValueError(
+        raise Refused(
             f"samples = {samples} is not allowed with interpolate: must be below the {network.parameters} parameters of the network"
         )
     for _ in range(TRIES):

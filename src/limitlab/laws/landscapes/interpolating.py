@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
 from limitlab.errors import ConvergenceError
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels.deep import nngp, ntk, own_variances

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
 
 __all__ = ["LinearNetwork", "saddle_index"]
@@ -81,13 +82,13 @@ def saddle_index(
     """
     s, chosen = [float(value) for value in spectrum], sorted(set(selected))
     if not s or min(s) <= 0 or len(set(s)) < len(s):
-        raise ValueError(f"spectrum = {tuple(s)} is not allowed: must be distinct numbers above 0 (ties make zero modes)")
+        raise Refused(f"spectrum = {tuple(s)} is not allowed: must be distinct numbers above 0 (ties make zero modes)")
     if hidden < 1 or len(chosen) != len(selected) or len(chosen) > hidden:
-        raise ValueError(f"selected = {tuple(selected)} is not allowed: must be at most hidden = {hidden} different modes")
+        raise Refused(f"selected = {tuple(selected)} is not allowed: must be at most hidden = {hidden} different modes")
     if chosen and not 0 <= chosen[0] <= chosen[-1] < len(s):
-        raise ValueError(f"selected = {tuple(selected)} is not allowed: must be indices from 0 to {len(s) - 1}")
+        raise Refused(f"selected = {tuple(selected)} is not allowed: must be indices from 0 to {len(s) - 1}")
     if network not in ("linear", "quadratic"):
-        raise ValueError(f"network = {network!r} is not allowed: must be 'linear' or 'quadratic'")
+        raise Refused(f"network = {network!r} is not allowed: must be 'linear' or 'quadratic'")
     free, left = hidden - len(chosen), [j for j in range(len(s)) if j not in chosen]
     swaps = [s[j] - s[i] for i in chosen for j in left if s[j] > s[i]]
     falls = swaps + [s[j] for j in left if free]
@@ -138,9 +139,9 @@ class LinearNetwork(Law):
     def _possible(self) -> Self:
         s = self.singular_values
         if not s or any(a <= b for a, b in itertools.pairwise(s)):
-            raise ValueError(f"singular_values = {s} is not allowed: must be one or more falling numbers")
+            raise Refused(f"singular_values = {s} is not allowed: must be one or more falling numbers")
         if self.start >= s[-1] / 2:
-            raise ValueError(
+            raise Refused(
                 f"start = {self.start:g} is not allowed: must be below half the least singular value, {s[-1] / 2:g}"
             )
         return self

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws.landscapes._levenberg import TanhNetwork, levenberg_marquardt
 from limitlab.models.datasets import image_task
 
@@ -75,11 +76,11 @@ def digits_minima(width: int = 100, wrong: int = 600, seed: int = 0, samples: in
     """
     network = TanhNetwork((COMPONENTS, int(width), 1))
     if wrong < 0 or samples < 2 or samples + wrong + TESTS > 1797:
-        raise ValueError(
+        raise Refused(
             f"samples = {samples!r} and wrong = {wrong!r} are not allowed: must be at least 2 and 0, and leave {TESTS} test images"
         )
     if network.parameters <= samples + wrong:
-        raise ValueError(
+        raise Refused(
             f"width = {width!r} is not allowed: {network.parameters} parameters cannot fit {samples + wrong} labels; use a larger one"
         )
     task, rng = image_task("digits", samples, 0.0, COMPONENTS, seed), np.random.default_rng([seed, width])

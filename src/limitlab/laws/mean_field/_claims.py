@@ -134,14 +134,14 @@ def free_energy_falls(check: Check) -> None:
     steps = 2000 if check.quick else 10_000
     falls = [fall(beta, penalty, start, steps) for beta, penalty in cases for start in (-1.5, 2.5)]
     check.below(
-        f"largest increase of the free energy in one of {steps} steps", largest(one.increase for one in falls), 1e-12
+        f"largest increase of the free energy in one of {steps} steps", largest(run.increase for run in falls), 1e-12
     )
     check.above(
-        "smallest fall of the free energy from the wrong side of zero", smallest(one.total for one in falls[::2]), 0.5
+        "smallest fall of the free energy from the wrong side of zero", smallest(run.total for run in falls[::2]), 0.5
     )
-    check.below("largest distance of the total mass from 1", largest(one.mass for one in falls), 1e-12)
+    check.below("largest distance of the total mass from 1", largest(run.mass for run in falls), 1e-12)
     check.below(
-        "largest distance of the last state from the Boltzmann fixed point", largest(one.rest for one in falls), 1e-7
+        "largest distance of the last state from the Boltzmann fixed point", largest(run.rest for run in falls), 1e-7
     )
     sizes, draws = ((30, 60, 120), 90) if check.quick else (None, None)
     linear, erf = NoisyMeanField.check_points()
@@ -291,11 +291,11 @@ def noisy_sgd(check: Check) -> None:
     for beta, neurons in cases:
         law, limit = noisy(beta), float(noisy(beta).theory().stationary_excess)
         for step in steps:
-            found = excess(law, neurons, step, runs)
-            z.append(abs(found.mean() - law.sgd_excess(step, neurons)) / (found.std(ddof=1) / np.sqrt(runs)))
-            check.show(f"excess at beta = {beta:g}, N = {neurons}, step {step:g}", float(found.mean()))
+            excesses = excess(law, neurons, step, runs)
+            z.append(abs(excesses.mean() - law.sgd_excess(step, neurons)) / (excesses.std(ddof=1) / np.sqrt(runs)))
+            check.show(f"excess at beta = {beta:g}, N = {neurons}, step {step:g}", float(excesses.mean()))
             if step == steps[1] and beta <= 20 and neurons >= 5:
-                shares.append(max(abs(found.mean() / limit - 1) - 2 * found.std(ddof=1) / np.sqrt(runs) / limit, 0.0))
+                shares.append(max(abs(excesses.mean() / limit - 1) - 2 * excesses.std(ddof=1) / np.sqrt(runs) / limit, 0.0))
         coarse, fine = (law.sgd_excess(step, neurons) - limit for step in steps)
         bias.append(fine / coarse)
     check.below("largest z of SGD against the exact excess at its step", largest(z), SIGMAS)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import NotComputable
+
 Array = NDArray[np.float64]
 
 
@@ -63,5 +65,5 @@ def diffusion_step(masses: ArrayLike, psi: ArrayLike, width: float, beta: float,
     diagonal[1:] += back
     *_, moved, trouble = dgtsv(-out, diagonal, -back, start)
     if trouble:
-        raise FloatingPointError(f"the tridiagonal system of a step of length {time:g} is singular")
+        raise NotComputable(f"the tridiagonal system of a step of length {time:g} is singular")
     return np.asarray(moved)

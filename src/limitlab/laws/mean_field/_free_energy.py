@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.checkpoints import checkpoint_of
-from limitlab._core.limits import Pace
-from limitlab.errors import ConvergenceError
+from limitlab._core.cost import Pace
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws.mean_field._fokker_planck import diffusion_step
 from limitlab.laws.mean_field._low_rank import pivoted_cholesky
 from limitlab.laws.mean_field.potentials import neuron_interaction
@@ -185,7 +185,7 @@ def _grid(beta: float, penalty: float, teacher: float, mean: float, std: float, 
     reach = max(math.sqrt(WALLS / (beta * penalty)), abs(mean) + 9 * std, abs(teacher) + 1.0)
     needed = max(cells, math.ceil(cells * reach * math.sqrt(beta) / 30), math.ceil(4 * reach / std))
     if needed > LARGEST:
-        raise ValueError(
+        raise Refused(
             f"inverse_temperature = {beta:g} with penalty = {penalty:g} is not allowed: the density would need {needed} cells, more than "
             f"{LARGEST}; raise the penalty or start_std, or use fewer solver_steps"
         )
@@ -199,7 +199,7 @@ def _followed(system: ErfNeurons, mean: float, std: float, times: Array, refined
     if (state := kept.load()) is not None:
         masses, found, done = state["masses"], list(state["found"]), int(state["done"])
         now = float(times[len(found) - 1]) if found else 0.0
-    pace, resting = Pace(float(times[-1]), "times"), False
+    pace, resting = Pace("times", float(times[-1])), False
     for target in times[len(found) :]:
         steps = refined * math.ceil((target - now) / STEP - 1e-9)
         for step in range(done, steps if not resting else done):

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 
 __all__ = ["ConeFlow"]

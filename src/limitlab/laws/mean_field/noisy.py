@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.mean_field.potentials import neuron_interaction
 
@@ -126,13 +127,13 @@ class NoisyMeanField(Law):
     @model_validator(mode="after")
     def _one_weight(self) -> Self:
         if self.neuron == "erf" and self.dimension != 1:
-            raise ValueError(f"dimension = {self.dimension} is not allowed: the erf neuron has one weight, dimension = 1")
+            raise Refused(f"dimension = {self.dimension} is not allowed: the erf neuron has one weight, dimension = 1")
         if self.neuron == "erf" and self.start_std < 0.05:
-            raise ValueError(
+            raise Refused(
                 f"start_std = {self.start_std:g} is not allowed: must be at least 0.05 for the erf neuron (its density is resolved)"
             )
         if isinstance(self.teacher, tuple) and len(self.teacher) != self.dimension:
-            raise ValueError(
+            raise Refused(
                 f"teacher = {self.teacher} is not allowed: must be one number or dimension = {self.dimension} of them"
             )
         return self
@@ -199,11 +200,11 @@ class NoisyMeanField(Law):
         [0.0793, 0.076, 0.075]
         """
         if self.neuron != "linear":
-            raise ValueError(f"neuron = {self.neuron!r} is not allowed here: only linear neurons have a closed form")
+            raise Refused(f"neuron = {self.neuron!r} is not allowed here: only linear neurons have a closed form")
         d, beta, lam = self.dimension, self.inverse_temperature, self.penalty
         longest = (1 + lam) / (d + 2 + 2 * lam + lam**2)
         if not 0 < step < longest or neurons < 1:
-            raise ValueError(
+            raise Refused(
                 f"step = {step:g}, neurons = {neurons} is not allowed: step must be above 0 and below {longest:.4g}, neurons at least 1"
             )
         offset = (lam * self._strength() / (1 + lam)) ** 2  # squared distance of the minimum from the teacher

@@ -16,7 +16,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 
 __all__ = ["OutputScale"]
@@ -162,7 +163,7 @@ class OutputScale(Law):
         """
         paired = self.initialisation == "paired"
         if paired and width % 2:
-            raise ValueError(f"size = {width} is not allowed: must be even, neurons come in pairs")
+            raise Refused(f"size = {width} is not allowed: must be even, neurons come in pairs")
         free = width // 2 if paired else width
         weights = self.start_std * rng.standard_normal((free, 2))
         second_layer = 1 + self.second_layer_spread * rng.standard_normal(free)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.numerics.ode import follow, runge_kutta, states_at
 
 __all__ = ["output_scale_flow"]
@@ -150,10 +151,10 @@ def linearised(kernel: Array, residual: Array, times: Array) -> Array:
 
 def _check(x: Array, y: Array, w: Array, a: Array, scale: float) -> None:
     if x.ndim != 2 or y.shape != x.shape[:1]:
-        raise ValueError(f"y of shape {y.shape} is not allowed: must have one label per row of X, of shape {x.shape}")
+        raise Refused(f"y of shape {y.shape} is not allowed: must have one label per row of X, of shape {x.shape}")
     if w.ndim != 2 or a.ndim != 1 or w.shape != (a.size, x.shape[1]):
-        raise ValueError(
+        raise Refused(
             f"weights of shape {w.shape} are not allowed: must be (N, {x.shape[1]}) for second_layer of shape {a.shape}"
         )
     if not (np.isfinite(scale) and scale > 0):
-        raise ValueError(f"scale = {scale!r} is not allowed: must be above 0")
+        raise Refused(f"scale = {scale!r} is not allowed: must be above 0")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.models.activations import Activation
 from limitlab.numerics.gaussian import expectation, pair_expectation
 
@@ -48,7 +49,7 @@ def neuron_interaction(
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     a, b = (array[None] if array.ndim == 0 else array for array in (a, b))
     if a.shape[-1] != b.shape[-1]:
-        raise ValueError(f"first and second must have the same last axis; got {a.shape[-1]} and {b.shape[-1]}")
+        raise Refused(f"first and second must have the same last axis; got {a.shape[-1]} and {b.shape[-1]}")
     q1, q2, inner = (a**2).sum(axis=-1), (b**2).sum(axis=-1), (a * b).sum(axis=-1)
     one = Activation(activation)
     two = one if other is None else Activation(other)

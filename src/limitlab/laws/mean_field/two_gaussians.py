@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.costs import latest
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost, latest
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.numerics.ode import solved
 
@@ -102,7 +102,7 @@ class TwoGaussians(Law):
     @model_validator(mode="after")
     def _rising_knots(self) -> Self:
         if self.knots[0] >= self.knots[1]:
-            raise ValueError(f"knots = {self.knots} is not allowed: the first must be below the second")
+            raise Refused(f"knots = {self.knots} is not allowed: the first must be below the second")
         return self
 
     def draw_cost(self, size: int) -> Cost:

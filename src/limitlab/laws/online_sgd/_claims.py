@@ -110,13 +110,13 @@ def sample_complexity(check: Check) -> None:
     blow_up = third.recovery(0.5)
     assert isinstance(blow_up, DiffusiveRecovery)
     third_sizes, runs = [25, 100] if check.quick else [25, 70, 200], 110 if check.quick else 150
-    found = [search_times(third, n, 0.5, runs, False, 0.05 / math.sqrt(n)) for n in third_sizes]
-    exponent_three = log_slope(third_sizes, [np.median(part) for part in found])
-    exponent_three_error = median_slope_error(third_sizes, found)
-    z_three = [sigmas(part / n**2, blow_up.mean(n, 0.05)) for n, part in zip(third_sizes, found, strict=True)]
+    third_times = [search_times(third, n, 0.5, runs, False, 0.05 / math.sqrt(n)) for n in third_sizes]
+    exponent_three = log_slope(third_sizes, [np.median(part) for part in third_times])
+    exponent_three_error = median_slope_error(third_sizes, third_times)
+    z_three = [sigmas(part / n**2, blow_up.mean(n, 0.05)) for n, part in zip(third_sizes, third_times, strict=True)]
     check.below("largest z of the mean time for k = 3", largest(z_three), SIGMAS)
     log_law = np.log(third_sizes[-1]) / np.log(third_sizes[0]) * third_sizes[-1] / third_sizes[0]
-    as_second = sigmas(found[-1], float(np.mean(found[0])) * log_law)  # as if the time were of order N log N
+    as_second = sigmas(third_times[-1], float(np.mean(third_times[0])) * log_law)  # as if the time were of order N log N
     check.above(f"z of a time of order N log N for k = 3, N = {third_sizes[0]} to {third_sizes[-1]}", as_second, 5)
     if not check.quick:
         check.near("slope of the mean time in log N over 1/(2 kappa) for k = 2", ratio_two, 1, 0.05)
@@ -380,10 +380,13 @@ def growing_moments(check: Check) -> None:
     check.below("online PCA: largest slope of the population loss on (0, 1)", pushed, 0.0)
     check.true(
         "Student inputs with 3 degrees of freedom are not regular, or not reliably so",
-        not any(one.regular and one.reliable for one in heavy),
+        not any(exponents.regular and exponents.reliable for exponents in heavy),
     )
-    check.show("Student inputs: exponents of the second moment", ", ".join(f"{one.directional_second:.2f}" for one in heavy))
-    check.show("Student inputs: exponents of E|H|^5", ", ".join(f"{one.norm_fifth:.2f}" for one in heavy))
+    check.show(
+        "Student inputs: exponents of the second moment",
+        ", ".join(f"{exponents.directional_second:.2f}" for exponents in heavy),
+    )
+    check.show("Student inputs: exponents of E|H|^5", ", ".join(f"{exponents.norm_fifth:.2f}" for exponents in heavy))
     check.note(
         "Corrections of the source: the remark on the sign of the slope is about assumption B; its Jensen inequality is a lower "
         "bound; localizability needs the Hessian of the statistic, not of the loss."
@@ -502,8 +505,8 @@ def short_steps(check: Check) -> None:
         gaps, errors = [], []
         for size in sizes:
             law = subcritical(size ** (1 - power))
-            found = law.simulate_batch(size, range(runs if size < 6400 else runs // 10))
-            residual, error = float(found.residual.mean()), float(found.residual.std(ddof=1)) / np.sqrt(found.sizes["seed"])
+            batch = law.simulate_batch(size, range(runs if size < 6400 else runs // 10))
+            residual, error = float(batch.residual.mean()), float(batch.residual.std(ddof=1)) / np.sqrt(batch.sizes["seed"])
             gaps.append(residual - float(population.residual))
             errors.append(error)
             distances.append(abs(residual - float(law.theory().residual)) - 5 * error - 1.5 / size)
@@ -518,7 +521,8 @@ def short_steps(check: Check) -> None:
     constants = np.array([0.01, 0.02, 0.05])
     flows = [subcritical(float(c)).theory() for c in constants]
     slopes = [
-        slope([0, *constants], [float(one[name]) for one in (population, *flows)]).value for name in ("residual", "overlap")
+        slope([0, *constants], [float(flow[name]) for flow in (population, *flows)]).value
+        for name in ("residual", "overlap")
     ]
     check.near("growth of the residual with c at time 0.6", slopes[0], 0.998, 0.01)
     check.near("growth of the overlap with c at time 0.6", slopes[1], -0.361, 0.01)
@@ -574,8 +578,8 @@ def exact_at_every_dimension(check: Check) -> None:
     limit = float(flat.theory().excess_risk[0])
     gaps = [d * (float(flat.replace(dimension=d).theory().excess_risk[0]) / limit - 1) for d in (50, 200, 800)]
     check.near("d times the relative gap to the limit at d = 50, over that at d = 800", gaps[0] / gaps[2], 1.0, 0.05)
-    for d, found in zip((50, 200, 800), gaps, strict=True):
-        check.show(f"d times the gap at d = {d}", found)
+    for d, scaled_gap in zip((50, 200, 800), gaps, strict=True):
+        check.show(f"d times the gap at d = {d}", scaled_gap)
 
 
 @claim("S2", AREA_SCALING, StreamingLeastSquares, figure="streaming-least-squares")

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.draws import mean_and_error
+from limitlab.errors import Refused
 from limitlab.models.optimisers import double_precision_jax
 
 __all__ = ["EffectiveDynamics"]
@@ -103,7 +104,7 @@ class EffectiveDynamics:
         step: float,
     ):
         if not (step > 0 and math.isfinite(step)):
-            raise ValueError(f"step = {step!r} is not allowed: must be a positive number (the c of a step c / N)")
+            raise Refused(f"step = {step!r} is not allowed: must be a positive number (the c of a step c / N)")
         self.loss, self.statistics, self.sampler, self.step = loss, statistics, sampler, float(step)
 
     def at(self, x: ArrayLike, samples: int = 2000, seed: int = 0) -> Coefficients:
@@ -121,7 +122,7 @@ class EffectiveDynamics:
         jax = double_precision_jax()
 
         if samples < 2:
-            raise ValueError(f"samples = {samples} is not allowed: must be at least 2, to tell noise from mean")
+            raise Refused(f"samples = {samples} is not allowed: must be at least 2, to tell noise from mean")
         point = jax.numpy.asarray(x, dtype=float)
         delta = self.step / point.size
         drawn = self.sampler(jax.random.key(seed), samples, point.size)
@@ -156,11 +157,11 @@ class EffectiveDynamics:
         """
         found = [self.at(point, samples, seed + i) for i, point in enumerate(points)]
         if len(found) < 2:
-            raise ValueError("points = fewer than two is not allowed: give at least two points with the same statistics")
+            raise Refused("points = fewer than two is not allowed: give at least two points with the same statistics")
         first = found[0]
         for other in found[1:]:
             if np.any(np.abs(other.statistics - first.statistics) > EQUAL * (1 + np.abs(first.statistics))):
-                raise ValueError(
+                raise Refused(
                     f"points with statistics {first.statistics} and {other.statistics} are not allowed: they must agree"
                 )
         z = [

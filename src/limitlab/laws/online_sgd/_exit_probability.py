@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
+
 Array = NDArray[np.float64]
 
 MOST_STEPS = 22
@@ -49,7 +51,7 @@ def sign_exit_probability(step: float, level: float, steps: int) -> float:
     0.25
     """
     if steps > MOST_STEPS:
-        raise ValueError(
+        raise Refused(
             f"steps = {steps} is not allowed: must be at most {MOST_STEPS}, all paths are visited; draw tilted ones"
         )
     x, out = np.zeros(1), np.zeros(1, dtype=bool)

@@ -20,6 +20,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
+
 Array = NDArray[np.float64]
 Drift = Callable[[Array], Array]
 
@@ -40,9 +42,7 @@ def passage_time(drift: Drift, low: float, high: float) -> float:
     values = drift(m)
     if np.any(values <= 0):
         stuck = float(m[np.argmax(values <= 0)])
-        raise ValueError(
-            f"level = {high:g} is not reached: the drift vanishes at m = {stuck:.6g}; use a smaller step or level"
-        )
+        raise Refused(f"level = {high:g} is not reached: the drift vanishes at m = {stuck:.6g}; use a smaller step or level")
     return float(weights @ (1 / values))
 
 
@@ -156,7 +156,7 @@ def mean_blow_up(order: int, push: float, shrink: float, noise: float, scaled_st
     from scipy.special import ndtr
 
     if not scaled_step > 0:
-        raise ValueError(f"scaled_step = {scaled_step!r} is not allowed: must be above 0")
+        raise Refused(f"scaled_step = {scaled_step!r} is not allowed: must be above 0")
     a, variance, odd = scaled_step * shrink / 2, scaled_step * noise, order % 2 == 1
     far = max(REACH, FAR * (a / push) ** (1 / (order - 2)), (variance / (SMALL * push)) ** (1 / order))
     left = -far if odd else 0.0

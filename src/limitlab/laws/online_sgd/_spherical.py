@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab._core.costs import latest
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost, latest
 from limitlab._core.results import CLOSED_FORM
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, parameter
 from limitlab.laws.online_sgd._information import InformationExponent
 from limitlab.laws.online_sgd._recovery import (
@@ -170,10 +170,10 @@ class SphericalSGD(Law):
     def recovery(self, level: float) -> BallisticRecovery | LogarithmicRecovery | DiffusiveRecovery:
         """The law of the first step at which the overlap exceeds a level, from a uniform start."""
         if not 0 < level < 1:
-            raise ValueError(f"level = {level!r} is not allowed: must be between 0 and 1 (an overlap)")
+            raise Refused(f"level = {level!r} is not allowed: must be between 0 and 1 (an overlap)")
         found = self.information_exponent()
         if found.order is None or found.case != "escapes":
-            raise ValueError(
+            raise Refused(
                 f"no recovery from m > 0: the information exponent is {found.order} ({found.case}); change the student"
             )
         if found.order == 1:
@@ -182,7 +182,7 @@ class SphericalSGD(Law):
         if found.order == 2:
             kappa = found.push - self.step * shrink / 2
             if kappa <= 0:
-                raise ValueError(
+                raise Refused(
                     f"step = {self.step:g} is not allowed here: m = 0 attracts from step {self.critical_step():.6g} on; "
                     "use a smaller step"
                 )
@@ -199,7 +199,7 @@ class SphericalSGD(Law):
         if isinstance(law, BallisticRecovery):
             return law.time
         if size is None:
-            raise ValueError("size = None is not allowed here: for information exponents above 1 the time grows with N")
+            raise Refused("size = None is not allowed here: for information exponents above 1 the time grows with N")
         if isinstance(law, LogarithmicRecovery):
             return law.mean(size)
         scale = size ** ((law.order - 2) / 2)
@@ -208,5 +208,5 @@ class SphericalSGD(Law):
     def descent_time(self, level: float) -> float:
         """Rescaled time from overlap `level` to 1 - `level`: a descent takes of order N / step samples, whatever k is."""
         if not 0 < level < 0.5:
-            raise ValueError(f"level = {level!r} is not allowed: must be between 0 and 1/2")
+            raise Refused(f"level = {level!r} is not allowed: must be between 0 and 1/2")
         return passage_time(self.drift, level, 1 - level)

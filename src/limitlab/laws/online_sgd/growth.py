@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.models.optimisers import double_precision_jax
 
 __all__ = ["growth_exponents"]
@@ -131,7 +132,7 @@ def growth_exponents(
 def fitted(at: Callable[[int], Iterator[Point]], sizes: Sequence[int]) -> GrowthExponents:
     """Slopes over the dimensions of the moments at the points that `at` gives for each of them."""
     if len(sizes) < 2:
-        raise ValueError(f"sizes = {tuple(sizes)} is not allowed: a slope needs at least two dimensions")
+        raise Refused(f"sizes = {tuple(sizes)} is not allowed: a slope needs at least two dimensions")
     tables = [_worst(at(size)) for size in sizes]
     log_n = np.log(np.asarray(sizes, dtype=float))
     exponents, errors = {}, {}

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.regression import early_stopping
 from limitlab.laws.regression.linear_model import LinearModel
@@ -91,7 +92,7 @@ class MultiPassLeastSquares(LinearModel):
     def _short_enough(self) -> Self:
         most = min(self.largest_step(), 1 / float(right_edge(self.eigenvalues, self.ratio * self.shares)))
         if not self.step < most:
-            raise ValueError(
+            raise Refused(
                 f"step = {self.step:g} is not allowed: must be below {most:.6g}, where the train error stops to fall (or enlarge the batch)"
             )
         return self
@@ -232,7 +233,7 @@ class GivenData:
     def __init__(self, X: Any, y: Any, batch: int = 1):
         rows, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
         if rows.ndim != 2 or labels.shape != rows.shape[:1] or not (np.isfinite(rows).all() and np.isfinite(labels).all()):
-            raise ValueError(
+            raise Refused(
                 f"X of shape {rows.shape} and y of shape {labels.shape} are not allowed: give finite n x p and n numbers"
             )
         self.samples, self.batch = len(rows), batch
@@ -245,7 +246,7 @@ class GivenData:
     def train_error(self, step: float, steps: Any) -> Array:
         """Mean train error after whole numbers of steps, batches drawn with replacement: equation (1) given X."""
         if not 0 < step < self.law_step:
-            raise ValueError(
+            raise Refused(
                 f"step = {step:g} is not allowed: must be above 0 and below {self.law_step:.6g} (safe: {self.safe_step:.6g})"
             )
         marks = np.round(np.ravel(steps)).astype(int)

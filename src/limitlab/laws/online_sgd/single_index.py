@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from pydantic import model_validator
 
 from limitlab._core.parameters import parameter
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws.online_sgd._information import InformationExponent, PairAverages, pair_averages, teacher_student_exponent
 from limitlab.laws.online_sgd._spherical import Array, SphericalSGD
 from limitlab.models.activations import Activation
@@ -59,7 +59,7 @@ class OnlineSingleIndex(SphericalSGD):
         z, weight = panel_rule(self.student.kinks)
         gain = np.broadcast_to(np.asarray(derivative_of(self.student)(z)), z.shape)
         if weight @ gain**2 < 1e-12:
-            raise ValueError(
+            raise Refused(
                 f"student = {self.student.name!r} is not allowed: its derivative vanishes, so no gradient moves it"
             )
         return self
@@ -123,8 +123,6 @@ def _check_square_integrable(name: str, activation: Activation) -> None:
         with np.errstate(all="ignore"):
             size = float(norm(activation, kinks=activation.kinks or None, tolerance=1e-6))
     except (ConvergenceError, ValueError) as error:
-        raise ValueError(
-            f"{name} = {activation.name!r} is not allowed: no Gaussian average of its square ({error})"
-        ) from None
+        raise Refused(f"{name} = {activation.name!r} is not allowed: no Gaussian average of its square ({error})") from None
     if not math.isfinite(size) or size == 0:
-        raise ValueError(f"{name} = {activation.name!r} is not allowed: its Gaussian norm is {size:g}")
+        raise Refused(f"{name} = {activation.name!r} is not allowed: its Gaussian norm is {size:g}")

@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab._core.costs import latest
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost, latest
+from limitlab.errors import NotComputable
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.online_sgd.growth import SIZES, GrowthExponents, Point, fitted
 from limitlab.numerics.ode import Trajectory, integrate
@@ -183,7 +183,7 @@ class SpikedTensor(_Spiked):
         """One run of the exact chain of (m, q)."""
         track = self.run(draw, times)
         if not np.all(np.isfinite(track)):
-            raise FloatingPointError(
+            raise NotComputable(
                 f"the run of size {draw.size} and seed {draw.seed} explodes: use a larger size or a smaller step"
             )
         return dict(overlap=track[:, 0], residual=track[:, 1])
@@ -290,7 +290,7 @@ class SpikedTensorDiffusion(_Spiked):
         """The second moment of sqrt(N) m over `replicas` runs of the exact chain."""
         track = self.runs(draw, times)
         if not np.all(np.isfinite(track)):
-            raise FloatingPointError(
+            raise NotComputable(
                 f"a run of size {draw.size} and seed {draw.seed} explodes: use a larger size or a smaller step"
             )
         square = draw.size * track[..., 0] ** 2

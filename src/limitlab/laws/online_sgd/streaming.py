@@ -23,9 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.apportion import apportion
-from limitlab._core.costs import latest
-from limitlab._core.limits import Cost
-from limitlab.errors import UnreachableTarget
+from limitlab._core.cost import Cost, latest
+from limitlab.errors import Refused, UnreachableTarget
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.online_sgd import second_moments
 from limitlab.laws.online_sgd._step_schedules import StepSchedule
@@ -139,23 +138,23 @@ class StreamingLeastSquares(GroupedSignal):
     def _consistent(self) -> Self:
         first, constant = np.min(self.times), self.schedule.name == "constant"
         if self.average_from is not None and self.momentum:
-            raise ValueError(
+            raise Refused(
                 f"average_from = {self.average_from:g} is not allowed with momentum: set momentum to 0, or leave it out"
             )
         if self.average_from is not None and not self.average_from < first:
-            raise ValueError(
+            raise Refused(
                 f"average_from = {self.average_from:g} is not allowed: must be below the first of the times, {first:g}"
             )
         if not constant and self.dimension is None:
-            raise ValueError(
+            raise Refused(
                 f"schedule = {self.schedule.name} is not allowed without a dimension: its argument counts steps; set dimension"
             )
         if self.dimension is not None and self.dimension < len(self.eigenvalues):
-            raise ValueError(
+            raise Refused(
                 f"dimension = {self.dimension} is not allowed: must be at least the number of groups, {len(self.eigenvalues)}"
             )
         if constant and not self.step < self.largest_step():
-            raise ValueError(
+            raise Refused(
                 f"step = {self.step:g} is not allowed: must be below {self.largest_step():.6g}, beyond which the mean square grows "
                 "without bound (a larger batch allows a longer step)"
             )
@@ -319,7 +318,7 @@ class StreamingLeastSquares(GroupedSignal):
         self._plain("steps_to")
         modes, start = self.modes(), float(np.dot(self.eigenvalues, self.signal_energy))
         if not level > 0:
-            raise ValueError(f"level = {level:g} is not allowed: must be above 0")
+            raise Refused(f"level = {level:g} is not allowed: must be above 0")
         if level >= start:
             return 0.0
         path = modes.excess if self.dimension else modes.excess_in_time
@@ -367,9 +366,7 @@ class StreamingLeastSquares(GroupedSignal):
 
     def _plain(self, what: str) -> None:
         if self.momentum or self.schedule.name != "constant":
-            raise ValueError(
-                f"{what} is not given with momentum or a schedule: set momentum to 0 and schedule to 'constant'"
-            )
+            raise Refused(f"{what} is not given with momentum or a schedule: set momentum to 0 and schedule to 'constant'")
 
     @classmethod
     def from_data(cls, X: ArrayLike, y: ArrayLike, **options: Any) -> Self:
@@ -385,11 +382,11 @@ class StreamingLeastSquares(GroupedSignal):
         """
         rows, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
         if rows.ndim != 2 or labels.shape != rows.shape[:1] or not rows.shape[0] > rows.shape[1]:
-            raise ValueError(
+            raise Refused(
                 f"X of shape {rows.shape} and y of shape {labels.shape} are not allowed: give n x p with n > p, and n labels"
             )
         if not (np.isfinite(rows).all() and np.isfinite(labels).all()):
-            raise ValueError("X and y are not allowed: they must hold finite numbers only")
+            raise Refused("X and y are not allowed: they must hold finite numbers only")
         n, p = rows.shape
         values, basis = np.linalg.eigh(rows.T @ rows / n)
         fitted, *_ = np.linalg.lstsq(rows, labels, rcond=None)

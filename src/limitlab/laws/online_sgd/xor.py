@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
 from limitlab.numerics.ode import states_at
 
@@ -247,7 +248,7 @@ class XorMixture(Law):
 
         size, rng = draw.size, draw.rng
         if size < self.width + 3:
-            raise ValueError(f"size = {size} is not allowed: must be at least width + 3 = {self.width + 3}")
+            raise Refused(f"size = {size} is not allowed: must be at least width + 3 = {self.width + 3}")
         spread = 0.0 if math.isinf(self.snr) else self.snr**-0.5
         counts = np.array([round(self.long_time() * size / self.step)])
         margins, announced = np.empty((2, self.networks, 4))

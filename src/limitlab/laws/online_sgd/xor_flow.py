@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab._core.costs import latest
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost, latest
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.numerics.ode import Trajectory, follow, integrate, runge_kutta
 from limitlab.numerics.quadrature import between_kinks
@@ -162,9 +162,9 @@ class XorDynamics(Law):
     def _same_width(self) -> Self:
         for name in ("start_mu", "start_nu", "start_residual"):
             if len(getattr(self, name)) != len(self.start_second_layer):
-                raise ValueError(f"{name} = {getattr(self, name)!r} is not allowed: must hold one number per neuron")
+                raise Refused(f"{name} = {getattr(self, name)!r} is not allowed: must hold one number per neuron")
         if not self.start_second_layer:
-            raise ValueError("start_second_layer = () is not allowed: must hold at least one neuron")
+            raise Refused("start_second_layer = () is not allowed: must hold at least one neuron")
         return self
 
     def coordinates(self) -> dict[str, Any]:
@@ -217,7 +217,7 @@ class XorDynamics(Law):
 
         size, width = draw.size, len(self.start_second_layer)
         if size < width + 3:
-            raise ValueError(f"size = {size} is not allowed: must be at least the number of neurons + 3 = {width + 3}")
+            raise Refused(f"size = {size} is not allowed: must be at least the number of neurons + 3 = {width + 3}")
         counts = np.round(times * size / self.step).astype(np.int64)
         shared_numbers = (self.snr**-0.5, self.regularizer, self.step / size, size, counts)
         return dict(zip(self.observables, xor_path(draw.rng, *self._start(), *shared_numbers), strict=True))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, Refused
 
 Array = NDArray[np.float64]
 ValueAndSlope = Callable[..., tuple[Any, Any]]
@@ -68,7 +68,7 @@ def concave_root(function: ValueAndSlope, start: ArrayLike, *parameters: ArrayLi
                 f"the function is not a number at {t[np.isnan(step)][0]!r}", estimate=found.reshape(shape)
             )
         if steps == 0 and (step < -1e-8 * t).any():
-            raise ValueError(f"start = {t[step < -1e-8 * t][0]!r} is not allowed: must be left of the root")
+            raise Refused(f"start = {t[step < -1e-8 * t][0]!r} is not allowed: must be left of the root")
         t = t + step
         found[where] = t
         going = step > LAST_STEP * t

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.models.designs import ridge_resolvent
 
 Array = NDArray[np.float64]
@@ -55,14 +56,14 @@ class TablePopulation:
             or labels.shape != inputs.shape[:1]
             or not (np.isfinite(inputs).all() and np.isfinite(labels).all())
         ):
-            raise ValueError(
+            raise Refused(
                 f"X of shape {inputs.shape} and y of shape {labels.shape} are not allowed: give finite n x p and n numbers"
             )
         centred, labels = inputs - inputs.mean(axis=0), labels - labels.mean()
         values, basis = np.linalg.eigh(centred.T @ centred / len(centred))
         kept = np.flatnonzero(values > NOTHING * values.max(initial=0.0))[::-1]
         if not kept.size:
-            raise ValueError("X is not allowed: no column of it varies")
+            raise Refused("X is not allowed: no column of it varies")
         rows = centred @ basis[:, kept]
         coefficients = labels @ rows / len(rows) / values[kept]
         return cls(rows, labels, values[kept], coefficients, float(np.std(labels - rows @ coefficients)))
@@ -79,9 +80,7 @@ class TablePopulation:
     def samples_at(self, ratio: float, eigenvalues: Sequence[float]) -> int:
         """Rows at so many coordinates per row, for a law that has this table's eigenvalues."""
         if len(eigenvalues) != len(self.eigenvalues) or not np.allclose(eigenvalues, self.eigenvalues, rtol=1e-6):
-            raise ValueError(
-                "the table is not allowed: the law was made from another one; make it by from_data(X, y, samples)"
-            )
+            raise Refused("the table is not allowed: the law was made from another one; make it by from_data(X, y, samples)")
         return max(1, round(len(self.eigenvalues) / ratio))
 
     def spectrum(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.numerics.special import exponential_integral
 
 Array = NDArray[np.float64]
@@ -105,7 +106,7 @@ def _check(n: Array, p: Array, q: Array, b: Array) -> None:
     )
     for name, value, allowed, words in rules:
         if not np.all(allowed & np.isfinite(value)):
-            raise ValueError(
+            raise Refused(
                 f"{name} = {value[~allowed].flat[0] if np.any(~allowed) else value} is not allowed: must be {words}"
             )
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, parameter
 from limitlab.laws.regression._cusp import Labels
 from limitlab.models.activations import Activation, Moments, moments
@@ -60,11 +61,9 @@ class RandomFeaturesModel(Law):
     def _has_a_limit(self) -> Self:
         mu = self.moments()
         if mu.linear == 0 and mu.nonlinear == 0:
-            raise ValueError(
-                f"activation = {self.activation.name!r} is not allowed: it is constant, so there are no features"
-            )
+            raise Refused(f"activation = {self.activation.name!r} is not allowed: it is constant, so there are no features")
         if math.isinf(self.width_ratio) and math.isinf(self.sample_ratio) and self.ridge == 0:
-            raise ValueError(
+            raise Refused(
                 "ridge = 0 is not allowed where width_ratio and sample_ratio are both infinite: must be above 0, or make one finite"
             )
         if self.constant != 0 and not self.learns_constant():

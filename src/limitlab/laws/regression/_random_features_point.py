@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws.regression._concave import concave_root
 
 Array = NDArray[np.float64]
@@ -211,4 +212,4 @@ def _check(psi1: Array, psi2: Array, lam: Array, mu1: Array, mus: Array) -> None
     )
     for name, values, good, allowed in rules:
         if not good.all():
-            raise ValueError(f"{name} = {float(values[~good].flat[0]):g} is not allowed: {allowed}")
+            raise Refused(f"{name} = {float(values[~good].flat[0]):g} is not allowed: {allowed}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws.regression._random_features_point import coefficients, fixed_point, slopes, weighted
 from limitlab.numerics.roots import bracketed_root
 
@@ -49,7 +50,7 @@ def best_ridge(
         *(np.asarray(given, dtype=float) for given in (width_ratio, sample_ratio, linear, nonlinear, signal_to_noise))
     )
     if not (rho >= 0).all():
-        raise ValueError(f"signal_to_noise = {rho[~(rho >= 0)].flat[0]:g} is not allowed: must be at least 0")
+        raise Refused(f"signal_to_noise = {rho[~(rho >= 0)].flat[0]:g} is not allowed: must be at least 0")
     signal, noise = np.where(np.isinf(rho), 1.0, rho), np.where(np.isinf(rho), 0.0, 1.0)
     scale = (
         (mu1**2 + mus**2) * np.maximum(1.0, 1 / np.where(rho > 0, rho, 1.0)) * np.maximum(1.0, 1 / np.minimum(psi1, psi2))
@@ -123,7 +124,7 @@ def ridgeless_width(sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: Array
     """
     psi2, mu1, mus = np.broadcast_arrays(*(np.asarray(given, dtype=float) for given in (sample_ratio, linear, nonlinear)))
     if not np.isfinite(psi2).all():
-        raise ValueError("sample_ratio = inf is not allowed: with endless data no ridge is best at every width")
+        raise Refused("sample_ratio = inf is not allowed: with endless data no ridge is best at every width")
     never = (mu1 == 0) | (mus == 0)
     mu1, mus = np.where(never, 1.0, mu1), np.where(never, 1.0, mus)
 

@@ -13,6 +13,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
+
 Array = NDArray[np.float64]
 
 PAIRS = 2_000_000
@@ -35,12 +37,12 @@ class _LocalAverage:
 
         points, labels = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         if points.ndim != 2 or labels.shape[:1] != points.shape[:1] or not len(points):
-            raise ValueError(
+            raise Refused(
                 f"x has shape {points.shape} and y has shape {labels.shape}: "
                 "x must be (samples, dimension) with at least one sample and y must have as many rows"
             )
         if not (np.isfinite(points).all() and np.isfinite(labels).all()):
-            raise ValueError("x and y must be finite: remove or impute rows with NaN or inf")
+            raise Refused("x and y must be finite: remove or impute rows with NaN or inf")
         self._tree = cKDTree(self._wrapped(points), boxsize=self.period)
         self._labels = labels
         return self
@@ -50,7 +52,7 @@ class _LocalAverage:
         labels = self._fitted()
         queries = np.asarray(x, dtype=float)
         if queries.ndim != 2 or queries.shape[1] != self._tree.m or not np.isfinite(queries).all():
-            raise ValueError(f"x has shape {queries.shape}: must be finite, of shape (queries, {self._tree.m})")
+            raise Refused(f"x has shape {queries.shape}: must be finite, of shape (queries, {self._tree.m})")
         return self._average(self._wrapped(queries), labels)
 
     def _wrapped(self, points: Array) -> Array:
@@ -61,7 +63,7 @@ class _LocalAverage:
 
     def _fitted(self) -> Array:
         if self._labels is None:
-            raise ValueError(f"this {type(self).__name__} is not fitted: call fit(x, y) first")
+            raise Refused(f"this {type(self).__name__} is not fitted: call fit(x, y) first")
         return self._labels
 
     def _average(self, queries: Array, labels: Array) -> Array:
@@ -90,7 +92,7 @@ class NearestNeighbourRegressor(_LocalAverage):
 
     def _average(self, queries: Array, labels: Array) -> Array:
         if not 1 <= self.neighbours <= len(labels):
-            raise ValueError(f"neighbours = {self.neighbours} is not allowed: must be from 1 to the {len(labels)} samples")
+            raise Refused(f"neighbours = {self.neighbours} is not allowed: must be from 1 to the {len(labels)} samples")
         _, index = self._tree.query(queries, k=np.arange(1, self.neighbours + 1))
         return np.asarray(labels[index].mean(axis=1))
 
@@ -126,9 +128,9 @@ class SingularKernelRegressor(_LocalAverage):
 
     def __post_init__(self) -> None:
         if not (self.bandwidth > 0 and np.isfinite(self.bandwidth)):
-            raise ValueError(f"bandwidth = {self.bandwidth} is not allowed: must be above 0")
+            raise Refused(f"bandwidth = {self.bandwidth} is not allowed: must be above 0")
         if not (self.singularity > 0 and np.isfinite(self.singularity)):
-            raise ValueError(f"singularity = {self.singularity} is not allowed: must be above 0")
+            raise Refused(f"singularity = {self.singularity} is not allowed: must be above 0")
 
     def weights(self, x: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
         """The rule behind `predict`: arrays (query, sample, weight) with weights that sum to 1 over every non-empty window.

@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.apportion import apportion
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best
 from limitlab.laws.regression._label_chains import TablePopulation, taught
@@ -138,16 +139,16 @@ class Distillation(LinearModel):
     def _what_is_covered(self) -> Self:
         groups = self.teacher_groups
         if groups is not None and (not groups or max(groups) >= len(self.eigenvalues) or len(set(groups)) < len(groups)):
-            raise ValueError(
+            raise Refused(
                 f"teacher_groups = {groups} is not allowed: must name one or more of the {len(self.eigenvalues)} groups, each once, "
                 "counted from 0"
             )
         if self.inputs == "same":
             for name, value, fine in (("student_noise", self.student_noise, 0.0), ("teacher_groups", groups, None)):
                 if value != fine:
-                    raise ValueError(f"{name} = {value} is not allowed with inputs = 'same': must be {fine}")
+                    raise Refused(f"{name} = {value} is not allowed with inputs = 'same': must be {fine}")
         elif self.mix != 1:
-            raise ValueError(
+            raise Refused(
                 f"mix = {self.mix:g} is not allowed with inputs = 'fresh': must be 1 (fresh inputs have no labels)"
             )
         return self

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.results import CLOSED_FORM
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.regression import ridge
 from limitlab.laws.regression._penalised_flow import penalised_risk
@@ -100,7 +100,7 @@ def risk(
     s, load, b2, wide = spectrum(ratio, eigenvalues, weights, signal_energy)
     t, tau2 = whole_steps(time, step), np.asarray(noise, dtype=float) ** 2
     if not (t >= 0).all():
-        raise ValueError(f"time = {t[~(t >= 0)].flat[0]:g} is not allowed: must be at least 0")
+        raise Refused(f"time = {t[~(t >= 0)].flat[0]:g} is not allowed: must be at least 0")
     shape = np.broadcast_shapes(t.shape, load.shape[:-1])
     flat, loads = np.broadcast_to(t, shape).ravel(), np.broadcast_to(load, (*shape, s.size)).reshape(-1, s.size)
     parts, accuracy = _parts(flat, loads, np.broadcast_to(wide, shape).ravel(), s, b2, step, refinement)
@@ -149,7 +149,7 @@ def _parts(
         edge = np.asarray(right_edge(s, loads[inside]))
         if step and (step * edge > 1 + 1e-12).any():
             bound = f"at most {1 / edge.max():.6g}, one over the largest eigenvalue of the data"
-            raise ValueError(f"step = {step:g} is not allowed: must be {bound}")
+            raise Refused(f"step = {step:g} is not allowed: must be {bound}")
         for chosen, parts, error in _integrals(t[inside], loads[inside], edge, s, b2, step, refinement):
             found[:, inside[chosen]] = parts
             accuracy = max(accuracy, error)
@@ -341,7 +341,7 @@ class EarlyStopping(LinearModel):
                 ("times", bool(np.isinf(self.times).any())),
             ):
                 if wrong:
-                    raise ValueError(
+                    raise Refused(
                         f"{name} = {getattr(self, name)} is not allowed with a penalty: must be gradient flow (step 0) on one group of "
                         "eigenvalues, at finite ratio and times"
                     )
@@ -352,7 +352,7 @@ class EarlyStopping(LinearModel):
         longest = self.longest_step() if self.step else math.inf
         if self.step > longest * (1 + 1e-12):
             bound = f"at most {longest:.6g}, one over the largest eigenvalue of the data"
-            raise ValueError(f"step = {self.step:g} is not allowed: must be {bound}")
+            raise Refused(f"step = {self.step:g} is not allowed: must be {bound}")
         return self
 
     def realised(self, size: int) -> Self:
@@ -404,9 +404,9 @@ class EarlyStopping(LinearModel):
         inf
         """
         if math.isinf(self.ratio):
-            raise ValueError("ratio = inf is not allowed here: no stopping time changes the test error")
+            raise Refused("ratio = inf is not allowed here: no stopping time changes the test error")
         if self.penalty is not None:
-            raise ValueError("penalty is not allowed here: the flow has no end at which to look")
+            raise Refused("penalty is not allowed here: the flow has no end at which to look")
         values = np.asarray(self.eigenvalues)
         low, high = 1e-3 / float(right_edge(values, self.ratio * self.shares)), 1e7 / float(values[values > 0].min())
         ends = {end: float(self.replace(times=end).evaluate()["excess_risk"]) for end in (0.0, math.inf)}

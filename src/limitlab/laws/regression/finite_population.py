@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.numerics.equivalents import both_shares, effective_ridge, gaps, unlearned
 from limitlab.numerics.roots import bracketed_root
 
@@ -133,24 +134,24 @@ def _checked(
     n, lam, total = np.broadcast_arrays(*(np.asarray(given, dtype=float) for given in (samples, ridge, population)))
     s, c = np.asarray(eigenvalues, dtype=float), np.asarray(energies, dtype=float)
     if not (n > 0).all() or np.isinf(n).any():
-        raise ValueError(f"samples = {n[~((n > 0) & np.isfinite(n))].flat[0]:g} is not allowed: must be above 0 and finite")
+        raise Refused(f"samples = {n[~((n > 0) & np.isfinite(n))].flat[0]:g} is not allowed: must be above 0 and finite")
     if not (n < total).all():
         many = ~(n < total)
-        raise ValueError(
+        raise Refused(
             f"samples = {n[many].flat[0]:g} is not allowed: must be below population = {total[many].flat[0]:g}; "
             "for a fit to every point use generalised cross-validation"
         )
     if not (lam >= 0).all() or np.isinf(lam).any():
-        raise ValueError(
+        raise Refused(
             f"ridge = {lam[~((lam >= 0) & np.isfinite(lam))].flat[0]:g} is not allowed: must be at least 0 and finite"
         )
     if s.ndim != 1 or s.shape != c.shape:
-        raise ValueError(f"energies is not allowed: must have one entry per eigenvalue, got shapes {c.shape} and {s.shape}")
+        raise Refused(f"energies is not allowed: must have one entry per eigenvalue, got shapes {c.shape} and {s.shape}")
     if not (c >= 0).all() or not np.isfinite(c).all():
-        raise ValueError("energies is not allowed: must be finite and at least 0")
+        raise Refused("energies is not allowed: must be finite and at least 0")
     m = np.broadcast_to(np.asarray(multiplicities, dtype=float), s.shape)
     if not (m >= 0).all() or not np.isfinite(m).all():
-        raise ValueError("multiplicities is not allowed: must be finite and at least 0, one per eigenvalue")
+        raise Refused("multiplicities is not allowed: must be finite and at least 0, one per eigenvalue")
     if m.sum() > total.min():
-        raise ValueError(f"eigenvalues is not allowed: {m.sum():g} of them in a population of {total.min():g} points")
+        raise Refused(f"eigenvalues is not allowed: {m.sum():g} of them in a population of {total.min():g} points")
     return n, lam, total, s, c, m

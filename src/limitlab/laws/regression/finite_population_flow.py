@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws.regression.finite_population import learning_curve
 from limitlab.numerics.contours import parabola
 
@@ -82,7 +82,7 @@ def flow_curve(
     s, c = np.asarray(eigenvalues, dtype=float), np.asarray(energies, dtype=float)
     m = np.broadcast_to(np.asarray(multiplicities, dtype=float), s.shape)
     if not (t >= 0).all():
-        raise ValueError(f"time = {t[~(t >= 0)].flat[0]:g} is not allowed: must be at least 0")
+        raise Refused(f"time = {t[~(t >= 0)].flat[0]:g} is not allowed: must be at least 0")
     end = learning_curve(samples, 0.0, s, c, population, m)  # also checks the population
     test, train = np.full(t.shape, float(c.sum())), np.full(t.shape, float(c.sum()))
     test[np.isinf(t)], train[np.isinf(t)] = end.test_error, end.train_error

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
+
 __all__ = ["kernel_floor"]
 
 Array = NDArray[Any]
@@ -47,7 +49,7 @@ def kernel_floor(sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLik
         ("noise", tau, (tau >= 0) & np.isfinite(tau), "at least 0"),
     ):
         if not good.all():
-            raise ValueError(f"{name} = {values[~good].flat[0]:g} is not allowed: must be {allowed}")
+            raise Refused(f"{name} = {values[~good].flat[0]:g} is not allowed: must be {allowed}")
     g = 1 / psi
     penalty = g * (tau**2 + rest) / np.where(f1 > 0, f1, 1.0)
     a = 1 - g + penalty

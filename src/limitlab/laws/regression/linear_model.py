@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.apportion import apportion
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, parameter
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_linear
 from limitlab.models.designs import Design, Entries, draw_design
@@ -41,12 +42,12 @@ class GroupedSignal(Law):
     def _one_entry_per_group(self) -> Self:
         for name in ("weights", "signal_energy"):
             if len(getattr(self, name)) != len(self.eigenvalues):
-                raise ValueError(
+                raise Refused(
                     f"{name} = {getattr(self, name)} is not allowed: must have one entry for each of the "
                     f"{len(self.eigenvalues)} eigenvalues"
                 )
         if not any(value > 0 for value in self.eigenvalues):
-            raise ValueError(f"eigenvalues = {self.eigenvalues} is not allowed: must have one entry above 0")
+            raise Refused(f"eigenvalues = {self.eigenvalues} is not allowed: must have one entry above 0")
         return self
 
     @property
@@ -96,9 +97,9 @@ def spectrum(
     gamma = np.asarray(ratio, dtype=float)
     s, w, b2 = (np.atleast_1d(np.asarray(given, dtype=float)) for given in (eigenvalues, weights, signal_energy))
     if not (gamma > 0).all():
-        raise ValueError(f"ratio = {gamma[~(gamma > 0)].flat[0]:g} is not allowed: must be above 0")
+        raise Refused(f"ratio = {gamma[~(gamma > 0)].flat[0]:g} is not allowed: must be above 0")
     if not len(s) == len(w) == len(b2):
-        raise ValueError(
+        raise Refused(
             f"eigenvalues, weights and signal_energy must have one entry per group, got {len(s)}, {len(w)} and {len(b2)}"
         )
     wide = np.isinf(gamma)

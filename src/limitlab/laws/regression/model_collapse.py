@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.apportion import apportion
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Values, parameter
 from limitlab.laws.classification.beside_best import Best
 from limitlab.laws.regression._label_chains import TablePopulation, collapse_chain
@@ -52,10 +53,10 @@ def exact_accumulated(samples: int, features: int, noise: float, generations: Ar
     [0.252525253, 0.294331273]
     """
     if features >= samples - 1:
-        raise ValueError(f"features = {features} is not allowed: must be below samples - 1 = {samples - 1}")
+        raise Refused(f"features = {features} is not allowed: must be below samples - 1 = {samples - 1}")
     last = np.asarray(generations, dtype=int)
     if (last < 1).any():
-        raise ValueError("generations is not allowed: must be at least 1")
+        raise Refused("generations is not allowed: must be at least 1")
     i = np.arange(1, last.max() + 1)
     return np.asarray(np.cumsum(noise**2 * features / (i * (i * samples - features - 1.0)))[last - 1])
 
@@ -117,7 +118,7 @@ class ModelCollapse(LinearModel):
             ]
             if wrong:
                 name, value = wrong[0]
-                raise ValueError(
+                raise Refused(
                     f"{name} = {value} is not allowed with data = 'accumulate': must have ridge = 0, ratio below 1, real_share = 0 "
                     "and eigenvalues above 0 (no other case is covered: use data = 'replace')"
                 )
@@ -173,7 +174,7 @@ class ModelCollapse(LinearModel):
 
     def best_possible(self) -> Best:
         """Refused: every generation has seen another number of real labels."""
-        raise ValueError(
+        raise Refused(
             "ModelCollapse has no one best possible error: each generation has seen another number of real labels; ask Ridge at the "
             "ratio of features to real labels"
         )
@@ -207,7 +208,7 @@ class ModelCollapse(LinearModel):
         0.684
         """
         if self.data == "accumulate":
-            raise ValueError(NO_GROWTH)
+            raise Refused(NO_GROWTH)
         return self._growth(self._fit(), self.real_share)
 
     def limit(self) -> float:
@@ -237,7 +238,7 @@ class ModelCollapse(LinearModel):
         from scipy.optimize import brentq
 
         if self.data == "accumulate":
-            raise ValueError(NO_GROWTH)
+            raise Refused(NO_GROWTH)
         fit = self._fit()
 
         def growth(share: float) -> float:
@@ -265,7 +266,7 @@ class ModelCollapse(LinearModel):
         from scipy.optimize import minimize_scalar
 
         if self.data == "accumulate":
-            raise ValueError("data = 'accumulate' is not allowed here: it is covered without a penalty only")
+            raise Refused("data = 'accumulate' is not allowed here: it is covered without a penalty only")
 
         def excess(log_ridge: float) -> float:
             law = self.replace(ridge=math.exp(log_ridge), **({} if generation is None else {"generations": int(generation)}))

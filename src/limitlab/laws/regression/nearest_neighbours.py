@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
 from limitlab.laws.regression._cusp import Labels, drawn_errors, summary_of_errors
 from limitlab.numerics.special import gamma_ratio
@@ -73,10 +74,10 @@ def risk(
 def _check_counts(n: Array, k: Array) -> None:
     n, k = np.broadcast_arrays(n, k)
     if not np.all(k >= 1):
-        raise ValueError(f"neighbours = {np.min(k):g} is not allowed: must be at least 1")
+        raise Refused(f"neighbours = {np.min(k):g} is not allowed: must be at least 1")
     if not np.all(k <= n):
         worst = np.unravel_index(int(np.argmax(k - n)), k.shape)
-        raise ValueError(
+        raise Refused(
             f"neighbours = {k[worst]:g} is not allowed: must be at most samples = {n[worst]:g}; "
             "lower neighbours, raise samples, or keep the grid or bounds where neighbours <= samples"
         )
@@ -84,7 +85,7 @@ def _check_counts(n: Array, k: Array) -> None:
 
 def _check_whole(k: Array) -> None:
     if np.any(k != np.round(k)) or np.any(k < 1):
-        raise ValueError("neighbours must be whole numbers of at least 1 in an experiment: round the grid")
+        raise Refused("neighbours must be whole numbers of at least 1 in an experiment: round the grid")
 
 
 def rate_exponent(dimension: ArrayLike, smoothness: ArrayLike) -> Array:

@@ -24,6 +24,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Cost, Draw, Values
 from limitlab.laws.classification.beside_best import BesideBest, Best, best_linear
 from limitlab.laws.regression._random_features_model import RandomFeaturesModel
@@ -178,7 +179,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
         """The best method that sees the inputs themselves, for a linear target."""
         for name in ("nonlinear_signal", "constant"):
             if getattr(self, name) != 0:
-                raise ValueError(
+                raise Refused(
                     f"{type(self).__name__} with {name} = {getattr(self, name):g} has no known best possible error: it is known for linear "
                     f"targets, {name} = 0"
                 )

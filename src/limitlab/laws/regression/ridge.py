@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
@@ -80,9 +81,7 @@ def risk(
     s, load, b2, wide = spectrum(ratio, eigenvalues, weights, signal_energy)
     lam, tau2 = np.asarray(ridge, dtype=float), np.asarray(noise, dtype=float) ** 2
     if (wide & np.isinf(lam)).any():
-        raise ValueError(
-            "ratio = inf and ridge = inf together are not allowed: the train error depends on which grows faster"
-        )
+        raise Refused("ratio = inf and ridge = inf together are not allowed: the train error depends on which grows faster")
     found = ridge_equivalent(np.where(wide, np.maximum(lam, 0.0), lam), s, load)
     left, fitted = both_shares(found.kappa, s)
     unit, distance = _unit_energy(b2, weights), np.asarray(start_distance, dtype=float)
@@ -159,7 +158,7 @@ def exact_ridgeless(
     n, p = (np.asarray(count, dtype=float) for count in (samples, features))
     r2, tau2 = np.asarray(signal_energy, dtype=float), np.asarray(noise, dtype=float) ** 2
     if not (n >= 1).all() or not (p >= 1).all():
-        raise ValueError("samples and features are not allowed: must be at least 1")
+        raise Refused("samples and features are not allowed: must be at least 1")
     margin = np.maximum(np.abs(n - p) - 1, 0.0)
     variance = _quotient(tau2 * np.minimum(n, p), margin)
     bias = r2 * np.maximum(1 - n / p, 0.0)
@@ -190,7 +189,7 @@ def best_ridge(
     """
     s, load, b2, wide = spectrum(ratio, eigenvalues, weights, signal_energy)
     if wide.any():
-        raise ValueError("ratio = inf is not allowed here: no penalty changes the test error")
+        raise Refused("ratio = inf is not allowed here: no penalty changes the test error")
     s, load, b2 = s[s > 0], load[s > 0], b2[s > 0]
     if not b2.any():
         return math.inf
@@ -286,7 +285,7 @@ class Ridge(LinearModel):
                 else "minus the left edge of the sample spectrum"
             )
             bound = "at least 0" if limit == 0 else f"above {limit:.10g}"
-            raise ValueError(f"ridge = {self.ridge:g} is not allowed: must be {bound}, {remedy}")
+            raise Refused(f"ridge = {self.ridge:g} is not allowed: must be {bound}, {remedy}")
         return self
 
     def predicted(self, ratio: Array, ridge: Array, noise: Array, start_distance: Array) -> Values:
@@ -327,7 +326,7 @@ class Ridge(LinearModel):
     def best_possible(self) -> Best:
         """The best method on the same samples, which knows of no start."""
         if self.start_distance is not None:
-            raise ValueError(
+            raise Refused(
                 f"Ridge with start_distance = {self.start_distance:g} has no known best possible error: a start is knowledge beside the "
                 "samples; leave it out"
             )

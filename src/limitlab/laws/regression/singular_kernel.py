@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.limits import Cost
-from limitlab.errors import ConvergenceError
+from limitlab._core.cost import Cost
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.regression._cusp import Labels, drawn_errors, summary_of_errors
 from limitlab.laws.regression._laplace import weighted_average
@@ -155,7 +155,7 @@ def _check_singularity(a: Array, d: Array) -> None:
     wrong = ~((a > 0) & (a < d))
     if np.any(wrong):
         worst = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-        raise ValueError(
+        raise Refused(
             f"singularity = {a[worst]:g} is not allowed: must be above 0 and below dimension = {d[worst]:g}; "
             "below half the dimension it gives the optimal rate"
         )
@@ -165,12 +165,10 @@ def _window(h: Array, d: Array) -> Array:
     """Share of the ball that lies in the window."""
     wrong = ~((h > 0) & (h <= 1))
     if np.any(wrong):
-        raise ValueError(f"bandwidth = {h[wrong].flat[0]:g} is not allowed: must be above 0, at most 1 (radius of the ball)")
+        raise Refused(f"bandwidth = {h[wrong].flat[0]:g} is not allowed: must be above 0, at most 1 (radius of the ball)")
     p = np.asarray(h**d)
     if np.any(p <= 0):
-        raise ValueError(
-            "bandwidth is too small for this dimension: the window's volume bandwidth^dimension is 0 in numbers"
-        )
+        raise Refused("bandwidth is too small for this dimension: the window's volume bandwidth^dimension is 0 in numbers")
     return p
 
 

@@ -59,10 +59,10 @@ def phases(check: Check) -> None:
     for phase, points in table.items():
         for alpha, beta in points:
             law = PowerLawScaling(spectrum_exponent=alpha, target_exponent=beta, latent_dimension=np.inf, step=0.2)
-            wanted = law.exponents()
+            limit = law.exponents()
             for compute, gaps in ((1e10, before), (1e16, after)):
-                found = law.local_exponents(compute)
-                gaps += [abs(found.width - wanted.width), abs(found.loss - wanted.loss)]
+                local = law.local_exponents(compute)
+                gaps += [abs(local.width - limit.width), abs(local.loss - limit.loss)]
             named.append(law.phase() == phase)
     check.equal("points whose phase is named right", sum(named), len(named))
     check.below("largest gap of a slope of the frontier to its exponent at compute 1e16", largest(after), 0.004)

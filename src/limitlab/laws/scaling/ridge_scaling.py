@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.limits import Cost
-from limitlab.errors import UnreachableTarget
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused, UnreachableTarget
 from limitlab.laws import Draw, Experiment, Law, Values, parameter
 from limitlab.laws.scaling._generating import ridge_of_width
 from limitlab.laws.scaling._spectrum import Spectrum, power_law
@@ -170,7 +170,7 @@ class RidgeScaling(Law):
     @model_validator(mode="after")
     def _finite_trace(self) -> Self:
         if math.isinf(self.latent_dimension) and not 2 * self.spectrum_exponent > 1:
-            raise ValueError(
+            raise Refused(
                 f"latent_dimension = inf is not allowed for spectrum_exponent = {self.spectrum_exponent:g}: the trace is infinite; "
                 "choose a finite number of modes, or an exponent above 0.5"
             )
@@ -202,7 +202,7 @@ class RidgeScaling(Law):
     def measured(self, draw: Draw, ridge: Array, noise: Array) -> Values:
         """One draw of inputs and features serves every ridge and noise level; the label noise is averaged in closed form."""
         if math.isinf(self.latent_dimension):
-            raise ValueError("latent_dimension = inf is not allowed in a simulation: choose a finite value")
+            raise Refused("latent_dimension = inf is not allowed in a simulation: choose a finite value")
         modes, n, features = round(self.latent_dimension), draw.size, self.features(draw.size)
         j = np.arange(1.0, modes + 1)
         roots, target = j**-self.spectrum_exponent, j**-self.target_exponent
@@ -256,7 +256,7 @@ class RidgeScaling(Law):
         alpha, beta = self.spectrum_exponent, self.target_exponent
         ratio = (2 * beta - 1) / (2 * alpha)
         if not alpha > 0.5 or ratio == 1:
-            raise ValueError(
+            raise Refused(
                 f"spectrum_exponent = {alpha:g} and target_exponent = {beta:g} have no exponents: alpha must be above 0.5, "
                 "and on 2 beta - 1 = 2 alpha there are logarithms"
             )
@@ -301,7 +301,7 @@ class RidgeScaling(Law):
         from scipy.optimize import brentq
 
         if not loss_factor > 1:
-            raise ValueError(f"loss_factor = {loss_factor:g} is not allowed: must be above 1")
+            raise Refused(f"loss_factor = {loss_factor:g} is not allowed: must be above 1")
         full = self._best(math.inf)[1]
 
         def over(log_width: float) -> float:

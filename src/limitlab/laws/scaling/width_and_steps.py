@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.costs import latest
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost, latest
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.online_sgd.second_moments import largest_step
 from limitlab.laws.scaling import _generating as generating
@@ -134,17 +134,17 @@ class PowerLawScaling(Law):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if math.isinf(self.latent_dimension) and not 2 * self.spectrum_exponent > 1:
-            raise ValueError(
+            raise Refused(
                 f"latent_dimension = inf is not allowed for spectrum_exponent = {self.spectrum_exponent:g}: the trace is infinite; "
                 "choose a finite number of modes, or an exponent above 0.5"
             )
         given = np.atleast_1d(self.steps)
         broken = given[(given < generating.FEW) & (given != np.round(given))]
         if broken.size:
-            raise ValueError(f"steps = {broken[0]:g} is not allowed: must be whole below {generating.FEW}")
+            raise Refused(f"steps = {broken[0]:g} is not allowed: must be whole below {generating.FEW}")
         most = min(self.largest_step(), generating.equivalent_threshold(self.spectrum, self.width, self.batch))
         if not self.step < most:
-            raise ValueError(
+            raise Refused(
                 f"step = {self.step:g} is not allowed: must be below {most:.6g}, where the loss stops to settle (or enlarge the batch)"
             )
         return self
@@ -205,7 +205,7 @@ class PowerLawScaling(Law):
     def measured(self, draw: Draw, steps: Array) -> Values:
         """One draw of W and `replicas` runs of SGD; given W the misfit of the best weights is noise that is independent of the features."""
         if math.isinf(self.latent_dimension):
-            raise ValueError("latent_dimension = inf is not allowed in a simulation: choose a finite value")
+            raise Refused("latent_dimension = inf is not allowed in a simulation: choose a finite value")
         modes, d = round(self.latent_dimension), draw.size
         j = np.arange(1.0, modes + 1)
         variances, target = j ** (-2 * self.spectrum_exponent), j**-self.target_exponent
@@ -268,7 +268,7 @@ class PowerLawScaling(Law):
             "IVa": (0.5, alpha),
         }
         if phase not in table:
-            raise ValueError(
+            raise Refused(
                 f"spectrum_exponent = {alpha:g} and target_exponent = {beta:g} have no exponents here (phase: {phase}); "
                 "on a boundary there are logarithms: move off it"
             )
@@ -281,7 +281,7 @@ class PowerLawScaling(Law):
         """
         given = np.asarray(compute, dtype=float)
         if not (np.isfinite(given).all() and (given >= 4 * generating.FEW * self.batch * LOWEST_WIDTH).all()):
-            raise ValueError(
+            raise Refused(
                 f"compute = {compute!r} is not allowed: must be at least {4 * generating.FEW * self.batch * LOWEST_WIDTH:g}"
             )
         found = [self._best_width(float(total)) for total in given.ravel()]

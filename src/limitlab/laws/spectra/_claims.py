@@ -272,10 +272,10 @@ def conditioning(check: Check) -> None:
         low, high = MarchenkoPastur(ratio=ratio).support()[0]
         shape = (6 if check.quick else 20, round(size / ratio), size)
         values = np.linalg.svd(rng.standard_normal(shape), compute_uv=False)
-        found = float(np.mean(values[:, 0] / values[:, -1])) / math.sqrt(high / low)
-        check.between(f"condition number at d/n = {ratio:g} over its limit, d = {size}", found, 0.92, 1.0)
+        relative = float(np.mean(values[:, 0] / values[:, -1])) / math.sqrt(high / low)
+        check.between(f"condition number at d/n = {ratio:g} over its limit, d = {size}", relative, 0.92, 1.0)
     square = np.linalg.svd(rng.standard_normal((200, 20, 20)), compute_uv=False)
-    medians = [float(np.median(found[:, 0] / found[:, -1])) for found in (square, singular)]
+    medians = [float(np.median(relative[:, 0] / relative[:, -1])) for relative in (square, singular)]
     check.between("exponent in n of the median condition number", log_slope((20, 50), medians).value, 0.7, 1.3)
     check.agree("the two means of Edelman's laws", law, seeds=100 if check.quick else 220)
     check.note("At n = d the mean of the trace is infinite: medians are reported there.")

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.apportion import apportion
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.spectra._measurements import SpectralLaw, points
 from limitlab.laws.spectra._wishart import sample_eigenvalues
@@ -80,12 +81,12 @@ class SampleCovariance(SpectralLaw):
     @model_validator(mode="after")
     def _groups_match(self) -> Self:
         if len(self.weights) != len(self.eigenvalues):
-            raise ValueError(
+            raise Refused(
                 f"weights has {len(self.weights)} entries, which is not allowed: must be as many as eigenvalues, "
                 f"{len(self.eigenvalues)}"
             )
         if not any(value > 0 for value in self.eigenvalues):
-            raise ValueError(f"eigenvalues = {self.eigenvalues} is not allowed: at least one must be above 0")
+            raise Refused(f"eigenvalues = {self.eigenvalues} is not allowed: at least one must be above 0")
         return self
 
     # -- the limit ----------------------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
 
 __all__ = ["SquareMatrixEdge", "mean_inverse_trace"]
@@ -37,7 +38,7 @@ def mean_inverse_trace(n: ArrayLike, d: ArrayLike) -> Array:
     rows, columns = (np.asarray(count, dtype=float) for count in (n, d))
     for name, count in (("n", rows), ("d", columns)):
         if not (count >= 1).all():
-            raise ValueError(f"{name} = {count.min():g} is not allowed: must be at least 1")
+            raise Refused(f"{name} = {count.min():g} is not allowed: must be at least 1")
     gap = np.abs(rows - columns) - 1
     with np.errstate(divide="ignore"):
         return np.where(gap > 0, np.minimum(rows, columns) / np.maximum(gap, 0.0), np.inf)
@@ -97,7 +98,7 @@ class SquareMatrixEdge(Law):
         """The inverse of `smallest_cdf`: sqrt x = -1 + sqrt(1 + 2 q) with q = -log(1 - p)."""
         share = np.asarray(p, dtype=float)
         if not ((share >= 0) & (share <= 1)).all():
-            raise ValueError(f"p = {p!r} is not allowed: must be between 0 and 1 (probabilities)")
+            raise Refused(f"p = {p!r} is not allowed: must be between 0 and 1 (probabilities)")
         with np.errstate(divide="ignore", invalid="ignore"):
             q = -np.log1p(-share)
             return np.asarray(np.where(share < 1, (2 * q / (1 + np.sqrt(1 + 2 * q))) ** 2, np.inf))

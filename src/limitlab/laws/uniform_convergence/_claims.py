@@ -48,9 +48,9 @@ def linear_class(check: Check) -> None:
     cases = [
         (n, d, rademacher_linear(rng.standard_normal((n, d)), 2.0, draws)) for n, d in ((100, 20), (200, 80), (400, 160))
     ]
-    constants = [found.value / (2.0 * math.sqrt(d / n)) for n, d, found in cases]
+    constants = [estimate.value / (2.0 * math.sqrt(d / n)) for n, d, estimate in cases]
     check.near("Rademacher complexity over rho sqrt(d/n), mean of three cases", float(np.mean(constants)), 1.0, 0.05)
-    over = [found.value / found.bound for _, _, found in cases]
+    over = [estimate.value / estimate.bound for _, _, estimate in cases]
     check.below("largest ratio of the Rademacher complexity to its bound", largest(over), 1.0)
     check.agree("the exact deviation", UniformConvergence, seeds=200 if check.quick else 400)
     ratios = np.geomspace(1e-4, 1e-2, 5)
@@ -87,9 +87,11 @@ def two_layer_class(check: Check) -> None:
     constant = dims[20] / math.sqrt(20 / 400)
     check.near("complexity over gamma sqrt(d/n) at n = 400, d = 20", constant, 0.77, 0.12)
     check.below("growth of the complexity from width 1 to width 16", by_width[-1] / by_width[0] - 1, 0.02)
-    for width, found in zip(widths, by_width, strict=True):
-        check.show(f"complexity at width {width}", found)
-    check.below("largest ratio of the complexity to its bound", largest(found.value / found.bound for found in bounds), 1.0)
+    for width, estimate in zip(widths, by_width, strict=True):
+        check.show(f"complexity at width {width}", estimate)
+    check.below(
+        "largest ratio of the complexity to its bound", largest(estimate.value / estimate.bound for estimate in bounds), 1.0
+    )
     check.above("smallest share of the exact supremum that ascent reaches in the plane", smallest(reached), 0.98)
     check.below("largest share of the exact supremum that ascent reaches in the plane", largest(reached), 1.0 + 1e-9)
     check.note("Suprema in more than two dimensions are found by ascent and are lower estimates.")
@@ -116,8 +118,8 @@ def finite_class(check: Check) -> None:
             allowed = 4 * error + 0.5 / math.sqrt(n * p * (1 - p))  # four standard errors, and the lattice of the losses
             worst = max(worst, abs(float(runs.largest_deviation.mean()) - limit) / allowed)
         check.below(f"largest gap to the law over n at M = {models}, p = {p:g}, in units of what is allowed", worst, 1.0)
-    one = FiniteClass(models=1, error_rate=0.3)
-    plain = [float(one.simulate_batch(n, range(4 * repeats)).largest_deviation.mean()) / math.sqrt(n) for n in sizes]
+    single = FiniteClass(models=1, error_rate=0.3)
+    plain = [float(single.simulate_batch(n, range(4 * repeats)).largest_deviation.mean()) / math.sqrt(n) for n in sizes]
     check.near("exponent in n of the deviation of one model", log_slope(sizes, plain).value, -0.5, 0.02)
     grows = [float(FiniteClass(models=models).theory().largest_deviation) for models in numbers]
     huge = [FiniteClass(models=10**k) for k in (3, 6, 12)]
@@ -150,8 +152,8 @@ def infinite_class(check: Check) -> None:
     counted = [(d, n, separable_labellings(rng.standard_normal((n, d)))) for d, n in cases]
     sizes, repeats = ((40, 160), 150) if check.quick else ((50, 100, 200, 400), 200)
     planes = {n: np.array([coin_deviation(rng.standard_normal((n, 2)), rng) for _ in range(repeats)]) for n in sizes}
-    means = [float(found.mean()) for found in planes.values()]
-    errors = [standard_error(found) for found in planes.values()]
+    means = [float(value.mean()) for value in planes.values()]
+    errors = [standard_error(value) for value in planes.values()]
     points = 10
     for noise, law in laws.items():
         check.show(f"mean over thresholds, labels {noise}", float(law.theory().largest_deviation))
@@ -159,8 +161,8 @@ def infinite_class(check: Check) -> None:
         check.show(f"halfplanes, coin labels, n = {n}", mean)
     check.show("halfplanes over sqrt(d_VC)", float(np.mean(means)) / math.sqrt(3))
     check.show("thresholds over sqrt(d_VC)", float(laws["coin"].theory().largest_deviation) / math.sqrt(2))
-    for d, n, found in counted:
-        check.equal(f"labellings of {n} points by halfspaces of R^{d}", found, dichotomies(n, d))
+    for d, n, value in counted:
+        check.equal(f"labellings of {n} points by halfspaces of R^{d}", value, dichotomies(n, d))
     check.near(
         "exponent in n of the deviation over halfplanes",
         log_slope(sizes, np.array(means) / np.sqrt(sizes), np.array(errors) / np.sqrt(sizes)).value,

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
+
 Array = NDArray[Any]
 
 
@@ -30,7 +32,7 @@ def largest_imbalance(points: ArrayLike, signs: ArrayLike) -> float:
     """
     x, s = np.asarray(points, dtype=float), np.asarray(signs, dtype=float)
     if x.ndim != 2 or x.shape[1] != 2 or s.shape != x.shape[:1]:
-        raise ValueError(f"points of shape {x.shape} and signs of shape {s.shape} are not allowed: must be (n, 2) and (n,)")
+        raise Refused(f"points of shape {x.shape} and signs of shape {s.shape} are not allowed: must be (n, 2) and (n,)")
     total, best = float(s.sum()), abs(float(s.sum()))
     for i in range(len(x)):
         others = np.arange(len(x)) != i

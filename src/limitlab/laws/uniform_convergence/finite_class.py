@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfc
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
 from limitlab.laws import Draw, Experiment, Law, Values, parameter
 
 __all__ = ["FiniteClass"]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.models.activations import Activation
 
 __all__ = ["Rademacher", "rademacher_linear", "rademacher_two_layer"]
@@ -65,7 +66,7 @@ def rademacher_linear(X: ArrayLike, radius: float, draws: int = 4000, seed: int 
     """
     inputs = _table(X)
     if not radius >= 0:
-        raise ValueError(f"radius = {radius!r} is not allowed: must be at least 0")
+        raise Refused(f"radius = {radius!r} is not allowed: must be at least 0")
     n = len(inputs)
     signs = all_signs(n) if n <= ENUMERATED else random_signs(n, draws, seed)
     lengths = radius / n * np.linalg.norm(signs @ inputs, axis=1)
@@ -107,7 +108,7 @@ def rademacher_two_layer(
     inputs, s = _table(X), Activation(activation)
     n, d = inputs.shape
     if not l1_norm >= 0:
-        raise ValueError(f"l1_norm = {l1_norm!r} is not allowed: must be at least 0")
+        raise Refused(f"l1_norm = {l1_norm!r} is not allowed: must be at least 0")
     exact = d == 2 and s.name == "relu"
     rng = np.random.default_rng(seed)
     patterns = all_signs(n) if n <= 8 else 1 - 2.0 * rng.integers(0, 2, (draws, n))
@@ -209,7 +210,5 @@ def random_signs(n: int, draws: int, seed: int) -> Array:
 def _table(X: ArrayLike) -> Array:
     inputs = np.asarray(X, dtype=float)
     if inputs.ndim != 2 or not len(inputs) or not np.isfinite(inputs).all():
-        raise ValueError(
-            f"X of shape {inputs.shape} is not allowed: must be a table of finite numbers with at least one row"
-        )
+        raise Refused(f"X of shape {inputs.shape} is not allowed: must be a table of finite numbers with at least one row")
     return inputs

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import kolmogi, kolmogorov, zeta
 
-from limitlab._core.limits import Cost
+from limitlab._core.cost import Cost
+from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
 
 __all__ = ["ThresholdClass", "dichotomies"]
@@ -79,7 +80,7 @@ class ThresholdClass(Law):
         """The inverse of `cdf`."""
         share = np.asarray(p, dtype=float)
         if not ((share >= 0) & (share <= 1)).all():
-            raise ValueError(f"p = {p!r} is not allowed: must be between 0 and 1 (probabilities)")
+            raise Refused(f"p = {p!r} is not allowed: must be between 0 and 1 (probabilities)")
         if self.label_noise == "none":
             return np.asarray(kolmogi(1 - share))
         with np.errstate(divide="ignore"):
@@ -123,5 +124,5 @@ def dichotomies(points: int, dimension: int) -> int:
     """
     for name, value, least in (("points", points, 1), ("dimension", dimension, 0)):
         if isinstance(value, bool) or value != int(value) or value < least:
-            raise ValueError(f"{name} = {value!r} is not allowed: must be a whole number of at least {least}")
+            raise Refused(f"{name} = {value!r} is not allowed: must be a whole number of at least {least}")
     return 2 * sum(math.comb(int(points) - 1, k) for k in range(int(dimension) + 1))

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from limitlab._core.checkpoints import checkpoint_of
 from limitlab._core.checks import number, whole
-from limitlab._core.limits import FIRST_LOOK, duration
+from limitlab._core.cost import FIRST_LOOK, duration
 from limitlab.errors import ConvergenceError, Refused
 from limitlab.numerics.two_time._checkpoint import load_checkpoint, save_checkpoint
 from limitlab.numerics.two_time._memory import History, WholeHistory, triangle_size

@@ -16,7 +16,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from limitlab._core.limits import duration
+from limitlab._core.cost import duration
 from limitlab.errors import UnreachableTarget
 from limitlab.lab.progress import PATIENCE
 
@@ -212,7 +212,7 @@ def version_option(
 ) -> None:
     """A laboratory for the limit laws of learning: predict, simulate, compare."""
     if memory is not None or time is not None:
-        from limitlab._core.limits import limits
+        from limitlab._core.cost import limits
 
         ctx.with_resource(limits(memory=memory, time=time))
     if version:

@@ -159,11 +159,11 @@ def simulated(asked: Asked, size: int, seed: int, draws: int) -> xr.Dataset:
 
 def drawn(law: Law, size: int, seeds: Sequence[int]) -> xr.Dataset:
     """Draws one after the other; Ctrl-C ends them and keeps those that are finished."""
-    from limitlab._core.costs import refuse_draw
+    from limitlab._core.cost import check_draw
     from limitlab._core.draws import checked_size
     from limitlab._core.results import stacked
 
-    refuse_draw(law, checked_size(size), len(seeds))
+    check_draw(law, checked_size(size), len(seeds))
     runs: list[xr.Dataset] = []
     try:
         for seed in seeds:

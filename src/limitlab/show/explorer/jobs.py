@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic_core import ValidationError
 
 from limitlab import lab
-from limitlab._core.costs import refuse_draw
+from limitlab._core.cost import check_draw
 from limitlab._core.law import Law
 from limitlab._core.listing import index
 from limitlab.errors import ConvergenceError, NotComputable, TooCostly, UnreachableTarget
@@ -69,7 +69,7 @@ def experiment(
     report: Report, law: Law, along: str, values: Sequence[float], observables: Sequence[str], size: int, draws: int
 ) -> dict[str, Any]:
     """Finite experiments along a parameter: `x`, and by observable the mean over the draws and its standard error."""
-    refuse_draw(law, size)
+    check_draw(law, size)
 
     def drawn(result: xr.Dataset, trouble: str) -> dict[str, Any]:
         dims, result = (dimension(type(law), along),), result.squeeze("size")

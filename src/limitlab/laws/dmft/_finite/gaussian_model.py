@@ -15,6 +15,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.laws.dmft._finite.samples import Samples
 
@@ -114,7 +115,7 @@ def gaussian_samples(
     degrees = np.flatnonzero(kernel)
     size = samples * monomials(kernels, d)
     if size > 1.5e8:
-        raise ValueError(
+        raise Refused(
             f"size = {d} is not allowed: the Gaussian model of degree {degrees[-1]} needs {size * 8e-9:.3g} GB, the limit is 1.2 GB; use a "
             "smaller size, a kernel of lower degree, or a network"
         )

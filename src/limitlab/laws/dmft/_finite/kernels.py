@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.models.activations import Activation, hermite
 
 Floats = NDArray[np.float64]
@@ -76,17 +77,17 @@ def checked_kernels(kernel: Sequence[float], target: Sequence[float], target_nor
     """
     c, s = tuple(float(x) for x in kernel), tuple(float(x) for x in target)
     if not c or min(c) < 0:
-        raise ValueError(f"kernel = {c} is not allowed: coefficients of h must be at least 0 (they are squares c_k^2)")
+        raise Refused(f"kernel = {c} is not allowed: coefficients of h must be at least 0 (they are squares c_k^2)")
     square = dict(enumerate(c))
     orphans = [k for k, value in enumerate(s) if value != 0 and square.get(k, 0.0) == 0]
     if orphans:
-        raise ValueError(
+        raise Refused(
             f"target = {s} is not allowed: its coefficient of degree {orphans[0]} must be 0, because the kernel has none of that degree"
         )
     least = sum(value**2 / square[k] for k, value in enumerate(s) if value != 0)
     norm = least if target_norm is None else float(target_norm)
     if norm < least * (1 - 1e-12):
-        raise ValueError(
+        raise Refused(
             f"target_norm = {norm:g} is not allowed: must be at least {least:g}, the norm that the coefficients of target imply"
         )
     return Kernels(c, s, norm)
@@ -105,7 +106,7 @@ def kernels_of(activation: Activation, target_function: Activation | None) -> Ke
     curvature = degrees * (degrees - 1) * c**2
     tail = curvature[3 * DEGREE // 4 :].sum()
     if tail > TAIL * max(curvature.sum(), 1e-300):
-        raise ValueError(
+        raise Refused(
             f"activation = {activation.name!r} is not allowed: too rough, h''(1) = sum k(k-1) c_k^2 does not converge; "
             "use a smoother one, such as 'tanh' or 'erf'"
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.models.activations import Activation
 
@@ -39,7 +40,7 @@ def exchangeable_weights(
     (array([1. , 0.1, 0.1]), array([0.2, 0.2, 0.2]))
     """
     if dimension < width + 1:
-        raise ValueError(f"size = {dimension} is not allowed: must be at least width + 1 = {width + 1}")
+        raise Refused(f"size = {dimension} is not allowed: must be at least width + 1 = {width + 1}")
     frame, _ = np.linalg.qr(rng.standard_normal((dimension, width + 1)))
     frame = frame.T * rng.choice([-1.0, 1.0], size=(width + 1, 1))
     gram = np.full((width, width), correlation - overlap**2) + (1 - correlation) * np.eye(width)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from limitlab.errors import Refused
 from limitlab.laws.kernels.layers.convolution import Convolution
 from limitlab.laws.kernels.layers.dense import Dense
 from limitlab.laws.kernels.layers.layer import Kernels, Layer, Parameters
@@ -69,7 +70,7 @@ class Parallel:
         object.__setattr__(self, "branches", branches)
         bare = [branch for branch in branches if not ends_in_weights(branch)]
         if not branches or len(bare) > 1:
-            raise ValueError(
+            raise Refused(
                 f"branches = {bare} are not allowed: all branches but one must end in Dense or Convolution, or their outputs are correlated"
             )
 
@@ -77,7 +78,7 @@ class Parallel:
         """The sums of the branches' kernels."""
         found = [branch.kernels(inputs) for branch in self.branches]
         if len({part.nngp.shape for part in found}) > 1:
-            raise ValueError("branches are not allowed: their outputs have different positions and cannot be added")
+            raise Refused("branches are not allowed: their outputs have different positions and cannot be added")
         first, second, nngp, ntk = (
             np.sum([getattr(part, name) for part in found], axis=0) for name in ("first", "second", "nngp", "ntk")
         )
@@ -87,7 +88,7 @@ class Parallel:
         """The parameters of every branch."""
         made = [branch.start(rng, shape, width) for branch in self.branches]
         if len({end for _, end in made}) > 1:
-            raise ValueError(
+            raise Refused(
                 f"branches are not allowed: their outputs have shapes {[end for _, end in made]} and cannot be added"
             )
         return [own for own, _ in made], made[0][1]

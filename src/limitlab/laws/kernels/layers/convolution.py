@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from limitlab.errors import Refused
 from limitlab.laws.kernels.layers.layer import Array, Kernels, Parameters
 
 __all__ = ["Convolution"]
@@ -44,14 +45,14 @@ class Convolution:
 
     def __post_init__(self) -> None:
         if self.filter < 1 or self.filter % 2 == 0:
-            raise ValueError(f"filter = {self.filter!r} is not allowed: must be an odd number of at least 1")
+            raise Refused(f"filter = {self.filter!r} is not allowed: must be an odd number of at least 1")
         if self.padding not in ("circular", "zero"):
-            raise ValueError(f"padding = {self.padding!r} is not allowed: must be 'circular' or 'zero'")
+            raise Refused(f"padding = {self.padding!r} is not allowed: must be 'circular' or 'zero'")
 
     def offsets(self, dimensions: int) -> list[tuple[int, ...]]:
         """All offsets of the filter."""
         if dimensions == 0:
-            raise ValueError("a convolution needs inputs with positions: give tables of shape (inputs, positions, channels)")
+            raise Refused("a convolution needs inputs with positions: give tables of shape (inputs, positions, channels)")
         half = self.filter // 2
         return list(product(range(-half, half + 1), repeat=dimensions))
 

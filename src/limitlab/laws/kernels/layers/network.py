@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from limitlab.errors import Refused
 from limitlab.laws.kernels.layers.branches import Serial
 from limitlab.laws.kernels.layers.dense import Dense
 from limitlab.laws.kernels.layers.layer import Array, Kernels, Layer, Parameters, input_kernels
@@ -68,7 +69,7 @@ class Network:
         first = checked_inputs("X", X)
         second = first if Y is None else checked_inputs("Y", Y)
         if first.shape[1:] != second.shape[1:]:
-            raise ValueError(f"Y has inputs of shape {second.shape[1:]} and X of {first.shape[1:]}: both must have the same")
+            raise Refused(f"Y has inputs of shape {second.shape[1:]} and X of {first.shape[1:]}: both must have the same")
         size = _batch(batch, first.shape)
         nngp, ntk = (np.empty((len(first), len(second))) for _ in range(2))
         for rows in _blocks(len(first), size):
@@ -84,7 +85,7 @@ class Network:
     def _block(self, X: Array, Y: Array) -> Kernels:
         found = self.layers.kernels(input_kernels(X, Y))
         if found.nngp.shape[-1] != 1:
-            raise ValueError(
+            raise Refused(
                 f"the network ends with {found.nngp.shape[-1]} positions: add Flatten or GlobalAverage before its end"
             )
         return found
@@ -126,9 +127,9 @@ def checked_inputs(name: str, given: ArrayLike) -> Array:
     """Inputs with at least an axis for themselves and one for channels, all finite."""
     inputs = np.asarray(given, dtype=float)
     if inputs.ndim < 2 or 0 in inputs.shape:
-        raise ValueError(f"{name} of shape {inputs.shape} is not allowed: must be (inputs, ..., channels), none of them 0")
+        raise Refused(f"{name} of shape {inputs.shape} is not allowed: must be (inputs, ..., channels), none of them 0")
     if not np.isfinite(inputs).all():
-        raise ValueError(f"{name} is not allowed: input {int(np.argwhere(~np.isfinite(inputs))[0, 0])} is not finite")
+        raise Refused(f"{name} is not allowed: input {int(np.argwhere(~np.isfinite(inputs))[0, 0])} is not finite")
     return inputs
 
 
@@ -137,7 +138,7 @@ def _batch(batch: int | None, shape: tuple[int, ...]) -> int:
     if batch is None:
         return max(1, int(np.sqrt(400_000) / positions))
     if batch < 1:
-        raise ValueError(f"batch = {batch!r} is not allowed: must be a whole number of at least 1")
+        raise Refused(f"batch = {batch!r} is not allowed: must be a whole number of at least 1")
     return int(batch)
 
 

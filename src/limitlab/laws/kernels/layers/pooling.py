@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from limitlab.errors import Refused
 from limitlab.laws.kernels.layers.layer import Array, Kernels, Parameters
 
 __all__ = ["AveragePool", "Flatten", "GlobalAverage"]
@@ -84,7 +85,7 @@ class AveragePool:
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         if any(side % self.window for side in shape):
-            raise ValueError(f"window = {self.window} is not allowed: must divide every side of the signal, here {shape}")
+            raise Refused(f"window = {self.window} is not allowed: must divide every side of the signal, here {shape}")
         return tuple(side // self.window for side in shape)
 
     def _pooled(self, table: Array, shape: tuple[int, ...]) -> Array:

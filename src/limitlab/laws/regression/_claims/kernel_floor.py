@@ -47,7 +47,7 @@ def feature_learning_wins(check: Check) -> None:
             width_ratio=np.inf, activation=activation, signal=LINEAR**0.5, nonlinear_signal=REST**0.5, noise=NOISE
         )
         best = [optimal(law.replace(sample_ratio=ratio), over="ridge", minimise="excess_risk") for ratio in ratios]
-        tuned.append([float(one.excess_risk) for one in best])
+        tuned.append([float(optimum.excess_risk) for optimum in best])
     check.below(
         "largest gap of the closed form to the tuned random-features law",
         largest(np.abs(np.subtract(tuned[0], floor))),

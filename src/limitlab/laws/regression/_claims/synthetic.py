@@ -48,8 +48,8 @@ def collapse(check: Check) -> None:
         law.replace(ridge=0.05, real_share=0.3).growth_factor(),
         1,
     )
-    kept = ModelCollapse(ratio=0.5, ridge=0.0, noise=0.5, data="accumulate", generations=(1, 2, 4))
-    draws = kept.simulate_batch(40, range(40 if check.quick else 400)).excess_risk.values
+    accumulated = ModelCollapse(ratio=0.5, ridge=0.0, noise=0.5, data="accumulate", generations=(1, 2, 4))
+    draws = accumulated.simulate_batch(40, range(40 if check.quick else 400)).excess_risk.values
     gaps = np.abs(draws.mean(axis=0) - exact_accumulated(80, 40, 0.5, [1, 2, 4])) / standard_error(draws)
     check.below("largest gap of kept data to the exact sum, in standard errors", largest(gaps), SIGMAS)
     for share, value in grown.items():
