@@ -34,24 +34,21 @@ def plan_of(cells: int, path: int = 1):
 def fill(folder: Path, cells: int, path: int) -> None:
     """Every cell but the last, without forcing them to disk one by one."""
     import limitlab._core.files as files
-    from limitlab.lab._sweep import _open
-    from limitlab.lab.store import Store
+    from limitlab.lab._sweep import open_store
     from limitlab.lab.tasks import key_of, run
 
     files.force_to_disk = lambda path: None
     over, plan = plan_of(cells, path)
-    _open(folder / "x.zarr", plan, over)
-    shelf = Store(folder / "x.zarr").cells
+    store = open_store(folder / "x.zarr", plan, over)
     cell = run(plan.tasks[0])
     for task in plan.tasks[:-1]:
-        shelf.write(key_of(task), cell, task.content)
+        store.cells.write(key_of(task), cell, task.content)
 
 
 def resume(folder: Path, cells: int, path: int, in_memory: bool) -> dict[str, float]:
     """Processor seconds of every stage, and the peak of memory."""
-    from limitlab.lab._sweep import _open
-    from limitlab.lab.runner import run_tasks
-    from limitlab.lab.tasks import key_of
+    from limitlab.lab._sweep import open_store
+    from limitlab.lab.tasks import key_of, run_tasks
 
     def peak() -> float:
         """Of this process alone, in MB (Linux): what `getrusage` says begins with the peak of the process that started it."""
@@ -62,28 +59,28 @@ def resume(folder: Path, cells: int, path: int, in_memory: bool) -> dict[str, fl
     over, plan = plan_of(cells, path)
     found["plan"] = clock() - start
     start = clock()
-    shelf = _open(folder / "x.zarr", plan, over)
+    store = open_store(folder / "x.zarr", plan, over)
     found["open"] = clock() - start
     start = clock()
     for task in plan.tasks:
         key_of(task)
     found["names"] = clock() - start
     start = clock()
-    run = run_tasks(plan.tasks, None, shelf.cells, False)
+    run = run_tasks(plan.tasks, None, store.cells, False)
     found["resume"] = clock() - start
     start = clock()
     found["memory_before_assembly_MB"] = peak() - base
     if in_memory:
-        result = plan.assemble(run.cells)
-        shelf.finish(result)
+        result = plan.assemble(run)
+        store.finish(result)
     else:
-        result = shelf.finish_in_blocks(lambda regions: plan.assemble(run.cells, regions))
+        result = store.finish_in_blocks(lambda regions: plan.assemble(run, regions))
     found["assemble_and_write"] = clock() - start
     found["memory_MB"], found["base_MB"], found["result_MB"] = peak() - base, base, result.nbytes / 1024**2
     files = list((folder / "x.zarr.cells" / "cells").iterdir())
     found["cells_per_directory"] = max(len(list(entry.iterdir())) for entry in files)
     found["manifest_kB"] = (folder / "x.zarr.cells" / "sweep.json").stat().st_size / 1024
-    sample = next(files[0].glob("*.npz"))
+    sample = next(files[0].glob("*.cell"))
     found["bytes_per_cell"] = sample.stat().st_size
     return found
 

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
-from limitlab.lab.cells import caching
+from limitlab.lab.store import caching
 
 # The same examples on every run, so that a red test stays red; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

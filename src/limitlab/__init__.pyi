@@ -20,7 +20,7 @@ from .lab._plan import optimal as optimal
 from .lab._plan import plan as plan
 from .lab._reproduce import reproduce as reproduce
 from .lab._sweep import sweep as sweep
-from .lab.cells import caching as caching
+from .lab.store import caching as caching
 from .lab.figures import figure as figure
 from .lab.verification import verify as verify
 from .show.explorer import explore as explore

@@ -27,8 +27,8 @@ def stopped_after(monkeypatch, saves):
     left = [saves]
     write = checkpoints.write_arrays
 
-    def count(path, arrays):
-        write(path, arrays)
+    def count(path, arrays, about=None):
+        write(path, arrays, about)
         left[0] -= 1
         if left[0] == 0:
             raise Stop
@@ -67,7 +67,7 @@ def test_stopped_and_started_again_gives_the_same_bits(name, tmp_path, monkeypat
             stopped_after(patched, saves)
             with pytest.raises(Stop):
                 compute()
-        assert len(list(tmp_path.glob("*.npz"))) == 1
+        assert len(list(tmp_path.glob("*.state"))) == 1
         again = compute()
     if isinstance(whole, xr.Dataset):
         xr.testing.assert_identical(whole, again)
@@ -84,10 +84,23 @@ def test_another_start_has_another_checkpoint(tmp_path):
     assert not checkpoint_of("a", 1).active
 
 
+def test_an_unfinished_file_of_a_killed_run_is_removed(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "x.state", every=0.0)
+    checkpoint.offer(lambda: {"a": np.arange(5)})
+    script = (
+        "import os, sys; from pathlib import Path; from limitlab._core.files import replacing\n"
+        "block = replacing(Path(sys.argv[1])); block.__enter__().write_text('half'); os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path / "x.state")], check=False).returncode == 9
+    assert len(list(tmp_path.iterdir())) == 2
+    assert checkpoint.load()["a"].tolist() == [0, 1, 2, 3, 4]
+    assert [path.name for path in tmp_path.iterdir()] == ["x.state"]
+
+
 def test_a_damaged_checkpoint_is_reported_and_not_used(tmp_path):
-    kept = Checkpoint(tmp_path / "x.npz", every=0.0)
+    kept = Checkpoint(tmp_path / "x.state", every=0.0)
     kept.offer(lambda: {"a": np.arange(5)})
-    (tmp_path / "x.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:40])
+    (tmp_path / "x.state").write_bytes((tmp_path / "x.state").read_bytes()[:40])
     with pytest.warns(UserWarning, match="is damaged"):
         assert kept.load() is None
 
@@ -120,9 +133,9 @@ def test_killed_runs_end_with_the_same_numbers(name, tmp_path):
     hits = 0
     for _ in range(3):
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-        before = {path: path.stat().st_mtime_ns for path in Path(folder).glob("[!.]*.npz")}
+        before = {path: path.stat().st_mtime_ns for path in Path(folder).glob("[!.]*.state")}
         while process.poll() is None and before == {
-            path: path.stat().st_mtime_ns for path in Path(folder).glob("[!.]*.npz")
+            path: path.stat().st_mtime_ns for path in Path(folder).glob("[!.]*.state")
         }:
             time.sleep(0.01)
         if process.poll() is None:
@@ -132,4 +145,4 @@ def test_killed_runs_end_with_the_same_numbers(name, tmp_path):
     assert hits >= 2
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=900)
     assert done.stdout == whole
-    assert not list(folder.glob("[!.]*.npz"))
+    assert not list(folder.glob("[!.]*.state"))

@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 from sweep_toys import ShrunkMean, tree
 
-from limitlab.lab import cluster, sweep
+from limitlab.lab import cluster, engines, sweep
 from limitlab.lab.cluster import EngineError, SlurmFile, read_slurm
 from limitlab.lab.engines import check_engine, completed
 from limitlab.lab.sweepfile import load_sweep, run_sweep
@@ -27,7 +27,7 @@ distributed = pytest.importorskip("distributed")
 def impatient(monkeypatch):
     monkeypatch.setattr(cluster, "WORKER_SECONDS", 1.0)
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1.0)
-    monkeypatch.setattr("limitlab.lab.engines.CHECK_SECONDS", 0.2)
+    monkeypatch.setattr(engines, "CHECK_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def workers_of(process):
 
 
 def cells_in(folder):
-    return len(list(folder.glob("x.zarr.cells/cells/*/*.npz")))
+    return len(list(folder.glob("x.zarr.cells/cells/*/*.cell")))
 
 
 def wait_until(condition, process, seconds=300.0):

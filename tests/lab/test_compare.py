@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 
 import limitlab as ll
-from limitlab.lab.cells import caching
-from limitlab.lab.runner import TasksFailed
+from limitlab.lab.store import caching
+from limitlab.lab.tasks import TasksFailed
 from limitlab.laws import Law, parameter
 
 
@@ -133,6 +133,16 @@ def test_the_draws_are_those_of_simulate():
     assert not np.array_equal(first["mean_test_error"], second["mean_test_error"])
     expected = Toy().simulate_batch(50, range(5)).test_error.mean()
     assert float(first["mean_test_error"].sel(size=50)) == pytest.approx(float(expected), rel=1e-15)
+
+
+def test_costs_are_estimated_once_per_size_and_the_law_is_not_validated_for_every_draw(monkeypatch):
+    law, estimates, validations = ll.laws.Ridge(ratio=0.5, ridge=0.1, noise=0.5), [], []
+    draw_cost, init = type(law).draw_cost, Law.__init__
+    monkeypatch.setattr(type(law), "draw_cost", lambda self, size: estimates.append(size) or draw_cost(self, size))
+    monkeypatch.setattr(Law, "__init__", lambda self, *a, **k: validations.append(k) or init(self, *a, **k))
+    ll.compare(law, sizes=[20, 40, 80], seeds=10)
+    assert estimates == [20, 40, 80]
+    assert len(validations) == 3  # the law with the ratios of every size
 
 
 @pytest.mark.parametrize("engine", ["threads", 2])

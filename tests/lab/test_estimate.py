@@ -8,7 +8,7 @@ import pytest
 from sweep_toys import ShrunkMean
 
 from limitlab.lab import sweep
-from limitlab.lab.estimate import Estimate, estimate
+from limitlab.lab.sweepfile import Estimate, estimate
 
 OVER = {"signal": [1.0, 2.0, 3.0, 4.0], "rule": ["mean", "median"]}
 
@@ -21,7 +21,7 @@ def test_cells_work_and_memory_of_a_sweep(tmp_path):
     assert found.longest >= 0.02
     assert 2e7 < found.worker_memory < 2e9
     assert found.result_memory == 48 * 2 * 8
-    assert 48 * 500 < found.disk < 48 * 10_000
+    assert 48 * 100 < found.disk < 48 * 2_000
     sweep(ShrunkMean(delay=0.02), {**OVER, "signal": [1.0, 2.0]}, sizes=[10, 20], seeds=3, store=store)
     rest = estimate(law, OVER, sizes=[10, 20], seeds=3, store=store)
     assert (rest.cells, rest.done) == (48, 24)

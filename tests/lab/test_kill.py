@@ -167,7 +167,7 @@ def is_running(number):
 def test_workers_do_not_outlive_a_killed_sweep(tmp_path):
     file = written(tmp_path / "s", TOY, store="x.nc", seeds=20, engine="2", delay=0.5)
     process = start(file)
-    assert wait_until(lambda: list(file.parent.glob("x.nc.cells/cells/*/*.npz")), process)
+    assert wait_until(lambda: list(file.parent.glob("x.nc.cells/cells/*/*.cell")), process)
     workers = children_of(process)
     assert len(workers) >= 2
     process.kill()
@@ -179,14 +179,14 @@ def test_workers_do_not_outlive_a_killed_sweep(tmp_path):
 def test_ctrl_c_says_how_to_go_on(tmp_path, engine):
     file = written(tmp_path / "s", TOY, store="x.nc", seeds=3, engine=engine, delay=0.02)
     process = start(file, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    assert wait_until(lambda: len(list(file.parent.glob("x.nc.cells/cells/*/*.npz"))) >= 3, process)
+    assert wait_until(lambda: len(list(file.parent.glob("x.nc.cells/cells/*/*.cell"))) >= 3, process)
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers too
     out, err = process.communicate(timeout=60)
     assert process.returncode not in (0, 1, 2)
     assert "the finished ones are kept in 'x.nc.cells': the same command runs only the rest" in " ".join((out + err).split())
     assert "Traceback" not in err
     assert not (file.parent / "x.nc").exists()
-    before = {path: path.stat().st_mtime_ns for path in file.parent.glob("x.nc.cells/cells/*/*.npz")}
+    before = {path: path.stat().st_mtime_ns for path in file.parent.glob("x.nc.cells/cells/*/*.cell")}
     assert 3 <= len(before) < 2 + 4 * 2 * 2 * 3
     result = run_sweep(load_sweep(file), engine=None, store=file.parent / "x.nc")
     assert all(path.stat().st_mtime_ns == moment for path, moment in before.items())  # kept, not written again
@@ -230,7 +230,7 @@ def test_a_killed_comparison_ends_like_an_uninterrupted_one(tmp_path):
         "60",
     ]
     command += ["--engine", "processes", "--store", "x.nc", "--json"]
-    done, hits = killed_until_done(command, tmp_path, "x.nc.cells/cells/*/*.npz", 3, np.random.default_rng(3))
+    done, hits = killed_until_done(command, tmp_path, "x.nc.cells/cells/*/*.cell", 3, np.random.default_rng(3))
     assert hits >= 1
     expected = ll.compare(law, [100, 200], 60)
     xr.testing.assert_equal(open_result(tmp_path / "x.nc"), expected.dataset)
@@ -241,7 +241,7 @@ def test_a_killed_report_ends_like_an_uninterrupted_one(tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     command = [sys.executable, "-m", "limitlab", "report", "--laws", "nearest-neighbours", "--workers", "2"]
     (tmp_path / "killed").mkdir(), (tmp_path / "whole").mkdir()
-    done, _ = killed_until_done(command, tmp_path / "killed", "report.html.cells/*/*.npz", 2, np.random.default_rng(4))
+    done, _ = killed_until_done(command, tmp_path / "killed", "report.html.cells/*/*.cell", 2, np.random.default_rng(4))
     assert done.returncode == 0, done.stderr
     subprocess.run(command, cwd=tmp_path / "whole", capture_output=True, timeout=300, check=True)
     texts = [without_seconds((tmp_path / name / "report.html").read_text()) for name in ("killed", "whole")]

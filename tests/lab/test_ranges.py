@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab.lab.ranges import is_range, parse_range
+from limitlab.lab.ranges import parse_range
 
 
 def test_the_three_forms():
@@ -68,10 +68,3 @@ def test_ends_are_exact_and_the_count_is_kept(start, stop, count, spacing):
     assert values[0] == start
     assert values[-1] == stop
     assert np.all(np.diff(values) * (stop - start) >= 0)
-
-
-def test_words_are_not_ranges():
-    assert is_range("0:1:5")
-    assert is_range("1,2")
-    assert not is_range("relu")
-    assert not is_range("relu,tanh")

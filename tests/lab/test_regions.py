@@ -15,11 +15,8 @@ import xarray as xr
 from sweep_toys import Decay, Fragile, ShrunkMean, tree
 
 from limitlab.lab import SweepError, store, sweep
-from limitlab.lab import _regions as regions
-from limitlab.lab._budget import sweep_cost
-from limitlab.lab._slots import OnDisk
-from limitlab.lab.cells import Cells
-from limitlab.lab.store import open_result
+from limitlab.lab._sweep import sweep_cost
+from limitlab.lab.store import Cells, open_result
 from limitlab.laws import Draw, Law, observable, parameter
 
 
@@ -69,7 +66,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_blocks_of_any_size_give_what_memory_gives(name, block, tmp_path, monkeypatch):
     law, grid, options = CASES[name]
-    monkeypatch.setattr(regions, "BLOCK", block)
+    monkeypatch.setattr(store, "BLOCK", block)
     expected = sweep(law, **grid, **options)
     found = sweep(law, **grid, **options, store=tmp_path / "x.zarr")
     xr.testing.assert_identical(found, expected)
@@ -103,7 +100,7 @@ def test_nan_in_a_limit_is_named_and_leaves_no_result(tmp_path):
 def test_cells_that_vanish_before_the_assembly_are_not_zeros(tmp_path, monkeypatch):
     over = {"signal": [1.0, 2.0]}
     sweep(ShrunkMean(), over, sizes=[10], seeds=2, store=tmp_path / "x.zarr")
-    monkeypatch.setattr(OnDisk.__init__, "__defaults__", (20_000, 0))  # nothing is held
+    monkeypatch.setattr(store, "MEMORY", 0)
     read, seen = Cells.read, []
     monkeypatch.setattr(Cells, "read", lambda self, key: None if key in seen else seen.append(key) or read(self, key))
     with pytest.raises(OSError, match="4 cells were damaged or removed while the result was assembled"):
@@ -128,17 +125,16 @@ def test_what_is_assembled_in_blocks_may_be_larger_than_the_memory():
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, {here!r})
-from limitlab.lab import _regions as regions
-from limitlab.lab import sweep
+from limitlab.lab import store, sweep
 from sweep_toys import ShrunkMean
-regions.BLOCK = 100
-flush, left = regions.Region.flush, [7]
+store.BLOCK = 100
+flush, left = store.Region.flush, [7]
 def killed(self):
     flush(self)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-regions.Region.flush = killed
+store.Region.flush = killed
 sweep(ShrunkMean(), {{"signal": [1.0, 2.0]}}, sizes=[10], seeds={seeds}, store={store!r})
 """
 

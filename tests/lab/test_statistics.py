@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limitlab.lab import _statistics as statistics
+from limitlab.lab import judging as statistics
 
 SIZES = np.array([50.0, 100.0, 200.0, 400.0])
 

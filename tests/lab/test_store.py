@@ -1,13 +1,10 @@
 import errno
-import hashlib
-import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 import warnings
-import zipfile
 
 import numpy as np
 import pytest
@@ -16,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweep_toys import Decay, Fragile, ShrunkMean, tree
 
+from limitlab._core.array_file import read_arrays, write_arrays
 from limitlab._core.files import clean_leftovers, replacing, write_whole
 from limitlab.lab import SweepError, SweepInterrupted, sweep
-from limitlab.lab.cells import Cell, Cells, DamagedCell, pack, unpack
-from limitlab.lab.store import Store, open_result, read_dataset
+from limitlab.lab.store import Cell, Cells, DamagedCell, Store, open_result, pack, read_dataset, unpack
 from limitlab.laws import Ridge
 
 STORES = ["x.nc", "x.zarr", "x"]
@@ -50,16 +47,16 @@ def test_the_layout(tmp_path, store):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted({store, home.name})
     cells = [path for path in (home / "cells").rglob("*") if path.is_file()]
     assert len(cells) == 4
-    assert all(path.parent.name == path.stem[:2] and len(path.stem) == 64 and path.suffix == ".npz" for path in cells)
+    assert all(path.parent.name == path.stem[:2] and len(path.stem) == 64 and path.suffix == ".cell" for path in cells)
     manifest = json.loads((home / "sweep.json").read_text())
     assert manifest["law"] == "sweep_toys:ShrunkMean"
     assert manifest["over"] == {"shrink": [0.0, 0.5]}
     assert "shrink" not in manifest["parameters"]
     assert manifest["sizes"] == [10, 20]
     assert manifest["seeds"] == [0, 1]
-    with np.load(cells[0], allow_pickle=False) as cell:  # plain arrays that anything can read
-        assert cell["value.excess_risk"].shape == (2,)
-        assert json.loads(str(cell["about"]))["content"]["parameters"]["signal"] == 1.0
+    about, arrays = read_arrays(cells[0])
+    assert arrays["value.excess_risk"].shape == (2,)
+    assert about["content"]["parameters"]["signal"] == 1.0
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -165,7 +162,7 @@ def test_a_damaged_cell_is_noticed_and_computed_again(tmp_path, how, monkeypatch
     over = {"signal": [1.0, 2.0]}
     sweep(ShrunkMean(), over, sizes=[10], seeds=2, store=tmp_path / "x.nc")
     before = tree(tmp_path)
-    damage(sorted((tmp_path / "x.nc.cells" / "cells").rglob("*.npz"))[1], how)
+    damage(sorted((tmp_path / "x.nc.cells" / "cells").rglob("*.cell"))[1], how)
     calls = count_runs(monkeypatch)
     with pytest.warns(DamagedCell, match="is damaged and is computed again"):
         sweep(ShrunkMean(), over, sizes=[10], seeds=2, store=tmp_path / "x.nc")
@@ -176,7 +173,7 @@ def test_a_damaged_cell_is_noticed_and_computed_again(tmp_path, how, monkeypatch
 def test_a_cell_under_a_wrong_name_is_not_believed(tmp_path):
     sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=tmp_path / "x.nc")
     before = tree(tmp_path)
-    one, two = sorted((tmp_path / "x.nc.cells" / "cells").rglob("*.npz"))
+    one, two = sorted((tmp_path / "x.nc.cells" / "cells").rglob("*.cell"))
     shutil.copy(one, two)
     with pytest.warns(DamagedCell):
         sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=tmp_path / "x.nc")
@@ -216,6 +213,21 @@ def test_cells_survive_packing_and_every_flipped_bit_is_noticed(arrays, position
     at = position % len(content)
     assert unpack(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :], "key") is None
     assert unpack(content[:at], "key") is None
+
+
+def test_cells_are_held_in_memory_up_to_a_number_of_bytes(tmp_path, monkeypatch):
+    keys, cell = [f"{number:02x}" * 32 for number in range(4)], Cell({"risk": np.zeros(100)})
+    monkeypatch.setattr("limitlab.lab.store.MEMORY", 2 * cell.nbytes)
+    cells = Cells(tmp_path)
+    for key in keys:
+        cells.write(key, cell, {})
+    for key in keys:
+        cells.path(key).unlink()
+    assert [cells.read(key) is cell for key in keys] == [True, True, False, False]
+    without_folder = Cells()
+    for key in keys:
+        without_folder.write(key, cell, {})
+    assert all(without_folder.read(key) is cell for key in keys)
 
 
 # -- files --------------------------------------------------------------------------------------------------------------
@@ -260,7 +272,7 @@ def test_a_sweep_cleans_up_after_killed_ones(tmp_path):
     (tmp_path / f".x.zarr.{name}").mkdir()
     (tmp_path / f".x.zarr.{name}" / "half").write_text("half")
     (tmp_path / "x.zarr.cells" / f".sweep.json.{name}").write_text("half")
-    cell = next((tmp_path / "x.zarr.cells" / "cells").rglob("*.npz"))
+    cell = next((tmp_path / "x.zarr.cells" / "cells").rglob("*.cell"))
     cell.with_name(f".{cell.name}.{name}").write_text("half")
     sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=2, store=tmp_path / "x.zarr")
     assert tree(tmp_path) == before
@@ -310,8 +322,8 @@ def test_a_store_of_another_sweep_is_refused(made, law, over, complaint):
     assert tree(made.parent) == before
 
 
-MANIFESTS = [b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"format": 2}', b"[" * 100_000]
-MANIFESTS += [b'{"format": 2, "what": "sweep", "law": "x", "parameters": [], "over": {}}', b'{"format": {}, "what": 1}']
+MANIFESTS = [b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"format": 3}', b"[" * 100_000]
+MANIFESTS += [b'{"format": 3, "what": "sweep", "law": "x", "parameters": [], "over": {}}', b'{"format": {}, "what": 1}']
 
 
 @pytest.mark.parametrize("content", [*MANIFESTS, "missing", "folder"])
@@ -341,13 +353,8 @@ def test_a_manifest_of_something_else_is_one_clear_line(tmp_path):
 
 
 def forged(path):
-    """A cell whose digest is right and whose content is not what a cell holds."""
-    buffer = io.BytesIO()
-    np.savez(buffer, about=np.array(json.dumps({"key": path.stem, "order": 3, "coords": None})))
-    with zipfile.ZipFile(buffer, "a") as archive:
-        archive.comment = b"0" * 64
-    body = buffer.getvalue()[:-64]
-    path.write_bytes(body + hashlib.sha256(body).hexdigest().encode())
+    """A file of arrays that is whole and does not describe a cell."""
+    write_arrays(path, {}, {"key": path.stem, "dims": 3, "errors": None})
 
 
 def a_folder(path):
@@ -363,14 +370,14 @@ def a_file_above(path):
 @pytest.mark.parametrize("damage", [forged, a_folder, a_file_above])
 def test_damage_of_other_kinds_is_computed_again(made, damage):
     before = tree(made.parent)
-    damage(sorted((made.with_name("x.nc.cells") / "cells").rglob("*.npz"))[0])
+    damage(sorted((made.with_name("x.nc.cells") / "cells").rglob("*.cell"))[0])
     with pytest.warns(DamagedCell, match="is computed again"):
         sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=made)
     assert tree(made.parent) == before
 
 
 def test_old_cells_do_not_pass_for_new_ones(made, monkeypatch):
-    from limitlab.lab import cells
+    from limitlab.lab import store as cells
 
     now = sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=made).attrs["version"]
     monkeypatch.setattr(cells, "package_version", lambda: "99.0")
@@ -387,21 +394,23 @@ def test_a_complete_store_on_a_disk_that_can_only_be_read(made, monkeypatch):
     def refused(*_, **__):
         raise OSError(errno.EROFS, "Read-only file system")
 
-    for module in ("store", "cells"):
-        monkeypatch.setattr(f"limitlab.lab.{module}.write_whole", refused)
-    monkeypatch.setattr("limitlab.lab.store.replacing", refused)
-    monkeypatch.setattr("limitlab.lab.store.clean_leftovers", refused)
+    for name in ("write_whole", "replacing", "clean_leftovers"):
+        monkeypatch.setattr(f"limitlab.lab.store.{name}", refused)
     found = sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=made)
     xr.testing.assert_identical(found, expected)
     with pytest.raises(OSError, match="cannot write store"):  # what is not there cannot be kept
         sweep(ShrunkMean(), {"signal": [1.0, 2.0, 3.0]}, sizes=[10], seeds=1, store=made)
 
 
-def test_a_store_of_another_format_is_refused(made):
+@pytest.mark.parametrize("other", [2, 99])
+def test_a_store_of_another_format_is_refused_and_not_touched(made, other):
     manifest = made.with_name("x.nc.cells") / "sweep.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 99}))
-    with pytest.raises(ValueError, match="has format 99"):
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": other}))
+    before = tree(made.parent)
+    with pytest.raises(ValueError, match=f"store '.*' has format {other}, .*choose another store") as refused:
         sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=made)
+    assert "\n" not in str(refused.value)
+    assert tree(made.parent) == before
 
 
 def test_a_store_of_a_comparison_is_refused(tmp_path):
@@ -449,14 +458,13 @@ def test_cells_of_a_store_are_forced_to_disk_and_those_of_a_cache_are_not(tmp_pa
     forced = []
     monkeypatch.setattr("limitlab._core.files.force_to_disk", forced.append)
     for lasting in (True, False):
-        cells = Cells(tmp_path / str(lasting), lasting=lasting)
-        cells.write("ab" * 32, Cell({"risk": np.array(1.0)}), {})
-        assert cells.read("ab" * 32).values["risk"] == 1.0
+        Cells(tmp_path / str(lasting), lasting=lasting).write("ab" * 32, Cell({"risk": np.array(1.0)}), {})
+        assert Cells(tmp_path / str(lasting)).read("ab" * 32).values["risk"] == 1.0
     assert [path.parent.parent.name for path in forced] == ["True"]
 
 
 def test_a_full_disk_keeps_what_is_finished(tmp_path, monkeypatch):
-    from limitlab.lab import cells, store
+    from limitlab.lab import store
 
     writes = []
 
@@ -467,7 +475,6 @@ def test_a_full_disk_keeps_what_is_finished(tmp_path, monkeypatch):
         writes.append(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cells, "write_whole", full)
         patch.setattr(store, "write_whole", full)
         with pytest.raises(OSError, match=r"cannot write store '.*': No space left on device"):
             sweep(ShrunkMean(), {"signal": [1.0, 2.0]}, sizes=[10], seeds=1, store=tmp_path / "x")

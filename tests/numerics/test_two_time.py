@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from limitlab._core.array_file import read_arrays, write_arrays
 from limitlab.errors import ConvergenceError
 from limitlab.numerics.two_time import (
     Flow,
@@ -136,7 +137,7 @@ class Interrupted(Exception):
 
 @pytest.mark.parametrize("per_octave", [None, 4])
 def test_an_interrupted_march_continues_to_the_same_bits(tmp_path: Path, per_octave: int | None) -> None:
-    file = tmp_path / "march.npz"
+    file = tmp_path / "march.state"
 
     class Fragile(DampedOscillator):
         calls = 0
@@ -149,7 +150,7 @@ def test_an_interrupted_march_continues_to_the_same_bits(tmp_path: Path, per_oct
 
     with pytest.raises(Interrupted):
         march(Fragile(2.0), 5.0, 100, per_octave=per_octave, checkpoint=file, checkpoint_every=0.0)
-    assert [path.name for path in tmp_path.iterdir()] == ["march.npz"]
+    assert [path.name for path in tmp_path.iterdir()] == ["march.state"]
     calls = Fragile.calls
     resumed, straight = (
         march(Fragile(2.0), 5.0, 100, per_octave=per_octave, checkpoint=file),
@@ -162,7 +163,7 @@ def test_an_interrupted_march_continues_to_the_same_bits(tmp_path: Path, per_oct
 
 
 def test_a_checkpoint_of_another_march_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "march.npz"
+    file = tmp_path / "march.state"
 
     class Stopping(DampedOscillator):
         def flow(self, history: History) -> Flow:
@@ -174,9 +175,13 @@ def test_a_checkpoint_of_another_march_is_refused(tmp_path: Path) -> None:
         march(Stopping(2.0), 5.0, 100, checkpoint=file, checkpoint_every=0.0)
     with pytest.raises(ValueError, match="belongs to another march"):
         march(SYSTEM, 5.0, 200, checkpoint=file)
-    with np.load(file) as data:  # as an older version would have named its parts
-        np.savez(file, **{name.replace("history/", "history/old_"): data[name] for name in data.files})
-    with pytest.raises(ValueError, match="another version of limitlab wrote it; remove it"):
+    about, arrays = read_arrays(file)
+    renamed = {name.replace("history/", "history/old_"): array for name, array in arrays.items()}
+    write_arrays(file, renamed, about)  # as an older version would have named its parts
+    with pytest.raises(ValueError, match=r"checkpoint = '.*' is not allowed: .* another version of limitlab"):
+        march(Stopping(2.0), 5.0, 100, checkpoint=file)
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"checkpoint = '.*' is not allowed: it is damaged"):
         march(Stopping(2.0), 5.0, 100, checkpoint=file)
 
 

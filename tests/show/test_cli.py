@@ -664,7 +664,7 @@ def test_ctrl_c_of_a_running_sweep(tmp_path: Path) -> None:
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + 60
-        while not list(tmp_path.glob("long/cells/*/*.npz")) and time.monotonic() < deadline:
+        while not list(tmp_path.glob("long/cells/*/*.cell")) and time.monotonic() < deadline:
             time.sleep(0.05)
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)

@@ -21,7 +21,7 @@ from limitlab._core.registry import law_id
 from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Claim, Outcome, all_claims
 from limitlab.lab.figures import describe_figures
-from limitlab.lab.runner import run_tasks
+from limitlab.lab.tasks import run_tasks
 from limitlab.lab.verification import Record
 from limitlab.laws import Law, NearestNeighbours, parameter
 from limitlab.plotting.style import COLOURS, new_figure, simulation_points
@@ -237,7 +237,7 @@ def test_worker_processes_give_the_same_cards() -> None:
         PartTask("law", "NearestNeighbours", True, law=NearestNeighbours),
         PartTask("figure", "interpolating-fit", True),
     ]
-    here, there = (run_tasks(parts, engine).cells for engine in (None, 2))
+    here, there = (list(run_tasks(parts, engine).cells) for engine in (None, 2))
     (card, picture), (same, same_picture) = unpacked(here[0]), unpacked(there[0])  # type: ignore[arg-type]
     assert card is not None
     assert same is not None

@@ -1,9 +1,9 @@
-"""Long computations that go on where they were stopped, even by kill -9.
+"""Saved states of long computations, which continue where they were stopped, even by kill -9.
 
-Within `checkpointing(folder)`, or with the environment variable LIMITLAB_CHECKPOINTS=folder (which worker processes and clusters hand on),
-a computation that knows how keeps its state in the folder every minute and takes it up again when it is started anew with the same
-input: same state, same numbers to the last bit. A file is named by the hash of all that the computation starts from, is written whole or
-not at all, holds no pickle, and is removed when the computation ends.
+Within `checkpointing(folder)`, or with the environment variable LIMITLAB_CHECKPOINTS=folder (which worker processes and clusters inherit),
+a long computation that supports it writes its state to the folder every minute. Started anew with the same input, it continues from the
+saved state and gives the same numbers to the last bit. A state is a file of arrays (`limitlab._core.array_file`), named by the hash of the
+input of the computation. It is written whole or not at all, and is removed when the computation ends.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import pickle
-import secrets
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -25,11 +24,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.array_file import DamagedFile, read_arrays, write_arrays
+from limitlab._core.files import clean_leftovers
+
 State = Mapping[str, NDArray[Any]]
 
 VARIABLE = "LIMITLAB_CHECKPOINTS"
 SECONDS = 60.0
-"""How often a state is kept, unless LIMITLAB_CHECKPOINTS_EVERY or the caller says otherwise."""
+"""Seconds between two saved states, unless LIMITLAB_CHECKPOINTS_EVERY or the caller sets another number."""
 
 _folder: ContextVar[tuple[Path, float] | None] = ContextVar("limitlab_checkpoints", default=None)
 _around: ContextVar[_Computation | None] = ContextVar("limitlab_computation", default=None)
@@ -37,7 +39,7 @@ _around: ContextVar[_Computation | None] = ContextVar("limitlab_computation", de
 
 @contextmanager
 def checkpointing(folder: str | os.PathLike[str], every: float = SECONDS) -> Iterator[None]:
-    """Within this block long computations keep their state in `folder` every so many seconds, and take it up again.
+    """Within this block long computations save their state in `folder` every `every` seconds, and continue from saved states.
 
     >>> import tempfile
     >>> with checkpointing(tempfile.mkdtemp()):
@@ -52,23 +54,24 @@ def checkpointing(folder: str | os.PathLike[str], every: float = SECONDS) -> Ite
 
 
 def checkpoint_of(*start: Any) -> Checkpoint:
-    """The checkpoint of the computation that starts from these values; one that keeps nothing where none was asked for."""
-    chosen = _chosen()
-    if chosen is None:
+    """Return the checkpoint of the computation that starts from these values; it is inactive if no folder is set."""
+    setting = _setting()
+    if setting is None:
         return Checkpoint(None)
     try:
         content = pickle.dumps(start, protocol=5)
-    except Exception:  # a lambda, say: such a computation cannot be told from another one
+    except Exception:  # values that cannot be pickled, such as a lambda, do not identify a computation
         return Checkpoint(None)
-    return Checkpoint(chosen[0] / f"{hashlib.sha256(content).hexdigest()}.npz", chosen[1])
+    folder, every = setting
+    return Checkpoint(folder / f"{hashlib.sha256(content).hexdigest()}.state", every)
 
 
-def _chosen() -> tuple[Path, float] | None:
-    """Folder and seconds that were asked for, here or by the environment."""
-    chosen = _folder.get()
-    if chosen is None and (named := os.environ.get(VARIABLE)):
-        chosen = Path(named), float(os.environ.get(f"{VARIABLE}_EVERY", SECONDS))
-    return chosen
+def _setting() -> tuple[Path, float] | None:
+    """Return folder and seconds of the surrounding `checkpointing` block, or of the environment variables; None if there is neither."""
+    setting = _folder.get()
+    if setting is None and (folder := os.environ.get(VARIABLE)):
+        setting = Path(folder), float(os.environ.get(f"{VARIABLE}_EVERY", SECONDS))
+    return setting
 
 
 @dataclass
@@ -79,7 +82,7 @@ class _Computation:
 
 @contextmanager
 def computing(identity: Callable[[], str]) -> Iterator[None]:
-    """Within this block everything follows from what `identity` tells, so that its long parts can be told from all others.
+    """Within this block the text that `identity` returns determines all numbers, so that it identifies the long parts of the block.
 
     >>> import tempfile
     >>> with checkpointing(tempfile.mkdtemp()), computing(lambda: "one draw"):
@@ -95,36 +98,36 @@ def computing(identity: Callable[[], str]) -> Iterator[None]:
 
 
 def checkpoint_within(*start: Any) -> Checkpoint:
-    """The checkpoint of the next part of the surrounding computation; one that keeps nothing where there is none.
+    """Return the checkpoint of the next part of the surrounding computation; it is inactive if there is none.
 
-    What a part does may hang on functions and data that cannot be written down; what the whole computation starts from says it all.
+    A part may depend on functions and data that cannot be pickled; the input of the whole computation identifies it.
     """
     around = _around.get()
-    if around is None or _chosen() is None:
+    if around is None or _setting() is None:
         return Checkpoint(None)
     around.parts += 1
     return checkpoint_of("part", around.identity(), around.parts, *start)
 
 
 class Checkpoint:
-    """The state of one computation in a file.
+    """The saved state of one computation.
 
     Parameters
     ----------
     place
-        The file; None: nothing is kept.
+        The file; None: no state is saved.
     every
-        Seconds between two states that are kept.
+        Seconds between two saved states.
 
     Examples
     --------
     >>> import tempfile
-    >>> kept = Checkpoint(Path(tempfile.mkdtemp()) / "x.npz", every=0.0)
-    >>> kept.offer(lambda: {"sum": np.array(3.0)})
-    >>> float(kept.load()["sum"])
+    >>> checkpoint = Checkpoint(Path(tempfile.mkdtemp()) / "x.state", every=0.0)
+    >>> checkpoint.offer(lambda: {"sum": np.array(3.0)})
+    >>> float(checkpoint.load()["sum"])
     3.0
-    >>> kept.finish()
-    >>> kept.load() is None
+    >>> checkpoint.finish()
+    >>> checkpoint.load() is None
     True
     """
 
@@ -134,60 +137,48 @@ class Checkpoint:
 
     @property
     def active(self) -> bool:
-        """Whether anything is kept."""
+        """Whether states are saved."""
         return self.place is not None
 
     def load(self) -> dict[str, NDArray[Any]] | None:
-        """The state that was kept last, if there is one; a damaged file is reported and counts as none."""
-        if self.place is None or not self.place.exists():
+        """Return the latest saved state, or None; a damaged file causes a warning and counts as none."""
+        if self.place is None:
             return None
+        clean_leftovers(self.place.parent, self.place.name)
         try:
-            with np.load(self.place, allow_pickle=False) as file:
-                return {name: file[name] for name in file.files}
-        except Exception as error:
+            return read_arrays(self.place)[1]
+        except FileNotFoundError:
+            return None
+        except (DamagedFile, OSError) as error:
             warnings.warn(
                 f"the checkpoint {str(self.place)!r} is damaged ({error}): starting from the beginning", stacklevel=2
             )
             return None
 
     def offer(self, state: Callable[[], State]) -> None:
-        """Keep the state, which is asked for only if it is time to."""
+        """Save the state that a function returns, if enough time has passed since the last one."""
         if self.place is not None and time.monotonic() - self._saved >= self.every:
             self.place.parent.mkdir(parents=True, exist_ok=True)
             write_arrays(self.place, state())
             self._saved = time.monotonic()
 
     def finish(self) -> None:
-        """The computation has ended: its state is not needed any more."""
+        """Remove the saved state of a computation that has ended."""
         if self.place is not None:
             self.place.unlink(missing_ok=True)
 
 
-def write_arrays(path: str | os.PathLike[str], arrays: State) -> None:
-    """Arrays as an npz file of which a reader sees the old or the new one, never a part."""
-    target = Path(path)
-    temporary = target.with_name(f".{target.stem}-{secrets.token_hex(8)}.part.npz")
-    try:
-        with open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def generator_state(rng: np.random.Generator) -> NDArray[Any]:
-    """The state of a generator as an array of one text."""
+    """Return the state of a generator as an array of one text."""
     return np.array(json.dumps(rng.bit_generator.state, default=lambda value: value.tolist()))
 
 
 def restore_generator(rng: np.random.Generator, state: NDArray[Any]) -> None:
-    """Put a generator into a state that `generator_state` gave.
+    """Set the state of a generator to one that `generator_state` returned.
 
     >>> rng = np.random.default_rng(3)
-    >>> kept, first = generator_state(rng), rng.random()
-    >>> restore_generator(rng, kept)
+    >>> state, first = generator_state(rng), rng.random()
+    >>> restore_generator(rng, state)
     >>> rng.random() == first
     True
     """

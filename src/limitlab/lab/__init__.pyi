@@ -5,7 +5,7 @@ from .check import Check as Check
 from .claims import Claim as Claim
 from ._compare import Comparison as Comparison
 from .check import Criterion as Criterion
-from .cells import DamagedCell as DamagedCell
+from .store import DamagedCell as DamagedCell
 from .cluster import EngineError as EngineError
 from .claims import Outcome as Outcome
 from .verification import Record as Record
@@ -14,11 +14,11 @@ from .judging import Row as Row
 from ._sweep import SweepError as SweepError
 from ._sweep import SweepInterrupted as SweepInterrupted
 from .sweepfile import SweepSpec as SweepSpec
-from .runner import TasksFailed as TasksFailed
+from .tasks import TasksFailed as TasksFailed
 from .claims import all_claims as all_claims
 from .figures import all_figures as all_figures
 from .figures import animate as animate
-from .cells import caching as caching
+from .store import caching as caching
 from .claims import claim as claim
 from .claims import claims_of as claims_of
 from ._compare import compare as compare

@@ -1,15 +1,16 @@
-"""Does the experiment agree with the limit? A comparison with an error budget and three verdicts.
+"""Comparison of experiments with the limit, with an error budget and three verdicts.
 
-`compare` simulates a law at several sizes, extrapolates the gap to infinite size (`limitlab.lab._statistics`) and says
+`compare` simulates a law at several sizes, extrapolates the gap to infinite size (`limitlab.lab.judging`) and gives a verdict:
 
 - **agree**: no entry of any observable is off by more than its error budget, every budget is small enough to notice a gap of the
   resolution, and the gap falls with size as the law declares;
 - **disagree**: an observable is off, after correction for testing several at once;
-- **underpowered**: neither can be said; the explanation gives the number of draws or the size that would decide it.
+- **underpowered**: the data decide neither; the explanation gives the number of draws or the size that would decide it.
 
-Draws are added until the verdict is decided or a time budget is spent. Look number k at the growing set of draws tests at the level
-2^-k `level`, so that all looks together raise a false alarm with probability at most `level`. A fixed number of draws can be cut short
-where fewer agree (`early`): that is the same on every machine, and adds no false alarm because only the last look may disagree.
+Draws are added until the verdict is decided or a time budget is spent. The draws are analysed after every addition. Analysis number k
+tests at the level 2^-k `level`, so that all analyses together raise a false alarm with probability at most `level`. With `early` a
+comparison with a fixed number of draws stops when fewer draws agree. That is the same on every machine, and adds no false alarm because
+only the last analysis may give the verdict "disagree".
 """
 
 from __future__ import annotations
@@ -25,20 +26,18 @@ import numpy as np
 import xarray as xr
 
 from limitlab._core.about import titled
+from limitlab._core.cost import Cost, check_cost, estimate
 from limitlab._core.draws import checked_seeds, checked_sizes, identity, mean_and_error, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.page import Described, Page, Table
 from limitlab._core.page import Verdict as Word
 from limitlab._core.registry import as_law
 from limitlab._core.results import package, package_version
-from limitlab.lab._budget import refuse_comparison
-from limitlab.lab.cells import Cell, versions_of
 from limitlab.lab.engines import Engine
 from limitlab.lab.judging import Row, Verdict, entries_of, judge
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.runner import run_tasks
-from limitlab.lab.store import Store
-from limitlab.lab.tasks import FORMAT, LawTask
+from limitlab.lab.store import FORMAT, Cell, Store, versions_of
+from limitlab.lab.tasks import LawTask, run_tasks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,21 +45,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "compare"]
 
-BUDGET = 60.0
-"""Seconds that a comparison may spend on adding draws, when it chooses their number itself."""
-GROWTH = 1.5, 8.0
-"""Least and largest factor by which a look at more draws multiplies their number."""
+DRAW_SECONDS = 60.0
+"""Seconds that a comparison may spend on adding draws when the number of draws is not given."""
+DRAW_FACTORS = 1.5, 8.0
+"""Least and largest factor by which one addition multiplies the number of draws."""
 COLUMNS = ("theory", "simulation", "gap", "standard_error", "finite_size_allowance", "half_width", "z", "numerical_error")
 """The numbers of the error budget, in the order in which a page shows them."""
-HOPELESS = 2.0
-"""How many times what the budget affords may be wanted: an estimate from few draws may be off, but not by much more."""
-FEWEST = 8
-"""Draws of the first look of a comparison that may stop early."""
+MOST_BUDGETS = 2.0
+"""Draws are added if fewer than this many times the affordable number are needed: an estimate from few draws may be off by as much."""
+FIRST_DRAWS = 8
+"""Draws of the first analysis of a comparison that may stop early."""
+NUMBERS_PER_DRAW = 300.0
+"""Numbers that a task takes by itself: its law, its labels, its cell."""
 
 
 @dataclass(frozen=True)
 class Comparison(Described):
-    """What `compare` found. Prints as a table with the verdict; `passed` is True only for "agree".
+    """The result of `compare`. It prints as a table with the verdict; `passed` is True only for "agree".
 
     Attributes
     ----------
@@ -73,7 +74,7 @@ class Comparison(Described):
     dataset
         Predictions, means and standard errors at every size.
     parts
-        The comparisons at every check point, where a class of laws was given; `dataset` is then that of the first.
+        The comparisons at every check point, if a class of laws was given; `dataset` is then that of the first.
     """
 
     law: Law
@@ -95,7 +96,7 @@ class Comparison(Described):
 
     @property
     def draws(self) -> int:
-        """Draws per size that were looked at."""
+        """Draws per size that were analysed."""
         return int(self.dataset.attrs["draws"])
 
     def table(self) -> pd.DataFrame:
@@ -170,10 +171,10 @@ def compare(
     budget
         Seconds that may be spent on adding draws while the verdict is open (default: 60, and none where `seeds` is given).
     early
-        Whether to stop at an eighth, a quarter or half of the draws if those agree already. Only all of them may disagree. Every look
+        Whether to stop at an eighth, a quarter or half of the draws if those agree already. Only all of them may disagree. Every analysis
         may miss a gap, so that "agree" is a little weaker than without it: for quick checks.
     level
-        Probability of a false "disagree", over all observables and all looks together.
+        Probability of a false "disagree", over all observables and all analyses together.
     resolution
         Smallest gap worth noticing, relative to the scale of an observable (its largest value). "agree" says that it would have
         been noticed with probability 0.9, and so would half of an entry's own value.
@@ -209,15 +210,15 @@ def compare(
         ]
         return _together(parts)
     numbers = sorted(checked_sizes(law.simulation.sizes if sizes is None else sizes))
-    draws = checked_seeds(law.simulation.draws if seeds is None else seeds, least=2)
-    refuse_comparison(law, numbers, len(draws))
+    planned = checked_seeds(law.simulation.draws if seeds is None else seeds, least=2)
+    check_comparison_cost(law, numbers, len(planned))
     names = _shared_names(law, observables)
-    seconds = _checked_budget(BUDGET if seeds is None else 0.0) if budget is None else _checked_budget(budget)
-    shelf = _open(store, law, numbers, draws)
+    seconds = _checked_budget(DRAW_SECONDS if seeds is None else 0.0) if budget is None else _checked_budget(budget)
+    opened = None if store is None else _opened(store, law, numbers, planned)
 
     def run(tasks: list[LawTask]) -> list[Cell]:
         label = f"comparing {type(law).__name__}"
-        return run_tasks(tasks, engine, shelf.cells if shelf else None, progress, label).complete(label, str(store or ""))
+        return run_tasks(tasks, engine, opened.cells if opened else None, progress, label).complete(label, str(store or ""))
 
     limits = run([LawTask(law.realised(size)) for size in numbers])
     numerical = {name: max(cell.errors.get(name, 0.0) for cell in limits) for name in names}
@@ -225,19 +226,19 @@ def compare(
     if not stated:
         numerical = law.estimated_errors()
     groups: list[list[Cell]] = [[] for _ in numbers]
-    planned, look, began = draws, 0, time.perf_counter()
-    fresh = draws = planned[: max(FEWEST, -(-len(planned) // 8))] if early else planned
+    analyses, began = 0, time.perf_counter()
+    fresh = draws = planned[: max(FIRST_DRAWS, -(-len(planned) // 8))] if early else planned
     while fresh:
-        found = run([LawTask(law, size=size, seed=seed) for size in numbers for seed in fresh])
+        cells = run([LawTask(law, size=size, seed=seed, cost_checked=True) for size in numbers for seed in fresh])
         for i, group in enumerate(groups):
-            group += found[i * len(fresh) : (i + 1) * len(fresh)]
+            group += cells[i * len(fresh) : (i + 1) * len(fresh)]
         count = len(groups[0])
-        look += count >= len(planned)  # an earlier one cannot disagree
+        analyses += count >= len(planned)  # an earlier analysis cannot give the verdict "disagree"
         data = _collect(law, names, numbers, limits, groups, numerical)
         entries = [entry for name in names for entry in entries_of(law, data, name, count)]
         if not entries:
             raise ValueError("nothing to compare: the limit of every observable is infinite here; move a parameter")
-        rows = judge(entries, level * 2.0 ** -max(look, 1) if seconds else level, resolution, numbers, count)
+        rows = judge(entries, level * 2.0 ** -max(analyses, 1) if seconds else level, resolution, numbers, count)
         spent = time.perf_counter() - began
         if count < len(planned):
             fresh = [] if all(row.verdict == "agree" for row in rows) else planned[count : 2 * count]
@@ -253,16 +254,25 @@ def compare(
         explanation += f" Note: {law.caveat()}."
     if not stated:
         explanation += " The law states no accuracy; its numerical error is estimated."
-    every = [*limits, *(cell for group in groups for cell in group)]
-    data.attrs.update(version=versions_of(every), sizes=np.asarray(numbers))
-    data.attrs.update(verdict=verdict, seeds=np.asarray(draws), draws=count, looks=look)
-    if shelf is not None:
-        shelf.finish(data)
+    data.attrs.update(version=versions_of([*limits, *(cell for group in groups for cell in group)]))
+    data.attrs.update(sizes=np.asarray(numbers), verdict=verdict, seeds=np.asarray(draws), draws=count, looks=analyses)
+    if opened is not None:
+        opened.finish(data)
     return Comparison(law, verdict, explanation, tuple(rows), data)
 
 
+def check_comparison_cost(law: Law, sizes: Sequence[int], draws: int) -> Cost:
+    """Raise TooCostly for a comparison beyond the limits of memory or time; return its cost."""
+    costs = [estimate(law, size) for size in sizes]
+    numbers = max(cost.numbers for cost in costs) + NUMBERS_PER_DRAW * draws * len(costs)
+    total = Cost(numbers, draws * sum(cost.operations for cost in costs))
+    words = f"a comparison of {type(law).__name__} at sizes {', '.join(map(str, sizes))} with {draws} draws each"
+    check_cost(total, words, "choose smaller sizes or fewer draws")
+    return total
+
+
 def _together(parts: Sequence[Comparison]) -> Comparison:
-    """Comparisons at several check points as one: the worst verdict decides."""
+    """Return comparisons at several check points as one comparison, which has the worst verdict."""
     if len(parts) == 1:
         return replace(parts[0], parts=(parts[0],))
     order = ("agree", "underpowered", "disagree")
@@ -277,19 +287,19 @@ def _together(parts: Sequence[Comparison]) -> Comparison:
 
 
 def _more_draws(rows: Sequence[Row], draws: int, per_draw: float, left: float) -> int:
-    """How many draws per size to add: none where the verdict is decided, where more would not decide it, or where there is no time for
-    those that would."""
+    """Return the number of draws per size to add: none if the verdict is decided, if more draws would not decide it, or if the time
+    is too short for those that would."""
     if left <= 0 or any(row.verdict == "disagree" for row in rows):
         return 0
     open_rows = [row for row in rows if row.verdict == "underpowered"]
     if not open_rows or any(row.reason not in ("noise", "rate", "misfit") for row in open_rows):
         return 0
     wanted = max(row.draws_needed for row in open_rows)
-    if not wanted:  # a rate or a fit that is off: twice the draws tell whether by chance
+    if not wanted:  # a wrong rate or misfit: twice the draws show whether it was chance
         wanted = 2 * draws
-    least, most = (round(factor * draws) for factor in GROWTH)
+    least, most = (round(factor * draws) for factor in DRAW_FACTORS)
     affordable = draws + int(left / max(per_draw, 1e-9))
-    if wanted > HOPELESS * affordable:
+    if wanted > MOST_BUDGETS * affordable:
         return 0
     target = min(max(round(1.2 * wanted), least), most, affordable)
     return target - draws if target >= least else 0
@@ -302,18 +312,17 @@ def _checked_budget(budget: float) -> float:
 
 
 def _numbered(store: str | os.PathLike[str] | None, number: int) -> str | None:
-    """A store of its own for every check point: x.nc, x-2.nc, x-3.nc."""
+    """Return the name of the store of a check point: x.nc, x-2.nc, x-3.nc."""
     if store is None or number == 0:
         return None if store is None else os.fspath(store)
     stem, suffix = os.path.splitext(os.fspath(store))
     return f"{stem}-{number + 1}{suffix}"
 
 
-def _open(store: str | os.PathLike[str] | None, law: Law, sizes: list[int], seeds: list[int]) -> Store | None:
-    if store is None:
-        return None
-    shelf = Store(store)
-    shelf.open(
+def _opened(store: str | os.PathLike[str], law: Law, sizes: list[int], seeds: list[int]) -> Store:
+    """Return the store of a comparison, which is made if it does not exist."""
+    opened = Store(store)
+    opened.open(
         {
             "format": FORMAT,
             "what": "comparison",
@@ -326,7 +335,7 @@ def _open(store: str | os.PathLike[str] | None, law: Law, sizes: list[int], seed
             "version": package_version(),
         }
     )
-    return shelf
+    return opened
 
 
 def _shared_names(law: Law, wanted: Sequence[str] | None) -> list[str]:
@@ -338,7 +347,7 @@ def _shared_names(law: Law, wanted: Sequence[str] | None) -> list[str]:
 
 
 def _refuse_missing(law: Law, names: list[str], sizes: list[int], groups: Sequence[Sequence[Cell]]) -> None:
-    """Draws that lack an observable (an estimate that does not exist for these data) cannot be averaged."""
+    """Raise ValueError if draws lack an observable, such as an estimate that does not exist for their data."""
     for name in names:
         for size, group in zip(sizes, groups, strict=True):
             lacking = sum(name not in cell.values for cell in group)
@@ -357,7 +366,7 @@ def _collect(
     groups: Sequence[Sequence[Cell]],
     numerical: Mapping[str, float],
 ) -> xr.Dataset:
-    """Theory with its numerical error, mean and standard error of every observable along a dimension `size`."""
+    """Return prediction with its numerical error, mean and standard error of every observable along a dimension `size`."""
     coords = {"size": np.asarray(sizes), **limits[0].coords}
     _refuse_missing(law, names, sizes, groups)
     data = {}
@@ -406,7 +415,7 @@ def _place(observable: str, entry: str) -> str:
 
 
 def _remedy(row: Row, draws: int, per_draw: float) -> str:
-    """What would decide an underpowered observable."""
+    """Return a sentence on what would decide an underpowered observable."""
     where, width = _place(row.observable, row.entry), f"a gap below {row.half_width:.2g} could go unnoticed"
     if row.reason == "one size":
         return f"{where}: the gap {row.gap:+.3g} may be a finite-size effect; give at least two sizes."

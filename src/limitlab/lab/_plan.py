@@ -1,19 +1,25 @@
-"""Planning with a law: which value of a parameter reaches a target, and which value is best."""
+"""Planning with a law: the value of a parameter that reaches a target, and the value that is best.
+
+An observable is first evaluated on a grid of values of one parameter (`Line`), in one call where the law takes an array. Its crossings
+and minima are then refined: crossings to rounding, minima to about 1e-12 where the observable is smooth.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import types
+import typing
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab._core.cost import Pace
 from limitlab._core.law import Law
+from limitlab._core.parameters import Parameter
 from limitlab._core.registry import law_at_defaults
 from limitlab.errors import UnreachableTarget, did_you_mean
-from limitlab.lab._scan import Line
-from limitlab.lab._scan import minimise as minimise_on
 
 __all__ = ["optimal", "plan"]
 
@@ -21,11 +27,15 @@ Array = NDArray[np.float64]
 Preference = Literal["smallest", "largest", "nearest"]
 
 SCAN_POINTS = {True: 600, False: 80}
-"""Points of the first look along a parameter: many where the law is vectorised, few where each costs a solve."""
+"""Points of the first grid: many if one call of the law serves all of them, few if each needs a call."""
 SAME = 1e-14
 """Relative spread below which an observable does not change."""
-MOST_VALLEYS = 24
-"""Local minima of the first look that are refined."""
+MOST_MINIMA = 24
+"""Local minima of the first grid that are refined."""
+LOG_RANGE = (1e-6, 1e6)
+"""Range of a log-scaled parameter that has neither bounds nor an interval given by the user."""
+LINEAR_RANGE = 10.0
+"""The same for a linear parameter: up to this many times its scale."""
 
 
 def plan(
@@ -35,7 +45,7 @@ def plan(
     bounds: tuple[float, float] | None = None,
     prefer: Preference = "smallest",
 ) -> xr.Dataset:
-    """The value of a parameter at which an observable takes a target value, by root finding on the theory.
+    """Find the value of a parameter at which an observable of the limit takes a target value.
 
     Parameters
     ----------
@@ -48,8 +58,8 @@ def plan(
     bounds
         Interval to look in (default: the parameter's range, cut to a practical one).
     prefer
-        Curves of learning are not monotone, so there may be several answers: all are in `solutions`; this picks the main one
-        ("nearest" to the law's present value).
+        Which of several answers is the main one, because learning curves are not monotone ("nearest": to the present value of
+        the law). All answers are in `solutions`.
 
     Returns
     -------
@@ -59,7 +69,7 @@ def plan(
     Raises
     ------
     UnreachableTarget
-        When no value in the bounds gives the target; it says the best reachable value and where it is.
+        If no value in the bounds gives the target; it states the best reachable value and where it is.
 
     Examples
     --------
@@ -81,8 +91,8 @@ def plan(
         solutions = np.unique(np.concatenate([grid[values == wanted], solutions]))
     if not solutions.size:
         raise _unreachable(line, grid, values, wanted)
-    chosen = _choose(solutions, prefer, getattr(law, solve_for))
-    return _answer(law, line, chosen).assign(
+    value = _choose(solutions, prefer, getattr(law, solve_for))
+    return _answer(law, line, value).assign(
         solutions=("solution", solutions, {"long_name": f"every {solve_for} with {observable} = {wanted:g}"})
     )
 
@@ -93,7 +103,7 @@ def optimal(
     minimise: str = "test_error",
     bounds: tuple[float, float] | None = None,
 ) -> xr.Dataset:
-    """The best value of a parameter: the global minimum of an observable of the limit.
+    """Find the best value of a parameter: the global minimum of an observable of the limit.
 
     Parameters
     ----------
@@ -164,7 +174,7 @@ def _choose(solutions: Array, prefer: Preference, present: float) -> float:
 
 
 def _unreachable(line: Line, grid: Array, values: Array, wanted: float) -> UnreachableTarget:
-    """The closest value, refined, and the range that can be had."""
+    """Return the error that states the reachable value closest to the target."""
     below = wanted < values.min()
     sign = 1.0 if below else -1.0
     at, _ = (_whole_minimum if line.whole else _minimum)(line, grid, sign * values, sign)
@@ -182,24 +192,24 @@ def _unreachable(line: Line, grid: Array, values: Array, wanted: float) -> Unrea
 
 
 def _brackets(line: Line, grid: Array, values: Array, wanted: float) -> list[tuple[float, float]]:
-    """Intervals over which the observable crosses the target, also inside a cell around a narrow peak or dip."""
+    """Return intervals over which the observable crosses the target, also around a narrow peak or dip between grid points."""
     gap = values - wanted
-    found = [(float(grid[i]), float(grid[i + 1])) for i in np.flatnonzero(gap[:-1] * gap[1:] < 0)]
+    brackets = [(float(grid[i]), float(grid[i + 1])) for i in np.flatnonzero(gap[:-1] * gap[1:] < 0)]
     for i in range(1, len(grid) - 1):
-        flat = gap[i] == gap[i - 1]  # of a flat stretch only the end can hide a turn
+        flat = gap[i] == gap[i - 1]  # in a flat stretch only the end can contain a turn
         dips = not flat and 0 < gap[i] <= min(gap[i - 1], gap[i + 1])
         peaks = not flat and 0 > gap[i] >= max(gap[i - 1], gap[i + 1])
         if not (dips or peaks) or not np.isfinite(gap[i - 1 : i + 2]).all():
             continue
         sign = 1.0 if dips else -1.0
-        turn, value = minimise_on(lambda x, s=sign: s * line(x), float(grid[i - 1]), float(grid[i + 1]), line.bounds)  # type: ignore[misc]
+        turn, value = minimise_between(lambda x, s=sign: s * line(x), float(grid[i - 1]), float(grid[i + 1]), line.bounds)  # type: ignore[misc]
         if sign * value < wanted if dips else sign * value > wanted:
-            found += [(float(grid[i - 1]), turn), (turn, float(grid[i + 1]))]
-    return found
+            brackets += [(float(grid[i - 1]), turn), (turn, float(grid[i + 1]))]
+    return brackets
 
 
 def _root(line: Line, wanted: float, low: float, high: float) -> float:
-    """The crossing inside a bracket, to rounding."""
+    """Return the crossing inside a bracket, to rounding."""
     from scipy.optimize import brentq
 
     def gap(x: float) -> float:
@@ -210,8 +220,8 @@ def _root(line: Line, wanted: float, low: float, high: float) -> float:
 
 
 def _whole_solutions(grid: Array, values: Array, wanted: float, line: Line) -> Array:
-    """For a whole-number parameter: the first value on the far side of each crossing."""
-    found = list(grid[values == wanted])
+    """Return, for a whole-number parameter, the first value on the far side of each crossing."""
+    solutions = list(grid[values == wanted])
     gap = values - wanted
     for i in np.flatnonzero(gap[:-1] * gap[1:] < 0):
         low, high = int(grid[i]), int(grid[i + 1])
@@ -221,15 +231,15 @@ def _whole_solutions(grid: Array, values: Array, wanted: float, line: Line) -> A
                 low = middle
             else:
                 high = middle
-        found.append(float(high if gap[i] > 0 else low))
-    return np.unique(np.asarray(found, dtype=float))
+        solutions.append(float(high if gap[i] > 0 else low))
+    return np.unique(np.asarray(solutions, dtype=float))
 
 
 # -- minima ----------------------------------------------------------------------------------------------------------
 
 
 def _minimum(line: Line, grid: Array, values: Array, sign: float = 1.0) -> tuple[float, bool]:
-    """The global minimum of sign * observable: every local minimum of the scan refined, ends included."""
+    """Return the global minimum of sign * observable, and whether it is an end: every local minimum of the grid is refined."""
     candidates = [_refined(line, grid, values, int(i), sign) for i in _local_minima(values)]
     if not candidates:
         raise ValueError(f"{line.observable} is infinite everywhere for {line.parameter} in {line.bounds}: widen the bounds")
@@ -238,28 +248,208 @@ def _minimum(line: Line, grid: Array, values: Array, sign: float = 1.0) -> tuple
 
 
 def _local_minima(values: Array) -> NDArray[np.intp]:
-    """Indices of the scan that no neighbour undercuts: of a flat stretch its ends, of very many the lowest."""
+    """Return the indices of local minima of the grid: the ends of flat stretches, and the lowest if there are many."""
     padded = np.concatenate([[np.inf], values, [np.inf]])
     before, after = padded[:-2], padded[2:]
     inner = (values == before) & (values == after)
-    found = np.flatnonzero(np.isfinite(values) & (values <= before) & (values <= after) & ~inner)
-    return found[np.argsort(values[found], kind="stable")[:MOST_VALLEYS]]
+    minima = np.flatnonzero(np.isfinite(values) & (values <= before) & (values <= after) & ~inner)
+    return minima[np.argsort(values[minima], kind="stable")[:MOST_MINIMA]]
 
 
 def _refined(line: Line, grid: Array, values: Array, i: int, sign: float) -> tuple[float, float, bool]:
-    """The minimum near a point of the scan: where it is, its value, and whether it is an end of the interval."""
+    """Return the minimum near a point of the grid: its position, its value, and whether it is an end of the interval."""
     last = len(grid) - 1
     low, high = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, last)])
-    turn, value = minimise_on(lambda x: sign * line(x), low, high, line.bounds)
+    turn, value = minimise_between(lambda x: sign * line(x), low, high, line.bounds)
     if i in (0, last) and values[i] <= value:
         return float(grid[i]), float(values[i]), True
     return turn, value, False
 
 
 def _whole_minimum(line: Line, grid: Array, values: Array, sign: float = 1.0) -> tuple[float, bool]:
-    """The best whole number: the best of the scan, then the whole numbers between its neighbours."""
+    """Return the best whole number: the best of the grid, then of the whole numbers between its neighbours."""
     i = int(np.argmin(values))
     low, high = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, len(grid) - 1)])
     between = np.unique(np.round(np.linspace(low, high, int(min(high - low, 400)) + 1))).astype(float)
     best = float(between[np.argmin(sign * line(between))])
     return best, best in (grid[0], grid[-1])
+
+
+# -- one parameter ------------------------------------------------------------------------------------------------------
+
+
+class Line:
+    """One observable of a law as a function of one of its parameters.
+
+    Parameters
+    ----------
+    law
+        The law; its other parameters stay as they are.
+    parameter, observable
+        Names.
+    bounds
+        The interval; by default that of the parameter, cut to a practical range.
+
+    Examples
+    --------
+    >>> from limitlab.laws import Ridge
+    >>> line = Line(Ridge(noise=0.5), "ridge", "test_error", (0.0, 1.0))
+    >>> line.grid(4).round(9).tolist()
+    [0.0, 1e-06, 0.001, 1.0]
+    """
+
+    def __init__(self, law: Law, parameter: str, observable: str, bounds: tuple[float, float] | None = None):
+        metas = type(law).parameters()
+        if parameter not in metas:
+            raise ValueError(f"{type(law).__name__} has no parameter {parameter!r}: {did_you_mean(parameter, metas)}")
+        self.law, self.parameter, self.observable = law, parameter, observable
+        self.meta = metas[parameter]
+        self._evaluated, self._pace = 0, Pace(f"looking along {parameter} of {type(law).__name__}")
+        self.whole = type(law).model_fields[parameter].annotation is int
+        if self.whole is False and not _is_number(type(law), parameter):
+            raise ValueError(f"{parameter!r} of {type(law).__name__} is not a single number: choose another parameter")
+        self.bounds = _checked_bounds(self.meta, bounds)
+        if bounds is None:  # some parameters are tied to others, such as neighbours to samples
+            self.bounds = (self._allowed(self.bounds[0]), self._allowed(self.bounds[1]))
+        if observable not in law.observed():
+            hint = did_you_mean(observable, law.observed())
+            raise ValueError(f"{type(law).__name__} has no observable {observable!r}: {hint}")
+
+    @property
+    def log(self) -> bool:
+        """Whether the parameter is spaced geometrically."""
+        return self.meta.scale == "log" and self.bounds[0] >= 0
+
+    def grid(self, points: int) -> Array:
+        """Return values to begin with: geometric for a log-scaled parameter (with the exact 0 if allowed), else linear."""
+        low, high = self.bounds
+        if self.whole:
+            return np.unique(np.round(np.geomspace(max(low, 1), high, points)))
+        if not self.log:
+            return np.linspace(low, high, points)
+        if low > 0:
+            return np.geomspace(low, high, points)
+        floor = min(LOG_RANGE[0], high * 1e-6)
+        return np.concatenate([[0.0], np.geomspace(floor, high, points - 1)])
+
+    def __call__(self, values: Array | float) -> Array:
+        """Return the observable at these values of the parameter."""
+        values = np.atleast_1d(np.asarray(values, dtype=float))
+        if self.parameter in self.law.array_parameters():
+            result = np.asarray(self.law.evaluate(**{self.parameter: values})[self.observable], dtype=float)
+            if result.ndim > 1:
+                raise ValueError(_not_scalar(self.observable, result.shape[1:]))
+            self._evaluated += values.size
+            self._pace.at(self._evaluated)
+            return np.broadcast_to(result, values.shape)
+        return np.array([self._at(value) for value in values])
+
+    def _allowed(self, end: float) -> float:
+        """Return an end of the range, or the nearest value (by bisection from the present one) that the law accepts."""
+        present = getattr(self.law, self.parameter)
+        if not isinstance(present, (int, float)) or self._accepts(end):
+            return end
+        inside, outside = float(present), end
+        for _ in range(60):
+            middle = (inside + outside) / 2
+            middle = round(middle) if self.whole else middle
+            inside, outside = (middle, outside) if self._accepts(middle) else (inside, middle)
+        return inside
+
+    def _accepts(self, value: float) -> bool:
+        try:
+            self.law.replace(**{self.parameter: int(value) if self.whole else float(value)})
+        except ValueError:
+            return False
+        return True
+
+    def _at(self, value: float) -> float:
+        result = self.law.replace(**{self.parameter: int(value) if self.whole else float(value)}).theory()
+        if self.observable not in result:
+            raise ValueError(
+                f"{type(self.law).__name__} has no {self.observable} at {self.parameter} = {value:g} (it does not exist there): give "
+                "bounds that keep clear of it"
+            )
+        value_there = result[self.observable]
+        if value_there.size != 1:
+            raise ValueError(_not_scalar(self.observable, value_there.shape))
+        self._evaluated += 1
+        self._pace.at(self._evaluated)
+        return float(value_there.item())
+
+
+def _not_scalar(observable: str, shape: tuple[int, ...]) -> str:
+    return f"{observable} has shape {shape} here: give the law a single value of its coordinate (time, ...)"
+
+
+def _is_number(law: type[Law], parameter: str) -> bool:
+    annotation = law.model_fields[parameter].annotation
+    union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    return annotation in (int, float) or (union and float in typing.get_args(annotation))
+
+
+def _checked_bounds(meta: Parameter, bounds: tuple[float, float] | None) -> tuple[float, float]:
+    low = next((float(bound) for bound in (meta.least, meta.above) if bound is not None), None)
+    high = next((float(bound) for bound in (meta.most, meta.below) if bound is not None), None)
+    if bounds is not None:
+        start, stop = map(float, bounds)
+        if not start < stop or not np.isfinite([start, stop]).all():
+            raise ValueError(f"bounds = {tuple(bounds)} are not allowed: give two finite numbers, the smaller one first")
+        if (low is not None and start < low) or (high is not None and stop > high):
+            raise ValueError(f"bounds = {tuple(bounds)} leave the range of {meta.name}: must be {meta.allowed}")
+        return start, stop
+    if meta.scale == "log":
+        start = max(low if low is not None else 0.0, 0.0)
+        if meta.least is None or start > 0:  # an open lower bound at 0 is not itself a value
+            start = max(start, LOG_RANGE[0]) if meta.above is not None and start == 0 else start
+        return start, LOG_RANGE[1] if high is None else high
+    size = LINEAR_RANGE * max(1.0, abs(float(meta.default)) if isinstance(meta.default, (int, float)) else 1.0)
+    return (low if low is not None else -size), (high if high is not None else size)
+
+
+def minimise_between(
+    line: Callable[[Array], Array], low: float, high: float, bounds: tuple[float, float] | None = None
+) -> tuple[float, float]:
+    """Return the minimum of a smooth function inside [low, high] and its value, far more exactly than the square root of rounding.
+
+    Comparing values alone locates a minimum only to about 1e-8. A Chebyshev series on a wider interval (inside `bounds`) uses the
+    smoothness: where it converges to rounding, the zero of its derivative is the minimum to about 1e-12. Where it does not, because
+    the function has a kink or a pole nearby, shorter intervals are tried, and then the result is that of comparing values.
+
+    >>> x, value = minimise_between(lambda x: np.cosh(x - 0.3), -0.5, 1.0, bounds=(-1.0, 2.0))
+    >>> bool(abs(x - 0.3) < 1e-11), value
+    (True, 1.0)
+    """
+    from scipy.optimize import minimize_scalar
+
+    coarse = minimize_scalar(
+        lambda x: float(line(np.array([x]))[0]), bounds=(low, high), method="bounded", options={"xatol": 1e-8}
+    )
+    best = float(coarse.x)
+    first, last = bounds if bounds is not None else (low, high)
+    for width in (0.5 * abs(best), 0.1 * abs(best), (high - low) / 2):
+        refined = _stationary(line, max(first, best - width), min(last, best + width), best)
+        if refined is not None and low <= refined <= high:
+            return refined, float(line(np.array([refined]))[0])
+    return best, float(coarse.fun)
+
+
+def _stationary(line: Callable[[Array], Array], start: float, stop: float, near: float) -> float | None:
+    """Return the zero of the derivative nearest to `near`, from a Chebyshev series; None if the series has not converged."""
+    from numpy.polynomial import Chebyshev
+
+    if not start < near < stop:
+        return None
+    points = 32
+    nodes = start + (stop - start) * (1 - np.cos(np.pi * (np.arange(points) + 0.5) / points)) / 2
+    values = line(nodes)
+    if not np.isfinite(values).all():
+        return None
+    series = Chebyshev.fit(nodes, values, points - 1, domain=[start, stop])
+    size = np.abs(series.coef)
+    if size[-4:].max() > 1e-13 * size.max() or not size.any():  # not resolved, or zero everywhere
+        return None
+    series = series.truncate(int(np.flatnonzero(size > 1e-15 * size.max())[-1]) + 1)
+    roots = series.deriv().roots()
+    inside = roots.real[np.abs(roots.imag) < 1e-7 * (stop - start)]
+    return float(inside[np.argmin(np.abs(inside - near))]) if inside.size else None

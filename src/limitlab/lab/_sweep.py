@@ -1,41 +1,55 @@
-"""Sweeps: a law over a grid of parameters, its limit or its finite experiments."""
+"""Sweeps: a law over a grid of parameters, its limit or its finite experiments.
+
+`sweep` checks the cost, plans the tasks (`SweepPlan`), runs them (`limitlab.lab.tasks`) and assembles their cells into one Dataset.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
-from limitlab._core.cost import memory_limit
+from limitlab._core.checks import is_whole
+from limitlab._core.cost import NUMBER, Cost, Pace, check_cost, estimate, memory_limit
+from limitlab._core.declaration import coordinate_values
 from limitlab._core.draws import checked_seeds, checked_sizes, identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.registry import law_at_defaults
-from limitlab._core.results import package_version
-from limitlab.lab._assemble import BESIDE, assemble_simulation, assemble_theory, beside_theory
-from limitlab.lab._budget import refuse_sweep
-from limitlab.lab._regions import Regions
-from limitlab.lab._slots import Slots, missing_in
+from limitlab._core.results import NOT_STATED, package, package_version, relative_error
 from limitlab.lab.engines import Engine, check_engine
-from limitlab.lab.grid import Grid, read_grid
+from limitlab.lab.grid import Grid, read_grid, simulation_tasks, theory_tasks
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.runner import run_tasks, summary
-from limitlab.lab.store import Store
-from limitlab.lab.tasks import FORMAT, LawTask, Trouble, plain_numbers, simulation_tasks, theory_tasks
+from limitlab.lab.ranges import parse_range
+from limitlab.lab.store import BLOCK, FORMAT, Cell, Region, Regions, Store
+from limitlab.lab.tasks import LawTask, RunResult, TaskFailure, plain_numbers, run_tasks
 
 __all__ = ["SweepError", "SweepInterrupted", "sweep"]
 
 OnPart = Callable[[xr.Dataset, int, int], None]
 
 PART_SECONDS = 0.15
-"""Time between two parts of a result."""
+"""Seconds between two parts of a result."""
+THEORY_PREFIX = "theory_"
+"""How the names of the limit begin in a result that also has draws."""
+PER_CELL = 300.0
+"""Numbers that a task takes by itself: its law, its labels, its place, its cell."""
+PER_VALUE = 5.0
+"""Numbers for every value of the result: the value, copies of it, arrays that a vectorised law holds beside it."""
+OPERATIONS_PER_VALUE = 1e3
+"""Operations for every value of a vectorised prediction."""
+OPERATIONS_PER_MEASURED_VALUE = 1e4
+"""Operations for every value of an experiment."""
 
 
 class SweepError(RuntimeError):
-    """Some tasks of a sweep failed. The others are not lost.
+    """Some tasks of a sweep failed. The results of the other tasks are not lost.
 
     Attributes
     ----------
@@ -45,14 +59,14 @@ class SweepError(RuntimeError):
         The result with NaN where tasks failed; None where it would not fit into memory.
     """
 
-    def __init__(self, message: str, failures: Sequence[Trouble] = (), partial: xr.Dataset | None = None):
+    def __init__(self, message: str, failures: Sequence[TaskFailure] = (), partial: xr.Dataset | None = None):
         super().__init__(message)
         self.failures = tuple(failures)
         self.partial = partial
 
 
 class SweepInterrupted(KeyboardInterrupt):
-    """A sweep was stopped by hand; `partial` is the result with NaN where tasks had not finished."""
+    """The user stopped a sweep; `partial` is the result with NaN where tasks had not finished."""
 
     def __init__(self, message: str, partial: xr.Dataset | None = None):
         super().__init__(message)
@@ -140,20 +154,19 @@ def sweep(
     if on_part is not None:
         plan = plan.coarse_first()
         parts = _Parts(plan, on_part)
-    shelf = _open(store, plan, over)
-    run = run_tasks(plan.tasks, engine, shelf.cells if shelf else None, progress, f"sweeping {type(law).__name__}", parts)
+    opened = None if store is None else open_store(store, plan, over)
+    run = run_tasks(plan.tasks, engine, opened.cells if opened else None, progress, f"sweeping {type(law).__name__}", parts)
     if run.interrupted:
-        message = f"stopped after {run.done} of {len(run.cells)} tasks; {_how_to_go_on(store, 'the rest')}"
-        raise SweepInterrupted(message, plan.partial(run.cells))
+        message = f"stopped after {run.done} of {len(run)} tasks; {_how_to_continue(store, 'the rest')}"
+        raise SweepInterrupted(message, plan.partial(run))
     if run.failures:
-        listed = [run.failures[position] for position in sorted(run.failures)]
-        message = summary(listed, len(run.cells), _how_to_go_on(store, "the failed ones"))
-        raise SweepError(message, listed, plan.partial(run.cells))
-    if shelf is not None and shelf.in_blocks:
-        return shelf.finish_in_blocks(lambda regions: plan.assemble(run.cells, regions))
-    result = plan.assemble(run.cells)
-    if shelf is not None:
-        shelf.finish(result)
+        message = run.summary(_how_to_continue(store, "the failed ones"))
+        raise SweepError(message, run.listed_failures(), plan.partial(run))
+    if opened is not None and opened.in_blocks:
+        return opened.finish_in_blocks(lambda regions: plan.assemble(run, regions))
+    result = plan.assemble(run)
+    if opened is not None:
+        opened.finish(result)
     return result
 
 
@@ -162,7 +175,7 @@ def sweep(
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """The tasks of a sweep, those of the limit first, and how their cells become one result."""
+    """The tasks of a sweep, and the assembly of their cells into one result."""
 
     theory: Grid | None
     draws: Grid | None
@@ -174,7 +187,7 @@ class SweepPlan:
 
     @property
     def tasks(self) -> list[LawTask]:
-        """All of them, those of the limit first."""
+        """All tasks, those of the limit first."""
         return self.theory_tasks + self.draw_tasks
 
     @property
@@ -185,27 +198,28 @@ class SweepPlan:
         return grid
 
     def coarse_first(self) -> SweepPlan:
-        """The same tasks in an order that shows the shape of the result early."""
+        """Return the same tasks in an order that shows the shape of the result early."""
         return replace(self, theory_tasks=_coarse_first(self.theory_tasks), draw_tasks=_coarse_first(self.draw_tasks))
 
-    def partial(self, cells: Slots) -> xr.Dataset | None:
-        """The result of an unfinished run, if it fits into memory."""
-        first = next((cell for cell in cells if cell is not None), None)
-        small = first is None or len(cells) * first.nbytes <= memory_limit()
-        return self.assemble(cells) if small else None
+    def partial(self, run: RunResult) -> xr.Dataset | None:
+        """Return the result of an unfinished run, if it fits into memory."""
+        first = next((cell for cell in run.cells if cell is not None), None)
+        small = first is None or len(run) * first.nbytes <= memory_limit()
+        return self.assemble(run) if small else None
 
-    def assemble(self, cells: Slots, regions: Regions | None = None) -> xr.Dataset:
-        """The result, with the versions of limitlab that its cells come from; with `regions` it is written there and only described."""
+    def assemble(self, run: RunResult, regions: Regions | None = None) -> xr.Dataset:
+        """Return the result, with the versions of limitlab that computed its cells; with `regions` its numbers are written there."""
         split = len(self.theory_tasks)
-        beside = BESIDE if self.draws is not None else ""
+        prefix = THEORY_PREFIX if self.draws is not None else ""
         limit = None
         if self.theory is not None:
-            limit = assemble_theory(self.theory, self.theory_tasks, cells[:split], regions, beside, self.absent_as_nan)
+            limit = assemble_theory(self.theory, self.theory_tasks, run.part(0, split), regions, prefix, self.absent_as_nan)
         if self.draws is None:
             assert limit is not None
             return limit
+        draws = run.part(split, len(run))
         simulated = assemble_simulation(
-            self.draws, self.draw_tasks, cells[split:], self.sizes, self.seeds, regions, self.absent_as_nan
+            self.draws, self.draw_tasks, draws, self.sizes, self.seeds, regions, self.absent_as_nan
         )
         if limit is None:
             return simulated
@@ -214,7 +228,7 @@ class SweepPlan:
 
 
 def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_theory: bool) -> SweepPlan:
-    """The tasks of a sweep, checked; parameters are those of `sweep`."""
+    """Return the tasks of a sweep; parameters are those of `sweep`."""
     if not isinstance(law, Law):
         raise ValueError(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0)")
     if sizes is None:
@@ -228,55 +242,125 @@ def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_t
     grid = read_grid(law, over, law.path_parameters())
     for name in {"size", "seed"} & set(grid.names):
         raise ValueError(f"cannot sweep experiments over a parameter called {name!r}: it is a dimension of every such sweep")
-    beside = read_grid(law, over, law.array_parameters()) if with_theory else None
-    limits = theory_tasks(beside) if beside else []
-    return SweepPlan(beside, grid, limits, simulation_tasks(grid, numbers, draws), numbers, draws)
+    limit_grid = grid.with_arrays(law.array_parameters()) if with_theory else None
+    limits = theory_tasks(limit_grid) if limit_grid else []
+    return SweepPlan(limit_grid, grid, limits, simulation_tasks(grid, numbers, draws), numbers, draws)
 
 
 # -- parts of a result --------------------------------------------------------------------------------------------------
 
 
 class _Parts:
-    """Hands out the result so far, every `PART_SECONDS` or more rarely: assembling it takes at most a tenth of the time."""
+    """Give the result so far to a function, every `PART_SECONDS` or more rarely: assembling it takes at most a tenth of the time."""
 
     def __init__(self, plan: SweepPlan, on_part: OnPart):
         self._plan, self._on_part = plan, on_part
         self._next = 0.0
 
-    def __call__(self, cells: Slots, finished: int) -> None:
+    def __call__(self, run: RunResult, finished: int) -> None:
         start = time.monotonic()
-        if start < self._next or finished == len(cells) or missing_in(cells) == len(cells):
+        if start < self._next or finished == len(run) or not run.done:
             return
-        part = self._plan.partial(cells)
+        part = self._plan.partial(run)
         if part is not None:
-            self._on_part(part, finished, len(cells))
+            self._on_part(part, finished, len(run))
         end = time.monotonic()
         self._next = end + max(PART_SECONDS, 9 * (end - start))
 
 
 def _coarse_first(tasks: list[LawTask]) -> list[LawTask]:
-    """Every eighth point of the loops first, then those between; one seed at all points, then the next."""
-    points: dict[tuple[int, ...], int] = {}
+    """Return tasks in another order: every eighth point of the loops, then those between; one seed at all points, then the next."""
+    points_of_loops: dict[tuple[int, ...], int] = {}
     turns: list[tuple[int, int, int]] = []
     for number, task in enumerate(tasks):
         loops, seed = (task.place, 0) if task.size is None else (task.place[:-2], task.place[-1])
-        point = points.setdefault(loops, len(points))
+        point = points_of_loops.setdefault(loops, len(points_of_loops))
         level = next(level for level, step in enumerate((8, 4, 2, 1)) if point % step == 0)
         turns.append((seed, level, number))
     return [tasks[number] for _, _, number in sorted(turns)]
 
 
+# -- cost ---------------------------------------------------------------------------------------------------------------
+
+
+def sweep_cost(
+    law: Law, over: Mapping[str, Any], sizes: Any = None, seeds: Any = None, in_blocks: bool = False
+) -> tuple[float, Cost]:
+    """Return the number of points of a sweep and its cost; `in_blocks` if its result is assembled block by block.
+
+    >>> from limitlab.laws import Ridge
+    >>> count, cost = sweep_cost(Ridge(), {"ratio": "0.1:10:1000log", "ridge": [0.1, 1.0]})
+    >>> count, round(cost.memory / 1e6)
+    (2000.0, 1)
+    """
+    metas = type(law).parameters()
+    counts = {name: _count(values) for name, values in over.items() if name in metas}
+    draws = sizes is not None
+    together = law.path_parameters() if draws else law.array_parameters()
+    looped = math.prod(n for name, n in counts.items() if metas[name].kind != "coordinate" and name not in together)
+    total = float(math.prod(counts.values()))
+    listed = [int(size) for size in _listed(sizes) if is_whole(size) and size >= 2] if draws else []
+    repeats = float(len(listed) * _count(seeds if seeds is not None else law.simulation.draws)) if draws else 1.0
+    values = total * repeats * len(type(law).outputs()) * max(coordinate_values(law), 1.0)
+    held = min(values, max(values / (looped * repeats), BLOCK / NUMBER)) if in_blocks else values
+    numbers = PER_CELL * looped * repeats + PER_VALUE * held
+    if draws:
+        each = [estimate(law, size) for size in listed]
+        work = (
+            sum(one.operations for one in each) * repeats / max(len(each), 1) * looped
+            + OPERATIONS_PER_MEASURED_VALUE * values
+        )
+        return total, Cost(numbers + max((one.numbers for one in each), default=0.0), work)
+    return total, Cost(numbers, looped * estimate(law).operations + OPERATIONS_PER_VALUE * values)
+
+
+def refuse_sweep(law: Law, over: Any, sizes: Any = None, seeds: Any = None, in_blocks: bool = False) -> Cost:
+    """Raise TooCostly for a sweep beyond the limits of memory or time; return its cost."""
+    if not isinstance(law, Law) or not isinstance(over, Mapping):
+        return Cost()  # `plan_sweep` refuses these arguments
+    total, cost = sweep_cost(law, over, sizes, seeds, in_blocks)
+    draws = "" if sizes is None else f" with {_count(seeds if seeds is not None else law.simulation.draws):.3g} draws each"
+    check_cost(
+        cost,
+        f"a sweep of {type(law).__name__} over {total:.3g} points{draws}",
+        "choose fewer values, or sweep in several parts"
+        + ("" if in_blocks else ", or keep the result in a store NAME.zarr"),
+    )
+    return cost
+
+
+def _count(values: Any) -> int:
+    """Return the number of values without listing them."""
+    if isinstance(values, str):
+        try:
+            return int(parse_range(values).size)
+        except ValueError:
+            return 1  # a word, or a mistake that `read_grid` refuses
+    if isinstance(values, Collection):
+        return len(values)
+    if getattr(values, "ndim", 0):
+        return int(values.size)
+    return int(values) if is_whole(values) else 1
+
+
+def _listed(sizes: Any) -> list[Any]:
+    return (
+        list(sizes)
+        if (isinstance(sizes, Collection) and not isinstance(sizes, str)) or getattr(sizes, "ndim", 0) > 0
+        else [sizes]
+    )
+
+
 # -- the store ---------------------------------------------------------------------------------------------------------
 
 
-def _open(store: str | os.PathLike[str] | None, plan: SweepPlan, over: Mapping[str, Any]) -> Store | None:
-    if store is None:
-        return None
+def open_store(store: str | os.PathLike[str], plan: SweepPlan, over: Mapping[str, Any]) -> Store:
+    """Return the store of a sweep, which is made if it does not exist."""
     law = plan.grid.law
     swept = {axis.name: _plain_labels(axis.labels) for axis in plan.grid.axes}
     swept |= {name: plain_parameters(law, {name})[name] for name in over if name not in swept}  # coordinates
-    shelf = Store(store)
-    shelf.open(
+    opened = Store(store)
+    opened.open(
         {
             "format": FORMAT,
             "what": "sweep",
@@ -290,14 +374,205 @@ def _open(store: str | os.PathLike[str] | None, plan: SweepPlan, over: Mapping[s
             "version": package_version(),
         }
     )
-    return shelf
+    return opened
 
 
 def _plain_labels(labels: Any) -> list[Any]:
     return plain_numbers(labels.tolist()) if labels.dtype.kind == "f" else labels.tolist()
 
 
-def _how_to_go_on(store: Any, rest: str) -> str:
+def _how_to_continue(store: Any, rest: str) -> str:
     if store is None:
         return "the exception's .partial holds the finished ones (give store='name.nc' to be able to go on later)"
     return f"the finished ones are kept in {str(Store(store).home)!r}: the same command runs only {rest}"
+
+
+# -- from cells to one Dataset ------------------------------------------------------------------------------------------
+
+
+class LostCells(OSError):
+    """Cells that a run finished were damaged or missing when its result was assembled."""
+
+
+def assemble_theory(
+    grid: Grid,
+    tasks: Sequence[LawTask],
+    run: RunResult,
+    regions: Regions | None = None,
+    prefix: str = "",
+    absent_as_nan: bool = False,
+) -> xr.Dataset:
+    """Return the limit over the grid: swept parameters first, then the coordinates of the law.
+
+    With `regions` the numbers are written there (under names that begin with `prefix`), and the result only describes them.
+    `absent_as_nan` is that of `sweep`.
+    """
+    loops = {axis.name: axis.labels for axis in grid.loop_axes}
+    arrays = _arrays_of(grid, loops, tasks, run, regions, prefix, absent_as_nan)
+    if arrays.nan and not arrays.missing:
+        _refuse_nan(grid, arrays, loops)
+    result = _labelled(grid, loops, arrays, "theory")
+    result.attrs["accuracy"] = NOT_STATED if arrays.accuracy == np.inf else arrays.accuracy
+    for name in map(str, result.data_vars):
+        if np.isfinite(error := arrays.errors.get(name, np.inf)):
+            result[name].attrs["numerical_error"] = error
+    return result
+
+
+def assemble_simulation(
+    grid: Grid,
+    tasks: Sequence[LawTask],
+    run: RunResult,
+    sizes: Sequence[int],
+    seeds: Sequence[int],
+    regions: Regions | None = None,
+    absent_as_nan: bool = False,
+) -> xr.Dataset:
+    """Return the draws over the grid: swept parameters, size, seed, then the coordinates of the law; the rest as above."""
+    draws = {"size": np.asarray(sizes, dtype=np.int64), "seed": np.asarray(seeds, dtype=np.int64)}
+    loops = {**{axis.name: axis.labels for axis in grid.loop_axes}, **draws}
+    result = _labelled(grid, loops, _arrays_of(grid, loops, tasks, run, regions, "", absent_as_nan), "simulation")
+    result["size"].attrs["long_name"] = grid.law.simulation.size_meaning
+    result["seed"].attrs["long_name"] = "seed of the draw"
+    return result
+
+
+def beside_theory(simulated: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
+    """Return draws and the limit, as `theory_<observable>`, in one Dataset."""
+    limit = theory.rename({name: f"{THEORY_PREFIX}{name}" for name in theory.data_vars})
+    return simulated.assign({name: limit[name] for name in limit.data_vars}).assign_attrs(accuracy=theory.attrs["accuracy"])
+
+
+Make = Callable[[str, tuple[str, ...], tuple[int, ...], "np.dtype[Any]", int], "NDArray[Any] | Region"]
+"""A function that makes an array, from its name, the dimensions of a cell, its whole shape, its type and the number of arrays."""
+
+
+class _ResultBuilder:
+    """The arrays of a result, to which one cell after the other is added: only the result, or a block of it, is held in memory."""
+
+    def __init__(self, outer: tuple[int, ...], missing: int, make: Make, absent_as_nan: bool):
+        self.outer, self.missing, self.make, self.absent_as_nan = outer, missing, make, absent_as_nan
+        self.arrays: dict[str, Any] = {}
+        self.dims: dict[str, tuple[str, ...]] = {}
+        self.coords: dict[str, NDArray[Any]] = {}
+        self.errors: dict[str, float] = {}
+        self.accuracy = float("nan")
+        self.names: list[str] | None = None
+        self.versions: set[str] = set()
+        self.nan: dict[str, tuple[int, ...]] = {}  # the first place of NaN of a variable of a prediction
+
+    def add(self, place: tuple[int, ...], cell: Cell) -> None:
+        """Add a cell at its place. A variable whose shape differs from that of the first cell is left out."""
+        if self.names is None:
+            self.names, self.dims, self.coords = list(cell.values), dict(cell.dims), dict(cell.coords)
+            self.arrays = {name: self._array_for(name, cell) for name in cell.values}
+            self.accuracy = -np.inf
+        if self.absent_as_nan:
+            for name in cell.values.keys() - set(self.names):
+                self.names, self.dims = [*self.names, name], {**self.dims, name: cell.dims[name]}
+                self.arrays[name] = self._array_for(name, cell)
+        for name in list(self.arrays):
+            value, array = cell.values.get(name), self.arrays[name]
+            if value is None and self.absent_as_nan:
+                continue
+            inner = array.shape[len(self.outer) :]
+            if value is None or cell.dims[name] != self.dims[name] or value.shape != inner:
+                del self.arrays[name]
+                if isinstance(array, Region):
+                    array.drop()
+                continue
+            if value.dtype != array.dtype and (wider := np.result_type(array.dtype, value.dtype)) != array.dtype:
+                array = self.arrays[name] = array.astype(wider)
+            array[place] = value
+            if cell.errors and value.dtype.kind in "fc" and name not in self.nan and (bad := np.isnan(value)).any():
+                self.nan[name] = (*place, *np.argwhere(bad)[0].tolist())
+        self.coords = {
+            name: line
+            for name, line in self.coords.items()
+            if name in cell.coords and np.array_equal(line, cell.coords[name])
+        }
+        self.versions.add(cell.version)
+        for name, error in cell.errors.items():
+            self.errors[name] = max(error, self.errors.get(name, error))
+        if cell.errors:
+            self.accuracy = max(self.accuracy, relative_error(cell.values, cell.errors))
+
+    def _array_for(self, name: str, cell: Cell) -> Any:
+        """Return an array for a variable of all cells: of the type of this cell, or of one that has NaN if some entries are missing."""
+        value = cell.values[name]
+        gaps = (self.missing or self.absent_as_nan) and value.dtype.kind != "U"
+        dtype = np.result_type(value.dtype, np.float64) if gaps else value.dtype
+        return self.make(name, cell.dims[name], (*self.outer, *value.shape), dtype, len(cell.values))
+
+
+def _arrays_of(
+    grid: Grid,
+    loops: Mapping[str, NDArray[Any]],
+    tasks: Sequence[LawTask],
+    run: RunResult,
+    regions: Regions | None,
+    prefix: str,
+    absent_as_nan: bool,
+) -> _ResultBuilder:
+    """Return all cells in arrays of shape (*loops, *cell): in memory, with NaN where a task has no cell, or in regions."""
+    missing = len(run) - run.done
+
+    def make(name: str, dims: tuple[str, ...], shape: tuple[int, ...], dtype: np.dtype[Any], share: int) -> Any:
+        if regions is not None:
+            return regions.array(f"{prefix}{name}", shape, dtype, _axes(grid, loops, dims), share)
+        gaps = (missing or absent_as_nan) and dtype.kind != "U"
+        return np.full(shape, np.nan, dtype) if gaps else np.zeros(shape, dtype)
+
+    builder = _ResultBuilder(tuple(labels.size for labels in loops.values()), missing, make, absent_as_nan)
+    pace, absent = Pace("assembling the result"), 0
+    for number, (task, cell) in enumerate(zip(tasks, run.cells, strict=True)):
+        if cell is None:
+            absent += 1
+        else:
+            builder.add(task.place, cell)
+        pace.at(number + 1)
+    if absent > missing:
+        raise LostCells(
+            f"{absent - missing} cells were damaged or removed while the result was assembled: run the sweep again"
+        )
+    builder.arrays = {name: each.close() if isinstance(each, Region) else each for name, each in builder.arrays.items()}
+    return builder
+
+
+def _axes(grid: Grid, loops: Mapping[str, Any], inner: tuple[str, ...]) -> list[int]:
+    """Return the dimensions of an array, loops before those of a cell, in the order of the user."""
+    dims = (*loops, *inner)
+    return sorted(range(len(dims)), key=lambda axis: [*grid.names, "size", "seed", *dims].index(dims[axis]))
+
+
+def _labelled(grid: Grid, loops: Mapping[str, NDArray[Any]], built: _ResultBuilder, kind: str) -> xr.Dataset:
+    """Return the arrays with their dimensions in the user's order, coordinates and provenance."""
+    arrays, dims = {}, {}
+    for name, array in built.arrays.items():
+        axes = _axes(grid, loops, built.dims[name])
+        dims[name] = tuple((*loops, *built.dims[name])[axis] for axis in axes)
+        arrays[name] = array.transpose(axes)
+    inner = {name: line for name, line in built.coords.items() if any(name in names for names in dims.values())}
+    labels = {**{axis.name: axis.labels for axis in grid.axes}, **loops, **inner}
+    # The kind is set afterwards: a partial result has NaN where tasks are missing, which a prediction may not have.
+    result = package(grid.law, arrays, kind="sweep", dims=dims, coords=labels).assign_attrs(kind=kind)
+    if built.versions:
+        result.attrs["version"] = ", ".join(sorted(built.versions))  # of the cells, not of the assembly
+    if left := [name for name in built.names or () if name not in built.arrays]:
+        result.attrs["left_out"] = ", ".join(left) + " (the shape changes over the grid)"
+    if built.missing:
+        result.attrs["missing_tasks"] = built.missing
+    return result
+
+
+def _refuse_nan(grid: Grid, built: _ResultBuilder, loops: Mapping[str, NDArray[Any]]) -> None:
+    """Raise FloatingPointError that names the first point at which a prediction is NaN."""
+    labels = {axis.name: axis.labels for axis in grid.axes}
+    for name in built.arrays:
+        if name in built.nan:
+            at = dict(zip((*loops, *built.dims[name]), built.nan[name], strict=True))
+            point = ", ".join(f"{dim} = {labels[dim][at[dim]]}" for dim in grid.names if dim in at)
+            raise FloatingPointError(
+                f"{type(grid.law).__name__} gave NaN for {name} at {point}; please report this, and move the parameters "
+                "slightly in the meantime"
+            )

@@ -1,30 +1,29 @@
-"""Clusters by name: a Dask scheduler's address, workers on this machine, jobs of Slurm.
+"""Clusters by name: the address of a Dask scheduler, workers on this machine, jobs of Slurm.
 
     "tcp://10.0.0.5:8786"   a scheduler that is running already (tls:// and ws:// likewise)
-    "local-cluster"         a scheduler and one worker per core on this machine; "local-cluster:2" for so many
-    "slurm:FILE"            workers as jobs of Slurm, as a TOML file says (`SlurmFile`)
+    "local-cluster"         a scheduler and one worker per core on this machine; "local-cluster:2" for two workers
+    "slurm:FILE"            workers as jobs of Slurm, described by a TOML file (`SlurmFile`)
 
-A cluster that is named is opened for one run and closed after it. The scheduler may lose workers: Dask runs their tasks again elsewhere.
-What does not come back, a scheduler that is gone or a cluster without workers, is said within seconds.
+A cluster that is given by its name is opened for one run and closed after it. If the scheduler loses workers, Dask runs their tasks
+elsewhere. If the scheduler is gone or has no workers left, `EngineError` is raised within seconds.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import logging
 import time
 import tomllib
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from limitlab.errors import did_you_mean
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 
 __all__ = ["EngineError"]
 
@@ -33,7 +32,7 @@ LOCAL, SLURM = "local-cluster", "slurm:"
 CONNECT_SECONDS = 5.0
 """How long a scheduler may take to answer."""
 WORKER_SECONDS = 15.0
-"""How long a scheduler may be without any worker before we say so; a Slurm file has its own number."""
+"""How long a scheduler may be without any worker before an error is raised; a Slurm file has its own number."""
 RETRIES = 3
 """How often a task that did not reach its end for no fault of its own is tried again."""
 
@@ -43,7 +42,7 @@ class EngineError(RuntimeError):
 
 
 class SlurmFile(BaseModel):
-    """What `slurm:FILE` reads: how one job looks, and how many of them.
+    """The content of the file of `slurm:FILE`: the properties of one job, and the number of jobs.
 
     >>> SlurmFile(jobs=20, cores=8, memory="32GB", queue="cpu").arguments()["processes"]
     8
@@ -68,9 +67,9 @@ class SlurmFile(BaseModel):
     wait: float = Field(default=600.0, gt=0, description="seconds to wait for the first worker")
 
     def arguments(self) -> dict[str, Any]:
-        """What `dask_jobqueue.SLURMCluster` takes: one worker process of one thread per core, libraries pinned to one thread."""
+        """Return the arguments of `dask_jobqueue.SLURMCluster`: one worker process per core, libraries limited to one thread."""
         pinned = [f"export {name}=1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")]
-        given = dict(
+        arguments = dict(
             cores=self.cores,
             processes=self.cores,
             memory=self.memory,
@@ -84,11 +83,11 @@ class SlurmFile(BaseModel):
             job_extra_directives=self.directives,
             job_script_prologue=[*pinned, *self.before],
         )
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in arguments.items() if value is not None}
 
 
 def read_slurm(path: str | Path) -> SlurmFile:
-    """A Slurm file, checked; what is wrong with it is said in one line."""
+    """Return the content of a Slurm file; raise ValueError in one line if it is wrong."""
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -109,7 +108,7 @@ def read_slurm(path: str | Path) -> SlurmFile:
 
 
 def names_a_cluster(engine: Any) -> bool:
-    """Whether an engine is the name of a cluster.
+    """Return whether an engine is the name of a cluster.
 
     >>> names_a_cluster("local-cluster:2"), names_a_cluster("processes")
     (True, False)
@@ -118,7 +117,7 @@ def names_a_cluster(engine: Any) -> bool:
 
 
 def check_cluster(engine: str) -> None:
-    """Refuse in one line a name that cannot be a cluster, before anything is started."""
+    """Raise ValueError for a name that cannot be a cluster, before anything is started."""
     if engine.startswith(SLURM):
         read_slurm(engine.removeprefix(SLURM))
     elif engine.startswith(SCHEMES):
@@ -140,12 +139,9 @@ def _local_workers(engine: str) -> int | None:
     return int(number) if number else None
 
 
-# -- open, use, watch -----------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def opened(engine: str, cores: int) -> Iterator[Any]:
-    """A client of the cluster of this name, with at least one worker; closed, with what was started for it, at the end."""
+    """Open a client of the cluster of this name, with at least one worker; at the end it is closed with all that was started."""
     dask: Any = importlib.import_module("distributed")
     with ExitStack() as stack:
         patience = WORKER_SECONDS
@@ -163,7 +159,7 @@ def opened(engine: str, cores: int) -> Iterator[Any]:
                     threads_per_worker=1,
                     processes=True,
                     dashboard_address=None,
-                    silence_logs=logging.CRITICAL,  # a worker that is lost is not news: its tasks run again
+                    silence_logs=logging.CRITICAL,  # the tasks of a lost worker run again
                 )
             )
         try:
@@ -185,14 +181,14 @@ def _slurm_cluster(wanted: SlurmFile) -> Any:
 
 
 def executor_of(client: Any) -> Executor:
-    """The client as an executor. Tasks have names of their own (not hashes of their content) and are tried again."""
+    """Return the client as an executor. Tasks have unique names (not hashes of their content) and are tried again."""
     wait_for_a_worker(client, WORKER_SECONDS)
     executor: Executor = client.get_executor(pure=False, retries=RETRIES)
     return executor
 
 
 def wait_for_a_worker(client: Any, patience: float) -> None:
-    """Return when the client has a worker; say so when it has none, or no scheduler."""
+    """Return when the client has a worker; raise EngineError if it gets none in time, or has no scheduler."""
     end = time.monotonic() + patience
     while not _workers(client):
         if time.monotonic() > end:
@@ -204,20 +200,20 @@ def wait_for_a_worker(client: Any, patience: float) -> None:
 
 
 def watch(client: Any) -> Callable[[], None]:
-    """A function that raises when the client's scheduler has been gone, or without workers, for too long."""
-    seen = [time.monotonic()]
+    """Return a function that raises EngineError if the scheduler is gone, or has had no workers for too long."""
+    latest = [time.monotonic()]
 
     def check() -> None:
         if _workers(client):
-            seen[0] = time.monotonic()
-        elif time.monotonic() - seen[0] > WORKER_SECONDS:
+            latest[0] = time.monotonic()
+        elif time.monotonic() - latest[0] > WORKER_SECONDS:
             raise EngineError(f"the Dask cluster at {_address(client)} lost all its workers and got no new ones")
 
     return check
 
 
 def _workers(client: Any) -> int:
-    """How many workers the scheduler has; raises where there is no scheduler."""
+    """Return the number of workers of the scheduler; raise EngineError if there is no scheduler."""
     if getattr(client, "status", "running") not in ("running", "newly-created"):
         raise EngineError(f"the Dask scheduler at {_address(client)} is gone ({client.status}): start it again")
     try:

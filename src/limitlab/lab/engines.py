@@ -1,8 +1,8 @@
-"""Where tasks run: in this process, in threads, in worker processes, on a cluster.
+"""Engines, which decide where tasks run: in this process, in threads, in worker processes, or on a cluster.
 
-`concurrent.futures.Executor` is the one interface: our own pools, any executor of the user's, and a Dask client through its
-`get_executor()`; a cluster may also be given by its name (`limitlab.lab.cluster`). An engine changes when and where a task runs,
-never its result.
+`concurrent.futures.Executor` is the one interface: pools of limitlab, any executor of the user, and a Dask client through its
+`get_executor()`. A cluster may also be given by its name (`limitlab.lab.cluster`). An engine changes when and where a task runs, never its
+result.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Results = Generator[tuple[int, R | BaseException], None, None]
 
 NAMES = ("serial", "threads", "processes")
 FOREIGN_WINDOW = 4096
-"""Tasks handed at once to an executor whose number of workers we do not know."""
+"""Tasks that an executor with an unknown number of workers gets at once."""
 
 CHECK_SECONDS = 2.0
-"""How long nothing may finish on a cluster before we look whether it is still there."""
+"""Seconds without a finished task after which the cluster is asked whether it still exists."""
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -61,7 +61,7 @@ def completed(function: Callable[[T], R], tasks: Sequence[T], engine: Engine = N
     Parameters
     ----------
     function
-        What to do with a task; for processes and clusters a function of a module.
+        The function of a task; for processes and clusters a function of a module.
     tasks
         The tasks.
     engine
@@ -90,7 +90,7 @@ def completed(function: Callable[[T], R], tasks: Sequence[T], engine: Engine = N
 
 
 def check_engine(engine: Engine) -> None:
-    """Refuse in one line what is not an engine.
+    """Raise ValueError if a value is not an engine.
 
     >>> check_engine("proceses")
     Traceback (most recent call last):
@@ -116,7 +116,7 @@ def check_engine(engine: Engine) -> None:
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -142,28 +142,28 @@ def _on_threads(function: Callable[[T], R], tasks: Sequence[T]) -> Results[R]:
 
 
 def _on_cluster(function: Callable[[T], R], tasks: Sequence[T], engine: str) -> Results[R]:
-    """A cluster by its name: opened for this run."""
+    """Run tasks on a cluster that is given by its name and opened for this run."""
     with opened(engine, available_cores()) as client:
         yield from _on_client(function, tasks, client)
 
 
 def _on_client(function: Callable[[T], R], tasks: Sequence[T], client: Any) -> Results[R]:
-    """A Dask client, which is left open. Only the end of the whole cluster ends the run."""
+    """Run tasks on a Dask client, which is left open. Only the end of the whole cluster ends the run."""
     yield from _on_executor(function, tasks, executor_of(client), watch(client))
 
 
 def _on_executor(
     function: Callable[[T], R], tasks: Sequence[T], executor: Executor, check: Callable[[], None] | None = None
 ) -> Results[R]:
-    """An executor that belongs to the user: it is used and left open."""
+    """Run tasks on an executor of the user, which is left open."""
     lost, waiting = yield from _drain(executor, function, tasks, range(len(tasks)), FOREIGN_WINDOW, check)
     for position in (*lost, *waiting):
         yield position, WorkerDied("the executor broke down before this task was finished")
 
 
 def _on_processes(function: Callable[[T], R], tasks: Sequence[T], workers: int) -> Results[R]:
-    """Worker processes of our own. When one dies, the tasks in flight are run again one at a time: only the one that kills
-    its worker by itself has failed."""
+    """Run tasks in worker processes. When one dies, the tasks in flight are run again one at a time: only a task that kills its worker
+    by itself has failed."""
     batches: deque[tuple[Sequence[int], int]] = deque([(range(len(tasks)), 2 * workers)])
     while batches:
         positions, window = batches.popleft()
@@ -185,9 +185,10 @@ def _drain(
     window: int,
     check: Callable[[], None] | None = None,
 ) -> Generator[tuple[int, R | BaseException], None, tuple[list[int], list[int]]]:
-    """Keep at most `window` tasks in flight. If the executor breaks: what it lost in flight, and what never started.
+    """Run tasks, at most `window` at a time, and yield their results.
 
-    While nothing finishes, `check` is asked now and then; it raises where nothing will.
+    Return the tasks that were in flight when the executor broke, and those that had not started. While no task finishes, `check` is
+    called every `CHECK_SECONDS`; it raises an error if no task will finish.
     """
     waiting, in_flight, lost = deque(positions), dict[Future[R], int](), list[int]()
     finished: queue.SimpleQueue[Future[R]] = queue.SimpleQueue()
@@ -206,7 +207,7 @@ def _drain(
                 break
             future = _next_finished(finished, check)
             if check is not None and future.cancelled():
-                check()  # a scheduler that is gone cancels what it had
+                check()  # a scheduler that ends cancels its tasks
             position = in_flight.pop(future)
             error: BaseException | None = CancelledTask("cancelled") if future.cancelled() else future.exception()
             if isinstance(error, BrokenExecutor):
@@ -230,14 +231,14 @@ def _next_finished(finished: queue.SimpleQueue[Future[R]], check: Callable[[], N
 
 
 class CancelledTask(RuntimeError):
-    """Somebody else cancelled the task."""
+    """A task was cancelled from outside."""
 
 
-# -- worker processes of our own ----------------------------------------------------------------------------------------
+# -- worker processes ---------------------------------------------------------------------------------------------------
 
 
 class _Workers(ProcessPoolExecutor):
-    """A pool whose workers, which are started when they are first needed, never see Ctrl-C: it is for the parent."""
+    """A pool whose workers, which are started when they are first needed, ignore Ctrl-C: the parent process handles it."""
 
     def submit(self, function: Callable[..., R], /, *arguments: Any, **keywords: Any) -> Future[R]:
         with _interrupts_blocked():  # a new process inherits what is blocked
@@ -290,7 +291,7 @@ def _wait_until_ready(pool: ProcessPoolExecutor) -> None:
 
 
 def _prepare_worker(lifeline: Connection) -> None:
-    """In a worker: one thread per library, leave Ctrl-C to the parent, and do not outlive it."""
+    """Prepare a worker process: one thread per library, Ctrl-C is ignored, and the worker ends with its parent."""
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
     _keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -299,7 +300,7 @@ def _prepare_worker(lifeline: Connection) -> None:
 
 
 def _keep_freed_memory() -> None:
-    """Do not give arrays of up to 32 MB back to the system only to ask for them again: that takes 2 % of a worker's time (glibc only)."""
+    """Keep freed arrays of up to 32 MB in the process: returning and requesting them takes 2 % of the time of a worker (glibc only)."""
     if sys.platform == "linux" and (set_option := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         trim, own_mapping = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
         set_option(trim, 2**27)
@@ -576,7 +577,7 @@ def _cap_memory(megabytes: int) -> None:
 
 
 def _check_pickles(tasks: Sequence[Any]) -> None:
-    """Worker processes receive tasks by pickle: say so before any of them starts."""
+    """Raise ValueError, before any worker starts, if tasks cannot be pickled."""
     law = getattr(tasks[0], "law", None) or (tasks[0] if tasks else None)
     remedy = "define the law in a module of its own, or use engine='threads'"
     name = type(law).__name__

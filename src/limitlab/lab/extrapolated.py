@@ -68,7 +68,7 @@ def extrapolated_runs(
     >>> bool(abs(value[0] - 1) < 3 * error[0])
     True
     """
-    from limitlab.lab._statistics import extrapolate
+    from limitlab.lab.judging import extrapolate
 
     tables = [np.asarray(run, dtype=float) for run in runs]
     means, errors = (np.array(part) for part in zip(*map(mean_and_error, tables), strict=True))

@@ -1,10 +1,10 @@
-"""The grid of a sweep: which parameters are swept, over which values, and which of them one call of the law serves.
+"""The grid of a sweep: which parameters are swept over which values, and the tasks that serve all of its points.
 
 A swept parameter is handled in one of three ways:
 
-- *lane*: the law takes all its values at once as an array (`array_parameters` for the limit, `path_parameters` for a draw);
-- *folded*: the law has a coordinate of that name (such as `time`), which is given all the values and becomes the dimension;
-- *loop*: one task per value.
+- *array axis*: the law takes all its values at once as an array (`array_parameters` for the limit, `path_parameters` for a draw);
+- *coordinate axis*: the law has a coordinate of that name (such as `times`), which gets all the values and becomes a dimension;
+- *loop axis*: one task per value.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from pydantic_core import ValidationError
 from limitlab._core.law import Law
 from limitlab._core.parameters import plain
 from limitlab.lab.ranges import parse_range
+from limitlab.lab.tasks import LawTask, coordinates_of
 
 Point = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One swept parameter: its values as the law understands them, and the labels that a Dataset can hold."""
+    """One swept parameter: its values as the law validated them, and the labels that a Dataset can hold."""
 
     name: str
     values: tuple[Any, ...]
@@ -41,12 +42,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Grid:
-    """The swept parameters of a law, sorted into those that one call serves (`lanes`) and those that are looped over."""
+    """The swept parameters of a law: those that the law takes as arrays, and those with one task per value."""
 
     law: Law
     axes: tuple[Axis, ...]
-    lanes: tuple[Axis, ...]
-    loops: tuple[Axis, ...]
+    array_axes: tuple[Axis, ...]
+    loop_axes: tuple[Axis, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -54,18 +55,24 @@ class Grid:
         return tuple(axis.name for axis in self.axes)
 
     def points(self) -> Iterator[tuple[tuple[int, ...], Point, Law]]:
-        """Every point of the loops: its index, its parameters, and the law there, validated over all lanes."""
-        first = {axis.name: axis.values[0] for axis in self.lanes}
-        for place in itertools.product(*(range(len(axis.values)) for axis in self.loops)):
-            point = {axis.name: axis.values[i] for axis, i in zip(self.loops, place, strict=True)}
+        """Yield every point of the loops: its index, its parameters, and the law there, validated at the corners of the array axes."""
+        first = {axis.name: axis.values[0] for axis in self.array_axes}
+        for place in itertools.product(*(range(len(axis.values)) for axis in self.loop_axes)):
+            point = {axis.name: axis.values[i] for axis, i in zip(self.loop_axes, place, strict=True)}
             law = law_at(self.law, {**first, **point})
-            for corner in _corners(self.lanes):
-                law_at(law, corner)
+            for corner in _corners(self.array_axes):
+                if corner != first:
+                    law_at(law, corner)
             yield place, point, law
+
+    def with_arrays(self, together: Sequence[str]) -> Grid:
+        """Return the same grid for a call of the law that takes these parameters as arrays."""
+        array_axes = tuple(axis for axis in self.axes if axis.name in together and axis.numeric)
+        return Grid(self.law, self.axes, array_axes, tuple(axis for axis in self.axes if axis not in array_axes))
 
 
 def read_grid(law: Law, over: Mapping[str, Any], together: Sequence[str]) -> Grid:
-    """Validate what to sweep over, and sort it.
+    """Return the grid of a sweep, with validated values.
 
     Parameters
     ----------
@@ -80,22 +87,22 @@ def read_grid(law: Law, over: Mapping[str, Any], together: Sequence[str]) -> Gri
     --------
     >>> from limitlab.laws import Ridge
     >>> grid = read_grid(Ridge(), {"ratio": [0.5, 2.0], "ridge": "0.1:10:3log"}, together=("ridge",))
-    >>> [axis.name for axis in grid.lanes], [axis.name for axis in grid.loops]
+    >>> [axis.name for axis in grid.array_axes], [axis.name for axis in grid.loop_axes]
     (['ridge'], ['ratio'])
     """
-    checked, metas = _checked_names(law, over), type(law).parameters()
-    for name, values in checked.items():
-        if metas[name].kind == "coordinate":  # such as `times`: all values at once, they become the dimension `time`
-            law = _folded(law, name, values)
-    axes = tuple(read_axis(law, name, values) for name, values in checked.items() if metas[name].kind != "coordinate")
-    lanes = tuple(axis for axis in axes if axis.name in together and axis.numeric)
-    return Grid(law, axes, lanes, tuple(axis for axis in axes if axis not in lanes))
+    _check_names(law, over)
+    metas = type(law).parameters()
+    coordinates = [name for name in over if metas[name].kind == "coordinate"]
+    for name in coordinates:  # such as `times`: all values at once, they become the dimension `time`
+        law = _with_coordinate(law, name, over[name])
+    axes = tuple(read_axis(law, name, values) for name, values in over.items() if name not in coordinates)
+    return Grid(law, axes, (), axes).with_arrays(together)
 
 
 def read_axis(law: Law, name: str, values: Any) -> Axis:
-    """The values of one swept parameter, each of them checked by the law; a bad one is named."""
-    given = _listed_values(name, values)
-    checked = _plain_numbers(law, name, given) or tuple(_checked_value(law, name, value) for value in given)
+    """Return the values of one swept parameter, each of them validated by the law; a value that is not allowed is named."""
+    listed = _listed_values(name, values)
+    checked = _plain_numbers(law, name, listed) or tuple(_checked_value(law, name, value) for value in listed)
     if not checked:
         raise ValueError(f"over {name!r}: the list of values is empty; give at least one")
     labels = _labels(checked)
@@ -111,14 +118,14 @@ def _listed_values(name: str, values: Any) -> list[Any]:
             values = parse_range(values)
         except ValueError as error:
             raise ValueError(f"over {name!r}: {error}") from None
-    given = plain(values)
-    if isinstance(given, (str, Mapping)) or not hasattr(given, "__iter__"):
-        raise ValueError(f"over {name!r}: {given!r} is one value; give a list of values, or set it on the law itself")
-    return list(given)
+    listed = plain(values)
+    if isinstance(listed, (str, Mapping)) or not hasattr(listed, "__iter__"):
+        raise ValueError(f"over {name!r}: {listed!r} is one value; give a list of values, or set it on the law itself")
+    return list(listed)
 
 
 def law_at(law: Law, point: Mapping[str, Any]) -> Law:
-    """The law at a point of the grid; a point that it refuses is named."""
+    """Return the law at a point of the grid; raise ValueError that names the point if the law refuses it."""
     try:
         return law.replace(**point) if point else law
     except ValidationError as error:
@@ -127,16 +134,11 @@ def law_at(law: Law, point: Mapping[str, Any]) -> Law:
 
 
 def one_line(error: ValidationError) -> str:
-    """The sentence of a pydantic error, without its frame."""
+    """Return the sentence of a pydantic error, without its frame."""
     return str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
 
 
-def own_coordinates(law: Law) -> dict[str, NDArray[Any]]:
-    """The law's coordinates as arrays."""
-    return {name: np.asarray(axis) for name, axis in law.coordinates().items()}
-
-
-def _checked_names(law: Law, over: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_names(law: Law, over: Mapping[str, Any]) -> None:
     if not isinstance(over, Mapping) or not over:
         raise ValueError(
             f"over = {over!r} is not allowed: give a mapping from parameters to values, such as {{'ratio': [1, 2]}}"
@@ -146,22 +148,23 @@ def _checked_names(law: Law, over: Mapping[str, Any]) -> Mapping[str, Any]:
             raise ValueError(
                 f"cannot sweep over {name!r}: {type(law).__name__} has no such parameter; {law.hint(str(name))}"
             )
-    return over
 
 
-def _plain_numbers(law: Law, name: str, given: Sequence[Any]) -> tuple[float, ...] | None:
-    """All values at once where a parameter is a bare number with bounds: a law need not be made for each of them."""
+def _plain_numbers(law: Law, name: str, values: Sequence[Any]) -> tuple[float, ...] | None:
+    """Return the values of a parameter that is a number with bounds only: no law has to be made for each of them. Else None."""
     field = type(law).model_fields[name]
     validators = type(law).__pydantic_decorators__.field_validators.values()
-    bare = field.annotation is float and not field.metadata and all(name not in each.info.fields for each in validators)
+    if field.annotation not in (float, int) or field.metadata or any(name in each.info.fields for each in validators):
+        return None
+    number: type[float] = float if field.annotation is float else int
     allows = type(law).parameters()[name].allows
-    if bare and all(type(value) in (int, float) and allows(value) for value in given):
-        return tuple(float(value) for value in given)
+    if all(type(value) in (int, number) and allows(value) for value in values):
+        return tuple(number(value) for value in values)
     return None
 
 
 def _checked_value(law: Law, name: str, value: Any) -> Any:
-    """The value as the law validates it. What depends on other parameters too is checked where the whole point is known."""
+    """Return a value as the law validates it. A rule that joins several parameters is checked at the points of the grid."""
     try:
         return getattr(law.replace(**{name: value}), name)
     except ValidationError as error:
@@ -172,7 +175,7 @@ def _checked_value(law: Law, name: str, value: Any) -> Any:
 
 
 def _labels(values: tuple[Any, ...]) -> NDArray[Any]:
-    """Numbers and names label themselves; anything else is written out."""
+    """Return labels of values: numbers and names as they are, a text for any other value."""
     if all(isinstance(value, bool) for value in values):
         return np.array(values, dtype=bool)
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
@@ -182,7 +185,7 @@ def _labels(values: tuple[Any, ...]) -> NDArray[Any]:
 
 
 def _written(value: Any) -> str:
-    """A short text for a value that is neither a number nor a name.
+    """Return a short text for a value that is neither a number nor a name.
 
     >>> _written((1.0, 4.0)), _written(np.tanh), _written("relu")
     ('(1, 4)', 'tanh', 'relu')
@@ -196,8 +199,8 @@ def _written(value: Any) -> str:
     return str(getattr(value, "name", getattr(value, "__name__", value)))
 
 
-def _folded(law: Law, name: str, values: Any) -> Law:
-    """The law with all values of a coordinate such as `times` at once."""
+def _with_coordinate(law: Law, name: str, values: Any) -> Law:
+    """Return the law with all values of a coordinate such as `times` at once."""
     listed = list(_listed_values(name, values))
     if any(isinstance(value, (tuple, list)) for value in listed):
         raise ValueError(
@@ -209,8 +212,47 @@ def _folded(law: Law, name: str, values: Any) -> Law:
         raise ValueError(f"over {name!r}: {one_line(error)}") from None
 
 
-def _corners(lanes: tuple[Axis, ...]) -> Iterator[Point]:
-    """The extreme points of the lanes. Each value was checked by itself; what couples parameters is checked here."""
-    ends = [(axis.name, sorted({min(axis.values), max(axis.values)})) for axis in lanes]
+def _corners(axes: tuple[Axis, ...]) -> Iterator[Point]:
+    """Yield the extreme points of array axes. Each value is valid by itself; rules that join parameters are checked there."""
+    ends = [(axis.name, sorted({min(axis.values), max(axis.values)})) for axis in axes]
     for values in itertools.product(*(pair for _, pair in ends)):
         yield {name: value for (name, _), value in zip(ends, values, strict=True)}
+
+
+# -- tasks --------------------------------------------------------------------------------------------------------------
+
+
+def theory_tasks(grid: Grid) -> list[LawTask]:
+    """Return one task per point of the loops; one call serves all values of the array axes."""
+    arrays = _arrays(grid)
+    return [LawTask(law, arrays, grid.names, place) for place, _, law in _checked_points(grid)]
+
+
+def simulation_tasks(grid: Grid, sizes: Sequence[int], seeds: Sequence[int]) -> list[LawTask]:
+    """Return one task per point of the loops, size and seed; one draw serves all values of the array axes."""
+    arrays = _arrays(grid)
+    return [
+        LawTask(law, arrays, grid.names, (*place, i, j), size, seed)
+        for place, _, law in _checked_points(grid)
+        for i, size in enumerate(sizes)
+        for j, seed in enumerate(seeds)
+    ]
+
+
+def _arrays(grid: Grid) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    return tuple((axis.name, axis.values) for axis in grid.array_axes)
+
+
+def _checked_points(grid: Grid) -> Iterator[tuple[tuple[int, ...], Point, Law]]:
+    """Yield the points of the grid; raise ValueError if their coordinates (such as `time`), which label one dimension, differ."""
+    common: dict[str, NDArray[Any]] | None = None
+    for place, point, law in grid.points():
+        here = coordinates_of(law)
+        common = here if common is None else common
+        for name in here.keys() | common.keys():
+            if name not in here or name not in common or not np.array_equal(here[name], common[name]):
+                raise ValueError(
+                    f"cannot sweep over {', '.join(point)}: the coordinate {name!r} of {type(law).__name__} changes from "
+                    f"point to point; give the law one list of values for all points, which becomes the dimension {name!r}"
+                )
+        yield place, point, law

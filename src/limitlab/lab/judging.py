@@ -1,8 +1,16 @@
-"""From means and predictions to a verdict: the error budget of every entry, and what it allows to be said.
+"""The statistics of a comparison: from means and predictions to the error budget and the verdict of every observable.
+
+The gap between experiment and limit is modelled, entry by entry, as
+
+    gap(size) = a + b size^-r,                                                                                  (1)
+
+with the declared exponent r of the law. The law is right when a = 0. The estimate of a has three errors, which are stated separately:
+the standard error of the simulation, the numerical error of the prediction, and the finite-size allowance: half of the correction
+b size^-r that the fit removed at the largest size, because (1) is only the leading term of the expansion.
 
 An *entry* is one number of one observable (its value at one time, say). It is judged twice: against the scale of its observable (the
-largest value), and, unless it is below a hundredth of that, against its own value, so that a late small number cannot be wrong by a
-factor unseen.
+largest value), and against its own value, unless that is below a hundredth of the scale, so that the relative error of a late small
+number is also bounded.
 """
 
 from __future__ import annotations
@@ -13,12 +21,13 @@ from typing import Literal
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from limitlab._core.law import Law
-from limitlab.lab import _statistics as statistics
 
 __all__ = ["Row"]
 
+Array = NDArray[np.float64]
 Verdict = Literal["agree", "disagree", "underpowered"]
 Reason = Literal["", "gap", "noise", "size", "rate", "misfit", "one size"]
 """Why an entry does not agree: a gap; too few draws; finite-size effects; a gap that falls at another rate than declared, or that no
@@ -28,15 +37,15 @@ FLOOR = 1e-12
 """Differences below this fraction of an observable's scale are rounding, whatever their standard error."""
 POWER = 1.2815515655446004
 """Standard errors by which a gap must exceed the threshold to be noticed with probability 0.9."""
-OWN_SCALE, SMALL = 0.5, 0.01
+LARGEST_RELATIVE_GAP, NEGLIGIBLE_ENTRY = 0.5, 0.01
 """A gap of half of an entry's own value must be noticed, unless the entry is below this fraction of its observable's scale."""
-HARMLESS = 0.1
-"""Finite-size gaps below this fraction of the resolution may fall as they like."""
+NEGLIGIBLE_GAP = 0.1
+"""Finite-size gaps below this fraction of the resolution may fall at any rate."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """The numbers of one entry of one observable, before the verdict."""
+class EntryEstimate:
+    """The estimates for one entry of one observable, before the verdict."""
 
     observable: str
     label: str
@@ -57,17 +66,17 @@ class Entry:
 
     @property
     def z(self) -> float:
-        """Standard errors by which the gap exceeds what numerics and finite size explain."""
+        """Standard errors by which the gap exceeds the numerical error and the finite-size allowance."""
         beyond = max(abs(self.gap) - self.allowance - self.numerical, 0.0)
         return float(np.copysign(beyond / self.standard_error, self.gap))
 
     def room(self, resolution: float) -> float:
-        """The largest gap that may go unnoticed: on the observable's scale, and on the entry's own."""
-        own = abs(self.theory)
-        return min(resolution * self.scale, OWN_SCALE * own if own >= SMALL * self.scale else np.inf)
+        """Return the largest gap that may remain unnoticed, on the scale of the observable and on that of the entry."""
+        size = abs(self.theory)
+        return min(resolution * self.scale, LARGEST_RELATIVE_GAP * size if size >= NEGLIGIBLE_ENTRY * self.scale else np.inf)
 
     def half_width(self, critical: float) -> float:
-        """The gap that is noticed with probability 0.9."""
+        """Return the gap that is noticed with probability 0.9."""
         return (critical + POWER) * self.standard_error + self.allowance + self.numerical
 
     @property
@@ -76,7 +85,7 @@ class Entry:
         return bool(np.isinf(self.declared_rates[0]))
 
     def wrong_rate(self) -> bool:
-        """Whether the gap visibly falls at another rate than declared (by half of it: the next order explains less)."""
+        """Return whether the gap falls at another rate than declared, by more than half of it (the next order explains less)."""
         low, high = self.declared_rates
         outside = max(low - self.rate, self.rate - high)  # NaN where no rate can be seen
         return not self.exact and bool(outside > 4 * self.rate_error + low / 2)
@@ -110,8 +119,8 @@ class Row:
 # -- entries --------------------------------------------------------------------------------------------------------------
 
 
-def entries_of(law: Law, data: xr.Dataset, name: str, draws: int) -> list[Entry]:
-    """Extrapolated gap and error budget of every entry of an observable whose limit is finite."""
+def entries_of(law: Law, data: xr.Dataset, name: str, draws: int) -> list[EntryEstimate]:
+    """Return the extrapolated gap and the error budget of every entry of an observable whose limit is finite."""
     sizes = data["size"].values.astype(float)
     theory, mean, error = (data[f"{kind}_{name}"].values.reshape(len(sizes), -1) for kind in ("theory", "mean", "error"))
     if not np.isfinite(mean).all():
@@ -123,19 +132,20 @@ def entries_of(law: Law, data: xr.Dataset, name: str, draws: int) -> list[Entry]
     gaps = mean[:, finite] - theory[:, finite]
     # a number that every draw gives exactly, such as a start, is not a coincidence of few draws
     exact = (error[:, finite] <= FLOOR * scale).all(axis=0) & (np.abs(gaps) <= 10 * FLOOR * scale).all(axis=0)
-    error = np.where(exact, FLOOR * scale, statistics.steadied(error, FLOOR * scale)[:, finite])
-    fits = [statistics.extrapolate(sizes, gaps, error, draws, rate) for rate in law.rates(name)]
+    error = np.where(exact, FLOOR * scale, with_error_floor(error, FLOOR * scale)[:, finite])
+    fits = [extrapolate(sizes, gaps, error, draws, rate) for rate in law.rates(name)]
     fit, between = fits[0], np.abs(fits[1].intercept - fits[0].intercept) / 2  # an exponent known only within bounds
     tests = [
-        statistics.lack_of_fit(sizes, gaps, error, draws, rate, one) for rate, one in zip(law.rates(name), fits, strict=True)
+        lack_of_fit(sizes, gaps, error, draws, rate, extrapolation)
+        for rate, extrapolation in zip(law.rates(name), fits, strict=True)
     ]
     labels = _labels(data[f"theory_{name}"].isel(size=0))
     numerical = float(data[f"theory_{name}"].attrs["numerical_error"])
     entries = []
     for column, index in enumerate(np.flatnonzero(finite)):
-        rate, rate_error = statistics.fitted_rate(sizes, gaps[:, column], error[:, column])
+        rate, rate_error = fitted_rate(sizes, gaps[:, column], error[:, column])
         entries.append(
-            Entry(
+            EntryEstimate(
                 observable=name,
                 label=labels[index],
                 theory=float(theory[-1, index]),
@@ -158,57 +168,57 @@ def entries_of(law: Law, data: xr.Dataset, name: str, draws: int) -> list[Entry]
 
 
 def _overall_scale(data: xr.Dataset) -> float:
-    """Scale for an observable that the theory says is zero: the largest finite value of the others."""
+    """Return the scale of an observable whose prediction is zero: the largest finite value of the other observables."""
     values = [data[name].values for name in data if str(name).startswith("theory_")]
     return max((float(np.abs(array[np.isfinite(array)]).max(initial=0.0)) for array in values), default=0.0) or 1.0
 
 
 def _labels(array: xr.DataArray) -> list[str]:
-    """A label such as "time=3" for every entry of an observable."""
+    """Return a label such as "time=3" for every entry of an observable."""
     if not array.dims:
         return [""]
 
-    def one(index: tuple[int, ...]) -> Iterator[str]:
+    def label(index: tuple[int, ...]) -> Iterator[str]:
         for dim, i in zip(array.dims, index, strict=True):
             yield f"{dim}={array[dim].values[i] if dim in array.coords else i:.4g}"
 
-    return [", ".join(one(index)) for index in np.ndindex(*array.shape)]
+    return [", ".join(label(index)) for index in np.ndindex(*array.shape)]
 
 
 # -- the verdict ----------------------------------------------------------------------------------------------------------
 
 
-def judge(entries: Sequence[Entry], level: float, resolution: float, sizes: Sequence[int], draws: int) -> list[Row]:
-    """A verdict per entry (Holm's correction over all of them), then the worst entry of each observable."""
+def judge(entries: Sequence[EntryEstimate], level: float, resolution: float, sizes: Sequence[int], draws: int) -> list[Row]:
+    """Return the worst entry of each observable, after a verdict per entry (with Holm's correction over all entries)."""
     freedom = np.array([entry.freedom for entry in entries])
-    p_values = statistics.two_sided_p(np.array([entry.z for entry in entries]), freedom)
-    off = statistics.holm(p_values, level)
-    critical = statistics.critical(level / len(entries), freedom)
-    misfits = statistics.holm(np.array([entry.misfit_p for entry in entries]), level)
-    rows: dict[str, list[tuple[Entry, Row]]] = {}
+    p_values = two_sided_p(np.array([entry.z for entry in entries]), freedom)
+    off = holm(p_values, level)
+    critical_values = critical(level / len(entries), freedom)
+    misfits = holm(np.array([entry.misfit_p for entry in entries]), level)
+    rows: dict[str, list[tuple[EntryEstimate, Row]]] = {}
     for i, entry in enumerate(entries):
-        width = entry.half_width(float(critical[i]))
+        width = entry.half_width(float(critical_values[i]))
         reason = _reason(entry, bool(off[i]), bool(misfits[i]), width, resolution, single=len(sizes) == 1)
         row = _row(entry, float(p_values[i]), width, reason, resolution, sizes, draws)
         rows.setdefault(entry.observable, []).append((entry, row))
-    return [_worst(found) for found in rows.values()]
+    return [_worst(judged) for judged in rows.values()]
 
 
-def _reason(entry: Entry, off: bool, misfit: bool, width: float, resolution: float, single: bool) -> Reason:
+def _reason(entry: EntryEstimate, off: bool, misfit: bool, width: float, resolution: float, single: bool) -> Reason:
     if off:  # with a single size a gap may be a finite-size effect: only growing sizes can tell
         return "one size" if single and not entry.exact else "gap"
     room = entry.room(resolution)
     if width > room:
         return "size" if _bound_by_size(entry, width, room) else "noise"
-    if entry.wrong_rate() and abs(entry.last_gap) > HARMLESS * room:
+    if entry.wrong_rate() and abs(entry.last_gap) > NEGLIGIBLE_GAP * room:
         return "rate"
-    if misfit and entry.misfit > HARMLESS * room:
+    if misfit and entry.misfit > NEGLIGIBLE_GAP * room:
         return "misfit"
     return ""
 
 
-def _bound_by_size(entry: Entry, width: float, room: float) -> bool:
-    """Whether finite-size effects and not noise make the budget too wide; an allowance may itself be mostly noise."""
+def _bound_by_size(entry: EntryEstimate, width: float, room: float) -> bool:
+    """Return whether finite-size effects, not noise, make the budget too wide; an allowance may itself be mostly noise."""
     noise = width - entry.allowance - entry.numerical
     if entry.allowance + entry.numerical < room / 2:
         return False
@@ -216,7 +226,7 @@ def _bound_by_size(entry: Entry, width: float, room: float) -> bool:
 
 
 def _row(
-    entry: Entry, p_value: float, width: float, reason: Reason, resolution: float, sizes: Sequence[int], draws: int
+    entry: EntryEstimate, p_value: float, width: float, reason: Reason, resolution: float, sizes: Sequence[int], draws: int
 ) -> Row:
     return Row(
         observable=entry.observable,
@@ -241,29 +251,168 @@ def _row(
     )
 
 
-def _draws_needed(entry: Entry, width: float, room: float, draws: int) -> int:
-    """Draws per size at which the budget fits: the noise falls as their square root, and so does an allowance that is noise."""
+def _draws_needed(entry: EntryEstimate, width: float, room: float, draws: int) -> int:
+    """Return the draws per size at which the budget fits: noise, and an allowance that is noise, fall as their square root."""
     fixed = entry.allowance + entry.numerical
     noise = width - fixed
     factor = noise / (room - fixed) if fixed < room / 2 else 2 * (noise + fixed) / room
     return int(np.ceil(min(draws * min(factor, 1e150) ** 2, 1e300)))
 
 
-def _size_needed(entry: Entry, room: float, sizes: Sequence[int]) -> int:
+def _size_needed(entry: EntryEstimate, room: float, sizes: Sequence[int]) -> int:
     if entry.exact or entry.allowance < entry.numerical:
         return 0  # the prediction itself is not accurate enough
     digits = np.log10(max(4 * entry.allowance / room, 1e-300)) / entry.declared_rates[0]
     return int(np.ceil(sizes[-1] * 10 ** min(digits, 290.0)))
 
 
-def _worst(found: Sequence[tuple[Entry, Row]]) -> Row:
-    """The row of an observable: its least favourable entry, with the widest of all its budgets."""
+def _worst(judged: Sequence[tuple[EntryEstimate, Row]]) -> Row:
+    """Return the row of an observable: its least favourable entry, with the widest of all its budgets."""
     order = {"agree": 0, "underpowered": 1, "disagree": 2}
-    worst = max((row for _, row in found), key=lambda row: (order[row.verdict], row.draws_needed, -row.p_value))
-    widest = max((row for _, row in found), key=lambda row: row.relative_half_width)
+    worst = max((row for _, row in judged), key=lambda row: (order[row.verdict], row.draws_needed, -row.p_value))
+    widest = max((row for _, row in judged), key=lambda row: row.relative_half_width)
     return replace(
         worst,
         half_width=widest.half_width,
         relative_half_width=widest.relative_half_width,
         widest_entry=widest.entry,
     )
+
+
+# -- statistics of (1) --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Extrapolation:
+    """Fit of (1) for every entry: intercept `a`, its standard error and degrees of freedom, and the finite-size term."""
+
+    intercept: Array
+    standard_error: Array
+    freedom: Array
+    correction: Array  # b size^-r at the largest size
+
+
+def extrapolate(sizes: Array, gaps: Array, errors: Array, draws: int, rate: float) -> Extrapolation:
+    """Fit (1) by weighted least squares, independently for every column of `gaps` (rows are sizes).
+
+    With one size, or for a law that is exact at every size (rate = inf), there is no b: a is the weighted mean gap.
+
+    >>> sizes = np.array([50.0, 100.0, 200.0])
+    >>> fit = extrapolate(sizes, (3 / sizes)[:, None], np.full((3, 1), 0.01), draws=20, rate=1.0)
+    >>> bool(abs(fit.intercept[0]) < 1e-12), float(round(fit.correction[0], 6))
+    (True, 0.015)
+    """
+    weight = 1 / errors**2
+    if len(sizes) == 1 or np.isinf(rate):
+        hat = weight / weight.sum(axis=0)
+        correction = np.zeros(gaps.shape[1])
+    else:
+        x = (sizes / sizes[-1]) ** -rate  # equals 1 at the largest size, so b is the correction there
+        apart = x[:, None] - x[None, :]  # differences, not sums of squares: nothing cancels when one weight dominates
+        determinant = np.einsum("ij,ie,je->e", apart**2, weight, weight) / 2
+        hat = weight * np.einsum("ij,je->ie", -apart * x[None, :], weight) / determinant
+        slope = weight * np.einsum("ij,je->ie", apart, weight) / determinant
+        correction = (slope * gaps).sum(axis=0)
+    variances = (hat * errors) ** 2
+    total = variances.sum(axis=0)
+    freedom = total**2 / np.maximum((variances**2 / max(draws - 1, 1)).sum(axis=0), np.finfo(float).tiny)
+    return Extrapolation((hat * gaps).sum(axis=0), np.sqrt(total), freedom, correction)
+
+
+def lack_of_fit(
+    sizes: Array, gaps: Array, errors: Array, draws: int, rate: float, fit: Extrapolation
+) -> tuple[Array, Array]:
+    """Test whether (1) describes the gaps: return a p-value and the largest residual for every column.
+
+    The next term of the expansion, c size^(-2r), is not held against the law as long as it is at most half of the leading one at the
+    largest size, which is what the finite-size allowance grants. With as many coefficients as sizes there is nothing to test (p = 1).
+
+    >>> sizes = np.array([50.0, 100.0, 200.0])
+    >>> straight, bent = (3 / sizes)[:, None], np.array([[0.0], [0.2], [0.0]])
+    >>> errors = np.full((3, 1), 0.01)
+    >>> for gaps in (straight, bent):
+    ...     fit = extrapolate(sizes, gaps, errors, 20, 1.0)
+    ...     print(bool(lack_of_fit(sizes, gaps, errors, 20, 1.0, fit)[0][0] < 1e-3))
+    False
+    True
+    """
+    from scipy.special import fdtrc
+
+    count = gaps.shape[1]
+    exact = len(sizes) == 1 or np.isinf(rate)
+    freedom = len(sizes) - (1 if exact else 2)
+    x = np.ones(len(sizes)) if exact else (sizes / sizes[-1]) ** -rate
+    residual = gaps - fit.intercept - fit.correction * x[:, None]
+    if freedom < 1:
+        return np.ones(count), np.zeros(count)
+    following = np.abs(fit.correction) / 2 * x[:, None] ** 2
+    refit = extrapolate(sizes, following, errors, draws, rate)
+    unexplained = following - refit.intercept - refit.correction * x[:, None]
+    distance, granted = (np.sqrt(((part / errors) ** 2).sum(axis=0)) for part in (residual, unexplained))
+    statistic = np.maximum(distance - granted, 0.0) ** 2 / freedom
+    return np.asarray(fdtrc(freedom, max(draws - 1, 1), statistic)), np.abs(residual).max(axis=0)
+
+
+def with_error_floor(errors: Array, floor: float) -> Array:
+    """Return standard errors without accidental zeros: a few draws of a discrete observable may coincide at one size.
+
+    An error below a third of what is typical for its entry (geometric mean over the sizes) is raised to that; an entry whose
+    errors all vanish, while those of other entries do not, takes their median for typical.
+
+    >>> with_error_floor(np.array([[0.02], [0.0], [0.005]]), floor=1e-12).round(4).ravel().tolist()
+    [0.02, 0.0033, 0.005]
+    """
+    counted = np.where(errors > floor, errors, np.nan)
+    some = ~np.isnan(counted).all(axis=0)
+    typical = np.zeros(errors.shape[1])
+    typical[some] = np.exp(np.nanmean(np.log(counted[:, some]), axis=0))
+    typical[~some] = np.median(typical[some]) if some.any() else 0.0
+    return np.maximum(errors, np.maximum(typical / 3, floor))
+
+
+def fitted_rate(sizes: Array, gaps: Array, errors: Array) -> tuple[float, float]:
+    """Return the exponent of |gap| ~ size^-r and its standard error, from the sizes whose gap exceeds the noise (else NaN, NaN).
+
+    >>> sizes = np.array([50.0, 100.0, 200.0])
+    >>> [round(value, 3) for value in fitted_rate(sizes, 2 / sizes, 1e-4 / sizes)]
+    [1.0, 0.0]
+    """
+    clear = (np.abs(gaps) > 3 * errors) & (np.sign(gaps) == np.sign(gaps[0]))
+    if clear.sum() < 3:
+        return float("nan"), float("nan")
+    x, y = np.log(sizes[clear]), np.log(np.abs(gaps[clear]))
+    sigma = errors[clear] / np.abs(gaps[clear])
+    centre = np.average(x, weights=sigma**-2)
+    spread = ((x - centre) ** 2 / sigma**2).sum()
+    return float(-((x - centre) * y / sigma**2).sum() / spread), float(spread**-0.5)
+
+
+def holm(p_values: Array, level: float) -> NDArray[np.bool_]:
+    """Return which hypotheses are rejected at a family-wise error of `level` (Holm's step-down procedure).
+
+    >>> holm(np.array([1e-6, 0.2, 0.02]), 0.05).tolist()
+    [True, False, True]
+    >>> holm(np.array([1e-6, 0.2, 0.03]), 0.05).tolist()
+    [True, False, False]
+    """
+    order = np.argsort(p_values)
+    thresholds = level / np.arange(len(p_values), 0, -1)
+    failed = p_values[order] > thresholds
+    count = int(np.argmax(failed)) if failed.any() else len(p_values)
+    rejected = np.zeros(len(p_values), dtype=bool)
+    rejected[order[:count]] = True
+    return rejected
+
+
+def two_sided_p(z: Array, freedom: Array) -> Array:
+    """Return the two-sided p-value of a Student statistic."""
+    from scipy.special import stdtr
+
+    return np.asarray(2 * stdtr(freedom, -np.abs(z)))
+
+
+def critical(level: float, freedom: Array) -> Array:
+    """Return the value that a Student statistic exceeds in absolute value with probability `level`."""
+    from scipy.special import stdtrit
+
+    return np.asarray(-stdtrit(freedom, level / 2))

@@ -16,14 +16,14 @@ PATIENCE = 1.0
 
 
 class Progress:
-    """Counts finished tasks and tells the user.
+    """Count finished tasks, and show them in a bar.
 
     Parameters
     ----------
     total
         Number of tasks.
     label
-        What is running.
+        The text beside the bar.
     show
         None: a bar when standard error is a terminal; True or False: always or never; a function is called with
         (finished, total) after every task instead.
@@ -56,7 +56,7 @@ class Progress:
         return self
 
     def advance(self, tasks: int = 1) -> None:
-        """So many further tasks are finished."""
+        """Count further finished tasks."""
         with self._lock:
             self.finished += tasks
             if self._bar is not None:

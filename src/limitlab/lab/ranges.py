@@ -1,4 +1,4 @@
-"""Ranges of numbers as people type them: `0.1:100:60log`, `0:1:11`, `1,2,5`."""
+"""Ranges of numbers as a user types them: `0.1:100:60log`, `0:1:11`, `1,2,5`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_POINTS = 1_000_000
-"""More points than this in one range is a slip of the finger, not a sweep."""
+"""Largest number of points of one range."""
 
 _FORMS = "write start:stop:count (evenly spaced), start:stop:countlog (geometric), or values such as 1,2,5"
 _COUNT = re.compile(r"(?P<count>[^a-z]*?)\s*(?P<spacing>log|lin|)\Z", re.IGNORECASE)
 
 
 def parse_range(text: str) -> NDArray[np.float64]:
-    """The numbers that a text describes; several pieces may be joined by commas.
+    """Return the numbers that a text describes; several pieces may be joined by commas.
 
     Parameters
     ----------
@@ -40,15 +40,6 @@ def parse_range(text: str) -> NDArray[np.float64]:
     return np.concatenate([_piece(piece.strip(), text) for piece in text.split(",")])
 
 
-def is_range(text: str) -> bool:
-    """Whether a text is meant as a range or a number, rather than as a word such as the name of an activation.
-
-    >>> is_range("0.1:10:5log"), is_range("-1e-3"), is_range("relu")
-    (True, True, False)
-    """
-    return ":" in text or all(_is_number(piece) for piece in text.split(","))
-
-
 def _piece(piece: str, text: str) -> NDArray[np.float64]:
     parts = [part.strip() for part in piece.split(":")]
     if len(parts) == 1:
@@ -65,7 +56,7 @@ def _piece(piece: str, text: str) -> NDArray[np.float64]:
 
 
 def _count(part: str, text: str) -> tuple[int, bool]:
-    """The third part of a range: how many points, and whether they are geometric."""
+    """Return the number of points that the third part of a range states, and whether they are geometric."""
     match = _COUNT.match(part)
     if match is None or not match["count"].strip().isdecimal():
         raise ValueError(f"range {text!r}: {part!r} is not a number of points, such as 11 or 60log")

@@ -1,16 +1,17 @@
-"""A store: finished cells on disk, so that a sweep goes on where it was stopped.
+"""A store is a folder with the finished cells of a sweep or a comparison, so that the same call continues where it was stopped.
 
-    sweep.json                     what is swept (law, parameters, grid, sizes, seeds)
-    cells/<2 digits>/<sha256>.npz  one finished task each, named by the hash of everything it depends on
+    sweep.json                      what is computed (law, parameters, grid, sizes, seeds)
+    cells/<2 digits>/<sha256>.cell  the result of one task each, named by the hash of everything it depends on
 
-The cells (`limitlab.lab.cells`) are the truth. When all are there they are assembled into the result:
+When all cells are there they are assembled into the result:
 
     store = "x.nc"    cells in x.nc.cells/, result x.nc (netCDF)
     store = "x.zarr"  cells in x.zarr.cells/, result x.zarr (Zarr)
     store = "x"       cells in x/, result x/result.nc
 
-A Zarr result is written block by block (`limitlab.lab._regions`), so that it may be larger than the memory.
-No file holds a time or anything else that differs between two runs, so the same sweep gives the same bytes.
+A Zarr result is written block by block (`Regions`), so that it may be larger than the memory. No file holds a time or anything else that
+differs between two runs, so the same sweep gives the same bytes. A cell is a file of arrays (`limitlab._core.array_file`). It is written
+whole or not at all and ends with the SHA-256 of its bytes; a damaged cell is recognised and computed again.
 """
 
 from __future__ import annotations
@@ -24,28 +25,220 @@ import re
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import xarray as xr
+import numpy as np
+from numpy.typing import NDArray
 
+from limitlab._core import array_file
 from limitlab._core.files import clean_leftovers, replacing, write_whole
-from limitlab.lab._regions import Regions
-from limitlab.lab.cells import Cell, Cells, DamagedCell
-from limitlab.lab.tasks import FORMAT
+from limitlab._core.results import package_version
 
-__all__ = ["open_result"]
+if TYPE_CHECKING:
+    import xarray as xr
 
+__all__ = ["DamagedCell", "caching", "open_result"]
+
+FORMAT = 3
+"""Version of what a cell means and how it is written. It is part of the key of a cell: raising it makes every cell be computed again."""
+MEMORY = 100_000_000
+"""Bytes of cells that `Cells` of a folder hold in memory, so that their files are read only once."""
 MANIFEST = "sweep.json"
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 LOADED = 100_000_000
 """Bytes up to which a Zarr result is read into memory when it is opened; the numbers of a larger one are read when they are used."""
+BLOCK = 64_000_000
+"""Bytes of the blocks of all variables of a Zarr result together."""
+
+
+# -- cells --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The result of one task: arrays by name, their dimensions, the coordinates of these, absolute numerical errors, and the version
+    of limitlab that computed them (the revision of the law is part of the cell's key)."""
+
+    values: dict[str, NDArray[Any]]
+    dims: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    coords: dict[str, NDArray[Any]] = field(default_factory=dict)
+    errors: dict[str, float] = field(default_factory=dict)
+    version: str = field(default_factory=package_version)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays, and approximately those of the Python objects around them."""
+        return sum(array.nbytes + 250 for array in (*self.values.values(), *self.coords.values())) + 1500
+
+
+class DamagedCell(UserWarning):
+    """A cell on disk was damaged and is computed again."""
+
+
+class Cells:
+    """Finished cells by their keys: files `<2 digits>/<sha256>.cell` in a folder, and some of them in memory.
+
+    Parameters
+    ----------
+    folder
+        The folder, which is made when the first cell is written. None: the cells are held in memory only.
+    lasting
+        Whether a cell that was written survives a loss of power, which costs a millisecond for each cell. A cache does not need it,
+        because a damaged cell is recognised and computed again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> Cells(folder).write("ab" * 32, Cell({"risk": np.array(1.0)}), {})
+    >>> Cells(folder).read("ab" * 32).values["risk"].item(), Cells(folder).read("cd" * 32)
+    (1.0, None)
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None, lasting: bool = True):
+        self.folder, self.lasting = None if folder is None else Path(folder), lasting
+        self._memory: dict[str, Cell] = {}
+        self._room = math.inf if folder is None else MEMORY
+
+    def read(self, key: str) -> Cell | None:
+        """Return the cell of a key, or None. A damaged file causes a warning and counts as missing."""
+        if key in self._memory or self.folder is None:
+            return self._memory.get(key)
+        path = self.path(key)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except (IsADirectoryError, NotADirectoryError):
+            content = b""
+        cell = unpack(content, key)
+        if cell is None:
+            warnings.warn(f"the cell {str(path)!r} is damaged and is computed again", DamagedCell, stacklevel=2)
+        else:
+            self._hold(key, cell)
+        return cell
+
+    def write(self, key: str, cell: Cell, content: Mapping[str, Any]) -> None:
+        """Add a finished cell; `key` is the hash of `content`."""
+        if self.folder is not None:
+            path, packed = self.path(key), pack(cell, key, content)
+            try:
+                write_whole(path, packed, forced=self.lasting)
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
+                self._make_folders(self.folder, path)
+                write_whole(path, packed, forced=self.lasting)
+        self._hold(key, cell)
+
+    def path(self, key: str) -> Path:
+        """Return the file of a cell."""
+        if self.folder is None:
+            raise ValueError("cells that are held in memory only have no files")
+        return self.folder / key[:2] / f"{key}.cell"
+
+    def clean(self) -> None:
+        """Remove files that killed runs have not finished writing."""
+        if self.folder is not None and self.folder.is_dir():
+            for folder in self.folder.iterdir():
+                clean_leftovers(folder)
+
+    def _hold(self, key: str, cell: Cell) -> None:
+        """Hold a cell in memory if there is room for it."""
+        if (size := cell.nbytes) <= self._room:
+            self._memory[key] = cell
+            self._room -= size
+
+    @staticmethod
+    def _make_folders(root: Path, path: Path) -> None:
+        """Make the folders above a cell; files and folders that damage has put in their places are removed."""
+        for folder in (root, path.parent):
+            if folder.exists() and not folder.is_dir():
+                folder.unlink()
+        if path.is_dir():
+            shutil.rmtree(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+
+_cache: ContextVar[Path | None] = ContextVar("limitlab_cache", default=None)
+
+
+@contextmanager
+def caching(folder: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Within this block sweeps and comparisons without a store read their cells from `folder` and write them there (None: no folder).
+
+    Any number of sweeps, comparisons and reports can share a folder, because the name of a cell is the hash of all that it depends on.
+
+    >>> import tempfile
+    >>> from limitlab import sweep
+    >>> from limitlab.laws import Ridge
+    >>> with caching(tempfile.mkdtemp()):
+    ...     limit = sweep(Ridge(), over={"ratio": [0.5, 2.0]})  # a second such call reads the cells
+    """
+    token = _cache.set(None if folder is None else Path(folder))
+    try:
+        yield
+    finally:
+        _cache.reset(token)
+
+
+def current_cache() -> Cells | None:
+    """Return the cells of the surrounding `caching` block, if there is one."""
+    folder = _cache.get()
+    return None if folder is None else Cells(folder, lasting=False)
+
+
+def pack(cell: Cell, key: str, content: Mapping[str, Any]) -> bytes:
+    """Return a cell as the bytes of a file of arrays (`limitlab._core.array_file`)."""
+    arrays = {f"value.{name}": value for name, value in cell.values.items()}
+    arrays |= {f"coord.{name}": value for name, value in cell.coords.items()}
+    errors = {name: repr(error) for name, error in cell.errors.items()}  # JSON has no infinity
+    about = {"key": key, "content": content, "version": cell.version, "errors": errors, "dims": cell.dims}
+    return array_file.pack(arrays, about)
+
+
+def unpack(content: bytes, key: str) -> Cell | None:
+    """Return the cell in the bytes of a file; None if they are not the whole cell of this key.
+
+    >>> cell = Cell({"risk": np.array([1.0, 2.0])}, {"risk": ("time",)}, {"time": np.array([0.0, 1.0])})
+    >>> packed = pack(cell, "ab", {})
+    >>> unpack(packed, "ab").values["risk"]
+    array([1., 2.])
+    >>> unpack(packed[:-1], "ab") is None, unpack(packed, "cd") is None
+    (True, True)
+    """
+    try:
+        about, arrays = array_file.unpack(content)
+        if about["key"] != key:
+            return None
+        parts: dict[str, dict[str, NDArray[Any]]] = {"value": {}, "coord": {}}
+        for name, array in arrays.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = array
+        dims = {name: tuple(names) for name, names in about["dims"].items()}
+        errors = {name: float(error) for name, error in about["errors"].items()}
+        return Cell(parts["value"], dims, parts["coord"], errors, str(about["version"]))
+    except (ValueError, TypeError, AttributeError, LookupError):  # not a whole file, or not of a cell
+        return None
+
+
+def versions_of(cells: Iterable[Cell | None]) -> str:
+    """Return the versions of limitlab that computed these cells, in one text.
+
+    >>> versions_of([Cell({}, version="1.0"), None, Cell({}, version="1.1"), Cell({}, version="1.0")])
+    '1.0, 1.1'
+    """
+    return ", ".join(sorted({cell.version for cell in cells if cell is not None})) or package_version()
+
+
+# -- stores --------------------------------------------------------------------------------------------------------------
 
 
 class Store:
-    """The place of a sweep on disk.
+    """The folder and the result of a sweep or a comparison on disk.
 
     Parameters
     ----------
@@ -65,6 +258,7 @@ class Store:
         single = self.path.suffix in (".nc", ".zarr")
         self.home = self.path.with_name(self.path.name + ".cells") if single else self.path
         self.result = self.path if single else self.path / "result.nc"
+        self.cell_folder = self.home / "cells"
         self.cells = StoredCells(self)
         self.read_only = False
 
@@ -74,12 +268,12 @@ class Store:
         return self.result.suffix == ".zarr" and not self.read_only
 
     def open(self, manifest: Mapping[str, Any]) -> None:
-        """Make the store, or check that the one that is there belongs to this sweep; clean up after killed runs."""
+        """Make the store, or check that an existing one belongs to this computation; remove unfinished files of killed runs."""
         with self.clear_errors("write"):
             known = self._known_manifest()
             if known is not None:
                 _check_same_sweep(self.path, known, manifest)
-            elif not _holds_cells(self.cells.folder) and (
+            elif not _holds_cells(self.cell_folder) and (
                 self.result.exists() or (self.home.exists() and not _is_blank(self.home))
             ):
                 taken = self.result if self.result.exists() else self.home
@@ -91,22 +285,22 @@ class Store:
             except OSError as error:
                 if known is None or error.errno not in READ_ONLY:
                     raise
-                self.read_only = True  # what is complete can still be read
+                self.read_only = True  # a complete store can still be read
 
     def _prepare(self, known: Mapping[str, Any] | None, manifest: Mapping[str, Any]) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
         content = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
         if known is None or json.dumps(known, indent=1, sort_keys=True) + "\n" != content.decode():
             if (self.home / MANIFEST).is_dir():
-                shutil.rmtree(self.home / MANIFEST)  # damage: a folder where the manifest belongs
+                shutil.rmtree(self.home / MANIFEST)  # damage: a folder in place of the manifest
             write_whole(self.home / MANIFEST, content)
-        if self.cells.folder.exists() and not self.cells.folder.is_dir():
-            self.cells.folder.unlink()  # damage: a file where the cells belong
-        self.cells.folder.mkdir(exist_ok=True)
+        if self.cell_folder.exists() and not self.cell_folder.is_dir():
+            self.cell_folder.unlink()  # damage: a file in place of the folder of cells
+        self.cell_folder.mkdir(exist_ok=True)
         self._clean()
 
     def finish(self, result: xr.Dataset) -> None:
-        """Write the assembled result in the place of an earlier one (not on a disk that can only be read)."""
+        """Write the assembled result in the place of an earlier one, unless the disk can only be read."""
         if self.read_only:
             return
         with self.clear_errors("write"), replacing(self.result) as temporary:
@@ -118,14 +312,14 @@ class Store:
         Parameters
         ----------
         assemble
-            Writes the arrays into the given regions, and returns a Dataset that describes them.
+            A function that writes the arrays into regions, and returns a Dataset that describes them.
         """
         with self.clear_errors("write"), replacing(self.result) as temporary:
             regions = Regions(temporary)
             described = assemble(regions)
             regions.finish(described)
         opened = open_result(self.path)
-        return opened[list(described.data_vars)] if described.data_vars else opened  # in their own order
+        return opened[list(described.data_vars)] if described.data_vars else opened  # in the order of the description
 
     def _known_manifest(self) -> dict[str, Any] | None:
         try:
@@ -136,7 +330,7 @@ class Store:
             known = None
         if _describes_a_sweep(known):
             return dict(known)
-        if _holds_cells(self.cells.folder):  # ours: its cells say themselves what they hold
+        if _holds_cells(self.cell_folder):  # a store of limitlab: every cell describes its content
             warnings.warn(
                 f"the manifest {str(self.home / MANIFEST)!r} is damaged and is written anew", DamagedCell, stacklevel=4
             )
@@ -153,7 +347,7 @@ class Store:
 
     @contextmanager
     def clear_errors(self, doing: str) -> Iterator[None]:
-        """What the operating system refuses, in one line."""
+        """Within this block an error of the operating system becomes one line that names the store."""
         try:
             yield
         except OSError as error:
@@ -162,19 +356,19 @@ class Store:
 
 
 class StoredCells(Cells):
-    """The cells of a store; what the operating system refuses is said in one line that names the store."""
+    """The cells of a store. An error of the operating system becomes one line that names the store."""
 
     def __init__(self, store: Store):
-        super().__init__(store.home / "cells")
+        super().__init__(store.cell_folder)
         self.store = store
 
     def read(self, key: str) -> Cell | None:
-        """The finished cell of this name, or None."""
+        """Return the cell of a key, or None."""
         with self.store.clear_errors("read"):
             return super().read(key)
 
     def write(self, key: str, cell: Cell, content: Mapping[str, Any]) -> None:
-        """Keep a finished cell."""
+        """Add a finished cell."""
         with self.store.clear_errors("write"):
             super().write(key, cell, content)
 
@@ -192,12 +386,22 @@ def write_dataset(result: xr.Dataset, path: Path, zarr: bool = False) -> None:
 
 
 def open_result(path: str | os.PathLike[str]) -> xr.Dataset:
-    """The assembled result of a store: loaded, unless it is a Zarr result of more than `LOADED` bytes.
+    """Return the assembled result of a store, in memory unless it is a Zarr result of more than `LOADED` bytes.
 
     Parameters
     ----------
     path
-        What was given to `sweep` as `store`.
+        The argument `store` of the sweep.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from limitlab import sweep
+    >>> from limitlab.laws import Ridge
+    >>> place = tempfile.mkdtemp() + "/ridge.nc"
+    >>> _ = sweep(Ridge(), over={"ratio": [0.5, 2.0]}, store=place)
+    >>> open_result(place).test_error.dims
+    ('ratio',)
     """
     place = Store(path).result
     if not place.exists():
@@ -206,26 +410,31 @@ def open_result(path: str | os.PathLike[str]) -> xr.Dataset:
 
 
 def read_dataset(place: Path, most: float = math.inf) -> xr.Dataset:
-    """A netCDF or Zarr file as data (an array that would have to be unpickled is refused), loaded: of a Zarr file up to so many bytes."""
-    with _silent_endings():
+    """Return the Dataset in a netCDF or Zarr file, in memory unless it is a Zarr file of more than `most` bytes.
+
+    An array that would have to be unpickled is refused.
+    """
+    import xarray as xr
+
+    with _without_unraisable_errors():
         try:
             if place.suffix == ".zarr":
                 _refuse_pickles(place)
-                found = xr.open_zarr(place, chunks=None)
-                for variable in found.variables.values():
-                    variable.encoding = {}  # how it is stored here need not be how it is stored next
-                return found.load() if found.nbytes <= most else found
+                result = xr.open_zarr(place, chunks=None)
+                for variable in result.variables.values():
+                    variable.encoding = {}  # a copy of the result may be stored in another way
+                return result.load() if result.nbytes <= most else result
             with xr.open_dataset(place, engine="h5netcdf") as result:
                 return result.load()
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        gc.collect()  # a half-opened file complains when it is let go: here, where nobody hears it
+        gc.collect()  # a half-opened file raises an error when it is deleted: inside this block it is not printed
     raise ValueError(f"the result {str(place)!r} is unreadable: it is damaged, or not what its name says ({reason[:120]})")
 
 
 @contextmanager
-def _silent_endings() -> Iterator[None]:
-    """Objects that fail while they are let go keep it to themselves."""
+def _without_unraisable_errors() -> Iterator[None]:
+    """Within this block errors of objects that are being deleted are not printed."""
     before = sys.unraisablehook
     sys.unraisablehook = lambda _: None
     try:
@@ -235,7 +444,7 @@ def _silent_endings() -> Iterator[None]:
 
 
 def _refuse_pickles(folder: Path) -> None:
-    """Zarr arrays may be stored as pickles, which run code when they are read. Ours never are."""
+    """Raise ValueError if an array of a Zarr file is stored as pickles, which run code when they are read."""
     for name in (".zmetadata", ".zarray", "zarr.json"):
         for file in folder.rglob(name):
             if "pickle" in file.read_text(encoding="utf-8").lower():
@@ -243,7 +452,7 @@ def _refuse_pickles(folder: Path) -> None:
 
 
 def _describes_a_sweep(known: Any) -> bool:
-    """Whether a manifest holds what a sweep or a comparison writes there (one of another format is refused later, with both numbers)."""
+    """Return whether a manifest is one of a sweep or a comparison; another format is refused later, by `_check_same_sweep`."""
     if not isinstance(known, dict):
         return False
     if isinstance(known.get("format"), int) and known["format"] != FORMAT:
@@ -253,26 +462,29 @@ def _describes_a_sweep(known: Any) -> bool:
 
 
 def _holds_cells(folder: Path) -> bool:
-    """Whether a folder holds cells and nothing else, so that it was made by a sweep even if its manifest is lost."""
+    """Return whether a folder holds cells and nothing else, so that a sweep made it even if its manifest is lost."""
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     return bool(names) and all(re.fullmatch("[0-9a-f]{2}", name) for name in names)
 
 
 def _is_blank(folder: Path) -> bool:
-    """Whether a folder holds nothing but what a run that was killed at its very start may have left."""
+    """Return whether a folder holds at most the unfinished manifest of a run that was killed at its start."""
     return folder.is_dir() and all(entry.name.startswith(f".{MANIFEST}.") for entry in folder.iterdir())
 
 
 def _check_same_sweep(path: Path, known: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
-    """More values, sizes or seeds are welcome in a store; another law, base seed or value of a fixed parameter is not."""
+    """Raise ValueError for another law or another value of a fixed parameter; values, sizes and seeds may be added to a store."""
     other = "choose another store"
     if known["format"] != FORMAT:
-        raise ValueError(f"store {str(path)!r} has format {known['format']}, this version writes {FORMAT}: {other}")
+        raise ValueError(
+            f"store {str(path)!r} has format {known['format']}, which this version of limitlab (format {FORMAT}) does not read: "
+            f"{other}, or delete this one to compute its results again"
+        )
     for what in ("what", "law"):
         if known[what] != manifest[what]:
             raise ValueError(f"store {str(path)!r} holds {what} = {known[what]!r}, not {manifest[what]!r}: {other}")
     for name, value in manifest["parameters"].items():
-        before = known["parameters"].get(name, value)  # absent where the earlier sweep went over it
+        before = known["parameters"].get(name, value)  # absent where the earlier sweep varied it
         if before != value:
             raise ValueError(f"store {str(path)!r} holds a sweep at {name} = {before!r}, not {value!r}: {other}")
     if known.get("version") != manifest.get("version"):
@@ -281,3 +493,143 @@ def _check_same_sweep(path: Path, known: Mapping[str, Any], manifest: Mapping[st
             f"{manifest.get('version')}",
             stacklevel=3,
         )
+
+
+# -- results that are written block by block ----------------------------------------------------------------------------
+
+
+class Regions:
+    """A Zarr group (format 2) that is written block by block: the memory is that of a block, whatever the size of the result.
+
+    Cells arrive in the order of the tasks, the last loop fastest. Every variable collects them in a block, which covers a contiguous
+    piece of that order and whole chunks of the array on disk. A block is written when the next one begins.
+
+    Parameters
+    ----------
+    folder
+        The folder of the group, which is complete after `finish`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import xarray as xr
+    >>> folder = Path(tempfile.mkdtemp()) / "x.zarr"
+    >>> regions = Regions(folder)
+    >>> array = regions.array("risk", (2, 3), np.dtype(float), axes=(1, 0), share=1)
+    >>> for place in range(2):
+    ...     array[place,] = np.arange(3.0) + 10 * place
+    >>> described = {"risk": (("time", "ratio"), array.close().transpose())}
+    >>> regions.finish(xr.Dataset(described, {"ratio": [0.5, 2.0]}))
+    >>> xr.open_zarr(folder, chunks=None).risk.sel(ratio=2.0).values
+    array([10., 11., 12.])
+    """
+
+    def __init__(self, folder: Path):
+        import zarr
+
+        self.folder = folder
+        self.group = zarr.open_group(folder, mode="w", zarr_format=2)  # in format 3 texts have no specified encoding yet
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], axes: Sequence[int], share: int) -> Region:
+        """Return a new array; `axes` are the dimensions of `shape` in their order on disk, `share` is the number of variables."""
+        return Region(self, name, shape, dtype, tuple(axes), BLOCK // share)
+
+    def create(self, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """Return a new array on disk, in which the numbers of a missing chunk are NaN."""
+        return self.group.create_array(
+            name,
+            shape=shape,
+            chunks=chunks,
+            dtype=dtype,
+            fill_value=float("nan") if dtype.kind == "f" else None,
+            config={"write_empty_chunks": True},
+        )
+
+    def finish(self, described: xr.Dataset) -> None:
+        """Write dimensions, coordinates and attributes, from a Dataset whose variables have the names of the arrays."""
+        import zarr
+
+        described.drop_vars(list(described.data_vars)).to_zarr(self.folder, mode="a", zarr_format=2, consolidated=False)
+        for name, variable in described.data_vars.items():
+            self.group[str(name)].attrs.put({**variable.attrs, "_ARRAY_DIMENSIONS": [str(dim) for dim in variable.dims]})
+        zarr.consolidate_metadata(self.group.store, zarr_format=2)
+        listing = self.folder / ".zmetadata"  # in the order of the file system; sorted, so that two runs give the same bytes
+        content = json.loads(listing.read_text(encoding="utf-8"))
+        content["metadata"] = dict(sorted(content["metadata"].items()))
+        listing.write_text(json.dumps(content, indent=2), encoding="utf-8")
+
+
+class Region:
+    """One array of a group, to which the values of cells are assigned at their places (leading indices) in the order of the tasks."""
+
+    def __init__(
+        self, regions: Regions, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], axes: tuple[int, ...], size: int
+    ):
+        self.regions, self.name, self.shape, self.dtype, self.axes = regions, name, shape, dtype, axes
+        self.chunks = chunks_of(shape, size // max(dtype.itemsize, 1))
+        self._array = self._create()
+        self._start: tuple[int, ...] = ()  # first place of the block
+        self._outer: tuple[int, ...] = ()  # its lengths along the leading indices
+        self._cells = np.empty(0, dtype)  # its cells, one after the other
+        self._filled = 0
+
+    def __setitem__(self, place: tuple[int, ...], value: NDArray[Any]) -> None:
+        if self._filled == len(self._cells):
+            self.flush()
+            ends = zip(self.shape, place, self.chunks, strict=False)
+            self._start, self._outer = place, tuple(min(length - first, chunk) for length, first, chunk in ends)
+            self._cells = np.zeros((math.prod(self._outer), *self.shape[len(place) :]), self.dtype)
+        self._cells[self._filled] = value
+        self._filled += 1
+
+    def flush(self) -> None:
+        """Write the block."""
+        if self._filled:
+            block = self._cells.reshape(*self._outer, *self._cells.shape[1:])
+            self._array[self._region(self._start, block)] = block.transpose(self.axes)
+        self._cells, self._filled = self._cells[:0], 0
+
+    def astype(self, wider: np.dtype[Any]) -> Region:
+        """Return the same array with a wider type; numbers that are on disk are copied chunk by chunk."""
+        folder = self.regions.folder / self.name
+        narrow = folder.rename(folder.with_name(f".{self.name}"))
+        old: Any = self.regions.group[narrow.name]
+        self.dtype, self._cells = wider, self._cells.astype(wider)
+        self._array = self._create()
+        for start in np.ndindex(*(-(-length // chunk) for length, chunk in zip(old.shape, old.chunks, strict=True))):
+            piece = tuple(slice(i * chunk, (i + 1) * chunk) for i, chunk in zip(start, old.chunks, strict=True))
+            self._array[piece] = old[piece]
+        shutil.rmtree(narrow)
+        return self
+
+    def drop(self) -> None:
+        """Remove the array."""
+        shutil.rmtree(self.regions.folder / self.name)
+
+    def close(self) -> NDArray[Any]:
+        """Write the last block, and return an array of the same shape and type that takes no memory, for the description."""
+        self.flush()
+        return np.broadcast_to(np.zeros((), self.dtype), self.shape)
+
+    def _create(self) -> Any:
+        shape, chunks = (tuple(lengths[axis] for axis in self.axes) for lengths in (self.shape, self.chunks))
+        return self.regions.create(self.name, shape, chunks, self.dtype)
+
+    def _region(self, start: tuple[int, ...], block: NDArray[Any]) -> tuple[slice, ...]:
+        whole = (0,) * (len(self.shape) - len(start))
+        slices = [slice(first, first + length) for first, length in zip((*start, *whole), block.shape, strict=True)]
+        return tuple(slices[axis] for axis in self.axes)
+
+
+def chunks_of(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
+    """Return lengths of chunks of at most `most` numbers: whole last dimensions, then a part of one, then single indices.
+
+    >>> chunks_of((100, 5, 1000), 3000), chunks_of((100, 5, 1000), 300), math.prod(chunks_of((7, 3), 50))
+    ((1, 3, 1000), (1, 1, 300), 21)
+    """
+    chunks: list[int] = []
+    left = max(most, 1)
+    for length in reversed(shape):
+        chunks.append(max(1, min(length, left)))
+        left //= chunks[-1]
+    return tuple(reversed(chunks))

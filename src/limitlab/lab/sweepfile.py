@@ -1,4 +1,4 @@
-"""A sweep written down: a TOML file that says which law, over which grid, in which sizes, where to keep it.
+"""Sweep files: TOML files that state the law, the grid, the sizes and the store of a sweep; and estimates of the time of a sweep.
 
     law = "Ridge"
     sizes = [100, 200]
@@ -13,17 +13,25 @@
     ratio = "0.1:10:30log"
     ridge = [0.01, 0.1, 1.0]
 
-Only `law` and `[over]` are needed; without `sizes` the limit itself is swept. Paths are relative to where the command runs.
+Only `law` and `[over]` are needed; without `sizes` the limit itself is swept. Paths are relative to the working directory.
+`estimate` runs a few tasks of a sweep in a worker process and extrapolates their time, memory and disk space.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import sys
+import tempfile
+import time
 import tomllib
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator
 from pydantic_core import ValidationError
@@ -31,18 +39,22 @@ from pydantic_core import ValidationError
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law
 from limitlab.errors import did_you_mean
-from limitlab.lab._sweep import sweep
-from limitlab.lab.engines import Engine, check_engine
+from limitlab.lab._sweep import plan_sweep, sweep
+from limitlab.lab.engines import Engine, check_engine, completed
 from limitlab.lab.grid import one_line, read_grid
 from limitlab.lab.progress import ProgressOption
+from limitlab.lab.store import Cell, Cells, Store
+from limitlab.lab.tasks import LawTask, key_of, run
 
 __all__ = ["SweepSpec", "load_sweep", "read_sweep", "run_sweep"]
 
 _UNSET: Any = object()
+TIMED_TASKS = 3
+"""Tasks of every size (and of the limit) that `estimate` times."""
 
 
 class SweepSpec(BaseModel):
-    """What a sweep file says, checked. `over` holds lists and ranges as they were written."""
+    """The validated content of a sweep file. `over` holds lists and ranges as they were written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -66,7 +78,7 @@ class SweepSpec(BaseModel):
         return engine
 
     def make_law(self) -> Law:
-        """The law with the parameters of the file."""
+        """Return the law with the parameters of the file."""
         kind = find_law(self.law)
         try:
             return kind(**self.parameters)
@@ -75,7 +87,7 @@ class SweepSpec(BaseModel):
 
 
 def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
-    """Read a sweep file; what is wrong with it is said in one line.
+    """Read a sweep file; raise ValueError in one line if it is wrong.
 
     Examples
     --------
@@ -100,7 +112,7 @@ def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
 
 
 def read_sweep(content: Mapping[str, Any]) -> SweepSpec:
-    """The same from a mapping; the law and the grid are checked too, so that a mistake shows before anything runs.
+    """Read a sweep from a mapping; the law and the grid are checked too, before anything runs.
 
     >>> read_sweep({"law": "Ridge", "over": {"ratio": [0.5]}, "seed": 3})
     Traceback (most recent call last):
@@ -134,12 +146,12 @@ def run_sweep(
     store: str | os.PathLike[str] | None = _UNSET,
     progress: ProgressOption = None,
 ) -> xr.Dataset:
-    """Run a sweep that is written down.
+    """Run a sweep that a file describes.
 
     Parameters
     ----------
     spec
-        What `load_sweep` gave, or the path of a sweep file.
+        The result of `load_sweep`, or the path of a sweep file.
     engine, store
         In place of those in the file.
     progress
@@ -163,3 +175,146 @@ def run_sweep(
         progress=progress,
         with_theory=spec.with_theory,
     )
+
+
+# -- estimates ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The estimated time, memory and disk space of a sweep.
+
+    Attributes
+    ----------
+    cells, done
+        Number of cells, and how many of them the store has already.
+    timed
+        How many cells were timed.
+    seconds
+        Seconds of one core that the cells which are left need together.
+    uncertainty
+        Standard error of `seconds`, from the spread of the timed cells.
+    longest
+        Seconds of the longest timed cell.
+    each
+        Seconds that the driver needs for one cell: to compute its key, check and write it.
+    start
+        Seconds until the first worker has finished its first cell (imports, compilation), beyond the cell itself.
+    worker_memory, result_memory, disk
+        Bytes: the peak of a worker, the assembled result, the store.
+    """
+
+    cells: int
+    done: int
+    timed: int
+    seconds: float
+    uncertainty: float
+    longest: float
+    each: float
+    start: float
+    worker_memory: int
+    result_memory: int
+    disk: int
+
+    @property
+    def core_hours(self) -> float:
+        """Hours of one core."""
+        return self.seconds / 3600
+
+    def wall(self, workers: int) -> float:
+        """Return the seconds on a number of workers: their share of the work and the last cell, or the time of the driver if longer.
+
+        >>> Estimate(100, 0, 3, 50.0, 1.0, 0.5, 0.01, 2.0, 0, 0, 0).wall(10)
+        7.5
+        """
+        left = self.cells - self.done
+        if not left:
+            return self.cells * self.each
+        share = self.seconds / workers + (self.longest if workers > 1 else 0.0)
+        return self.start + max(share, left * self.each)
+
+
+def estimate(
+    law: Law,
+    over: Mapping[str, Any],
+    sizes: Sequence[int] | int | None = None,
+    seeds: Sequence[int] | int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    with_theory: bool = False,
+) -> Estimate:
+    """Time a few tasks of a sweep and estimate what all of them take; parameters are those of `limitlab.sweep`."""
+    plan = plan_sweep(law, over, sizes, seeds, with_theory)
+    left = [task for task in plan.tasks if not _is_stored(task, store)]
+    kinds = defaultdict[int | None, list[LawTask]](list)
+    for task in left or plan.tasks[:1]:
+        kinds[task.size].append(task)
+    sample = [(size, task) for size, tasks in kinds.items() for task in _spread(tasks)]
+    begun = time.perf_counter()
+    tasks = [sample[0][1], *(task for _, task in sample)]  # the first twice: once to import and compile
+    outcomes = dict[int, tuple[float, int, Cell]]()
+    for position, outcome in completed(_timed, tasks, 1):
+        if isinstance(outcome, BaseException):
+            raise outcome
+        outcomes[position] = outcome
+    measured = [outcomes[position] for position in range(len(tasks))]
+    total = time.perf_counter() - begun
+    times = defaultdict[int | None, list[float]](list)
+    for (size, _), outcome in zip(sample, measured[1:], strict=True):
+        times[size].append(outcome[0])
+    seconds = math.fsum(len(kinds[size]) * float(np.mean(run_times)) for size, run_times in times.items())
+    variance = sum((len(kinds[s]) * np.std(t, ddof=1)) ** 2 / len(t) for s, t in times.items() if len(t) > 1)
+    cells = {size: outcome[2] for (size, _), outcome in zip(sample, measured[1:], strict=True)}
+    each, cell_bytes = _driver_cost(sample[0][1], next(iter(cells.values())))
+    numbers = sum(len(kinds[size]) * sum(value.nbytes for value in cell.values.values()) for size, cell in cells.items())
+    return Estimate(
+        cells=len(plan.tasks),
+        done=len(plan.tasks) - len(left),
+        timed=len(sample),
+        seconds=seconds if left else 0.0,
+        uncertainty=math.sqrt(variance) if left else 0.0,
+        longest=max(max(run_times) for run_times in times.values()),
+        each=each,
+        start=max(0.0, total - math.fsum(outcome[0] for outcome in measured[1:])),
+        worker_memory=max(outcome[1] for outcome in measured),
+        result_memory=round(numbers * len(plan.tasks) / max(len(left), 1)),
+        disk=len(plan.tasks) * cell_bytes,
+    )
+
+
+def _spread(tasks: Sequence[LawTask]) -> list[LawTask]:
+    """Return a few tasks at even distances: the first, the last and between."""
+    places = sorted({round(place) for place in np.linspace(0, len(tasks) - 1, TIMED_TASKS)})
+    return [tasks[place] for place in places]
+
+
+def _timed(task: LawTask) -> tuple[float, int, Cell]:
+    """Run a task in a worker; return its seconds, the peak of memory so far in bytes, and its cell."""
+    start = time.perf_counter()
+    cell = run(task)
+    return time.perf_counter() - start, _peak_memory(), cell
+
+
+def _peak_memory() -> int:
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def _driver_cost(task: LawTask, cell: Cell) -> tuple[float, int]:
+    """Return the seconds to compute the key of a cell, write it and read it back, and its bytes on disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        repeats = 5
+        start = time.perf_counter()
+        for number in range(repeats):
+            key = f"{number:02x}" + key_of(task)[2:]
+            Cells(folder).write(key, cell, task.content)
+            Cells(folder).read(key)
+        seconds = (time.perf_counter() - start) / repeats
+        return seconds, Cells(folder).path(key).stat().st_size
+
+
+def _is_stored(task: LawTask, store: str | os.PathLike[str] | None) -> bool:
+    return store is not None and Store(store).cells.path(key_of(task)).exists()

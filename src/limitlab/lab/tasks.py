@@ -1,14 +1,17 @@
-"""The unit of work: a task that gives one cell. Sweeps, comparisons, the ledger and the report are lists of tasks.
+"""Tasks and the function that runs them: a task gives one cell; sweeps, comparisons, claims and the report are lists of tasks.
 
-A task says everything that its result depends on, so its content can be hashed: the hash names the cell. A task of a law carries
-the law's `revision`, so that a corrected law never meets the cells of an earlier one.
+A task states everything that its result depends on, so the hash of its content is the key of its cell. A task of a law contains the law's
+`revision`, so that a corrected law never uses the cells of an earlier revision. `run_tasks` takes the cells that a store or a cache has,
+runs the other tasks on any engine, shows a progress bar, and stops cleanly when it is interrupted.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,11 +22,11 @@ from limitlab._core.cost import check_draw
 from limitlab._core.draws import digest, identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.results import absolute_errors
-from limitlab.lab.cells import Cell
-from limitlab.lab.grid import Axis, Grid, own_coordinates
+from limitlab.lab.engines import Engine, check_engine, completed
+from limitlab.lab.progress import Progress, ProgressOption
+from limitlab.lab.store import FORMAT, Cell, Cells, current_cache
 
-FORMAT = 2
-"""Version of what a cell means. Raising it makes every stored cell be computed anew."""
+__all__ = ["TasksFailed"]
 
 
 class Task(Protocol):
@@ -49,7 +52,7 @@ class LawTask:
     ----------
     law
         The law at this point of the loops.
-    lanes
+    arrays
         Names and values of the parameters that the call takes as arrays.
     swept
         Names of all swept parameters.
@@ -57,65 +60,69 @@ class LawTask:
         Index of the result in the loops, then (for a draw) in sizes and seeds.
     size, seed
         Size and seed of a draw, as `Law.simulate` takes them.
+    cost_checked
+        Whether the cost of the draw was checked before, with that of all draws of its size.
     """
 
     law: Law
-    lanes: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    arrays: tuple[tuple[str, tuple[float, ...]], ...] = ()
     swept: tuple[str, ...] = ()
     place: tuple[int, ...] = ()
     size: int | None = None
     seed: int | None = None
+    cost_checked: bool = False
 
     @property
     def content(self) -> dict[str, Any]:
         """Everything that the result depends on, as plain data."""
-        lanes = {name: plain_numbers(values) for name, values in self.lanes}
+        arrays = {name: plain_numbers(values) for name, values in self.arrays}
         content = {
             "format": FORMAT,
             "law": identity(type(self.law)),
             "revision": self.law.revision,
-            "parameters": {**_parameters_of(self.law), **lanes},
-            "lanes": list(lanes),
+            "parameters": {**_parameters_of(self.law), **arrays},
+            "lanes": list(arrays),
         }
         return content if self.size is None else {**content, "size": self.size, "seed": self.seed}
 
     @property
     def where(self) -> str:
         """The task in words, for messages."""
-        lanes = {name for name, _ in self.lanes}
-        point = [f"{name} = {getattr(self.law, name)}" for name in self.swept if name not in lanes]
+        arrays = {name for name, _ in self.arrays}
+        point = [f"{name} = {getattr(self.law, name)}" for name in self.swept if name not in arrays]
         draw = [] if self.size is None else [f"size = {self.size}", f"seed = {self.seed}"]
         return ", ".join(point + draw) or "the whole grid"
 
     def run(self) -> Cell:
-        """One call of the law."""
-        lanes = _as_arrays(self.lanes)
+        """Call the law once."""
+        arrays = _as_arrays(self.arrays)
         if self.size is None:
-            values = self.law.evaluate(**lanes)
-            if not lanes:  # with lanes the sweep names the point
+            values = self.law.evaluate(**arrays)
+            if not arrays:  # with arrays the sweep names the point
                 _refuse_nan(self.law, values)
         else:
             assert self.seed is not None
-            check_draw(self.law, self.size)  # a swept parameter may be the one that costs
-            values = self.law.experiment(self.size, self.seed, **lanes)
+            if not self.cost_checked:  # a swept parameter may decide the cost
+                check_draw(self.law, self.size)
+            values = self.law.experiment(self.size, self.seed, **arrays)
         return self._cell(values)
 
     def _cell(self, values: dict[str, Any]) -> Cell:
-        """Arrays of shape (*lanes, *coordinates) with their dimensions; raw samples have their own."""
-        given = {name: np.array(value, order="C") for name, value in values.items() if name != "accuracy"}
-        coords = {name: axis for name, axis in own_coordinates(self.law).items() if axis.ndim}
-        axes = (*(name for name, _ in self.lanes), *coords)
+        """Return arrays of shape (*swept arrays, *coordinates) with their dimensions; raw samples have dimensions of their own."""
+        observables = {name: np.array(value, order="C") for name, value in values.items() if name != "accuracy"}
+        coords = {name: axis for name, axis in coordinates_of(self.law).items() if axis.ndim}
+        axes = (*(name for name, _ in self.arrays), *coords)
         metas = type(self.law).all_outputs()
-        dims = {name: metas[name].dims or axes[: value.ndim] for name, value in given.items()}
-        errors = absolute_errors(given, values.get("accuracy")) if self.size is None else {}
-        return Cell(given, dims, coords, errors)
+        dims = {name: metas[name].dims or axes[: value.ndim] for name, value in observables.items()}
+        errors = absolute_errors(observables, values.get("accuracy")) if self.size is None else {}
+        return Cell(observables, dims, coords, errors)
 
 
 _latest: list[tuple[Law, dict[str, Any]]] = []
 
 
 def _parameters_of(law: Law) -> dict[str, Any]:
-    """`plain_parameters`, remembered for the latest law: the tasks of a law's draws come one after the other."""
+    """Return `plain_parameters` of a law, remembered for the latest one: the tasks of the draws of a law follow one another."""
     if not _latest or _latest[0][0] is not law:
         _latest[:] = [(law, plain_parameters(law))]
     return _latest[0][1]
@@ -127,9 +134,25 @@ def _refuse_nan(law: Law, values: dict[str, Any]) -> None:
         raise FloatingPointError(f"{type(law).__name__} gave NaN for {', '.join(bad)}; please report this")
 
 
+def coordinates_of(law: Law) -> dict[str, NDArray[Any]]:
+    """Return the coordinates of a law as arrays."""
+    return {name: np.asarray(axis) for name, axis in law.coordinates().items()}
+
+
+def plain_numbers(values: Sequence[Any]) -> list[Any]:
+    """Return numbers as JSON holds them: infinity is a text there, as in the JSON of a law."""
+    return [("Infinity" if value > 0 else "-Infinity") if np.isinf(value) else value for value in values]
+
+
+def _as_arrays(arrays: tuple[tuple[str, tuple[float, ...]], ...]) -> dict[str, NDArray[Any]]:
+    """Return arrays that broadcast to the outer product, one axis each."""
+    after = len(arrays) - 1
+    return {name: np.reshape(values, (-1,) + (1,) * (after - i)) for i, (name, values) in enumerate(arrays)}
+
+
 @dataclass(frozen=True)
-class Trouble:
-    """A task that failed: what it was and why. (Plain text: not every exception survives the way back from a worker.)"""
+class TaskFailure:
+    """A task that failed and its error, as plain text, because a worker process cannot send every exception."""
 
     error: str
     traceback: str = ""
@@ -137,16 +160,16 @@ class Trouble:
 
 
 def key_of(task: Task) -> str:
-    """SHA-256 of a task's content: the name of its cell."""
+    """Return the SHA-256 of a task's content, which is the key of its cell."""
     return digest(task.content)
 
 
-def attempt(task: Task) -> Cell | Trouble:
-    """Run a task; an error is reported, not raised, so that one bad point does not end a sweep."""
+def attempt(task: Task) -> Cell | TaskFailure:
+    """Run a task and return its cell; an error is returned, not raised, so that one bad point does not end a sweep."""
     try:
         return run(task)
     except Exception as error:
-        return Trouble(f"{type(error).__name__}: {error}", traceback.format_exc(), task.where)
+        return TaskFailure(f"{type(error).__name__}: {error}", traceback.format_exc(), task.where)
 
 
 def run(task: Task) -> Cell:
@@ -155,50 +178,178 @@ def run(task: Task) -> Cell:
         return task.run()
 
 
-# -- the tasks of a grid ------------------------------------------------------------------------------------------------
+# -- running ------------------------------------------------------------------------------------------------------------
 
 
-def theory_tasks(grid: Grid) -> list[LawTask]:
-    """One task per point of the loops; all lanes are served by one call."""
-    return [LawTask(law, _lanes(grid.lanes), grid.names, place) for place, _, law in _checked_points(grid)]
+class TasksFailed(RuntimeError):
+    """Some tasks failed. The finished cells are in the store, if there is one.
+
+    Attributes
+    ----------
+    failures
+        One entry per failed task: `where` (its parameters), `error`, `traceback`.
+    """
+
+    def __init__(self, message: str, failures: Sequence[TaskFailure] = ()):
+        super().__init__(message)
+        self.failures = tuple(failures)
 
 
-def simulation_tasks(grid: Grid, sizes: Sequence[int], seeds: Sequence[int]) -> list[LawTask]:
-    """One task per point of the loops, size and seed; one draw serves all lanes."""
-    lanes = _lanes(grid.lanes)
-    return [
-        LawTask(law, lanes, grid.names, (*place, i, j), size, seed)
-        for place, _, law in _checked_points(grid)
-        for i, size in enumerate(sizes)
-        for j, seed in enumerate(seeds)
-    ]
+@dataclass(frozen=True)
+class RunResult:
+    """The result of a run of tasks.
+
+    Attributes
+    ----------
+    store
+        The finished cells.
+    keys
+        The key of every task's cell.
+    present
+        For every task 1 if its cell is finished, else 0.
+    failures
+        The failed tasks by position.
+    interrupted
+        Whether the user stopped the run.
+    """
+
+    store: Cells
+    keys: Sequence[str]
+    present: bytearray
+    failures: Mapping[int, TaskFailure] = field(default_factory=dict)
+    interrupted: bool = False
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def done(self) -> int:
+        """Number of tasks whose cell is finished."""
+        return self.present.count(1)
+
+    @property
+    def cells(self) -> Iterator[Cell | None]:
+        """The cells in the order of the tasks, None where a task has no cell. They are read one after the other."""
+        return (self.store.read(key) if there else None for key, there in zip(self.keys, self.present, strict=True))
+
+    def part(self, start: int, end: int) -> RunResult:
+        """Return the result of the tasks from `start` to `end`."""
+        failures = {position - start: failure for position, failure in self.failures.items() if start <= position < end}
+        return RunResult(self.store, self.keys[start:end], self.present[start:end], failures, self.interrupted)
+
+    def complete(self, what: str, store: str = "") -> list[Cell]:
+        """Return all cells; raise `TasksFailed` or KeyboardInterrupt if the run did not finish."""
+        remainder = (
+            f"the finished ones are kept in {store!r}: the same call runs only the rest" if store else "nothing is kept"
+        )
+        if self.interrupted:
+            raise KeyboardInterrupt(f"{what}: stopped after {self.done} of {len(self)} tasks; {remainder}")
+        if self.failures:
+            raise TasksFailed(self.summary(remainder), self.listed_failures())
+        return [cell for cell in self.cells if cell is not None]
+
+    def listed_failures(self) -> list[TaskFailure]:
+        """Return the failed tasks in their order."""
+        return [self.failures[position] for position in sorted(self.failures)]
+
+    def summary(self, remainder: str) -> str:
+        """Return the failures in a few lines."""
+        failures = self.listed_failures()
+        shown = [f"  {failure.where}: {failure.error}" for failure in failures[:5]]
+        more = [f"  ... and {len(failures) - 5} more"] if len(failures) > 5 else []
+        return "\n".join([f"{len(failures)} of {len(self)} tasks failed; {remainder}", *shown, *more])
 
 
-def plain_numbers(values: Sequence[Any]) -> list[Any]:
-    """Numbers as JSON holds them: infinity is a text there, as it is in a law's own JSON."""
-    return [("Infinity" if value > 0 else "-Infinity") if np.isinf(value) else value for value in values]
+def run_tasks(
+    tasks: Sequence[Task],
+    engine: Engine = None,
+    cells: Cells | None = None,
+    progress: ProgressOption = None,
+    label: str = "working",
+    on_cell: Callable[[RunResult, int], None] | None = None,
+) -> RunResult:
+    """Run the tasks whose cells are not in a store or a cache yet, and return all cells.
+
+    Parameters
+    ----------
+    tasks
+        The tasks.
+    engine
+        As in `limitlab.sweep`.
+    cells
+        Where finished cells are read and written (default: the folder of a surrounding `caching` block, or else the memory).
+    progress, label
+        As in `limitlab.sweep`, and the text beside the bar.
+    on_cell
+        Called as `on_cell(result, finished)` after every task, with the result so far and the number of tasks that succeeded or failed.
+
+    Examples
+    --------
+    >>> from limitlab.laws import Ridge
+    >>> finished = run_tasks([LawTask(Ridge(ratio=2.0)), LawTask(Ridge(ratio=0.5), size=20, seed=1)])
+    >>> finished.done
+    2
+    """
+    check_engine(engine)
+    cells = cells if cells is not None else current_cache()
+    if cells is None:  # no other run reads these cells, so their keys need not be hashes
+        store, keys = Cells(), [str(position) for position in range(len(tasks))]
+        first_of: dict[int, int] = {}
+    else:
+        store, keys = cells, [key_of(task) for task in tasks]
+        first_of = _same_tasks(tasks, keys)
+    later = defaultdict[int, list[int]](list)
+    for position, first in first_of.items():
+        later[first].append(position)
+    present = bytearray(
+        len(tasks) if cells is None else (store.read(key) is not None for key in keys)
+    )  # every file is checked
+    todo = [position for position, there in enumerate(present) if not there and position not in first_of]
+    failures: dict[int, TaskFailure] = {}
+    result = RunResult(store, keys, present, failures)
+
+    def finish(position: int, cell: Cell) -> None:
+        store.write(keys[position], cell, tasks[position].content if store.folder is not None else {})
+        for same in (position, *later.get(position, ())):
+            present[same] = 1
+
+    try:
+        with Progress(len(tasks), label, progress) as bar, single_threaded():
+            bar.advance(len(tasks) - len(todo))
+            if len(tasks) == len(todo) == 1:
+                finish(0, run(tasks[0]))  # with a single task, raise its error directly
+                bar.advance()
+                return result
+            remaining = [tasks[position] for position in todo]
+            with closing(completed(attempt, remaining, engine if len(todo) > 1 else None)) as outcomes:
+                for number, outcome in outcomes:
+                    position = todo[number]
+                    if isinstance(outcome, Cell):
+                        finish(position, outcome)
+                    elif isinstance(outcome, TaskFailure):
+                        failures[position] = outcome
+                    else:
+                        failures[position] = TaskFailure(f"{type(outcome).__name__}: {outcome}", where=tasks[position].where)
+                    bar.advance()
+                    if on_cell is not None:
+                        on_cell(result, bar.finished)
+    except KeyboardInterrupt:
+        return replace(result, interrupted=True)
+    return result
 
 
-def _lanes(axes: Sequence[Axis]) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    return tuple((axis.name, axis.values) for axis in axes)
-
-
-def _checked_points(grid: Grid) -> Iterator[tuple[tuple[int, ...], dict[str, Any], Law]]:
-    """The points of the grid, whose coordinates (such as `time`) must all be the same: they label one dimension."""
-    common: dict[str, NDArray[Any]] | None = None
-    for place, point, law in grid.points():
-        own = own_coordinates(law)
-        common = own if common is None else common
-        for name in own.keys() | common.keys():
-            if name not in own or name not in common or not np.array_equal(own[name], common[name]):
-                raise ValueError(
-                    f"cannot sweep over {', '.join(point)}: the coordinate {name!r} of {type(law).__name__} changes from "
-                    f"point to point; give the law one list of values for all points, which becomes the dimension {name!r}"
-                )
-        yield place, point, law
-
-
-def _as_arrays(lanes: tuple[tuple[str, tuple[float, ...]], ...]) -> dict[str, NDArray[Any]]:
-    """Lanes as arrays that broadcast to the outer product, one axis each."""
-    after = len(lanes) - 1
-    return {name: np.reshape(values, (-1,) + (1,) * (after - i)) for i, (name, values) in enumerate(lanes)}
+def _same_tasks(tasks: Sequence[Task], keys: Sequence[str]) -> dict[int, int]:
+    """Return, for every task whose content is that of an earlier one, the position of the first such task: they share a cell."""
+    first: dict[str, int] = {}
+    first_of: dict[int, int] = {}
+    for position, key in enumerate(keys):
+        if first.setdefault(key, position) == position:
+            continue
+        first_of[position] = first[key]
+        if getattr(tasks[position], "law", None) != getattr(tasks[first[key]], "law", None):
+            # two values that are written alike (two lambdas, say) would share a cell
+            raise ValueError(
+                f"cannot store this: two of its tasks are written alike ({tasks[position].where}); give the values different names, "
+                "or leave out the store"
+            )
+    return first_of

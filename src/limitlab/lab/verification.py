@@ -11,13 +11,12 @@ import numpy as np
 
 from limitlab._core.page import Described, Page
 from limitlab._core.registry import know_package, library_digest, packages
-from limitlab.lab.cells import Cell, Cells, caching
 from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Claim, ClaimStatus, Outcome, find_claims
 from limitlab.lab.engines import Engine
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.runner import Finished, run_tasks
-from limitlab.lab.tasks import FORMAT
+from limitlab.lab.store import FORMAT, Cell, Cells, caching
+from limitlab.lab.tasks import RunResult, run_tasks
 
 __all__ = ["Record", "verify"]
 
@@ -123,8 +122,8 @@ def verify(
     return [records.get(claim.id, Record(claim, "not implemented")) for claim in selected]
 
 
-def records_of(claims: Sequence[Claim], run: Finished) -> list[Record]:
-    """The records of claims whose tasks have run, in the order of the claims."""
+def records_of(claims: Sequence[Claim], run: RunResult) -> list[Record]:
+    """Return the records of claims whose tasks have run, in the order of the claims."""
     records = []
     for position, (claim, cell) in enumerate(zip(claims, run.cells, strict=True)):
         if cell is None:

@@ -92,8 +92,8 @@ def foretell(spec: SweepSpec, store: str | None, workers: list[int], as_json: bo
     """What the sweep would take: cells, core-hours, memory, and the wall time on so many workers."""
     from dataclasses import asdict
 
-    from limitlab.lab.estimate import estimate
     from limitlab.lab.store import Store
+    from limitlab.lab.sweepfile import estimate
 
     found = estimate(spec.make_law(), spec.over, spec.sizes, spec.seeds, store, spec.with_theory)
     walls = {number: found.wall(number) for number in workers}

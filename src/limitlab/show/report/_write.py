@@ -31,12 +31,11 @@ from limitlab._core.registry import (
     subject_of,
 )
 from limitlab._core.typeset import typeset
-from limitlab.lab.cells import Cell, Cells, caching
 from limitlab.lab.claims import Claim, all_claims
 from limitlab.lab.figures import all_figures, describe_figures
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.runner import Finished, run_tasks
-from limitlab.lab.tasks import FORMAT, Task
+from limitlab.lab.store import FORMAT, Cell, Cells, caching
+from limitlab.lab.tasks import RunResult, Task, run_tasks
 from limitlab.lab.verification import ClaimTask, Record, records_of
 from limitlab.show.report._cards import CLAIMS, LAWS, about, claim_card, claim_links, law_card, ledger_table, verdict_of
 from limitlab.show.report._page import Card, Picture, drawn, folded, legend, page, problem, provenance, section, slug, table
@@ -187,10 +186,10 @@ def write_report(
         kept = f"; the finished ones are kept in {cache!r}" if cache else ""
         raise KeyboardInterrupt(f"stopped after {run.done} of {len(tasks)} parts{kept}")
     first, second = len(figures), len(figures) + len(checked)
-    found = {record.claim.id: record for record in records_of(checked, _part(run, first, second))}
+    found = {record.claim.id: record for record in records_of(checked, run.part(first, second))}
     records = [found.get(claim.id, Record(claim, "not implemented")) for claim in claims]
-    pictures, broken = drawn_figures(figures, _part(run, 0, first))
-    cards, own_pictures = law_cards(parts, _part(run, second, len(tasks)), [claim.id for claim in claims])
+    pictures, broken = drawn_figures(figures, run.part(0, first))
+    cards, own_pictures = law_cards(parts, run.part(second, len(tasks)), [claim.id for claim in claims])
     names = [law_id(law) for law in chosen]
     claim_cards = [claim_card(record, pictures, names, full=not quick) for record in records]
     shown = {record.claim.figure for record in records}
@@ -212,13 +211,7 @@ def write_report(
     return summary
 
 
-def _part(run: Finished, start: int, end: int) -> Finished:
-    """The tasks of a run from `start` to `end`."""
-    failures = {position - start: trouble for position, trouble in run.failures.items() if start <= position < end}
-    return Finished(run.cells[start:end], failures)
-
-
-def drawn_figures(parts: Sequence[PartTask], run: Finished) -> tuple[dict[str, Picture], list[Card]]:
+def drawn_figures(parts: Sequence[PartTask], run: RunResult) -> tuple[dict[str, Picture], list[Card]]:
     """The pictures by the id of their figure, and a card for every figure that could not be drawn."""
     pictures, broken = {}, []
     for position, (part, cell) in enumerate(zip(parts, run.cells, strict=True)):
@@ -230,7 +223,7 @@ def drawn_figures(parts: Sequence[PartTask], run: Finished) -> tuple[dict[str, P
     return pictures, broken
 
 
-def law_cards(parts: Sequence[PartTask], run: Finished, claims: list[str]) -> tuple[list[Card], list[Picture]]:
+def law_cards(parts: Sequence[PartTask], run: RunResult, claims: list[str]) -> tuple[list[Card], list[Picture]]:
     """A card for every law, also for one whose worker died, and their pictures."""
     cards, pictures = [], []
     for position, (part, cell) in enumerate(zip(parts, run.cells, strict=True)):
