@@ -95,7 +95,7 @@ class Fragile(Law):
     def _value(self) -> float:
         if self.level == 2:
             if self.how == "raise":
-                raise ZeroDivisionError("two is too much")
+                raise RuntimeError("two is too much")
             if self.how == "unpicklable":
                 raise UnreachableTarget("out of reach", best=0.0, at=1.0)
             if self.how == "die":

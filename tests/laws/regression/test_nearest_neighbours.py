@@ -110,7 +110,7 @@ def test_best_neighbours_of_a_large_sample_by_balance():
 
 def test_arrays_broadcast():
     values = NearestNeighbours(samples=100, neighbours=2).evaluate(neighbours=np.array([1, 2, 5]), noise=np.ones((4, 1)))
-    assert all(np.shape(value) == (4, 3) for value in values.values())
+    assert all(np.shape(values[name]) == (4, 3) for name in NearestNeighbours.outputs())
 
 
 # -- experiments -------------------------------------------------------------------------------------------------------

@@ -257,7 +257,7 @@ def test_array_form():
     law = Ridge(noise=0.3, **GROUPS)
     ratio, ridge, noise = np.array([0.4, 1.0, 3.0]), np.array([0.0, 0.1]), np.array([0.0, 0.5])
     grid = law.evaluate(ratio=ratio[:, None, None], ridge=ridge[:, None], noise=noise)
-    assert {np.shape(array) for array in grid.values()} == {(3, 2, 2)}
+    assert {np.shape(grid[name]) for name in Ridge.outputs()} == {(3, 2, 2)}
     for i, j, k in np.ndindex(3, 2, 2):
         one = law.replace(ratio=ratio[i], ridge=ridge[j], noise=noise[k]).theory()
         for name in Ridge.observables:

@@ -48,7 +48,7 @@ def test_reference_of_a_uniform_population():
 def test_one_eigenvalue_is_the_marchenko_pastur_law():
     one = SampleCovariance(ratio=0.7, eigenvalues=(3.0,), weights=(1.0,)).theory()
     other = MarchenkoPastur(ratio=0.7, variance=3.0).theory()
-    for name in MarchenkoPastur.observables:
+    for name in MarchenkoPastur.outputs():
         np.testing.assert_allclose(one[name], other[name], rtol=1e-11, err_msg=name)
 
 
