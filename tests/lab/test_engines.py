@@ -101,9 +101,7 @@ def test_a_failed_task_does_not_lose_the_others(engine, how):
         f"level = 2, size = {size}, seed = {seed}" for size in (5, 6) for seed in (0, 1)
     ]
     assert "4 of 16 tasks failed" in str(error)
-    assert {"raise": "RuntimeError: two is too much", "unpicklable": "UnreachableTarget: out of reach"}[how] in str(
-        error
-    )
+    assert {"raise": "RuntimeError: two is too much", "unpicklable": "UnreachableTarget: out of reach"}[how] in str(error)
     assert "Traceback" in error.failures[0].traceback
     assert np.isnan(error.partial.overlap.sel(level=2)).all()
     assert error.partial.attrs["missing_tasks"] == 4
