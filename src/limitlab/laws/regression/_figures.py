@@ -512,7 +512,7 @@ def floor(quick: bool = True) -> Figure:
     right.axhline(REST, color="0.3", linewidth=1.2, linestyle=":")
     title = r"best over time; $F_1^2=0.5$, $F_*^2=0.3$, $\tau=0.5$"
     finish(left, "samples per dimension $n/d$", "excess risk $R$", title, xscale="log", ylim=(0, 0.8))
-    finish(right, "time $t$", "excess risk $R$", "along training; dotted: least risk of kernels", ylim=(0, 0.85))
+    finish(right, "time $t$", "excess risk $R$", "along training; dotted: lower bound of kernels", ylim=(0, 0.85))
     return figure
 
 
