@@ -130,7 +130,7 @@ class Distillation(LinearModel):
     student_noise: float = parameter(
         0.0, "standard deviation of the noise on the teacher's labels", note="0: soft labels", symbol=r"\tau_s", least=0
     )
-    inputs: Inputs = parameter("fresh", note="of the student: fresh, or the teacher's own (same)", symbol="")
+    inputs: Inputs = parameter("fresh", note="of the student; fresh, or those of the teacher (same)", symbol="")
     mix: float = parameter(
         1.0,
         "share of the teacher's labels among the student's",
@@ -152,7 +152,7 @@ class Distillation(LinearModel):
                     raise Refused(f"{name} = {value} is not allowed with inputs = 'same': must be {fine}")
         elif self.mix != 1:
             raise Refused(
-                f"mix = {self.mix:g} is not allowed with inputs = 'fresh': must be 1 (fresh inputs have no labels)"
+                f"mix = {self.mix:g} is not allowed with inputs = 'fresh': must be 1 because fresh inputs have no labels"
             )
         return self
 

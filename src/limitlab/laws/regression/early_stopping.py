@@ -329,7 +329,7 @@ class EarlyStopping(LinearModel):
     step: float = parameter(0.0, note="0 is gradient flow", symbol=r"\eta", least=0)
     penalty: Schedule | None = parameter(
         None,
-        note="half of it, as a number, pairs (time, value) or a function of time; with one group of eigenvalues and step 0",
+        note="divided by 2; a number, pairs (time, value) or a function of time; requires one group of eigenvalues and step 0",
     )
     refinement: int = parameter(1, kind="solver", least=1, most=4, finer=2)
 

@@ -96,7 +96,7 @@ class ModelCollapse(LinearModel):
     noise: float = parameter(0.5, least=0)
     ridge: float = parameter(0.1, least=0, scale="log")
     generations: int | tuple[int, ...] = parameter(
-        (1, 2, 4, 8), "generations", note="the first sees real labels only", symbol="g", kind="coordinate", least=1
+        (1, 2, 4, 8), "generations", note="the first is trained on real labels only", symbol="g", kind="coordinate", least=1
     )
     real_share: float = parameter(
         0.0, "share of real labels", note="from the second generation on", symbol=r"\pi", least=0, most=1

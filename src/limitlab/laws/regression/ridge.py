@@ -279,7 +279,7 @@ class Ridge(LinearModel):
 
     ridge: float = parameter(0.1, scale="log")
 
-    start_distance: float | None = parameter(None, note="a norm, in a random direction; none: start at 0", least=0)
+    start_distance: float | None = parameter(None, note="in a random direction; not given: the start is 0", least=0)
 
     @model_validator(mode="after")
     def _ridge_above_its_limit(self) -> Self:
