@@ -99,5 +99,5 @@ def test_bad_tables(rows, labels):
 
 
 def test_another_table():
-    with pytest.raises(ValueError, match="another one"):
+    with pytest.raises(ValueError, match="from_data"):
         ModelCollapse().on_table(X, Y)

@@ -1,9 +1,9 @@
-"""The experiment behind the laws of local averages: a noisy cusp, sampled in a ball, estimated at its tip.
+"""Experiment of the laws of local averages, which estimate a noisy cusp at its tip from samples in a ball.
 
-Both laws can be simulated in two ways. With the labels averaged in closed form, only the distances of the samples matter and
-the spread of the result is small. With the labels drawn, the full recipe is followed: points in R^d, noisy labels, an
-estimator that knows nothing of the law. Every training set is then labelled twice, independently, because the two estimates
-e1, e2 of one input set tell bias and variance apart without bias of their own (docs/theory/local_averages.md, eq. 6):
+Both laws can be simulated in two ways. If the labels are averaged in closed form, only the distances of the samples are drawn, and
+the spread of the result is small. If the labels are drawn, the experiment draws points in R^d and noisy labels and fits an
+estimator that does not use the formulas of the law. Every training set is then labelled twice, independently. The errors e1, e2 of
+the two estimates on the same inputs give unbiased estimates of squared bias and variance (docs/theory/local_averages.md, eq. 6):
 
     E[e1 e2] = E[bias^2],    E[(e1 - e2)^2 / 2] = E[variance],    E[(e1^2 + e2^2) / 2] = excess risk.
 """
@@ -19,18 +19,18 @@ Array = NDArray[np.float64]
 
 
 Labels = Literal["averaged", "drawn"]
-"""Labels of an experiment: averaged in closed form, or drawn."""
+"""Treatment of the labels in an experiment, averaged in closed form or drawn."""
 
 
 class Estimator(Protocol):
-    """Anything with `fit` and `predict`."""
+    """Protocol of an estimator with `fit` and `predict`."""
 
     def fit(self, x: Array, y: Array) -> Estimator:
-        """Learn from the rows of x with labels y."""
+        """Fit the estimator to the rows of x with labels y."""
         ...
 
     def predict(self, x: Array) -> Array:
-        """Estimate at the rows of x."""
+        """Return the estimates at the rows of x."""
         ...
 
 
@@ -45,7 +45,7 @@ def drawn_errors(
     noise: float,
     offset: float = 0.0,
 ) -> tuple[Array, Array]:
-    """Errors at the tip, of shape (training_sets, 2) for the two labellings, and all distances, (training_sets, samples)."""
+    """Return the errors at the tip for both labellings, (training_sets, 2), and all distances, (training_sets, samples)."""
     errors, distances = np.empty((training_sets, 2)), np.empty((training_sets, samples))
     tip = np.zeros((1, dimension))
     for i in range(training_sets):
@@ -58,7 +58,7 @@ def drawn_errors(
 
 
 def summary_of_errors(errors: Array) -> dict[str, Array]:
-    """Unbiased estimates of the observables from twice-labelled training sets.
+    """Return unbiased estimates of the observables from training sets that are labelled twice.
 
     >>> {name: float(value) for name, value in summary_of_errors(np.array([[1.0, 3.0]])).items()}
     {'mean_bias': 2.0, 'squared_bias': 3.0, 'variance': 2.0, 'excess_risk': 5.0}
@@ -71,11 +71,11 @@ def summary_of_errors(errors: Array) -> dict[str, Array]:
 # -- Functions with a Holder exponent below one everywhere or at a point, and points to sample them at ---------------
 
 OCTAVES = 18
-"""Frequencies 1, 2, 4, ... of the rough wave: its smallest wavelength is 2^-17."""
+"""Number of frequencies 1, 2, 4, ... of the rough wave. Its smallest wavelength is 2^-17."""
 
 
 def cusp(x: ArrayLike, smoothness: float = 1.0, amplitude: float = 1.0, offset: float = 0.0) -> Array:
-    """offset + amplitude * |x|^smoothness for the rows of x: Holder exponent `smoothness` at the origin.
+    """Return offset + amplitude * |x|^smoothness for the rows of x, with Holder exponent `smoothness` at the origin.
 
     >>> cusp([[3.0, 4.0], [0.0, 0.0]], smoothness=0.5, amplitude=2.0).round(6).tolist()
     [4.472136, 0.0]
@@ -85,9 +85,10 @@ def cusp(x: ArrayLike, smoothness: float = 1.0, amplitude: float = 1.0, offset: 
 
 
 def rough_wave(x: ArrayLike, smoothness: float = 0.5, octaves: int = OCTAVES) -> Array:
-    r"""A function on the unit torus that is rough everywhere (Holder exponent `smoothness` below 1, but no better).
+    r"""Return a function on the unit torus with Holder exponent `smoothness` below 1 everywhere, but no better.
 
-    The lacunary series, with phases that keep the coordinates c and octaves j from lining up,
+    It is the following lacunary series. Its phases differ between the coordinates c and the octaves j, so that their maxima do not
+    coincide,
 
     .. math:: f(x) = \sum_c \sum_{j < J} 2^{-b j} \cos(2 \pi\, 2^j x_c + c + j).
 
@@ -103,7 +104,7 @@ def rough_wave(x: ArrayLike, smoothness: float = 0.5, octaves: int = OCTAVES) ->
 
 
 def uniform_ball(rng: np.random.Generator, count: int, dimension: int) -> Array:
-    """Rows that are uniform in the unit ball: a Gaussian direction, and a radius whose d-th power is uniform.
+    """Return rows that are uniform in the unit ball, from Gaussian directions and radii whose d-th power is uniform.
 
     >>> points = uniform_ball(np.random.default_rng(0), 1000, 3)
     >>> points.shape, bool((np.linalg.norm(points, axis=1) <= 1).all())

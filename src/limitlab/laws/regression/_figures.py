@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 
 
 def nearest_neighbours_risk(quick: bool = True) -> Figure:
-    """Test error of k nearest neighbours against k: from 2 tau^2 at one neighbour through a minimum to the global mean."""
+    """Test error of k nearest neighbours against k, with its minimum between one neighbour (2 tau^2) and the global mean."""
     seeds, sets = (6, 100) if quick else (20, 400)
     figure, (left, right) = new_figure(columns=2)
     for index, samples in enumerate((30, 300, 3000)):
@@ -63,7 +63,7 @@ def nearest_neighbours_risk(quick: bool = True) -> Figure:
         right,
         "neighbours $k$",
         "squared error",
-        "$n = 300$: what the risk is made of",
+        "$n = 300$: the parts of the risk",
         xscale="log",
         yscale="log",
         legend=False,
@@ -105,7 +105,7 @@ def interpolating_smoother_rate(quick: bool = True) -> Figure:
 
 
 def interpolating_fit(quick: bool = True) -> Figure:
-    """A fit through every noisy label that is close to the truth between them, and the weights that make it possible."""
+    """Fit through every noisy label that is close to the target between the labels, and the weights of this fit."""
     samples, noise = (60, 0.4) if quick else (150, 0.4)
     rng = np.random.default_rng(3)
     x = np.sort(rng.uniform(-1, 1, samples))[:, None]
@@ -122,13 +122,13 @@ def interpolating_fit(quick: bool = True) -> Figure:
     distance = np.geomspace(1e-3, 1, 200)
     for index, a in enumerate((0.2, 0.4, 0.8)):
         theory_line(right, distance, distance**-a, index, f"$a = {a:g}$")
-    title = "the weights that make it possible, $d = 1$"
+    title = "the weights of this fit, $d = 1$"
     finish(right, "distance $|u|$ in units of $h$", "weight $K(u) = |u|^{-a}$", title, xscale="log", yscale="log")
     return figure
 
 
 def singularity_price(quick: bool = True) -> Figure:
-    """What a stronger singularity costs: the sum of squared weights against the expected number of neighbours."""
+    """Variance of smoothers with several singularities against the expected number of neighbours."""
     seeds, sets = (8, 140) if quick else (30, 1000)
     figure, (axes,) = new_figure()
     expected, few, window = np.geomspace(1, 1e5, 100), (1, 10, 100, 1000), 1e-3
@@ -146,7 +146,7 @@ def singularity_price(quick: bool = True) -> Figure:
 
 
 def _shrinking(dimension: int) -> Callable[[Array], dict[str, ArrayLike]]:
-    """The parameters for a number of samples n and the window n^(-1 / (2 + dimension))."""
+    """Return the parameters for a number of samples n and the window n^(-1 / (2 + dimension))."""
     return lambda n: {"samples": n, "bandwidth": [count ** (-1 / (2 + dimension)) for count in n.tolist()]}
 
 
@@ -158,7 +158,7 @@ WIDTH_LABEL = r"features per sample $N/n$"
 
 
 def double_descent(quick: bool = True) -> Figure:
-    """Excess risk over the width: a peak at N = n that a ridge removes; at low SNR a fixed ridge makes wide the worst choice."""
+    """Excess risk over the width, with a peak at N = n that a ridge removes, and at a low signal-to-noise ratio."""
     sizes, seeds = ((20, 40), 16) if quick else ((40, 80, 160), 20)
     figure, (left, right) = new_figure(columns=2)
     law, shares = RandomFeaturesRidge(activation="relu", sample_ratio=3.0, noise=0.5), np.geomspace(0.1, 30, 601)
@@ -168,8 +168,8 @@ def double_descent(quick: bool = True) -> Figure:
     mean, error = _over_widths(law, 3.0 * few, sizes, seeds, np.array(ridges))
     for index, (ridge, name) in enumerate(zip(ridges, names, strict=True)):
         theory_line(left, shares, _excess(law, 3.0 * shares, 0.0 if index == 0 else ridge), index, rf"$\lambda = {name}$")
-        kept = (few != 1.0) | (index > 0)  # without a ridge the risk is infinite there
-        simulation_points(left, few[kept], mean[kept, index], error[kept, index], index)
+        finite = (few != 1.0) | (index > 0)  # without a ridge the risk is infinite at N = n
+        simulation_points(left, few[finite], mean[finite, index], error[finite, index], index)
     theory_line(left, shares, _excess(law, 3.0 * shares, None), 6, r"best $\lambda$", linestyle="--")
     legend_of_styles(left, None, f"simulated, extrapolated\n($d = {', '.join(map(str, sizes))}$)")
     title = r"ReLU, $n/d = 3$, $F_1^2/\tau^2 = 4$"
@@ -189,7 +189,7 @@ def double_descent(quick: bool = True) -> Figure:
 
 
 def ridge_choice(quick: bool = True) -> Figure:
-    """Excess risk against the ridge at low and high SNR: wide models want none at high SNR, narrow ones always want one."""
+    """Excess risk against the ridge at low and high signal-to-noise ratio, for several widths."""
     sizes, seeds = ((20, 40), 24) if quick else ((40, 80, 160), 24)
     figure, panels = new_figure(columns=2)
     grid, few = np.geomspace(1e-5, 1.0, 300), np.geomspace(1e-5, 1.0, 9)
@@ -214,7 +214,7 @@ def ridge_choice(quick: bool = True) -> Figure:
 
 
 def error_maps(quick: bool = True) -> Figure:
-    """Train and test error over width and samples: the ridge of infinite test error runs along N = n."""
+    """Train and test error over width and samples, with the large test error at N = n."""
     points = 200 if quick else 600
     figure, panels = new_figure(columns=2)
     ratios = np.geomspace(0.05, 50, points)
@@ -237,7 +237,7 @@ def error_maps(quick: bool = True) -> Figure:
 
 
 def equivalence(quick: bool = True) -> Figure:
-    """Nonlinear and noisy linear features over d: distance of each to the limit, and to each other, falling like 1/d."""
+    """Gap between nonlinear and noisy linear features over d, which falls like 1/d."""
     sizes, seeds = ((20, 40, 80), 40) if quick else ((40, 80, 160, 320), 60)
     figure, panels = new_figure(columns=2)
     reference = np.array([sizes[0], sizes[-1]])
@@ -258,19 +258,19 @@ def equivalence(quick: bool = True) -> Figure:
 
 
 def _excess(law: RandomFeaturesRidge, widths: Array, ridge: float | None) -> Array:
-    """Excess risk of a law over widths at a ridge, or at the best ridge of each width."""
+    """Return the excess risk of a law over widths at a ridge, or at the best ridge of each width."""
     mu = law.moments()
-    chosen: ArrayLike = (
+    ridges: ArrayLike = (
         ridge if ridge is not None else best_ridge(widths, law.sample_ratio, mu.linear, mu.nonlinear, law.signal_to_noise())
     )
-    values = risk(widths, law.sample_ratio, chosen, mu.linear, mu.nonlinear, law.signal, law.nonlinear_signal, law.noise)
+    values = risk(widths, law.sample_ratio, ridges, mu.linear, mu.nonlinear, law.signal, law.nonlinear_signal, law.noise)
     return values["excess_risk"]
 
 
 def _extrapolated(
     law: RandomFeaturesRidge, sizes: Sequence[int], seeds: int, ridges: Array, limits: ArrayLike
 ) -> tuple[Array, Array]:
-    """The excess risks at several ridges, extrapolated to infinite size, and their errors."""
+    """Return the excess risks at several ridges, extrapolated to infinite size, and their errors."""
     runs = [draws_along(law, "ridge", ridges, size, seeds)["excess_risk"] for size in sizes]
     return extrapolated_runs(sizes, runs, limits, RATE)
 
@@ -278,7 +278,7 @@ def _extrapolated(
 def _over_widths(
     law: RandomFeaturesRidge, widths: Array, sizes: Sequence[int], seeds: int, ridges: Array
 ) -> tuple[Array, Array]:
-    """Excess risks extrapolated to infinite size and their errors, each of shape (widths, ridges)."""
+    """Return excess risks extrapolated to infinite size and their errors, each of shape (widths, ridges)."""
     laws = [law.replace(width_ratio=float(width)) for width in widths]
     limits = [[each.realised(size).evaluate(ridge=ridges)["excess_risk"] for size in sizes] for each in laws]
     estimates = [_extrapolated(each, sizes, seeds, ridges, limit) for each, limit in zip(laws, limits, strict=True)]
@@ -297,11 +297,11 @@ GROUPS: dict[str, tuple[float, ...]] = dict(
 )
 
 ALIGNED: dict[str, tuple[float, ...]] = dict(eigenvalues=(1.0, 20.0), weights=(0.95, 0.05), signal_energy=(0.0076, 1.0))
-"""Few strong directions that carry the signal: the case in which the best penalty is negative."""
+"""Spectrum with few strong directions that contain the signal. The best penalty for it is negative."""
 
 
 def ridge_double_descent(quick: bool = True) -> Figure:
-    """Excess risk of the least-norm solution against p/n: a peak at p = n, then a second descent."""
+    """Excess risk of the least-norm solution against p/n, with a peak at p = n and a second descent."""
     samples, seeds = (100, 12) if quick else (300, 40)
     figure, (left, right) = new_figure(columns=2)
     under, over = 1 - np.geomspace(0.98, 1e-3, 300), 1 + np.geomspace(1e-3, 19, 300)
@@ -328,7 +328,7 @@ def ridge_double_descent(quick: bool = True) -> Figure:
 
 
 def ridge_path(quick: bool = True) -> Figure:
-    """Train, test and cross-validated error along the penalty, with correlated features: theory and one factorisation per draw."""
+    """Train and test error, bias and variance against the penalty, with correlated features."""
     size, seeds = (150, 12) if quick else (450, 40)
     figure, panels = new_figure(columns=2)
     names = {"test_error": "test", "train_error": "train", "bias": "bias", "variance": "variance"}
@@ -342,7 +342,7 @@ def ridge_path(quick: bool = True) -> Figure:
 
 
 def optimal_ridge(quick: bool = True) -> Figure:
-    """The best penalty removes the peak; where strong directions carry the signal, it is negative."""
+    """Test error at the best penalty, which has no peak, and a case in which the best penalty is negative."""
     size, seeds = (800, 12) if quick else (1600, 30)
     figure, (left, right) = new_figure(columns=2)
     ratios, base = np.geomspace(0.1, 10, 401), Ridge(noise=0.5)
@@ -366,7 +366,7 @@ def optimal_ridge(quick: bool = True) -> Figure:
 
 
 def early_stopping(quick: bool = True) -> Figure:
-    """Errors along gradient flow, and the best stopping time against the best penalty: never better, nearly as good."""
+    """Errors along gradient flow, and the excess risk over time compared with that of the best penalty."""
     size, seeds = (200, 12) if quick else (600, 40)
     figure, (left, right) = new_figure(columns=2)
     times, few = np.geomspace(0.05, 1e3, 160), np.geomspace(0.1, 500, 9)
@@ -391,7 +391,7 @@ def early_stopping(quick: bool = True) -> Figure:
 
 
 def _with_samples(samples: int) -> Callable[[float], int]:
-    """The number of features at a ratio p/n, with a fixed number of samples n."""
+    """Return the number of features at a ratio p/n, with a fixed number of samples n."""
     return lambda ratio: round(ratio * samples)
 
 
@@ -412,7 +412,7 @@ def model_collapse(quick: bool = True) -> Figure:
         r"share 0.3 real": base.replace(real_share=0.3),
         r"share 0.9 real": base.replace(real_share=0.9),
         r"share 0.3 real, $\lambda=0.05$": base.replace(real_share=0.3, ridge=0.05),
-        "all data kept": base.replace(data="accumulate"),
+        "all data are used": base.replace(data="accumulate"),
     }
     along(left, laws, "generations", "excess_risk", range(1, 11), (1, 2, 4, 6, 8), size=size, seeds=seeds)
     legend_of_styles(left, "limit", f"simulated, $p={size}$")
@@ -429,7 +429,7 @@ def model_collapse(quick: bool = True) -> Figure:
 
 
 def distillation(quick: bool = True) -> Figure:
-    """Excess risk of the student against its penalty, beside the teacher's; the gain of mixing with the same inputs."""
+    """Excess risk of student and teacher against the student's penalty, and against the mixing weight for the same inputs."""
     figure, (left, right) = new_figure(columns=2)
     size, seeds = (80, 10) if quick else (160, 60)
     best = Ridge(ratio=0.8, noise=1.0, **GROUPS_SYNTHETIC).optimal_ridge()
@@ -449,13 +449,13 @@ def distillation(quick: bool = True) -> Figure:
     least = float(Ridge(ratio=0.8, ridge=best, noise=1.0, **GROUPS_SYNTHETIC).theory().excess_risk)
     right.axhline(least, color="0.3", linestyle="--", linewidth=1.4, label="best ridge alone")
     legend_of_styles(right, None, f"simulated, $p={size}$")
-    title = "student and teacher see the same inputs"
+    title = "student and teacher have the same inputs"
     finish(right, r"share $\xi$ of the teacher's labels", title=title, yscale="log", ylim=(0.38, 1.9))
     return figure
 
 
 def chains_on_images(quick: bool = True) -> Figure:
-    """Chains of models and students on the shipped images, beside the laws at the images' spectrum."""
+    """Excess risks of chains of models and of students on the shipped images, with the laws at the spectrum of the images."""
     figure, (left, right) = new_figure(columns=2)
     X, y = shipped_images()
     seeds, generations = range(8 if quick else 100), tuple(range(1, 9))
@@ -483,34 +483,36 @@ def chains_on_images(quick: bool = True) -> Figure:
     return figure
 
 
-# -- kernel floor -------------------------------------------------------------------------------------------------
+# -- least excess risk of kernels ---------------------------------------------------------------------------------
 
 
 def floor(quick: bool = True) -> Figure:
-    """Best excess risk of kernels against samples per dimension, and the two-layer law along its path."""
+    """Least excess risk of kernels against samples per dimension, and the excess risk of the two-layer law over time."""
     figure, (left, right) = new_figure(columns=2)
     ratio = np.geomspace(0.5, 100, 100)
     theory_line(left, ratio, kernel_floor(ratio, LINEAR, REST, NOISE), 0, "best kernel")
-    left.axhline(REST, color="0.3", linewidth=1.2, linestyle=":", label="$F_*^2$, its floor")
+    left.axhline(REST, color="0.3", linewidth=1.2, linestyle=":", label="$F_*^2$, its lower bound")
     widths = (5, 10, 20, 40) if quick else (5, 10, 20, 40, 80)
     best = []
     for index, width in enumerate(widths):
-        path = feature_learning(width).replace(solver_steps=150 if quick else 300).theory()
-        excess = path.test_error.values - NOISE**2
+        limit = feature_learning(width).replace(solver_steps=150 if quick else 300).theory()
+        excess = limit.test_error.values - NOISE**2
         best.append(float(excess.min()))
         if width in (10, 20, 40):
-            theory_line(right, path.time, excess, index + 1, f"$m={width}$, $n/d={width / 2:g}$")
+            theory_line(right, limit.time, excess, index + 1, f"$m={width}$, $n/d={width / 2:g}$")
     theory_line(left, np.array(widths) / 2, best, 1, "two-layer law, best time", marker="o", markersize=4)
     sizes, seeds = ((12, 24), 14) if quick else ((20, 40, 80), 20)
     times = (1.0, 3.0, 5.0, 7.7, 12.0)
-    found = compare(feature_learning(10).replace(times=times, solver_steps=150), sizes, seeds, observables=["test_error"])
-    risk, errors = extrapolated(found, "test_error")
+    comparison = compare(
+        feature_learning(10).replace(times=times, solver_steps=150), sizes, seeds, observables=["test_error"]
+    )
+    risk, errors = extrapolated(comparison, "test_error")
     ran = ", ".join(str(size) for size in sizes)
     simulation_points(right, times, risk - NOISE**2, errors, 2, f"$m=10$, networks, extrapolated\n($d={ran}$)")
     right.axhline(REST, color="0.3", linewidth=1.2, linestyle=":")
     title = r"best over time; $F_1^2=0.5$, $F_*^2=0.3$, $\tau=0.5$"
     finish(left, "samples per dimension $n/d$", "excess risk $R$", title, xscale="log", ylim=(0, 0.8))
-    finish(right, "time $t$", "excess risk $R$", "along training; dotted: floor of kernels", ylim=(0, 0.85))
+    finish(right, "time $t$", "excess risk $R$", "along training; dotted: lower bound of kernels", ylim=(0, 0.85))
     return figure
 
 
@@ -518,7 +520,7 @@ def floor(quick: bool = True) -> Figure:
 
 
 def annealed_penalty(quick: bool = True) -> Figure:
-    """Excess risk over time without a penalty, with a constant and with a decaying one."""
+    """Excess risk over time without a penalty, with a constant penalty and with a decaying penalty."""
     figure, (left, right) = new_figure(columns=2)
     penalties = {"no penalty": None, "constant 1.5": 1.5, r"decaying $1.5e^{-t/2}$": lambda t: 1.5 * np.exp(-t / 2)}
     laws = {words: EarlyStopping(ratio=1 / 1.5, noise=0.5, penalty=penalty) for words, penalty in penalties.items()}

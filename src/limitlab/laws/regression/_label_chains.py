@@ -1,7 +1,8 @@
-"""Ridge regressions on rows of a real table, trained on labels that earlier models wrote.
+"""Ridge regressions on rows of a real table, trained on predictions of earlier models.
 
-A table is taken as the whole population: rows are drawn from it with replacement, so that its covariance, its best linear predictor and
-what that leaves unexplained are known exactly, and the excess risk of a model needs no test rows. Real labels are the table's own.
+The table is treated as the whole population, and rows are drawn from it with replacement. Its covariance, its best linear predictor and
+the residual of this predictor are then known exactly, and the excess risk of a model needs no test rows. Real labels are the labels of
+the table.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from limitlab.models.designs import ridge_resolvent
 
 Array = NDArray[np.float64]
 
-NOTHING = 1e-10  # variances below this share of the largest are none
+NOTHING = 1e-10  # variances below this share of the largest count as 0
 POOLED = 2  # pixels of a shipped image are averaged in squares of this side
 
 
 @dataclass(frozen=True)
 class TablePopulation:
-    """A centred table in the coordinates of its principal components, largest first.
+    """Centred table in the coordinates of its principal components, largest first.
 
     Attributes
     ----------
     rows, labels
         Coordinates of every row, and centred labels.
     eigenvalues, coefficients
-        Variance of each coordinate, and the best linear predictor's coefficient of it.
+        Variance of each coordinate, and its coefficient in the best linear predictor.
     noise
-        Standard deviation of what the best linear predictor leaves.
+        Standard deviation of the residual of the best linear predictor.
     """
 
     rows: Array
@@ -44,7 +45,7 @@ class TablePopulation:
 
     @classmethod
     def of(cls, X: ArrayLike, y: ArrayLike) -> Self:
-        """A table of numbers and its labels.
+        """Return the population of a table of numbers and its labels.
 
         >>> table = TablePopulation.of([[1.0, 0.0], [-1.0, 0.0], [2.0, 0.0], [-2.0, 0.0]], [1.0, -1.0, 2.0, -1.0])
         >>> table.eigenvalues.tolist(), table.rows.shape
@@ -61,30 +62,32 @@ class TablePopulation:
             )
         centred, labels = inputs - inputs.mean(axis=0), labels - labels.mean()
         values, basis = np.linalg.eigh(centred.T @ centred / len(centred))
-        kept = np.flatnonzero(values > NOTHING * values.max(initial=0.0))[::-1]
-        if not kept.size:
-            raise Refused("X is not allowed: no column of it varies")
-        rows = centred @ basis[:, kept]
-        coefficients = labels @ rows / len(rows) / values[kept]
-        return cls(rows, labels, values[kept], coefficients, float(np.std(labels - rows @ coefficients)))
+        varying = np.flatnonzero(values > NOTHING * values.max(initial=0.0))[::-1]
+        if not varying.size:
+            raise Refused("X is not allowed: must have a column that varies")
+        rows = centred @ basis[:, varying]
+        coefficients = labels @ rows / len(rows) / values[varying]
+        return cls(rows, labels, values[varying], coefficients, float(np.std(labels - rows @ coefficients)))
 
     def draw(self, rng: np.random.Generator, samples: int) -> tuple[Array, Array]:
-        """Rows with their own labels, with replacement."""
-        chosen = rng.integers(len(self.rows), size=samples)
-        return self.rows[chosen], self.labels[chosen]
+        """Draw rows with replacement, and return them with their labels in the table."""
+        drawn = rng.integers(len(self.rows), size=samples)
+        return self.rows[drawn], self.labels[drawn]
 
     def excess(self, b: Array) -> float:
-        """Mean squared distance of a model's predictions from the best linear ones, over the whole table."""
+        """Return the mean squared distance of a model's predictions from the best linear ones, over the whole table."""
         return float(self.eigenvalues @ (b - self.coefficients) ** 2)
 
     def samples_at(self, ratio: float, eigenvalues: Sequence[float]) -> int:
-        """Rows at so many coordinates per row, for a law that has this table's eigenvalues."""
+        """Return the number of rows at a ratio of coordinates to rows, for a law that has the eigenvalues of this table."""
         if len(eigenvalues) != len(self.eigenvalues) or not np.allclose(eigenvalues, self.eigenvalues, rtol=1e-6):
-            raise Refused("the table is not allowed: the law was made from another one; make it by from_data(X, y, samples)")
+            raise Refused(
+                "the table is not allowed: the law was made from another table; make it with from_data(X, y, samples)"
+            )
         return max(1, round(len(self.eigenvalues) / ratio))
 
     def spectrum(self) -> dict[str, Any]:
-        """The parameters of a linear model with one group for each coordinate."""
+        """Return the parameters of a linear model with one group for each coordinate."""
         directions = len(self.eigenvalues)
         return dict(
             eigenvalues=tuple(self.eigenvalues.tolist()),
@@ -104,20 +107,21 @@ def collapse_chain(
     synthetic_noise: float = 0.0,
     keep: bool = False,
 ) -> Array:
-    """Excess risk of generations 1, 2, ...: each sees fresh rows, of which a share has real labels and the rest its predecessor's.
+    """Return the excess risk of generations 1, 2, ... of a chain of models.
 
-    With `keep` a generation is trained on the data of all earlier ones too.
+    Every generation is trained on fresh rows. A share of them has real labels, and the others have predictions of the previous
+    generation. With `keep` a generation is also trained on the data of all earlier generations.
     """
     S, c = np.zeros((len(table.eigenvalues),) * 2), np.zeros(len(table.eigenvalues))
-    b, found = c, []
+    b, risks = c, []
     for generation in range(generations):
         X, y = table.draw(rng, samples)
         real = samples if generation == 0 else round(real_share * samples)
         y = np.r_[y[:real], X[real:] @ b + synthetic_noise * rng.standard_normal(samples - real)]
         S, c = X.T @ X / samples + keep * S, X.T @ y / samples + keep * c
         b = ridge_resolvent(S, ridge) @ c
-        found.append(table.excess(b))
-    return np.array(found)
+        risks.append(table.excess(b))
+    return np.array(risks)
 
 
 class Taught(NamedTuple):
@@ -136,10 +140,10 @@ def taught(
     student_noise: float = 0.0,
     mix: float | None = None,
 ) -> Taught:
-    """A teacher on real labels and a student on the teacher's; pairs are of teacher and student.
+    """Return the excess risks of a teacher on real labels and of a student on the teacher's predictions.
 
-    `seen` are the coordinates that the teacher sees. With `mix` the student has the teacher's rows and labels (1 - mix) y + mix times the
-    teacher's answers.
+    `samples` and `ridges` are pairs for teacher and student. The teacher uses the coordinates `seen` only. With `mix` the student has
+    the rows of the teacher, and its labels are (1 - mix) y + mix times the predictions of the teacher.
     """
     X, y = table.draw(rng, samples[0])
     coordinates = np.arange(len(table.eigenvalues)) if seen is None else np.asarray(seen)
@@ -155,7 +159,7 @@ def taught(
 
 
 def shipped_images() -> tuple[Array, Array]:
-    """The 8,000 images of digits that come with the package, 14 x 14 pixels of mean squared norm 1, and their parities -1, +1.
+    """Return the 8,000 images of digits of the package, with 14 x 14 pixels and mean squared norm 1, and their parities -1, +1.
 
     >>> X, y = shipped_images()
     >>> X.shape, float((X**2).sum(axis=1).mean().round(12)), sorted(set(y.tolist()))

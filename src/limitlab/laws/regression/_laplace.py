@@ -1,17 +1,18 @@
-r"""Averages with power-law weights, exactly, through Laplace transforms.
+r"""Exact moments of averages with power-law weights, from Laplace transforms.
 
 Of n points each lies in a window with probability p, independently; a point in the window has a uniform mark U and the
 weight K = U^{-q}, 0 < q < 1 (infinite mean square for q >= 1/2). The weighted average of U^b over the window,
 
 .. math:: A = \frac{\sum_i U_i^b K_i}{\sum_i K_i},
 
-is a ratio of dependent sums. Because 1/S = \int e^{-tS} dt and 1/S^2 = \int t e^{-tS} dt, its moments are single integrals
+is a ratio of dependent sums. Because 1/S = \int e^{-tS} dt and 1/S^2 = \int t e^{-tS} dt, the moments of A are single integrals
 of products of the functions M(c, j; t) = E[U^c K^j e^{-tK}], which are exponential integrals (`numerics.special`):
 
 .. math:: M(c, j; t) = E_{(1+c)/q + 1 - j}(t) / q, \qquad \Phi(t) = 1 - p + p\, M(0, 0; t).
 
 The integrals are taken in s = log t by the trapezoidal rule. The integrands are analytic in the strip |Im s| < pi/2 and fall
-off at both ends, so a step h costs exp(-pi^2/h): the default step 1/8 is far beyond rounding, and twice the step tells so.
+off at both ends, so the error of a step h is of the order exp(-pi^2/h). At the default step 1/8 this is far below rounding. A second
+rule with twice the step estimates the error.
 """
 
 from __future__ import annotations
@@ -29,32 +30,32 @@ Array = NDArray[np.float64]
 STEP = 0.125
 """Step of the trapezoidal rule in log t."""
 LARGEST = 45.0
-"""Every integrand carries e^-t: beyond this t it is below 1e-19 of its peak."""
+"""Largest t. Every integrand contains e^-t, and beyond this t it is below 1e-19 of its peak."""
 SMALLEST = np.exp(-40.0)
-"""Below this t, in units of (1-q)/(n p), the integrands are below 1e-17 of their peak."""
+"""Smallest t, in units of (1-q)/(n p). Below it the integrands are below 1e-17 of their peak."""
 BLOCK = 1024
-"""Points evaluated at once: a block holds a few arrays of BLOCK x 500 numbers."""
+"""Number of points evaluated at once. A block holds a few arrays of BLOCK x 500 numbers."""
 
 
 class WeightedAverage(NamedTuple):
     """Moments of the weighted average A on the event that the window is not empty."""
 
     mass: Array
-    """Probability that the window is not empty, by the same quadrature: equals 1 - (1-p)^n (sum rule)."""
+    """Probability that the window is not empty, by the same quadrature. The exact value is 1 - (1-p)^n (sum rule)."""
     mean: Array
     """E[A; not empty]."""
     mean_square: Array
     """E[A^2; not empty]."""
     concentration: Array
-    """E[sum K^2 / (sum K)^2; not empty]: 1 when one point has all the weight, 1/count when all weigh the same."""
+    """E[sum K^2 / (sum K)^2; not empty], which is 1 if one point has all the weight and 1/count for equal weights."""
     accuracy: Array
-    """Estimated relative error: what doubling the step changes, and the defect of the sum rule."""
+    """Estimated relative error, the larger of the change with twice the step and the defect of the sum rule."""
 
 
 def weighted_average(
     count: ArrayLike, probability: ArrayLike, tail: ArrayLike, power: ArrayLike, step: float = STEP
 ) -> WeightedAverage:
-    """Moments of the weighted average of U^power with weights U^-tail over a random window.
+    """Return the moments of the weighted average of U^power with weights U^-tail over a random window.
 
     Parameters
     ----------
@@ -65,18 +66,18 @@ def weighted_average(
     tail
         Exponent q of the weights, in (0, 1).
     power
-        Exponent b of what is averaged, at least 0.
+        Exponent b of the averaged quantity U^b, at least 0.
     step
         Step of the trapezoidal rule in log t.
 
     Notes
     -----
-    All arguments but `step` broadcast. The work is one table per distinct pair (tail, power) and one pass of about 500 nodes
-    per point.
+    All arguments but `step` broadcast. The function computes one table per distinct pair (tail, power), and then sums over about
+    500 nodes per point.
 
     Examples
     --------
-    With one point in the window the average is the mark itself:
+    With one point in the window the average is the mark of this point:
 
     >>> result = weighted_average(1, 1.0, 0.4, 1.0)
     >>> round(float(result.mean), 12), round(float(result.mean_square), 12), round(float(result.concentration), 12)
@@ -112,14 +113,14 @@ def _check(n: Array, p: Array, q: Array, b: Array) -> None:
 
 
 def _grid(expected: float, tail: float, step: float) -> Array:
-    """Nodes t = e^s, equally spaced in s, from the top down; an odd number: every second one is a rule of its own."""
+    """Return nodes t = e^s, equally spaced in s, in falling order; their number is odd, so that every second node is a rule too."""
     span = np.log(LARGEST / SMALLEST) + np.log(max(expected, 1.0) / (1 - tail))
     half = int(np.ceil(span / (2 * step)))
     return np.asarray(LARGEST * np.exp(-step * np.arange(2 * half + 1)))
 
 
 class _Transforms(NamedTuple):
-    """M(c, j; t) on the grid, with phi = M(0, 0) also as 1 - phi, which is small where t is."""
+    """Values of M(c, j; t) on the grid. phi = M(0, 0), and gap = 1 - phi is stored because it is small for small t."""
 
     phi: Array
     gap: Array
@@ -139,18 +140,18 @@ def _transforms(t: Array, q: float, b: float) -> _Transforms:
 
 
 def _integrate(n: Array, p: Array, t: Array, table: _Transforms, step: float) -> Array:
-    """Rows of `WeightedAverage` for a column of points (n, p)."""
+    """Return the rows of `WeightedAverage` for a column of points (n, p)."""
     log_phi = np.log1p(-np.minimum(p * table.gap, 0.5))
-    if np.any(p > 0.5):  # 1 - p gap loses digits as it tends to zero: there use 1 - p + p phi
+    if np.any(p > 0.5):  # 1 - p gap loses digits as it tends to zero, 1 - p + p phi does not
         log_phi = np.where(p * table.gap < 0.5, log_phi, np.log(1 - p + p * table.phi))
-    one = n * p * np.exp((n - 1) * log_phi)  # n points
-    two = (n - 1) * p * one * np.exp(-log_phi)  # n (n-1) ordered pairs
+    singles = n * p * np.exp((n - 1) * log_phi)  # n points
+    ordered_pairs = (n - 1) * p * singles * np.exp(-log_phi)  # n (n-1) ordered pairs
     sums = np.stack([table.weight, table.value, t * table.value_square, t * table.weight_square], axis=-1)
     pairs = t * table.value**2
     rules = [np.full(t.size, step), np.where(np.arange(t.size) % 2 == 0, 2 * step, 0.0)]  # every node, every second node
-    fine, coarse = (one @ (sums * (t * rule)[:, None]) for rule in rules)  # dt = t ds
+    fine, coarse = (singles @ (sums * (t * rule)[:, None]) for rule in rules)  # dt = t ds
     for result, rule in zip((fine, coarse), rules, strict=True):
-        result[:, 2] += two @ (pairs * t * rule)
+        result[:, 2] += ordered_pairs @ (pairs * t * rule)
     with np.errstate(divide="ignore"):
         mass = -np.expm1(n[:, 0] * np.log1p(-p[:, 0]))
     refinement = np.abs(coarse / fine - 1).max(axis=1)

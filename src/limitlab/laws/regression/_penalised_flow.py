@@ -1,11 +1,11 @@
 """Least squares by gradient flow with a penalty that changes in time (docs/theory/early_stopping.md, eqs. 9-11).
 
-Setting.  db/dt = -Lambda_t b - (1/n) X'(Xb - y) from b = 0, isotropic inputs; a direction in which S = X'X/n has the eigenvalue x has
-          the gain
+Setting.  db/dt = -Lambda_t b - (1/n) X'(Xb - y) from b = 0, with isotropic inputs. A direction in which S = X'X/n has the eigenvalue x
+          has the gain
 
               G' = 1 - (Lambda_t + x) G,   G(0) = 0.                                                                         (9)
 
-Result.   With mu the Marchenko-Pastur law of S, its atom at zero included,
+Result.   With the Marchenko-Pastur law mu of S, including its atom at zero,
 
               |b - beta|^2 = r^2 int (x G - 1)^2 dmu + tau^2 gamma int x G^2 dmu,     <b, beta> = r^2 int x G dmu,              (10)
               train error  = r^2 int x (1 - x G)^2 dmu + tau^2 [ gamma int_{x>0} (1 - x G)^2 dmu + (1 - gamma)_+ ].             (11)
@@ -26,17 +26,17 @@ from limitlab.numerics.spectra.marchenko_pastur import atom, quadrature
 Array = NDArray[np.float64]
 
 NODES = 60
-"""Least number of nodes on the spectrum; longer times take more."""
+"""Least number of nodes on the spectrum. Longer times need more nodes."""
 TOLERANCE = 1e-11
 
 
 def penalised_risk(
     times: Array, ratio: Array, noise: Array, eigenvalue: float, energy: float, penalty: Schedule, refinement: int = 1
 ) -> dict[str, Any]:
-    """Observables over finite times; `ratio` and `noise` broadcast against them.
+    """Return the observables at finite times; `ratio` and `noise` broadcast against the times.
 
-    >>> found = penalised_risk(np.array([1.0]), np.array([[1 / 1.5]]), np.array([[0.5]]), 1.0, 1.0, Schedule([(0.0, 0.0), (1.0, 2.0)]))
-    >>> found["overlap"].round(4).tolist()
+    >>> limit = penalised_risk(np.array([1.0]), np.array([[1 / 1.5]]), np.array([[0.5]]), 1.0, 1.0, Schedule([(0.0, 0.0), (1.0, 2.0)]))
+    >>> limit["overlap"].round(4).tolist()
     [[0.3168]]
     """
     cells, errors = {}, 0.0
@@ -66,12 +66,15 @@ def penalised_risk(
 
 
 def _count(times: Array, ratio: float, eigenvalue: float) -> int:
-    """Nodes that resolve e^{-t x} on the spectrum."""
+    """Return the number of nodes that resolves e^{-t x} on the spectrum."""
     return NODES + 8 * math.ceil(math.sqrt(float(times.max(initial=0.0)) * eigenvalue * (1 + math.sqrt(ratio)) ** 2))
 
 
 def _integrals(times: Array, ratio: float, eigenvalue: float, penalty: Schedule, nodes: int) -> Array:
-    """The integrals of (10) and (11) at the times, rows (bias, variance / tau^2, train signal, train noise, overlap) per unit energy."""
+    """Return the integrals of (10) and (11) at the times, per unit energy.
+
+    The rows are bias, variance / tau^2, train signal, train noise and overlap.
+    """
     x, mass = quadrature(ratio, eigenvalue, nodes)
     unseen = float(atom(ratio))
     stops = np.union1d(

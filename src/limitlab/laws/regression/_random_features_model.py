@@ -1,4 +1,4 @@
-"""What the laws of random-features regression share: parameters, their checks, and how a draw is made and measured.
+"""Base class of the laws of random-features regression, with their parameters, checks and experiment.
 
 Setting.  x uniform on the sphere of radius sqrt(d); y = F0 + <beta, x> + f_NL(x) + noise of standard deviation tau, where
           |beta| = F1 and f_NL, of norm F*, has no constant or linear part. N neurons s(<w_j, x>) with w_j uniform on the unit
@@ -26,11 +26,11 @@ from limitlab.models.random_features import FeatureRidge, Forms, Part, draw_inpu
 Array = NDArray[np.float64]
 
 NO_MEAN = 1e-12
-"""A mean of the activation below this fraction of its size counts as 0: its features cannot carry a constant."""
+"""Relative size below which the mean of an activation counts as 0, so that its features cannot represent a constant."""
 
 
 class Inputs(NamedTuple):
-    """The weights and inputs of one experiment."""
+    """Weights and inputs of one experiment."""
 
     weights: Array  # (N, d)
     X: Array  # (n, d)
@@ -38,7 +38,7 @@ class Inputs(NamedTuple):
 
 
 class RandomFeaturesModel(Law):
-    """Regression on random neurons: a linear signal, other parts of the target, noise, and a ridge penalty."""
+    """Ridge regression on random neurons, for a target with a linear part, further parts, and noise."""
 
     assumptions = (
         "inputs uniform on the sphere of radius sqrt(d), first-layer weights uniform on the unit sphere and not trained",
@@ -81,11 +81,11 @@ class RandomFeaturesModel(Law):
         return self
 
     def moments(self) -> Moments:
-        """The activation's mu0, mu1 and mu*."""
+        """Return the moments mu0, mu1 and mu* of the activation."""
         return moments(self.activation)
 
     def learns_constant(self) -> bool:
-        """Whether the features carry a constant: the activation's mean is not 0.
+        """Return whether the features can represent a constant, that is, whether the mean of the activation is not 0.
 
         >>> from limitlab.laws import RandomFeaturesRidge
         >>> RandomFeaturesRidge(activation="relu").learns_constant(), RandomFeaturesRidge(activation="tanh").learns_constant()
@@ -95,7 +95,7 @@ class RandomFeaturesModel(Law):
         return abs(mu.mean) > NO_MEAN * math.sqrt(mu.square)
 
     def inputs(self, draw: Draw) -> Inputs:
-        """Weights, training inputs and fresh inputs of one experiment."""
+        """Draw the weights, the training inputs and the fresh inputs of one experiment."""
         d, samples = draw.size, draw.count("sample_ratio")
         weights = draw_weights(draw.rng, draw.count("width_ratio"), d)
         return Inputs(weights, draw_inputs(draw.rng, samples, d), draw_inputs(draw.rng, max(2 * samples, 4 * d), d))
@@ -110,7 +110,7 @@ class RandomFeaturesModel(Law):
         constant: Array,
         noise: Array,
     ) -> dict[str, Array]:
-        """The observables of a regression on drawn features, for every penalty and every size of the parts of the target."""
+        """Return the observables of a regression on drawn features, for every penalty and every size of the parts of the target."""
         lam, *sizes = np.broadcast_arrays(ridge, signal, nonlinear_signal, constant, noise)
         parts = label_parts(*sizes)
         per_dimension = model.width / model.X.shape[1]
@@ -120,7 +120,7 @@ class RandomFeaturesModel(Law):
 
 
 def label_parts(signal: Array, nonlinear_signal: Array, constant: Array, noise: Array) -> dict[Part, Array]:
-    """The parts of the label with their sizes; linear part and noise always come first, the others where they are present.
+    """Return the parts of the label with their sizes; linear part and noise come first, other parts follow if they are present.
 
     >>> list(label_parts(np.array(1.0), np.array(0.0), np.array(2.0), np.array(0.5)))
     ['linear', 'noise', 'constant']
@@ -134,7 +134,7 @@ def label_parts(signal: Array, nonlinear_signal: Array, constant: Array, noise: 
 
 
 def measured_errors(forms: Forms, parts: Mapping[Part, Array], penalty: Array) -> dict[str, Array]:
-    """The observables of one draw, from its quadratic forms in the parts of the label; `penalty` multiplies |a|^2."""
+    """Return the observables of one draw from its quadratic forms in the parts of the label; `penalty` multiplies |a|^2."""
     weight = np.stack(np.broadcast_arrays(*parts.values()), axis=-1)
     test, train, norm = (np.einsum("...i,...ij,...j->...", weight, form, weight) for form in forms)
     return dict(

@@ -1,12 +1,12 @@
-"""The fixed point behind random-features ridge regression: one unknown t, from which everything else is read off.
+"""Fixed point of random-features ridge regression, one equation for an unknown t that determines all observables.
 
 With the activation's moments mu1, mu* and g = mu*^2 t + u, u = mu1^2 t / (1 + mu1^2 t), the unknown t > 0 solves
 (docs/theory/random_features.md, eq. 4)
 
     lambda t = (1 - g/psi1)(1 - g/psi2),     0 < g < min(psi1, psi2).
 
-Written with the inverse ratios 1/psi, infinite width and infinitely many samples are the ordinary value 0. The shares
-s1 = 1 - g/psi1 and s2 = 1 - g/psi2 vanish as lambda does, and are never formed by subtraction.
+The code uses the inverse ratios 1/psi, so that infinite width and infinitely many samples correspond to the value 0. The shares
+s1 = 1 - g/psi1 and s2 = 1 - g/psi2 vanish with lambda. They are never computed by subtraction.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ Flags = NDArray[np.bool_]
 
 
 class FixedPoint(NamedTuple):
-    """The unknown and what the observables are made of; every entry is positive or zero. Symbols as in the theory page."""
+    """Solution t and the quantities that enter the observables, all at least 0, with the symbols of the theory page."""
 
     t: Array
     u: Array  # mu1^2 t / (1 + mu1^2 t)
     v: Array  # 1 - u
     g: Array  # mu*^2 t + u
     q: Array  # g - u^2
-    tv: Array  # t v, finite also where t is not
-    tq: Array  # t q, likewise
+    tv: Array  # t v, finite also for infinite t
+    tq: Array  # t q, finite also for infinite t
     width_share: Array  # s1 = 1 - g/psi1
     sample_share: Array  # s2 = 1 - g/psi2
     per_width: Array  # 1/psi1
@@ -46,7 +46,7 @@ class FixedPoint(NamedTuple):
 def fixed_point(
     width_ratio: ArrayLike, sample_ratio: ArrayLike, ridge: ArrayLike, linear: ArrayLike, nonlinear: ArrayLike
 ) -> FixedPoint:
-    """Solve the equation for t; all arguments broadcast.
+    """Return the solution of the equation for t; all arguments broadcast.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def fixed_point(
     [2.0, 1.586302]
     """
     psi1, psi2, lam, mu1, mus = np.broadcast_arrays(
-        *(np.asarray(given, dtype=float) for given in (width_ratio, sample_ratio, ridge, linear, nonlinear))
+        *(np.asarray(argument, dtype=float) for argument in (width_ratio, sample_ratio, ridge, linear, nonlinear))
     )
     _check(psi1, psi2, lam, mu1, mus)
     low, high = np.minimum(psi1, psi2), np.maximum(psi1, psi2)
@@ -86,8 +86,8 @@ def fixed_point(
 
 
 def _root(low: Array, ratio: Array, gap: Array, lam: Array, mu1_sq: Array, mus_sq: Array) -> Array:
-    """t > 0 with g(t)/low + s(t) = 1, where s (gap + ratio s) = lambda t. The left side increases and is concave."""
-    with np.errstate(divide="ignore"):  # to the left of the root: where neither summand can exceed 1/2
+    """Return t > 0 with g(t)/low + s(t) = 1, where s (gap + ratio s) = lambda t; the left side increases and is concave."""
+    with np.errstate(divide="ignore"):  # this start is left of the root, because neither summand exceeds 1/2 there
         start = np.minimum(low / (2 * (mu1_sq + mus_sq)), (gap + ratio / 2) / (2 * lam))
     excess = np.where(np.isinf(low), 1.0, (np.where(np.isinf(low), 1.0, low) - 1) / low)
     return concave_root(_balance, start, 1 / low, excess, ratio, gap, lam, mu1_sq, mus_sq)
@@ -96,10 +96,10 @@ def _root(low: Array, ratio: Array, gap: Array, lam: Array, mu1_sq: Array, mus_s
 def _balance(
     t: Array, per: Array, excess: Array, ratio: Array, gap: Array, lam: Array, mu1_sq: Array, mus_sq: Array
 ) -> tuple[Array, Array]:
-    """g/low + s - 1 and its derivative in t, with 1/low = `per` and 1 - 1/low = `excess`."""
+    """Return g/low + s - 1 and its derivative in t, with 1/low = `per` and 1 - 1/low = `excess`."""
     x = mu1_sq * t
     v = 1 / (1 + x)
-    # 1 - u/low: near u = 1 through v = 1 - u, so that no digits are lost when the smaller ratio is near 1
+    # 1 - u/low, near u = 1 from v = 1 - u, so that no digits are lost if the smaller ratio is near 1
     rest = np.where(x < 1, 1 - per * x * v, excess + per * v)
     root = _discriminant(t, lam, ratio, gap)
     value = per * mus_sq * t + 2 * lam * t / (gap + root) - rest
@@ -107,13 +107,13 @@ def _balance(
 
 
 def _small_share(t: Array, lam: Array, ratio: Array, gap: Array) -> Array:
-    """The smaller of s1 and s2: the positive root of s (gap + ratio s) = lambda t."""
+    """Return the smaller of s1 and s2, which is the positive root of s (gap + ratio s) = lambda t."""
     return np.asarray(2 * lam * t / (gap + _discriminant(t, lam, ratio, gap)))
 
 
 def _discriminant(t: Array, lam: Array, ratio: Array, gap: Array) -> Array:
     root = np.sqrt(gap**2 + 4 * ratio * lam * t)
-    return np.where(root > 0, root, 1.0)  # zero only without a ridge at equal ratios, where s = 0 whatever is put here
+    return np.where(root > 0, root, 1.0)  # it is zero only without a ridge at equal ratios; then s = 0 for every value here
 
 
 def _parts(t: Array, mu1_sq: Array, mus_sq: Array, s1: Array, s2: Array, psi1: Array, psi2: Array) -> FixedPoint:
@@ -142,19 +142,19 @@ def _parts(t: Array, mu1_sq: Array, mus_sq: Array, s1: Array, s2: Array, psi1: A
 
 
 def coefficients(point: FixedPoint) -> tuple[Array, Array, Array, Array]:
-    """B, V, and the squared norm of the ridge coefficients per unit of signal and of noise (eqs. 5 and 7).
+    """Return B, V, and the squared norm of the ridge coefficients per unit of signal and of noise (eqs. 5 and 7).
 
     >>> bias, variance, *_ = coefficients(fixed_point(1.0, 3.0, 0.0, 0.5, 0.3))
     >>> float(variance.round(12))  # psi1 / (psi2 - psi1), for every activation
     0.5
     """
     _, u, v, g, q, tv, tq, s1, s2, per1, per2, det = point
-    with np.errstate(divide="ignore", invalid="ignore"):  # det = 0: the ridgeless threshold
+    with np.errstate(divide="ignore", invalid="ignore"):  # det = 0 at the ridgeless threshold
         bias = v * (s1 * v + q * per1) / det
         variance = per2 * (g * q * per1 + u**2 * s1) / det
         per_signal = per1 * tv * (q * per2 + u * s2) / det
         per_noise = per1 * per2 * tq / det
-    # A linear activation without a ridge, when the smaller ratio is exactly 1: numerators vanish with det, at the rate of v.
+    # For a linear activation without a ridge and a smaller ratio of exactly 1, numerators vanish with det, at the rate of v.
     edge = (det == 0) & (v == 0)
     if edge.any():
         both, samples, finite = edge & (per1 == per2), edge & (per2 == 1), edge & (per2 < 1)
@@ -166,7 +166,7 @@ def coefficients(point: FixedPoint) -> tuple[Array, Array, Array, Array]:
 
 
 def weighted(weight: Array, coefficient: Array) -> Array:
-    """weight * coefficient, where an infinite coefficient of something absent counts 0.
+    """Return weight * coefficient, with the value 0 for weight 0 and an infinite coefficient.
 
     >>> weighted(np.array([0.0, 1.0]), np.array([np.inf, np.inf])).tolist()
     [0.0, inf]
@@ -178,10 +178,10 @@ def weighted(weight: Array, coefficient: Array) -> Array:
 
 
 def slopes(point: FixedPoint, linear: ArrayLike, nonlinear: ArrayLike) -> tuple[Array, Array]:
-    """Derivatives in t of the coefficients B and V at a fixed point, both times the square of `det`.
+    """Return the derivatives in t of the coefficients B and V at a fixed point, both times the square of `det`.
 
-    Along t the ridge falls (d lambda/dt = -det/t^2), so a risk F1^2 B + T V decreases with lambda where these, weighted by
-    F1^2 and T, add up to something positive.
+    The ridge falls as t grows (d lambda/dt = -det/t^2). A risk F1^2 B + T V therefore decreases with lambda where the sum of
+    these derivatives, weighted by F1^2 and T, is positive.
 
     >>> point = fixed_point(np.inf, 3.0, 0.0, 0.5, 0.3)
     >>> falling_bias, rising_variance = slopes(point, 0.5, 0.3)
@@ -202,7 +202,7 @@ def slopes(point: FixedPoint, linear: ArrayLike, nonlinear: ArrayLike) -> tuple[
 
 
 def _check(psi1: Array, psi2: Array, lam: Array, mu1: Array, mus: Array) -> None:
-    """Refuse what has no limit, naming the first offending value."""
+    """Raise `Refused` for arguments without a limit, with the first value that is not allowed."""
     constant, undecided = (mu1 == 0) & (mus == 0), np.isinf(psi1) & np.isinf(psi2) & (lam == 0)
     rules = (
         ("width_ratio", psi1, psi1 > 0, "must be above 0"),
@@ -223,35 +223,35 @@ def _check(psi1: Array, psi2: Array, lam: Array, mu1: Array, mus: Array) -> None
 ValueAndSlope = Callable[..., tuple[Any, Any]]
 
 LAST_STEP = 16 * float(np.finfo(np.float64).eps)
-"""A relative step this small is the last one."""
+"""Relative size of a step at or below which the iteration stops."""
 MOST_STEPS = 2000
-"""Iterates at least double while the slope is dominated by what it was; 1100 doublings span all floating-point numbers."""
+"""Largest number of steps. Iterates far left of the root at least double, and 1100 doublings span all floating-point numbers."""
 
 
 def concave_root(function: ValueAndSlope, start: ArrayLike, *parameters: ArrayLike) -> Array:
-    """Root t > 0 of an increasing concave function, for every element, to rounding level.
+    """Return the root t > 0 of an increasing concave function, for every element, to rounding level.
 
     Parameters
     ----------
     function
-        `function(t, *parameters)` returns value and slope; all arguments are flat arrays of equal length, one equation per
+        `function(t, *parameters)` returns value and slope. All arguments are flat arrays of equal length, with one equation per
         element. Only equations that have not converged are evaluated.
     start
-        Points left of the roots (or on them), all positive.
+        Positive points left of the roots or equal to them.
     parameters
         Arrays that broadcast with `start`.
 
     Returns
     -------
     ndarray
-        The roots, with the shape that everything broadcasts to.
+        The roots, with the common broadcast shape of `start` and `parameters`.
 
     Raises
     ------
     ValueError
-        When a starting point is not left of the root.
+        If a starting point is not left of the root.
     ConvergenceError
-        When the function is not a number, or increases too slowly to have a root; `estimate` holds the last points.
+        If the function is not a number, or increases too slowly to have a root. `estimate` holds the last points.
 
     Examples
     --------
@@ -260,45 +260,46 @@ def concave_root(function: ValueAndSlope, start: ArrayLike, *parameters: ArrayLi
     >>> concave_root(square_root, 1e-6, [1.0, 2.0, 3.0])
     array([1., 4., 9.])
     """
-    arrays = np.broadcast_arrays(*(np.asarray(given, dtype=float) for given in (start, *parameters)))
+    arrays = np.broadcast_arrays(*(np.asarray(argument, dtype=float) for argument in (start, *parameters)))
     shape = arrays[0].shape
     t, *inputs = (array.ravel() for array in arrays)
-    found, where = t.copy(), np.arange(t.size)
+    roots, where = t.copy(), np.arange(t.size)
     for steps in range(MOST_STEPS):
         value, slope = function(t, *inputs)
         step = -value / slope
         if np.isnan(step).any():
             raise ConvergenceError(
-                f"the function is not a number at {t[np.isnan(step)][0]!r}", estimate=found.reshape(shape)
+                f"the function is not a number at {t[np.isnan(step)][0]!r}", estimate=roots.reshape(shape)
             )
         if steps == 0 and (step < -1e-8 * t).any():
             raise Refused(f"start = {t[step < -1e-8 * t][0]!r} is not allowed: must be left of the root")
         t = t + step
-        found[where] = t
+        roots[where] = t
         going = step > LAST_STEP * t
         if not going.any():
-            return found.reshape(shape)
+            return roots.reshape(shape)
         if not going.all():
-            t, where, inputs = t[going], where[going], [given[going] for given in inputs]
-    raise ConvergenceError(f"no root up to {t.max():.3g}", estimate=found.reshape(shape), accuracy=float(np.max(step / t)))
+            t, where, inputs = t[going], where[going], [argument[going] for argument in inputs]
+    raise ConvergenceError(f"no root up to {t.max():.3g}", estimate=roots.reshape(shape), accuracy=float(np.max(step / t)))
 
 
 # -- Which ridge is best for random features, and when none is -------------------------------------------------------
 
 DECADES = (-14, 8)
-"""Where a best ridge is looked for, in powers of ten of (mu1^2 + mu*^2) max(1, 1/rho) max(1, 1/psi1, 1/psi2)."""
+"""Range of the search for the best ridge, in powers of ten of (mu1^2 + mu*^2) max(1, 1/rho) max(1, 1/psi1, 1/psi2)."""
 SCAN = 265
-"""Points of that look: twelve per decade."""
+"""Number of points of this search, twelve per decade."""
 WIDEST = 1e12
-"""Widths N/d up to which the change of sign is looked for."""
+"""Largest width N/d of the search for the change of sign."""
 
 
 def best_ridge(
     width_ratio: ArrayLike, sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLike, signal_to_noise: ArrayLike
 ) -> Array:
-    """The ridge of least risk; all arguments broadcast. 0 where no ridge is best, infinite where nothing can be learned.
+    """Return the ridge of least risk; all arguments broadcast.
 
-    The risk is scanned along lambda, then the zero of its derivative is found to rounding.
+    It is 0 if the risk is least without a ridge, and infinite if nothing can be learned. The function scans the risk along lambda
+    and then computes the zero of its derivative to rounding.
 
     Parameters
     ----------
@@ -309,13 +310,13 @@ def best_ridge(
 
     Examples
     --------
-    In the wide limit the answer is max(0, mu1^2/rho - mu*^2) / psi2:
+    In the wide limit the best ridge is max(0, mu1^2/rho - mu*^2) / psi2:
 
     >>> best_ridge(np.inf, 3.0, 0.5, 0.3, [1.0, 2.0, 50.0]).round(12).tolist()
     [0.053333333333, 0.011666666667, 0.0]
     """
     psi1, psi2, mu1, mus, rho = np.broadcast_arrays(
-        *(np.asarray(given, dtype=float) for given in (width_ratio, sample_ratio, linear, nonlinear, signal_to_noise))
+        *(np.asarray(argument, dtype=float) for argument in (width_ratio, sample_ratio, linear, nonlinear, signal_to_noise))
     )
     if not (rho >= 0).all():
         raise Refused(f"signal_to_noise = {rho[~(rho >= 0)].flat[0]:g} is not allowed: must be at least 0")
@@ -324,27 +325,27 @@ def best_ridge(
         (mu1**2 + mus**2) * np.maximum(1.0, 1 / np.where(rho > 0, rho, 1.0)) * np.maximum(1.0, 1 / np.minimum(psi1, psi2))
     )
     positive = scale[..., None] * np.logspace(*DECADES, SCAN)
-    both_infinite = np.isinf(psi1) & np.isinf(psi2)  # there 0 is no value, but the least of the scan is as good
+    both_infinite = np.isinf(psi1) & np.isinf(psi2)  # ridge 0 is refused there; the smallest ridge of the scan replaces it
     first = np.where(both_infinite, positive[..., 0], 0.0)
     grid = np.concatenate([first[..., None], positive], axis=-1)
-    wide = tuple(given[..., None] for given in (psi1, psi2, mu1, mus, signal, noise))
+    wide = tuple(argument[..., None] for argument in (psi1, psi2, mu1, mus, signal, noise))
     rising = _rises(grid, *wide)
     start = _least(_risk(grid, *wide), rising)[..., None]
     low, high = (np.take_along_axis(grid, np.maximum(start + side, 0), axis=-1)[..., 0] for side in (0, 1))
-    endless = (rising < 0).all(axis=-1) | (rho == 0)  # nothing to learn: the more ridge, the better
+    endless = (rising < 0).all(axis=-1) | (rho == 0)  # nothing can be learned, and the risk falls with the ridge
     known = (start[..., 0] < 0) | endless
 
-    def rises(lam: Array) -> Array:  # where the answer is known, an equation that any bracket solves
+    def rises(lam: Array) -> Array:  # if the result is known, use an equation that has a root in any bracket
         return np.where(known, lam - low, _rises(np.where(known, high, lam), psi1, psi2, mu1, mus, signal, noise))
 
-    found = np.where(known, 0.0, bracketed_root(rises, low, high))
-    return np.asarray(np.where(endless, np.inf, found))
+    best = np.where(known, 0.0, bracketed_root(rises, low, high))
+    return np.asarray(np.where(endless, np.inf, best))
 
 
 def _least(values: Array, rises: Array) -> NDArray[np.intp]:
-    """Where along the last axis the least local minimum is: between i and i + 1, or at the very start (i = -1).
+    """Return i such that the least local minimum along the last axis is between i and i + 1, or -1 if it is at the start.
 
-    Minima are found by the sign of the derivative, because near a flat one rounding decides which value is least.
+    The minima are located by the sign of the derivative, because near a flat minimum rounding determines which value is least.
     """
     falls = rises < 0
     turns = falls[..., :-1] & ~falls[..., 1:]
@@ -354,27 +355,29 @@ def _least(values: Array, rises: Array) -> NDArray[np.intp]:
 
 
 def _risk(lam: Array, psi1: Array, psi2: Array, mu1: Array, mus: Array, signal: Array, noise: Array) -> Array:
-    """signal * B + noise * V."""
+    """Return signal * B + noise * V."""
     bias, variance, *_ = coefficients(fixed_point(psi1, psi2, lam, mu1, mus))
     return weighted(signal, bias) + weighted(noise, variance)
 
 
 def _rises(lam: Array, psi1: Array, psi2: Array, mu1: Array, mus: Array, signal: Array, noise: Array) -> Array:
-    """The derivative of the risk in lambda, up to a positive factor."""
+    """Return the derivative of the risk in lambda, up to a positive factor."""
     dbias, dvariance = slopes(fixed_point(psi1, psi2, lam, mu1, mus), mu1, mus)
     return np.asarray(-signal * dbias - noise * dvariance)
 
 
 def snr_threshold(width_ratio: ArrayLike, sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLike) -> Array:
-    """The signal-to-noise ratio rho above which no ridge is best; infinite where a ridge always helps. Arguments broadcast.
+    """Return the signal-to-noise ratio rho above which the best ridge is 0; infinite if a ridge always helps.
+
+    All arguments broadcast.
 
     >>> snr_threshold([4.0, 100.0, np.inf], 3.0, 0.5, 0.3).round(6).tolist()
     [inf, 4.352534, 2.777778]
     """
     psi1, psi2, mu1, mus = np.broadcast_arrays(
-        *(np.asarray(given, dtype=float) for given in (width_ratio, sample_ratio, linear, nonlinear))
+        *(np.asarray(argument, dtype=float) for argument in (width_ratio, sample_ratio, linear, nonlinear))
     )
-    endless = np.isinf(psi2)  # the population's least squares: nothing to gain from a ridge
+    endless = np.isinf(psi2)  # with infinitely many samples a ridge cannot reduce the risk
     dbias, dvariance = slopes(fixed_point(psi1, np.where(endless, 1.0, psi2), 0.0, mu1, mus), mu1, mus)
     helps = dbias < 0
     threshold = np.where(helps, -dvariance / np.where(helps, dbias, -1.0), np.inf)
@@ -383,21 +386,26 @@ def snr_threshold(width_ratio: ArrayLike, sample_ratio: ArrayLike, linear: Array
 
 
 def ridgeless_width(sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLike) -> Array:
-    """The width N/d below which a ridge helps at every signal-to-noise ratio: where B_t changes sign. Arguments broadcast.
+    """Return the width N/d below which a ridge helps at every signal-to-noise ratio; all arguments broadcast.
 
-    Infinite for linear activations (mu* = 0) and for features that see no linear signal (mu1 = 0).
+    At this width the derivative B_t changes sign. It is infinite for linear activations (mu* = 0) and for features that cannot
+    represent a linear signal (mu1 = 0).
 
     >>> ridgeless_width([1.5, 3.0, 10.0], 0.5, (1 / 4 - 1 / (2 * np.pi)) ** 0.5).round(4).tolist()
     [5.0966, 11.1794, 62.158]
     """
-    psi2, mu1, mus = np.broadcast_arrays(*(np.asarray(given, dtype=float) for given in (sample_ratio, linear, nonlinear)))
+    psi2, mu1, mus = np.broadcast_arrays(
+        *(np.asarray(argument, dtype=float) for argument in (sample_ratio, linear, nonlinear))
+    )
     if not np.isfinite(psi2).all():
-        raise Refused("sample_ratio = inf is not allowed: with endless data no ridge is best at every width")
+        raise Refused(
+            "sample_ratio = inf is not allowed: must be finite; with infinitely many samples the best ridge is always 0"
+        )
     never = (mu1 == 0) | (mus == 0)
     mu1, mus = np.where(never, 1.0, mu1), np.where(never, 1.0, mus)
 
     def falling(excess: Array) -> Array:  # minus B_t without a ridge, at width psi2 (1 + excess)
         return -slopes(fixed_point(psi2 * (1 + np.exp(excess)), psi2, 0.0, mu1, mus), mu1, mus)[0]
 
-    found = psi2 * (1 + np.exp(bracketed_root(falling, np.log(1e-6), np.log(WIDEST))))
-    return np.asarray(np.where(never, np.inf, found))
+    width = psi2 * (1 + np.exp(bracketed_root(falling, np.log(1e-6), np.log(WIDEST))))
+    return np.asarray(np.where(never, np.inf, width))

@@ -1,8 +1,8 @@
-"""Ridge regression on labels of which some come from an earlier model: one step of a chain of models.
+"""One step of a chain of models, ridge regression on labels of which some are predictions of an earlier model.
 
-Setting.  The linear model of `Ridge`, with groups of directions (eigenvalue s_k, load m_k, energy B_k). A share pi of the labels is real
-          (noise tau), the rest are the predictions of a vector b that is known through P_k = |b|_k^2 and C_k = <b, beta>_k, plus
-          noise tau_s.
+Setting.  The linear model of `Ridge`, with groups of directions (eigenvalue s_k, load m_k, energy B_k). A share pi of the labels is real,
+          with noise tau. The other labels are the predictions of a vector b plus noise tau_s. The result depends on b through
+          P_k = |b|_k^2 and C_k = <b, beta>_k only.
 Result.   With kappa, df2 of the ridge, a_k = s_k/(s_k + kappa), nu_k = m_k s_k/(s_k + kappa)^2 and the
           mixture pi beta + (1 - pi) b of
           squared norms N_k = pi^2 B + 2 pi (1 - pi) C + (1 - pi)^2 P
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 class Shares(NamedTuple):
-    """What a ridge fit does to each group of directions."""
+    """Effect of a ridge fit on each group of directions."""
 
     eigenvalues: Array  # s
     learned: Array  # a
@@ -34,33 +34,33 @@ class Shares(NamedTuple):
 
 
 class State(NamedTuple):
-    """A model beside the truth, group by group."""
+    """Squared norm of a model and its overlap with the true coefficients, group by group."""
 
     overlap: Array  # C
     norm: Array  # P
 
     def excess(self, eigenvalues: Array, energy: Array) -> float:
-        """Mean squared error on a new noiseless label."""
+        """Return the mean squared error on a new noiseless label."""
         return float(np.dot(eigenvalues, self.norm - 2 * self.overlap + energy))
 
 
 def shares_of(ratio: float, ridge: float, eigenvalues: ArrayLike, weights: ArrayLike) -> Shares:
-    """a, nu and 1 - df2 of a ridge (0 allowed, infinity too); the weights add up to one.
+    """Return a, nu and 1 - df2 of a ridge, which may be 0 or infinite; the weights add up to one.
 
-    >>> found = shares_of(0.5, 0.0, [2.0], [1.0])
-    >>> found.learned.tolist(), found.gain.tolist(), float(found.gap)
+    >>> fit = shares_of(0.5, 0.0, [2.0], [1.0])
+    >>> fit.learned.tolist(), fit.gain.tolist(), float(fit.gap)
     ([1.0], [0.25], 0.5)
     """
     s, load = np.asarray(eigenvalues, dtype=float), ratio * np.asarray(weights, dtype=float)
-    found = ridge_equivalent(ridge, s, load)
-    a = np.asarray(learned(found.kappa, s))
+    equivalent = ridge_equivalent(ridge, s, load)
+    a = np.asarray(learned(equivalent.kappa, s))
     with np.errstate(invalid="ignore", divide="ignore"):
-        gain = np.where(a > 0, load * a / (s + found.kappa), 0.0)
-    return Shares(s, a, gain, float(found.gap2))
+        gain = np.where(a > 0, load * a / (s + equivalent.kappa), 0.0)
+    return Shares(s, a, gain, float(equivalent.gap2))
 
 
 def step(fit: Shares, energy: Array, before: State, share: float, noise: float, synthetic_noise: float) -> State:
-    """Equation (1): the next model, trained on a share of real labels and the previous model's for the rest.
+    """Return the state of the next model by equation (1); a share of its labels is real, the others are predictions of `before`.
 
     >>> fit = shares_of(0.5, 0.0, [1.0], [1.0])
     >>> zero = State(np.zeros(1), np.zeros(1))
@@ -69,7 +69,7 @@ def step(fit: Shares, energy: Array, before: State, share: float, noise: float, 
     """
     s, a, rest = fit.eigenvalues, fit.learned, 1 - share
     C, P = before
-    with np.errstate(invalid="ignore", over="ignore"):  # after a model of infinite norm every later one has it
+    with np.errstate(invalid="ignore", over="ignore"):  # every model after a model of infinite norm has an infinite norm
         mixed = share**2 * energy + 2 * share * rest * C + rest**2 * P
         real = noise**2 + s @ (energy - 2 * a * (share * energy + rest * C) + a**2 * mixed)
         synthetic = synthetic_noise**2 + s @ (P - 2 * a * (share * C + rest * P) + a**2 * mixed)

@@ -1,7 +1,7 @@
-"""Local averages as estimators: k nearest neighbours, and the kernel smoother whose kernel is infinite at zero.
+"""Estimators by k nearest neighbours, and by a kernel smoother whose kernel is infinite at zero.
 
-Both follow scikit-learn's way of speaking (`fit(x, y)`, `predict(x)`; `y` may have several columns, one per output) and find
-their neighbours with SciPy's k-d tree, on R^d or on a torus.
+Both have the methods `fit(x, y)` and `predict(x)` of scikit-learn; `y` may have several columns, one per output. They search
+neighbours with SciPy's k-d tree, on R^d or on a torus.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ Array = NDArray[np.float64]
 
 
 PAIRS = 2_000_000
-"""Pairs (query, neighbour) held in memory at once."""
+"""Largest number of pairs (query, neighbour) in memory."""
 
 
 @dataclass
 class _LocalAverage:
-    """What the two estimators share: the stored sample and its tree."""
+    """Base class of the two estimators, which stores the sample and its search tree."""
 
     period: float | None = field(default=None, kw_only=True)
-    """Side of the torus on which distances are measured; None for R^d."""
+    """Side of the torus on which distances are measured. None means R^d."""
 
     _tree: Any = field(default=None, init=False, repr=False)
     _labels: Array | None = field(default=None, init=False, repr=False)
 
     def fit(self, x: ArrayLike, y: ArrayLike) -> Self:
-        """Store the sample: rows of x with their labels y, of shape (samples,) or (samples, outputs)."""
+        """Store the rows of x with their labels y, which have shape (samples,) or (samples, outputs)."""
         from scipy.spatial import cKDTree
 
         points, labels = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
@@ -50,7 +50,7 @@ class _LocalAverage:
         return self
 
     def predict(self, x: ArrayLike) -> Array:
-        """Estimates at the rows of x, of shape (queries,) or (queries, outputs)."""
+        """Return the estimates at the rows of x, of shape (queries,) or (queries, outputs)."""
         labels = self._fitted()
         queries = np.asarray(x, dtype=float)
         if queries.ndim != 2 or queries.shape[1] != self._tree.m or not np.isfinite(queries).all():
@@ -74,14 +74,14 @@ class _LocalAverage:
 
 @dataclass
 class NearestNeighbourRegressor(_LocalAverage):
-    """The plain average of the labels of the k nearest samples.
+    """Average of the labels of the k nearest samples, with equal weights.
 
     Parameters
     ----------
     neighbours
-        How many samples are averaged, at least 1; with 1 the estimator interpolates.
+        Number of samples that are averaged, at least 1. With 1 the estimator interpolates.
     period
-        Side of the torus on which distances are measured; None for R^d.
+        Side of the torus on which distances are measured. None means R^d.
 
     Examples
     --------
@@ -101,10 +101,10 @@ class NearestNeighbourRegressor(_LocalAverage):
 
 @dataclass
 class SingularKernelRegressor(_LocalAverage):
-    """The Nadaraya-Watson smoother with kernel |u|^-a on |u| <= 1: it passes through every label, whatever the bandwidth.
+    """Nadaraya-Watson smoother with kernel |u|^-a on |u| <= 1, which interpolates every label at every bandwidth.
 
-    The estimate is the weighted mean of the labels within distance `bandwidth`, with weights (distance)^-singularity; the
-    label itself at a sample (the mean of labels at a repeated one); 0 where no sample is within the bandwidth.
+    The estimate is the weighted mean of the labels within distance `bandwidth`, with weights (distance)^-singularity. At a sample
+    it is the label of this sample, or the mean of the labels of equal samples. If no sample is within the bandwidth, it is 0.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class SingularKernelRegressor(_LocalAverage):
     singularity
         Exponent a of the kernel, above 0.
     period
-        Side of the torus on which distances are measured; None for R^d.
+        Side of the torus on which distances are measured. None means R^d.
 
     Examples
     --------
@@ -135,9 +135,10 @@ class SingularKernelRegressor(_LocalAverage):
             raise Refused(f"singularity = {self.singularity} is not allowed: must be above 0")
 
     def weights(self, x: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
-        """The rule behind `predict`: arrays (query, sample, weight) with weights that sum to 1 over every non-empty window.
+        """Return the weights that `predict` uses, as arrays (query, sample, weight).
 
-        What the estimate owes to noise of variance s^2 is s^2 times the sum of squared weights of a query.
+        The weights sum to 1 over every non-empty window. Label noise of variance s^2 gives the estimate at a query a variance of s^2
+        times the sum of its squared weights.
 
         >>> model = SingularKernelRegressor(bandwidth=1.5, singularity=1.0).fit([[0.0], [3.0]], [1.0, 5.0])
         >>> [part.tolist() for part in model.weights([[1.0]])]
@@ -175,7 +176,7 @@ class SingularKernelRegressor(_LocalAverage):
 
 
 def _blocks(counts: NDArray[np.intp]) -> list[slice]:
-    """Consecutive queries with at most PAIRS neighbours together (a single query may have more)."""
+    """Return slices of consecutive queries with at most PAIRS neighbours in total (a single query may have more)."""
     block = np.cumsum(counts) // PAIRS
     edges = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(counts)]
     return [slice(start, stop) for start, stop in pairwise(edges) if stop > start]
@@ -184,11 +185,11 @@ def _blocks(counts: NDArray[np.intp]) -> list[slice]:
 # -- The interpolating smoother on a function that is rough everywhere: the rate of claim J4 measured, not computed --
 
 SCALE = 0.5
-"""The bandwidth is this many times n^{-1/(2 beta + d)}."""
+"""Bandwidth in units of n^{-1/(2 beta + d)}."""
 
 
 def octave_samples(first: int, octaves: int, dimension: int, smoothness: float) -> list[int]:
-    """Sample sizes from `first` on at which the bandwidth n^{-1/(2 beta + d)} halves each time.
+    """Return sample sizes, starting with `first`, between which the bandwidth n^{-1/(2 beta + d)} halves.
 
     >>> octave_samples(500, 3, dimension=1, smoothness=0.5)
     [500, 2000, 8000]
@@ -205,9 +206,9 @@ def measured_risk(
     noise: float = 0.5,
     queries: int = 2000,
 ) -> dict[str, float]:
-    """One training set on the torus: risk at random queries, and how far the fit is from the labels it was given.
+    """Return the risk at random queries and the training gap, for one training set on the torus.
 
-    The noise is averaged in closed form in `variance` and drawn in `training_gap`, the largest |f_n(X_i) - Y_i|.
+    The noise is averaged in closed form in `variance`. It is drawn in `training_gap`, which is the largest |f_n(X_i) - Y_i|.
 
     Examples
     --------

@@ -1,20 +1,21 @@
-"""A ridge regression trained on another one's answers: when does the student beat its teacher?
+"""Ridge regression of a student that is trained on the predictions of a teacher.
 
-Setting.  The linear model of `Ridge`. inputs "fresh": the teacher is fitted on n_t real labels (`teacher_ratio`, `teacher_ridge`), perhaps
-          seeing only some groups of features (`teacher_groups`); the student on n fresh inputs that the teacher labelled (noise
-          `student_noise`).
-          inputs "same": teacher and student see the same n inputs, and the student's labels are (1 - mix) y + mix X b_teacher.
+Setting.  The linear model of `Ridge`. With inputs "fresh", the teacher is fitted to n_t real labels (`teacher_ratio`, `teacher_ridge`) and
+          may be restricted to some groups of features (`teacher_groups`). The student is fitted to predictions of the teacher on n fresh
+          inputs (noise `student_noise`). With inputs "same", teacher and student have the same n inputs, and the labels of the student
+          are (1 - mix) y + mix X b_teacher.
 Limit.    All sizes -> infinity at fixed ratios.
-Result.   Fresh: equation (1) of `relabelled` twice. Same: the student is a filter whose unfitted share of a direction x is
+Result.   For fresh inputs, equation (1) of `_relabelled` is applied twice. For the same inputs, the student is a filter whose unfitted
+          share of a direction x is
 
               1 - f(x) = (1 - mix) g_a(x) + mix (a g_a(x) - b g_b(x))/(a - b),   g_a(x) = a/(x + a),                       (3)
 
-          for the penalties a of student and b of teacher; bias and variance are the same combination of the two-point functions
+          for the penalties a of student and b of teacher. Bias and variance are the same combination of the two-point functions
 
               Q(a, b) = sum B s u_a u_b/(1 - df2(a, b)),   D(a, b) = df2(a, b)/(1 - df2(a, b)),   df2(a, b) = sum m l_a l_b,    (4)
 
-          u = kappa/(s + kappa), l = 1 - u. docs/theory/learning_from_models.md, sections 3 to 5.
-Status.   Fresh: theorem (two ridge regressions, each with a fixed target); same inputs: derived.
+          u = kappa/(s + kappa), l = 1 - u. The derivations are in docs/theory/learning_from_models.md, sections 3 to 5.
+Status.   A theorem for fresh inputs (two ridge regressions, each with a fixed target). Derived for the same inputs.
 """
 
 from __future__ import annotations
@@ -50,16 +51,16 @@ PENALTIES = np.geomspace(1e-5, 1e3, 60)
 
 
 class Surrogate(NamedTuple):
-    """The teacher that would be best for a student.
+    """Labels that would be best for a student.
 
     Attributes
     ----------
     gain
         Factor of the true coefficients in each group.
     excess_risk
-        The student's excess risk with its labels.
+        Excess risk of the student with these labels.
     excess_risk_true_labels
-        With true labels, for comparison.
+        Excess risk of the student with true labels, for comparison.
     """
 
     gain: Array
@@ -71,7 +72,7 @@ _GROUPS: dict[str, Any] = dict(eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0
 
 
 class Distillation(LinearModel):
-    """A student learns from a teacher's answers: when does it beat the teacher?
+    """When does a student that learns from a teacher's predictions have a smaller error than the teacher?
 
     Examples
     --------
@@ -87,12 +88,12 @@ class Distillation(LinearModel):
     references = ("ildiz2025high", "mobahi2020self", "pareek2024understanding", "hastie2022surprises")
     page = "learning_from_models"
     observables = {
-        "teacher_excess_risk": observable("the teacher's mean squared error on a new noiseless label", r"R_{\mathrm{t}}"),
+        "teacher_excess_risk": observable("mean squared error of the teacher on a new noiseless label", r"R_{\mathrm{t}}"),
         **shared("excess_risk", "bias", "variance"),
-        "gain": observable("what the student is better than its teacher", r"R_{\mathrm{t}}-R"),
+        "gain": observable("excess risk of the teacher minus excess risk of the student", r"R_{\mathrm{t}}-R"),
     }
     simulation = replace(LinearModel.simulation, sizes=(60, 120, 240), draws=20)
-    # Fresh inputs with a teacher that misses a group and noisy answers; the same inputs with unequal and with equal penalties
+    # Fresh inputs with a restricted teacher and noisy labels; the same inputs with unequal and with equal penalties.
     points = (
         dict(
             ratio=0.6,
@@ -124,12 +125,12 @@ class Distillation(LinearModel):
         0.05, "ridge penalty of the teacher", symbol=r"\lambda_{\mathrm{t}}", least=0, scale="log"
     )
     teacher_groups: tuple[int, ...] | None = parameter(
-        None, "groups that the teacher sees", note="counted from 0; not given: all", least=0
+        None, "groups of features that the teacher uses", note="counted from 0; not given: all", least=0
     )
     student_noise: float = parameter(
         0.0, "standard deviation of the noise on the teacher's labels", note="0: soft labels", symbol=r"\tau_s", least=0
     )
-    inputs: Inputs = parameter("fresh", note="of the student: fresh, or the teacher's own (same)", symbol="")
+    inputs: Inputs = parameter("fresh", note="of the student; fresh, or those of the teacher (same)", symbol="")
     mix: float = parameter(
         1.0,
         "share of the teacher's labels among the student's",
@@ -151,7 +152,7 @@ class Distillation(LinearModel):
                     raise Refused(f"{name} = {value} is not allowed with inputs = 'same': must be {fine}")
         elif self.mix != 1:
             raise Refused(
-                f"mix = {self.mix:g} is not allowed with inputs = 'fresh': must be 1 (fresh inputs have no labels)"
+                f"mix = {self.mix:g} is not allowed with inputs = 'fresh': must be 1 because fresh inputs have no labels"
             )
         return self
 
@@ -161,7 +162,7 @@ class Distillation(LinearModel):
         return np.asarray(self.eigenvalues), self.shares, np.asarray(self.signal_energy)
 
     def _fresh(self, noise: float, student_noise: float) -> tuple[State, State]:
-        """Teacher and student on fresh inputs; what the teacher does not see is noise to it."""
+        """Return teacher and student on fresh inputs; features that the teacher does not use act as label noise for it."""
         s, w, energy = self._groups()
         seen = list(range(len(s)) if self.teacher_groups is None else self.teacher_groups)
         unseen = np.delete(s * energy, seen).sum()
@@ -175,7 +176,7 @@ class Distillation(LinearModel):
         return teacher, student
 
     def _risks(self) -> tuple[float, float, float]:
-        """Excess risk of the teacher, bias and variance of the student."""
+        """Return the excess risk of the teacher, and bias and variance of the student."""
         s, w, energy = self._groups()
         if self.inputs == "fresh":
             teacher, student = self._fresh(self.noise, self.student_noise)
@@ -187,7 +188,7 @@ class Distillation(LinearModel):
         return bias_t + self.noise**2 * variance_t, bias, self.noise**2 * variance
 
     def predicted(self) -> Values:
-        """The limit at the law's own parameters; infinite at the interpolation threshold of a fit without penalty."""
+        """Return the limit at the parameters of the law; it is infinite at the interpolation threshold of a fit without penalty."""
         with np.errstate(invalid="ignore"):
             teacher, bias, variance = (math.inf if math.isnan(value) else value for value in self._risks())
             gain = teacher - bias - variance
@@ -201,11 +202,13 @@ class Distillation(LinearModel):
         )
 
     def best_possible(self) -> Best:
-        """The best method on the real labels, which are the teacher's: no student can know more."""
+        """Return the best method on the real labels of the teacher, which bounds the error of every student."""
         return self._best_with(self.ratio if self.inputs == "same" else self.teacher_ratio, "excess_risk")
 
     def best_surrogate(self) -> Surrogate:
-        """The gains t_k of labels <t beta, x> that are best for this student (docs/theory/learning_from_models.md, eq. 6).
+        """Return the gains t_k of the labels <t beta, x> that are best for this student.
+
+        The gains are equation (6) of docs/theory/learning_from_models.md.
 
         >>> groups = dict(eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0.5), signal_energy=(0.5, 0.3, 0.2))
         >>> Distillation(ratio=2.0, ridge=0.0, noise=0.3, **groups).best_surrogate().gain.round(6).tolist()
@@ -223,7 +226,7 @@ class Distillation(LinearModel):
         return Surrogate(gain, excess(gain), excess(np.ones_like(gain)))
 
     def optimal_ridge(self) -> float:
-        """The student's penalty of least excess risk, 0 if none is best, infinity where predicting 0 is.
+        """Return the student's penalty of least excess risk, which may be 0 and is infinite if predicting 0 is best.
 
         >>> law = Distillation(ratio=0.5, teacher_ratio=0.8, teacher_ridge=0.2, noise=0.5)  # a teacher at its own best penalty
         >>> law.optimal_ridge()
@@ -241,10 +244,10 @@ class Distillation(LinearModel):
         if best <= 1:
             return 0.0
         grid = np.log(PENALTIES)
-        found = minimize_scalar(
+        optimum = minimize_scalar(
             lambda x: excess(math.exp(x)), bounds=(grid[best - 2], grid[best]), method="bounded", options={"xatol": 1e-9}
         )
-        return float(math.exp(found.x))
+        return float(math.exp(optimum.x))
 
     # -- on a table ---------------------------------------------------------------------------------------------------------
 
@@ -252,16 +255,18 @@ class Distillation(LinearModel):
     def from_data(
         cls, X: ArrayLike, y: ArrayLike, samples: int, teacher_samples: int | None = None, **parameters: Any
     ) -> Self:
-        """The law at the spectrum, the best linear predictor and its residual of a table, one group for each direction, largest first.
+        """Return the law for a table, with its spectrum, its best linear predictor and its residual noise.
+
+        The law has one group for each direction, largest eigenvalue first.
 
         Parameters
         ----------
         X, y
-            Rows and labels: the whole population from which teacher and student draw.
+            Rows and labels of the whole population, from which teacher and student draw.
         samples, teacher_samples
-            Rows that the student and the teacher see (default: the same number).
+            Numbers of rows of the student and of the teacher (default: the same number).
         parameters
-            Other parameters of the law; `teacher_groups=range(k)` shows the teacher the k leading directions.
+            Other parameters of the law. `teacher_groups=range(k)` restricts the teacher to the k leading directions.
 
         Examples
         --------
@@ -278,7 +283,7 @@ class Distillation(LinearModel):
         return cls(**{**table.spectrum(), **ratios, **parameters})
 
     def on_table(self, X: ArrayLike, y: ArrayLike, seeds: Iterable[int] = range(20)) -> xr.Dataset:
-        """Teacher and student on drawn rows of the table that the law was made from: excess risks and gain over seeds."""
+        """Simulate teacher and student on drawn rows of the table of `from_data`, and return excess risks and gain over seeds."""
         table, same = TablePopulation.of(X, y), self.inputs == "same"
         samples = table.samples_at(self.ratio, self.eigenvalues)
         pair = (samples if same else table.samples_at(self.teacher_ratio, self.eigenvalues), samples)
@@ -305,7 +310,7 @@ class Distillation(LinearModel):
     # -- the experiment ---------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw) -> Values:
-        """Both fits as linear maps of beta and of the noises, which are averaged; only the inputs are drawn."""
+        """Measure both fits on drawn inputs; they are linear maps of beta and of the noises, which are averaged in closed form."""
         p, n = draw.size, draw.count("ratio")
         counts = [int(count) for count in apportion(p, self.weights)]
         s, energy = np.repeat(self.eigenvalues, counts), np.repeat(np.asarray(self.signal_energy) / counts, counts)
@@ -347,12 +352,12 @@ class Distillation(LinearModel):
 
 # -- A student on its teacher's own inputs, as a combination of ridge filters of the sample covariance ---------------
 
-NEAR = 2.0  # penalties within this factor are divided differences that cancel: an integral of the derivative instead
+NEAR = 2.0  # for penalties within this factor the divided differences cancel; use an integral of the derivative instead
 NODES = 16
 
 
 class Filter(NamedTuple):
-    """A combination sum_i values_i g_{ridges_i} + slopes_i dg_{ridges_i}/da of ridge filters."""
+    """Combination sum_i values_i g_{ridges_i} + slopes_i dg_{ridges_i}/da of ridge filters."""
 
     ridges: Array
     values: Array
@@ -360,7 +365,7 @@ class Filter(NamedTuple):
 
 
 def mixed_filter(ridge: float, teacher_ridge: float, mix: float) -> Filter:
-    """Equation (3) as a combination of ridge filters; for penalties that nearly agree, by an integral between them.
+    """Return equation (3) as a combination of ridge filters, with an integral over penalties if both penalties nearly agree.
 
     >>> mixed_filter(0.3, 0.1, 1.0).values.round(12).tolist()
     [1.5, -0.5]
@@ -377,28 +382,32 @@ def mixed_filter(ridge: float, teacher_ridge: float, mix: float) -> Filter:
 
 
 def same_inputs(
-    chosen: Filter, ratio: float, eigenvalues: Array, weights: Array, energy: Array
+    combination: Filter, ratio: float, eigenvalues: Array, weights: Array, energy: Array
 ) -> tuple[float, float, float]:
-    """Bias, variance over tau^2 and 1 - df2 of a combination of ridge filters (eq. 4 and its derivatives)."""
+    """Return bias, variance over tau^2, and 1 - df2 of a combination of ridge filters (eq. 4 and its derivatives)."""
     s, load = eigenvalues, ratio * weights
-    found = ridge_equivalent(chosen.ridges, s, load[None])
-    kappa, gap = np.atleast_1d(found.kappa), float(np.min(found.gap2))
+    equivalent = ridge_equivalent(combination.ridges, s, load[None])
+    kappa, gap = np.atleast_1d(equivalent.kappa), float(np.min(equivalent.gap2))
     if gap == 0:
         return math.inf, math.inf, 0.0
-    u, kept = (np.asarray(share) for share in both_shares(kappa, s))
+    u, learned = (np.asarray(share) for share in both_shares(kappa, s))
     with np.errstate(invalid="ignore", divide="ignore"):
-        slope = np.where(s > 0, kept / (s + kappa[:, None]), 0.0) * np.asarray(found.derivative).reshape(-1, 1)  # du/da
+        slope = np.where(s > 0, learned / (s + kappa[:, None]), 0.0) * np.asarray(equivalent.derivative).reshape(
+            -1, 1
+        )  # du/da
 
     def form(left: Array, right: Array, weight: Array) -> Array:
         return np.asarray((left * weight) @ right.T)
 
-    c, d = chosen.values, chosen.slopes
-    left = 1 - form(kept, kept, load)  # 1 - df2(a, b)
-    m1 = -form(slope, kept, load)  # derivatives of df2 in its first argument and in both; the second's is the transpose
+    c, d = combination.values, combination.slopes
+    left = 1 - form(learned, learned, load)  # 1 - df2(a, b)
+    m1 = -form(
+        slope, learned, load
+    )  # derivatives of df2 in its first argument (m1), in its second (m1.T), and in both (m12)
     m12 = form(slope, slope, load)
 
     def combined(n: Array, n1: Array, n12: Array) -> float:
-        """sum over pairs of (c + d d/da)(c + d d/db) n/(1 - df2)."""
+        """Return the sum over pairs of (c + d d/da)(c + d d/db) n/(1 - df2)."""
         first = n1 / left + n * m1 / left**2
         both = n12 / left + (n1 * m1.T + n1.T * m1 + n * m12) / left**2 + 2 * n * m1 * m1.T / left**3
         return float(c @ (n / left) @ c + 2 * d @ first @ c + d @ both @ d)

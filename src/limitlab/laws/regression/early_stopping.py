@@ -1,8 +1,9 @@
-"""Least squares by gradient descent, stopped early.
+"""Least squares by gradient descent that is stopped early.
 
-Setting.  The linear model of `Ridge`; the estimator follows db/dt = -(1/n) X'(Xb - y) from b = 0 and stops at time t. (A
-          loss |y - Xb|^2 / n without the factor 1/2 runs twice as fast.) With `step` > 0 it takes t / step steps of descent. With a
-          `penalty` Lambda_t it follows db/dt = -Lambda_t b - (1/n) X'(Xb - y) (`limitlab.laws.regression._penalised_flow`).
+Setting.  The linear model of `Ridge`. The estimator follows db/dt = -(1/n) X'(Xb - y) from b = 0 and stops at time t. With the loss
+          |y - Xb|^2 / n, without the factor 1/2, the flow is twice as fast. With `step` > 0 the estimator takes t / step steps of
+          descent. With a `penalty` Lambda_t it follows db/dt = -Lambda_t b - (1/n) X'(Xb - y)
+          (`limitlab.laws.regression._penalised_flow`).
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`); t fixed.
 Result.   The estimator leaves a share g(x) = e^{-tx}, or (1 - step x)^(t / step), of every eigendirection of S = X'X/n. With
           R(z) = (S - z)^-1, the effective ridge kappa(z) of z = -kappa (1 - df1), u_k(z) = kappa / (s_k + kappa), a_k = 1 - u_k
@@ -13,9 +14,9 @@ Result.   The estimator leaves a share g(x) = e^{-tx}, or (1 - step x)^(t / step
               z beta' R(z) beta           -> -sum b_k u_k,          tr (XX'/n - z)^-1 / n -> 1 / kappa(z).           (3)
 
           Contour integrals of (1), (2), (3) against g(z) g(z'), (1 - g)^2 / z and g^2 are the bias, the variance and the
-          train error; the pole kappa(0) / z of (2) does not contribute. 32 nodes suffice whatever the spectrum and the time.
-Status.   Theorem for Sigma = 1 (Ali, Kolter and Tibshirani 2019). For groups of eigenvalues derived: (1)-(3) are deterministic
-          equivalents of one and two resolvents, integrated against a fixed analytic filter, and checked by simulation.
+          train error. The pole kappa(0) / z of (2) does not contribute. 32 nodes suffice for every spectrum and every time.
+Status.   A theorem for Sigma = 1 (Ali, Kolter and Tibshirani 2019). Derived for groups of eigenvalues, where (1)-(3) are deterministic
+          equivalents of one and two resolvents, integrated against a fixed analytic filter. Simulations check the result.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ __all__ = ["EarlyStopping"]
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
-SHORT_TIME = 8.0  # times right edge: up to here the circle, beyond it the parabola
-FEW_STEPS = 12  # of gradient descent: the circle as well
+SHORT_TIME = 8.0  # largest product of time and right edge for the circle; longer times use the parabola
+FEW_STEPS = 12  # largest number of steps of descent for the circle
 COARSER = 7 / 8  # share of the nodes for the estimate of the quadrature error
 WORST_ACCURACY = 1e-6
 SCAN_POINTS, SCANS = 60, 12  # of the search for the best time
-CLOSE = 1e-8  # values alone do not locate a minimum better
+CLOSE = 1e-8  # a minimum cannot be located more precisely from values
 CHUNK = 2_000_000  # complex numbers per array
 
 
 class Parts(NamedTuple):
-    """The four limits that make up every observable; those of the noise are per unit of its variance."""
+    """Limits from which every observable is computed; the two of the noise are per unit of its variance."""
 
     bias: Array
     variance: Array
@@ -72,25 +73,25 @@ def risk(
     step: float = 0.0,
     refinement: int = 1,
 ) -> dict[str, Any]:
-    """The limit of every observable; `time`, `ratio` and `noise` broadcast, the spectrum is one-dimensional.
+    """Return the limit of every observable; `time`, `ratio` and `noise` broadcast, and the spectrum is one-dimensional.
 
     Parameters
     ----------
     time
-        When to stop: 0 (nothing learned yet) to infinity (the least-norm solution).
+        Stopping time, from 0 (nothing is learned) to infinity (the least-norm solution).
     ratio, noise
         Features per sample, standard deviation of the label noise.
     eigenvalues, weights, signal_energy
         Groups of the population spectrum: eigenvalue, share of the dimensions, squared norm of the coefficients.
     step
-        Step of gradient descent, at most 1 / `right_edge`; 0 is gradient flow. Times are rounded to whole steps.
+        Step of gradient descent, at most 1 / `right_edge`. The value 0 means gradient flow. Times are rounded to whole steps.
     refinement
         Multiplies the number of nodes of the contours.
 
     Returns
     -------
     dict
-        The observables, and "accuracy": an estimate of the numerical error of each.
+        The observables, and under "accuracy" an estimate of the numerical error of each.
 
     Examples
     --------
@@ -117,7 +118,7 @@ def risk(
 
 
 def whole_steps(time: ArrayLike, step: float) -> Array:
-    """Times rounded to a whole number of steps (unchanged when the step is 0, which is gradient flow).
+    """Return the times rounded to a whole number of steps, or unchanged for step 0, which is gradient flow.
 
     >>> whole_steps([0.0, 0.26, np.inf], 0.1).round(12).tolist()
     [0.0, 0.3, inf]
@@ -132,17 +133,17 @@ def whole_steps(time: ArrayLike, step: float) -> Array:
 def _parts(
     t: Array, loads: Array, wide: NDArray[np.bool_], s: Array, b2: Array, step: float, refinement: int
 ) -> tuple[Parts, float]:
-    """All four parts for flat arrays of times and loads, the exact ends t = 0 and t = infinity included.
+    """Return all four parts for flat arrays of times and loads, including the exact values at t = 0 and t = infinity.
 
     The error is relative to the value at time 0 or, for a large variance, to the variance.
     """
     energy = float(np.dot(s, b2))
-    found = np.zeros((4, t.size))
+    values = np.zeros((4, t.size))
     start, end = t == 0, np.isinf(t) & ~wide
-    found[0, start | wide] = energy
-    found[2, start], found[3, start] = energy, 1.0
+    values[0, start | wide] = energy
+    values[2, start], values[3, start] = energy, 1.0
     if end.any():
-        found[:, end] = _ridgeless(loads[end], s, b2)
+        values[:, end] = _ridgeless(loads[end], s, b2)
     inside = np.flatnonzero(~(start | wide | end))
     accuracy = CLOSED_FORM
     if inside.size:
@@ -150,14 +151,14 @@ def _parts(
         if step and (step * edge > 1 + 1e-12).any():
             bound = f"at most {1 / edge.max():.6g}, one over the largest eigenvalue of the data"
             raise Refused(f"step = {step:g} is not allowed: must be {bound}")
-        for chosen, parts, error in _integrals(t[inside], loads[inside], edge, s, b2, step, refinement):
-            found[:, inside[chosen]] = parts
+        for chunk, parts, error in _integrals(t[inside], loads[inside], edge, s, b2, step, refinement):
+            values[:, inside[chunk]] = parts
             accuracy = max(accuracy, error)
-    return Parts(*found), accuracy
+    return Parts(*values), accuracy
 
 
 def _ridgeless(loads: Array, s: Array, b2: Array) -> Array:
-    """The parts at infinite time: the least-norm solution."""
+    """Return the parts at infinite time, where the estimator is the least-norm solution."""
     total = loads.sum(axis=-1)
     share = loads[0] / total[0]
     quiet, loud = (ridge.risk(total, 0.0, tau, s, share, b2) for tau in (0.0, 1.0))
@@ -167,7 +168,10 @@ def _ridgeless(loads: Array, s: Array, b2: Array) -> Array:
 def _integrals(
     t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: float, refinement: int
 ) -> Iterator[tuple[NDArray[np.int64], Array, float]]:
-    """The parts at finite times in chunks: which elements, their parts, and their error (from fewer nodes) over their scale."""
+    """Yield the parts at finite times in chunks.
+
+    Every chunk consists of indices, the parts at these indices, and their relative error, estimated with fewer nodes.
+    """
     energy = float(np.dot(s, b2)) or 1.0
     short = t * edge <= SHORT_TIME
     if step:
@@ -176,23 +180,23 @@ def _integrals(
         nodes = refinement * few
         members = np.flatnonzero(which)
         pieces = max(1, math.ceil(members.size * nodes * s.size / CHUNK))
-        for chosen in np.array_split(members, pieces):
-            if chosen.size:
+        for chunk in np.array_split(members, pieces):
+            if chunk.size:
                 fine, coarse = (
-                    family(t[chosen], loads[chosen], edge[chosen], s, b2, step, count)
+                    family(t[chunk], loads[chunk], edge[chunk], s, b2, step, count)
                     for count in (nodes, 4 * round(COARSER * nodes / 4))
                 )
                 scale = np.stack(np.broadcast_arrays(energy, np.maximum(fine[1], 1.0), energy, 1.0))
                 error = float(np.max(np.abs(fine - coarse) / scale))
                 if error > WORST_ACCURACY:
                     raise ConvergenceError("the contour integrals of early stopping did not converge", fine, error)
-                yield chosen, np.maximum(fine, 0.0), error
+                yield chunk, np.maximum(fine, 0.0), error
 
 
 def _on_circle(t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: float, nodes: int) -> Array:
-    """Short times: one circle around the spectrum carries all the filters, each with its relative accuracy."""
+    """Return the parts at short times; one circle around the spectrum resolves all filters."""
     contour = circle(edge, nodes)
-    if step:  # off the real axis, so there is no branch to cross
+    if step:  # the nodes are off the real axis, so the logarithm has no branch cut there
         logarithm = np.asarray(np.round(t / step)[:, None] * np.log1p(-step * contour.z), dtype=np.complex128)
     else:
         logarithm = -t[:, None] * contour.z
@@ -209,7 +213,10 @@ def _on_circle(t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: f
 
 
 def _on_parabola(t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: float, nodes: int) -> Array:
-    """Longer times: g on the contour of t, g^2 on that of 2t, (1 - g)^2 / z on both (its term 1/z integrates to zero)."""
+    """Return the parts at longer times.
+
+    Filters g use the contour of t, filters g^2 the contour of 2t, and (1 - g)^2 / z uses both. Its term 1/z integrates to zero.
+    """
     single, once = _decaying(t, step, nodes)
     double, twice = _decaying(2 * t, step, nodes)
     near, far = _Points(single, s, loads, b2), _Points(double, s, loads, b2)
@@ -218,7 +225,7 @@ def _on_parabola(t: Array, loads: Array, edge: Array, s: Array, b2: Array, step:
 
 
 def _decaying(t: Array, step: float, nodes: int) -> tuple[Contour, Complex]:
-    """The contour of the residual filter at time t, and the filter on it."""
+    """Return the contour of the residual filter at time t, and the values of the filter on this contour."""
     if step:
         return descent_parabola(np.round(t / step), step, nodes)
     contour = parabola(t, nodes)
@@ -226,7 +233,7 @@ def _decaying(t: Array, step: float, nodes: int) -> tuple[Contour, Complex]:
 
 
 class _Points:
-    """Equations (1)-(3) on the nodes of a contour; methods integrate them against a function given by its values there."""
+    """Equations (1)-(3) on the nodes of a contour, with methods that integrate them against values of a function at the nodes."""
 
     def __init__(self, contour: Contour, s: Array, loads: Array, b2: Array):
         self.z, self.weight = contour
@@ -236,7 +243,7 @@ class _Points:
         self.u = unlearned(self.kappa, s)  # (elements, nodes, groups)
 
     def bias(self, values: Complex) -> Array:
-        """The double integral of (1): nodes j in the upper half plane with k in the upper, then in the lower one."""
+        """Return the double integral of (1), over nodes j in the upper half plane and nodes k in the upper and lower half plane."""
         charge = self.weight * values / self.z
         value = np.zeros(len(self.z))
         for other, charges in ((self.u, charge), (self.u.conj(), charge.conj())):
@@ -246,7 +253,7 @@ class _Points:
         return value
 
     def _difference(self, other: Complex) -> Complex:
-        """D of (1), from unlearned shares with p <= n (no digit is lost at p = n) and from learned ones with p > n."""
+        """Return D of (1), from unlearned shares if p <= n (so that no digit is lost at p = n) and from learned shares if p > n."""
         many, load = (self.free < 0)[:, None, None], (self.loads * (self.s > 0))[:, None, :]
         mine, yours = (np.where(many, 1 - share, share) for share in (self.u, other))
         sums = (load * mine).sum(axis=-1)[:, :, None] + (load * yours).sum(axis=-1)[:, None, :]
@@ -254,18 +261,18 @@ class _Points:
         return np.asarray(start - (mine * load) @ np.swapaxes(yours, 1, 2), dtype=np.complex128)
 
     def variance(self, values: Complex) -> Array:
-        """The integral of (2) without its pole, which would grow with the time and cancel."""
+        """Return the integral of (2) without its pole, whose contributions would grow with the time and cancel."""
         fitted = self.loads * learned(effective_ridge(0.0, self.s, self.loads), self.s)  # m a0, at z = 0
         learned_share = learned(self.kappa, self.s) @ fitted[:, :, None]
         difference = np.maximum(self.free, 0.0)[:, None] + (self.u @ fitted[:, :, None])[..., 0]  # D(z, 0)
         return np.asarray(2 * (self.weight * values * learned_share[..., 0] / difference).sum(axis=-1).real)
 
     def train_signal(self, values: Complex) -> Array:
-        """The integral of (3), left."""
+        """Return the integral of the left part of (3)."""
         return np.asarray(-2 * (self.weight * values * (self.u @ self.b2)).sum(axis=-1).real)
 
     def train_noise(self, values: Complex) -> Array:
-        """The integral of (3), right."""
+        """Return the integral of the right part of (3)."""
         return np.asarray(2 * (self.weight * values / self.kappa).sum(axis=-1).real)
 
 
@@ -273,7 +280,7 @@ class _Points:
 
 
 class EarlyStopping(LinearModel):
-    """How do the errors of least squares evolve along gradient descent, and when should one stop?
+    """How do the errors of least squares evolve along gradient descent, and which stopping time is best?
 
     Examples
     --------
@@ -295,7 +302,7 @@ class EarlyStopping(LinearModel):
     )
     page = "early_stopping"
     observables = ("bias", "variance", "excess_risk", "test_error", "train_error", "overlap")
-    # Two groups with unequal shares and energies below ratio 1; steps of descent above it
+    # Two groups with unequal shares and energies below ratio 1, steps of descent above ratio 1, and a penalty.
     points = (
         dict(
             ratio=0.6,
@@ -322,12 +329,12 @@ class EarlyStopping(LinearModel):
     step: float = parameter(0.0, note="0 is gradient flow", symbol=r"\eta", least=0)
     penalty: Schedule | None = parameter(
         None,
-        note="half of it, as a number, pairs (time, value) or a function of time; with one group of eigenvalues and step 0",
+        note="divided by 2; a number, pairs (time, value) or a function of time; requires one group of eigenvalues and step 0",
     )
     refinement: int = parameter(1, kind="solver", least=1, most=4, finer=2)
 
     def observed(self) -> tuple[str, ...]:
-        """The overlap belongs to a penalty that changes in time."""
+        """Return the names of the observables; the overlap is predicted with a penalty only."""
         names = tuple(type(self).observables)
         return names if self.penalty is not None else names[:-1]
 
@@ -356,12 +363,12 @@ class EarlyStopping(LinearModel):
         return self
 
     def realised(self, size: int) -> Self:
-        """The law with the ratio and the weights that `size` features give; a step too long for them is shortened."""
+        """Return the law with the ratio and weights of `size` features, with a shorter step if the step is too long for them."""
         whole = super(EarlyStopping, self.replace(step=0.0)).realised(size)
         return whole.replace(step=min(self.step, whole.longest_step())) if self.step else whole
 
     def predicted(self, times: Array, ratio: Array, noise: Array) -> Values:
-        """The limit at every time, over a grid of ratios and noise levels."""
+        """Return the limit at every time, over a grid of ratios and noise levels."""
         if self.penalty is not None:
             scales = (self.eigenvalues[0], self.signal_energy[0])
             return penalised_risk(times, ratio, noise, *scales, self.penalty, self.refinement)
@@ -369,28 +376,31 @@ class EarlyStopping(LinearModel):
         return risk(times, ratio, noise, *population, self.step, self.refinement)
 
     def measured(self, draw: Draw, times: Array, noise: Array) -> Values:
-        """One draw of the inputs serves every time and noise level; signal and noise are averaged in closed form."""
+        """Measure the observables on one draw of the inputs, used for every time and noise level.
+
+        Signal and noise are averaged in closed form.
+        """
         design, tau2 = self.design(draw), noise**2
         if self.step:
             with np.errstate(invalid="ignore"):
-                chosen = descent_filter(design.values, np.round(times / self.step), self.step)
+                shrinkage = descent_filter(design.values, np.round(times / self.step), self.step)
         elif self.penalty is not None:
-            chosen = penalised_filter(design.values, times, self.penalty)
+            shrinkage = penalised_filter(design.values, times, self.penalty)
         else:
-            chosen = flow_filter(design.values, times)
-        bias, variance = design.bias(chosen, self.signal_energy), tau2 * design.variance(chosen, 1.0)
-        quiet, loud = (design.train_error(chosen, self.signal_energy, level) for level in (0.0, 1.0))
-        found = dict(
+            shrinkage = flow_filter(design.values, times)
+        bias, variance = design.bias(shrinkage, self.signal_energy), tau2 * design.variance(shrinkage, 1.0)
+        quiet, loud = (design.train_error(shrinkage, self.signal_energy, level) for level in (0.0, 1.0))
+        values = dict(
             bias=bias,
             variance=variance,
             excess_risk=bias + variance,
             test_error=bias + variance + tau2,
             train_error=quiet + tau2 * (loud - quiet),
         )
-        return found if self.penalty is None else {**found, "overlap": design.overlap(chosen, self.signal_energy)}
+        return values if self.penalty is None else {**values, "overlap": design.overlap(shrinkage, self.signal_energy)}
 
     def longest_step(self) -> float:
-        """One over the largest eigenvalue of the data: the longest step that this law takes.
+        """Return the largest allowed step, one over the largest eigenvalue of the data.
 
         >>> round(EarlyStopping(ratio=4.0).longest_step(), 12) == round(1 / 9, 12)
         True
@@ -398,7 +408,7 @@ class EarlyStopping(LinearModel):
         return 0.0 if math.isinf(self.ratio) else 1 / float(right_edge(self.eigenvalues, self.ratio * self.shares))
 
     def best_time(self) -> float:
-        """The time with the least excess risk; infinite where training to the end is best.
+        """Return the time with the least excess risk; it is infinite if training to the end is best.
 
         >>> EarlyStopping(ratio=0.5, noise=0.0).best_time()
         inf
@@ -406,17 +416,17 @@ class EarlyStopping(LinearModel):
         if math.isinf(self.ratio):
             raise Refused("ratio = inf is not allowed here: no stopping time changes the test error")
         if self.penalty is not None:
-            raise Refused("penalty is not allowed here: the flow has no end at which to look")
+            raise Refused("penalty is not allowed here: must be None, because the search also evaluates infinite time")
         values = np.asarray(self.eigenvalues)
         low, high = 1e-3 / float(right_edge(values, self.ratio * self.shares)), 1e7 / float(values[values > 0].min())
         ends = {end: float(self.replace(times=end).evaluate()["excess_risk"]) for end in (0.0, math.inf)}
         best, excess = min(ends.items(), key=lambda pair: pair[1])
         for _ in range(SCANS):
             times = np.unique(whole_steps(np.geomspace(low, high, SCAN_POINTS), self.step))
-            found = self.replace(times=tuple(times)).evaluate()["excess_risk"]
-            i = int(np.argmin(found))
-            if found[i] < excess:
-                best, excess = float(times[i]), float(found[i])
+            excess_risks = self.replace(times=tuple(times)).evaluate()["excess_risk"]
+            i = int(np.argmin(excess_risks))
+            if excess_risks[i] < excess:
+                best, excess = float(times[i]), float(excess_risks[i])
             low, high = max(float(times[max(i - 1, 0)]), low), float(times[min(i + 1, times.size - 1)])
             if not high > low * (1 + CLOSE):
                 break

@@ -1,16 +1,16 @@
-"""Learning curves of ridge regression on a finite population: n points drawn from N, tested on the other N - n.
+"""Learning curves of ridge regression on n points drawn from a finite population of N, tested on the other N - n.
 
 The population is described by the eigenvalues s_k of its Gram matrix K/N and by the energies c_k of the targets along its
 eigenvectors, c_k = (u_k.y)^2 / N. A fit on a random subset S of n points solves (K_SS / n + lambda) a = y_S. With
-df1 = sum s/(s + kappa) and df2 = sum s^2/(s + kappa)^2, now totals,
+df1 = sum s/(s + kappa) and df2 = sum s^2/(s + kappa)^2, here without division by n,
 
     kappa (1 - df1/n) = lambda (1 - df1/N),                                                                     (1)
     test = kappa' sum_k c_k (kappa / (s_k + kappa))^2 / (1 - df1/N)^2,       train = (1 - df1/n)^2 test,          (2)
     kappa' = dkappa/dlambda = (1 - df1/N) / (1 - df2/n - (lambda/kappa)(df1 - df2)/N).                            (3)
 
-(1) is the law of a random compression of a matrix (free probability: the R-transform of an n x n corner at x is that of the
-whole at n x / N); (2) is the leave-one-out identity. As N grows they become the law of independent draws
-(`ridge_equivalent`); as n grows to N they become generalised cross-validation of the fit to everything.
+Equation (1) is the law of a random compression of a matrix. In free probability, the R-transform of an n x n corner at x equals the
+R-transform of the whole matrix at n x / N. Equation (2) is the leave-one-out identity. As N grows, both become the law of independent
+draws (`ridge_equivalent`). As n grows to N, they become generalised cross-validation of the fit to all points.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LearningCurve(NamedTuple):
     degrees_of_freedom
         Trace of the fit's hat matrix over n.
     effective_ridge
-        kappa.
+        Effective ridge kappa of equation (1).
     """
 
     test_error: Array
@@ -57,25 +57,25 @@ def learning_curve(
     population: ArrayLike = np.inf,
     multiplicities: ArrayLike = 1.0,
 ) -> LearningCurve:
-    """Errors of ridge regression on `samples` points of a population with this spectrum and these target energies.
+    """Return the errors of ridge regression on `samples` points of a population with a given spectrum and target energies.
 
     Parameters
     ----------
     samples
         n, above 0 and below `population`.
     ridge
-        lambda >= 0 of (K_SS / n + lambda); scikit-learn's alpha is n lambda on the raw Gram matrix.
+        lambda >= 0 of (K_SS / n + lambda). On the raw Gram matrix, scikit-learn's alpha is n lambda.
     eigenvalues, energies
-        s_k and c_k, one-dimensional. Energy at s_k = 0 is noise that no fit explains.
+        s_k and c_k, one-dimensional. The energy at s_k = 0 is noise, which cannot be fitted.
     population
-        N; infinity means independent draws from the population.
+        N. Infinity means independent draws from the population.
     multiplicities
-        How many eigenvectors share each eigenvalue (their energies added up); they add up to at most N.
+        Number of eigenvectors that share each eigenvalue. Their energies are added up, and their numbers add up to at most N.
 
     Returns
     -------
     LearningCurve
-        Infinite where the fit interpolates exactly as many directions as it has samples and there is noise.
+        Errors are infinite if there is noise and the fit interpolates exactly as many directions as it has samples.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def learning_curve(
     positive = np.where(s > 0, m, 0.0)
     rank = positive.sum()
     u, a = both_shares(kappa, s)
-    # 1 - df1/n and 1 - df1/N: at kappa = 0, and in the finite population, from the rank; otherwise from (1) itself
+    # 1 - df1/N, and 1 - df1/n at kappa = 0, follow from the rank; otherwise 1 - df1/n follows from (1)
     gap_all = (1 - rank / total) + (u * positive).sum(axis=-1) / total
     with np.errstate(invalid="ignore", divide="ignore"):
         shrink = np.where(kappa > 0, lam / kappa, 1 - rank / n)
@@ -107,7 +107,7 @@ def learning_curve(
 
 
 def _effective_ridge(n: Array, lam: Array, total: Array, s: Array, m: Array) -> Any:
-    """kappa of (1). Between its ridgeless value (or the value of a full fit) and lambda + tr/n there is one root."""
+    """Return kappa of (1), the only root between its value without a ridge (or for a full fit) and lambda + tr/n."""
     positive = np.where(s > 0, m, 0.0)
     rank = positive.sum()
     low = np.asarray(effective_ridge(0.0, s, m / n[..., None]))
@@ -132,7 +132,7 @@ def _checked(
     population: ArrayLike,
     multiplicities: ArrayLike,
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
-    n, lam, total = np.broadcast_arrays(*(np.asarray(given, dtype=float) for given in (samples, ridge, population)))
+    n, lam, total = np.broadcast_arrays(*(np.asarray(argument, dtype=float) for argument in (samples, ridge, population)))
     s, c = np.asarray(eigenvalues, dtype=float), np.asarray(energies, dtype=float)
     if not (n > 0).all() or np.isinf(n).any():
         raise Refused(f"samples = {n[~((n > 0) & np.isfinite(n))].flat[0]:g} is not allowed: must be above 0 and finite")
@@ -164,7 +164,7 @@ Complex = NDArray[np.complex128]
 
 EPSILON = float(np.finfo(np.float64).eps)
 FINE, COARSE = 32, 28
-"""Nodes of the quadrature, and of the one that estimates its error."""
+"""Numbers of nodes of the quadrature, and of the second quadrature that estimates its error."""
 
 STAGES = (8, 64, 512)
 NEWTON_STEPS = 30
@@ -172,7 +172,7 @@ WORST_ACCURACY = 1e-6
 
 
 class FlowCurve(NamedTuple):
-    """Errors along gradient flow, as arrays of the shape of the times.
+    """Predicted errors along gradient flow, as arrays of the shape of the times.
 
     Attributes
     ----------
@@ -197,14 +197,14 @@ def flow_curve(
     population: float = np.inf,
     multiplicities: ArrayLike = 1.0,
 ) -> FlowCurve:
-    """Errors of gradient flow on `samples` points of a population, at times between 0 and infinity.
+    """Return the errors of gradient flow on `samples` points of a population, at times between 0 and infinity.
 
     Parameters
     ----------
     samples
         n, above 0 and below `population`.
     time
-        When to stop, for the loss |f - y|^2 / (2n): 0 is nothing learned, infinity the fit of least norm.
+        Stopping time, for the loss |f - y|^2 / (2n). At time 0 nothing is learned, and at infinity the fit has the least norm.
     eigenvalues, energies, population, multiplicities
         As in `finite_population.learning_curve`.
 
@@ -236,7 +236,10 @@ def flow_curve(
 
 
 def _errors(n: float, t: float, s: Array, c: Array, total: float, m: Array, nodes: int) -> tuple[float, float]:
-    """Test error, the double integral of (1) against e^{-t(z + z')} / (z z'), and train error, that of (2) against e^{-2tz}."""
+    """Return the test and train error as contour integrals.
+
+    The test error is the double integral of (1) against e^{-t(z + z')} / (z z'). The train error is the integral of (2) against e^{-2tz}.
+    """
     test_points, train_points = parabola(t, nodes), parabola(2 * t, nodes)
     kappa = complex_ridge(-test_points.z, n, s, m, total)
     charge = test_points.weight * np.exp(-t * test_points.z) / test_points.z
@@ -250,17 +253,22 @@ def _errors(n: float, t: float, s: Array, c: Array, total: float, m: Array, node
 
 
 def _pair(first: Complex, second: Complex, ridge: Complex, n: float, s: Array, c: Array, total: float, m: Array) -> Complex:
-    """Equation (1) for all pairs; the divided difference is g_1 / (1 - df22/n - lambda_2 sum s/((s+k_1)(s+k_2)) / N)."""
-    one, two = (kappa[:, None] / (s + kappa[:, None]) for kappa in (first, second))  # unlearned shares; 1 at s = 0
+    """Return equation (1) for all pairs.
+
+    The divided difference is g_1 / (1 - df22/n - lambda_2 sum s/((s+k_1)(s+k_2)) / N).
+    """
+    left, right = (kappa[:, None] / (s + kappa[:, None]) for kappa in (first, second))  # unlearned shares; 1 at s = 0
     positive = np.where(s > 0, m, 0.0)
-    gap = (1 - positive.sum() / total) + (two * positive).sum(axis=1) / total
-    both = ((1 - one) * positive) @ (1 - two).T
-    share = (one / first[:, None] * positive * s) @ (two / second[:, None]).T
-    return np.asarray(((one * c) @ two.T) / (gap * (1 - both / n - ridge * (share / total))))
+    gap = (1 - positive.sum() / total) + (right * positive).sum(axis=1) / total
+    both = ((1 - left) * positive) @ (1 - right).T
+    share = (left / first[:, None] * positive * s) @ (right / second[:, None]).T
+    return np.asarray(((left * c) @ right.T) / (gap * (1 - both / n - ridge * (share / total))))
 
 
 def complex_ridge(ridge: Complex, samples: float, eigenvalues: Array, multiplicities: Array, population: float) -> Complex:
-    """kappa of kappa (1 - df1/n) = lambda (1 - df1/N) at complex lambda off the negative axis, continued from large |lambda|.
+    """Return the solution kappa of kappa (1 - df1/n) = lambda (1 - df1/N) at complex lambda off the negative axis.
+
+    The solution is continued from large |lambda|.
 
     >>> ridge = np.array([-0.5 + 0.3j])
     >>> kappa = complex_ridge(ridge, 3.0, np.array([1.0, 0.5]), np.array([2.0, 3.0]), 10.0)

@@ -1,14 +1,14 @@
 """Gaussian equivalence of random features.
 
-Setting.  The regression of `RandomFeaturesRidge`, done twice with the same weights w_j, inputs x_i and labels: on the features
-          s(<w_j, x_i>), and on the noisy linear features mu0 + mu1 <w_j, x_i> + mu* z_ij with independent normal z_ij, drawn
-          afresh for new inputs.
+Setting.  Two regressions of the kind of `RandomFeaturesRidge` with the same weights w_j, inputs x_i and labels. The first uses the
+          features s(<w_j, x_i>). The second uses the noisy linear features mu0 + mu1 <w_j, x_i> + mu* z_ij, where the z_ij are
+          independent and normal and are drawn again for new inputs.
 Limit.    n, N, d -> infinity with N/d -> psi1 (`width_ratio`) and n/d -> psi2 (`sample_ratio`).
-Result.   Both have the same limit, that of `random_features.risk`, and the gap between them vanishes like 1/d
+Result.   Both regressions have the limit of `random_features.risk`, and the gap between them vanishes like 1/d
           (docs/theory/random_features.md, section 6). The higher-order part of the activation acts as noise on the features.
 Status.   Theorem for ridge regression (Mei and Montanari 2022), and for smooth convex losses with odd
-          activations (Hu and Lu 2023). The regime matters: once n or N is of order d^2, the quadratic part of the activation is
-          learned and the two part ways. For the largest margin see `margin_equivalence`.
+          activations (Hu and Lu 2023). If n or N is of order d^2, nonlinear features learn the quadratic part of the target, and the
+          two regressions differ. For the largest margin see `margin_equivalence`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["GaussianEquivalence"]
 Array = NDArray[np.float64]
 
 COMPARED = ("bias", "variance", "train_error", "coefficient_norm")
-"""What is measured on both kinds of features."""
+"""Observables that are measured on both kinds of features."""
 
 
 class GaussianEquivalence(RandomFeaturesModel):
@@ -61,7 +61,7 @@ class GaussianEquivalence(RandomFeaturesModel):
         **{f"linear_{name}": observable(f"{meta.long_name}, linear features") for name, meta in shared(*COMPARED).items()},
         **{f"{name}_gap": observable(f"{meta.long_name}, difference") for name, meta in shared(*COMPARED).items()},
     }
-    # A penalty, noise and every part of the target; more and fewer features than samples
+    # A penalty, noise and every part of the target; more and fewer features than samples.
     points = (
         dict(
             width_ratio=3.0,
@@ -77,7 +77,7 @@ class GaussianEquivalence(RandomFeaturesModel):
     )
 
     def draw_cost(self, size: int) -> Cost:
-        """Two sets of features of training and fresh inputs."""
+        """Return the cost of two sets of features of training and fresh inputs."""
         return self.matrix_cost(size, matrices=16.0)
 
     def predicted(
@@ -90,19 +90,19 @@ class GaussianEquivalence(RandomFeaturesModel):
         constant: Array,
         noise: Array,
     ) -> Values:
-        """The common limit of both, and gaps of 0."""
+        """Return the common limit of both regressions, and gaps of 0."""
         limit = limit_of(self, width_ratio, sample_ratio, ridge, signal, nonlinear_signal, constant, noise)
         return {**side_by_side(limit, limit, COMPARED), "accuracy": CLOSED_FORM}
 
     def measured(
         self, draw: Draw, ridge: Array, signal: Array, nonlinear_signal: Array, constant: Array, noise: Array
     ) -> Values:
-        """Both regressions on the same weights, inputs and labels; warns when the size leaves the proportional regime."""
+        """Measure both regressions on the same weights, inputs and labels, and warn outside the proportional regime."""
         warn_beyond_proportional(draw.size, draw.count("width_ratio"), draw.count("sample_ratio"))
         weights, X, X_new = self.inputs(draw)
         nonlinear = [nonlinear_features(inputs, weights, self.activation) for inputs in (X, X_new)]
         linear = [linear_features(draw.rng, inputs, weights, self.moments()) for inputs in (X, X_new)]
-        labels = draw.rng.bit_generator.random_raw()  # the seed of the labels, which both regressions share
+        labels = draw.rng.bit_generator.random_raw()  # both regressions use this seed for their labels
         runs = []
         for Z, Z_new in (nonlinear, linear):
             features, rng = FeatureRidge(Z, X, Z_new, X_new), np.random.default_rng(labels)

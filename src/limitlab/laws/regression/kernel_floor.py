@@ -1,7 +1,7 @@
-"""The floor under every rotation-invariant kernel when samples grow like the dimension.
+"""Least excess risk of rotation-invariant kernels when the number of samples grows like the dimension.
 
 Setting.  y = f(x) + noise with f of linear energy F1^2 and remaining energy F*^2, n/d -> psi. Kernel ridge regression with a kernel that
-          depends on |x|, |x'|, <x, x'> only: it sees the linear part, and the rest acts like noise.
+          depends on |x|, |x'|, <x, x'> only. It can learn the linear part of f. The remaining part acts like noise.
 Result.   Over ridges and kernels the least excess risk is F*^2 plus that of ridge regression on isotropic inputs with noise
           tau_e^2 = tau^2 + F*^2 and its best penalty l = g tau_e^2/F1^2, g = 1/psi (docs/theory/random_features.md,
           equation (15)). An activation attains it if mu*^2/mu1^2 <= tau_e^2/F1^2; otherwise its best ridge is 0 and it does worse.
@@ -23,14 +23,14 @@ Array = NDArray[Any]
 
 
 def kernel_floor(sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLike, noise: ArrayLike) -> Array:
-    """The least excess risk of kernel ridge regression at n/d = `sample_ratio`; all arguments broadcast.
+    """Return the least excess risk of kernel ridge regression at n/d = `sample_ratio`; all arguments broadcast.
 
     Parameters
     ----------
     sample_ratio
-        n/d, above 0; with infinitely many samples per dimension the floor is `nonlinear`.
+        n/d, above 0. For infinitely many samples per dimension the least excess risk is `nonlinear`.
     linear, nonlinear
-        F1^2 and F*^2, the energies of the linear part of the target and of the rest.
+        F1^2 and F*^2, the energies of the linear part of the target and of its remaining part.
     noise
         Standard deviation tau of the label noise.
 
@@ -40,7 +40,7 @@ def kernel_floor(sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLik
     [0.403631568, 0.327289085, 0.3]
     """
     psi, f1, rest, tau = np.broadcast_arrays(
-        *(np.asarray(given, dtype=float) for given in (sample_ratio, linear, nonlinear, noise))
+        *(np.asarray(argument, dtype=float) for argument in (sample_ratio, linear, nonlinear, noise))
     )
     for name, values, good, allowed in (
         ("sample_ratio", psi, psi > 0, "above 0, inf allowed"),
@@ -54,6 +54,6 @@ def kernel_floor(sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLik
     penalty = g * (tau**2 + rest) / np.where(f1 > 0, f1, 1.0)
     a = 1 - g + penalty
     root = np.sqrt(a**2 + 4 * g * penalty)
-    with np.errstate(divide="ignore", invalid="ignore"):  # l S(-l), with no difference of equal numbers on either side
+    with np.errstate(divide="ignore", invalid="ignore"):  # l S(-l), computed without cancellation on both branches
         unlearned = np.where(a > 0, 2 * penalty / (a + root), (root - a) / (2 * g))
     return np.asarray(rest + f1 * np.where(g == 0, 0.0, unlearned))

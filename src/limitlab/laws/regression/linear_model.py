@@ -1,4 +1,4 @@
-"""The linear model that ridge regression, early stopping and SGD share: its parameters, their checks, and how it is drawn.
+"""Linear model with a grouped spectrum, the common base of the laws of ridge regression, early stopping and SGD.
 
 Setting.  n rows x = Sigma^{1/2} z with independent entries z of mean 0 and variance 1; labels y = <x, beta> + noise.
           Sigma has eigenvalue s_k in a share w_k of the p directions, and beta has squared norm b_k there, spread over many
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 
 class GroupedSignal(Law):
-    """A discrete population spectrum, a dense linear signal in it, and noise on the labels."""
+    """Parameters of a discrete population spectrum, a dense linear signal in it, and label noise."""
 
     noise: float = parameter(0.5, least=0)
     eigenvalues: tuple[float, ...] = parameter((1.0,), least=0)
@@ -52,22 +52,22 @@ class GroupedSignal(Law):
 
     @property
     def shares(self) -> Array:
-        """The weights, scaled to add up to one."""
+        """Weights, rescaled to add up to one."""
         return np.asarray(self.weights) / math.fsum(self.weights)
 
     def null_error(self) -> float:
-        """Test error of predicting zero: the signal's variance plus the noise's."""
+        """Return the test error of predicting zero, which is the variance of the signal plus the variance of the noise."""
         return float(np.dot(self.eigenvalues, self.signal_energy)) + self.noise**2
 
 
 class Proportional(Law):
-    """Features and samples in proportion; its parameter comes first in every law that has it."""
+    """Parameter `ratio`, the number of features per sample; it comes first in every law that has it."""
 
     ratio: float = parameter(2.0, above=0, scale="log", infinite=True, count="size / value")
 
 
 class LinearModel(GroupedSignal, Proportional, BesideBest):
-    """Random inputs with a discrete population spectrum, a dense linear signal, and noise."""
+    """Linear model with random inputs, a discrete population spectrum, a dense signal, and noise."""
 
     assumptions = (
         "rows x = Sigma^{1/2} z with independent entries z of mean 0, variance 1 and more than four moments",
@@ -77,12 +77,12 @@ class LinearModel(GroupedSignal, Proportional, BesideBest):
     simulation = Experiment("number of features p", draws=30)
 
     def design(self, draw: Draw) -> Design:
-        """The inputs of one experiment."""
+        """Draw the inputs of one experiment."""
         counts = [int(count) for count in apportion(draw.size, self.weights)]
         return draw_design(draw.rng, draw.count("ratio"), self.eigenvalues, counts, self.entries)
 
     def best_possible(self) -> Best:
-        """The best method on the same samples: the posterior mean for Gaussian coefficients."""
+        """Return the best method on the same samples, the posterior mean for Gaussian coefficients."""
         return self._best_with(self.ratio, "test_error")
 
     def _best_with(self, ratio: float, observable: str) -> Best:
@@ -93,9 +93,9 @@ class LinearModel(GroupedSignal, Proportional, BesideBest):
 def spectrum(
     ratio: ArrayLike, eigenvalues: ArrayLike, weights: ArrayLike, signal_energy: ArrayLike
 ) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
-    """Eigenvalues, load per sample of shape (*ratio.shape, K), energies, and where the ratio is infinite (load 1 there)."""
+    """Return eigenvalues, loads of shape (*ratio.shape, K), energies, and a mask of infinite ratios, where the load is 1."""
     gamma = np.asarray(ratio, dtype=float)
-    s, w, b2 = (np.atleast_1d(np.asarray(given, dtype=float)) for given in (eigenvalues, weights, signal_energy))
+    s, w, b2 = (np.atleast_1d(np.asarray(argument, dtype=float)) for argument in (eigenvalues, weights, signal_energy))
     if not (gamma > 0).all():
         raise Refused(f"ratio = {gamma[~(gamma > 0)].flat[0]:g} is not allowed: must be above 0")
     if not len(s) == len(w) == len(b2):

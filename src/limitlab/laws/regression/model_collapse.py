@@ -1,16 +1,17 @@
-"""Generations of ridge regressions, each trained on labels that its predecessor wrote.
+"""Chains of ridge regressions, each trained on predictions of the previous model.
 
-Setting.  The linear model of `Ridge`. Generation 1 sees n real labels. Generation g sees n fresh inputs: a share (`real_share`) has real
-          labels (noise tau), the rest the predictions of generation g - 1 plus noise tau_s (`synthetic_noise`). With data "accumulate" it
-          sees the data of all earlier generations too (no real labels after the first generation).
+Setting.  The linear model of `Ridge`. Generation 1 is trained on n real labels. Generation g is trained on n fresh inputs. A share of them
+          (`real_share`) has real labels with noise tau. The others have the predictions of generation g - 1 plus noise tau_s
+          (`synthetic_noise`). With data "accumulate", a generation is also trained on the data of all earlier generations, and only the
+          first generation has real labels.
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`), at a fixed number of generations.
-Result.   Equation (1) of `relabelled`, once per generation: it is linear in the state (C, P), so that growth factor and limit follow
-          from one matrix. Accumulated data without a penalty, p < n:
+Result.   Equation (1) of `_relabelled` is applied once per generation. It is affine in the state (C, P), so that growth factor and limit
+          follow from one matrix. For accumulated data without a penalty and p < n,
 
               excess = tau^2 sum_{i <= g} gamma/(i (i - gamma)), exactly tau^2 sum_{i <= g} p/(i (i n - p - 1)) for Gaussian inputs.  (2)
 
-          docs/theory/learning_from_models.md, sections 1 and 2.
-Status.   No or only real labels: theorem by induction (Hastie et al. 2022, Dohmatob et al. 2024); mixtures: derived.
+          The derivations are in docs/theory/learning_from_models.md, sections 1 and 2.
+Status.   A theorem by induction for no real labels or only real labels (Hastie et al. 2022, Dohmatob et al. 2024). Derived for mixtures.
 """
 
 from __future__ import annotations
@@ -43,11 +44,13 @@ SCAN = np.r_[
     np.geomspace(1e-4, 0.01, 40, endpoint=False), np.linspace(0.01, 1.0, 400)
 ]  # shares of real labels that are tried
 PENALTIES = np.geomspace(1e-4, 1e3, 60)
-NO_GROWTH = "data = 'accumulate' is not allowed here: the errors grow by a sum that converges, see limit()"
+NO_GROWTH = (
+    "data = 'accumulate' is not allowed here: must be 'replace'; with accumulated data the errors converge, see limit()"
+)
 
 
 def exact_accumulated(samples: int, features: int, noise: float, generations: ArrayLike) -> Array:
-    """Mean excess risk per generation with accumulated data, exact for Gaussian inputs at finite n and p < n - 1 (eq. 2).
+    """Return the mean excess risk per generation with accumulated data, exact for Gaussian inputs and p < n - 1 (eq. 2).
 
     >>> exact_accumulated(200, 100, 0.5, [1, 2]).round(9).tolist()
     [0.252525253, 0.294331273]
@@ -65,7 +68,7 @@ _GROUPS: dict[str, Any] = dict(eigenvalues=(4.0, 1.0, 0.2), weights=(0.2, 0.3, 0
 
 
 class ModelCollapse(LinearModel):
-    """If each model is trained on what its predecessor wrote, how fast does it rot, and how much real data stops it?
+    """How fast do models get worse that are trained on predictions of earlier models, and which share of real data stops this?
 
     Examples
     --------
@@ -82,7 +85,7 @@ class ModelCollapse(LinearModel):
     page = "learning_from_models"
     observables = ("bias", "excess_risk", "test_error", "coefficient_norm")
     simulation = Experiment("number of features p", sizes=(60, 120, 240), draws=12)
-    # Three groups on both sides of ratio 1, a share of real labels, two kinds of noise; and accumulated data
+    # Three groups on both sides of ratio 1 with a share of real labels and two noise levels, and accumulated data.
     points = (
         dict(ratio=0.8, ridge=0.1, noise=0.5, real_share=0.3, generations=(1, 2, 4), **_GROUPS),
         dict(ratio=1.5, ridge=0.05, noise=0.5, real_share=0.5, synthetic_noise=0.2, generations=(1, 2, 4), **_GROUPS),
@@ -93,7 +96,7 @@ class ModelCollapse(LinearModel):
     noise: float = parameter(0.5, least=0)
     ridge: float = parameter(0.1, least=0, scale="log")
     generations: int | tuple[int, ...] = parameter(
-        (1, 2, 4, 8), "generations", note="the first sees real labels only", symbol="g", kind="coordinate", least=1
+        (1, 2, 4, 8), "generations", note="the first is trained on real labels only", symbol="g", kind="coordinate", least=1
     )
     real_share: float = parameter(
         0.0, "share of real labels", note="from the second generation on", symbol=r"\pi", least=0, most=1
@@ -101,7 +104,11 @@ class ModelCollapse(LinearModel):
     synthetic_noise: float | None = parameter(
         None, "standard deviation of the noise on a model's labels", note="not given: that of real labels", least=0
     )
-    data: Data = parameter("replace", "what a generation is trained on", note="its own data, or all so far (accumulate)")
+    data: Data = parameter(
+        "replace",
+        "training data of a generation",
+        note="its own data (replace), or those of all generations so far (accumulate)",
+    )
 
     @model_validator(mode="after")
     def _accumulation_is_covered(self) -> Self:
@@ -127,20 +134,20 @@ class ModelCollapse(LinearModel):
     # -- the limit --------------------------------------------------------------------------------------------------------
 
     def draw_cost(self, size: int) -> Cost:
-        """Inputs, labels and fits of every generation."""
+        """Return the cost of inputs, labels and fits of every generation."""
         return self.matrix_cost(size, matrices=12.0)
 
     def limit_cost(self) -> Cost:
-        """One state per generation, with noise and without."""
+        """Return the cost of one state per generation, with noise and without noise."""
         rule, last = super().limit_cost(), float(np.max(self.generations))
         return Cost(rule.numbers + 100.0 * last, rule.operations + 1e5 * last)
 
     def noises(self) -> tuple[float, float]:
-        """tau and tau_s."""
+        """Return tau and tau_s."""
         return self.noise, self.noise if self.synthetic_noise is None else self.synthetic_noise
 
     def states(self, last: int, noises: tuple[float, float]) -> list[State]:
-        """The models of generations 1 to `last`."""
+        """Return the models of generations 1 to `last`."""
         energy, nothing, fit = np.asarray(self.signal_energy), np.zeros(len(self.eigenvalues)), self._fit()
         chain = [step(fit, energy, State(nothing, nothing), 1.0, *noises)]
         for _ in range(last - 1):
@@ -148,7 +155,7 @@ class ModelCollapse(LinearModel):
         return chain
 
     def predicted(self, generations: Array) -> Values:
-        """The limit, generation by generation."""
+        """Return the limit for every generation."""
         index = generations.astype(int) - 1
         if self.data == "accumulate":
             return self._accumulated(index)
@@ -164,7 +171,7 @@ class ModelCollapse(LinearModel):
         return dict(bias=bias, excess_risk=excess, test_error=test, coefficient_norm=norm, accuracy=CLOSED_FORM)
 
     def _accumulated(self, index: NDArray[np.int_]) -> Values:
-        """Equation (2); errors have covariance proportional to Sigma^-1."""
+        """Return the limit with accumulated data, equation (2); the errors have a covariance proportional to Sigma^-1."""
         i = np.arange(1, index.max() + 2)
         tau, synthetic = self.noises()
         excess = np.cumsum(np.where(i == 1, tau, synthetic) ** 2 * self.ratio / (i * (i - self.ratio)))[index]
@@ -173,20 +180,20 @@ class ModelCollapse(LinearModel):
         return dict(bias=bias, excess_risk=excess, test_error=test, coefficient_norm=norm, accuracy=CLOSED_FORM)
 
     def best_possible(self) -> Best:
-        """Refused: every generation has seen another number of real labels."""
+        """Raise `Refused`, because the number of real labels differs between generations."""
         raise Refused(
-            "ModelCollapse has no one best possible error: each generation has seen another number of real labels; ask Ridge at the "
-            "ratio of features to real labels"
+            "ModelCollapse has no single best possible error, because the number of real labels differs between generations; use Ridge "
+            "at the ratio of features to real labels"
         )
 
     # -- the long run -----------------------------------------------------------------------------------------------------
 
     def _fit(self) -> Shares:
-        """What the fit of every generation does."""
+        """Return the effect of the ridge fit, which is the same in every generation."""
         return shares_of(self.ratio, self.ridge, self.eigenvalues, self.shares)
 
     def _affine(self, fit: Shares, real_share: float) -> tuple[Array, Array]:
-        """Matrix and constant of the step (1) as an affine map of (C, P)."""
+        """Return matrix and constant of the step (1) as an affine map of (C, P)."""
         groups, energy = len(self.eigenvalues), np.asarray(self.signal_energy)
 
         def mapped(x: Array) -> Array:
@@ -196,13 +203,15 @@ class ModelCollapse(LinearModel):
         return np.stack([mapped(unit) - constant for unit in np.eye(2 * groups)], axis=1), constant
 
     def _growth(self, fit: Shares, real_share: float) -> float:
-        """The spectral radius of the step at a share of real labels."""
+        """Return the spectral radius of the step at a share of real labels."""
         if fit.gap == 0:
             return math.inf if real_share < 1 else 0.0
         return float(np.abs(np.linalg.eigvals(self._affine(fit, real_share)[0])).max())
 
     def growth_factor(self) -> float:
-        """Factor per generation by which the errors of a chain grow in the long run (spectral radius); below 1 it settles.
+        """Return the factor by which the errors grow per generation in the long run, the spectral radius of the step.
+
+        If it is below 1, the errors converge.
 
         >>> round(ModelCollapse(ratio=0.8, ridge=0.05, real_share=0.3).growth_factor(), 3)
         0.684
@@ -212,7 +221,7 @@ class ModelCollapse(LinearModel):
         return self._growth(self._fit(), self.real_share)
 
     def limit(self) -> float:
-        """Excess risk after many generations; infinite where the growth factor is 1 or more.
+        """Return the excess risk after many generations; it is infinite if the growth factor is at least 1.
 
         >>> round(ModelCollapse(ratio=0.8, ridge=0.05, real_share=0.3).limit(), 3)
         1.447
@@ -231,9 +240,9 @@ class ModelCollapse(LinearModel):
         return State(state[:groups], state[groups:]).excess(np.asarray(self.eigenvalues), np.asarray(self.signal_energy))
 
     def critical_share(self) -> float:
-        """Share of real labels above which a chain settles; 0 if any share is enough.
+        """Return the share of real labels above which the errors of a chain converge; 0 if they converge for every share.
 
-        One group, no penalty: (3 gamma - 2)/(2 gamma - 1) for gamma between 2/3 and 1.
+        For one group without a penalty it is (3 gamma - 2)/(2 gamma - 1) for gamma between 2/3 and 1.
         """
         from scipy.optimize import brentq
 
@@ -248,16 +257,21 @@ class ModelCollapse(LinearModel):
         return float(brentq(growth, SCAN[growing[-1]], SCAN[growing[-1] + 1], xtol=1e-14)) if growing.size else 0.0
 
     def _scanned_growth(self, fit: Shares) -> Array:
-        """`_growth` at every share of the scan: the matrix of the step is a cubic polynomial in the share, known from four of them."""
+        """Return `_growth` at every share of the scan.
+
+        The matrix of the step is a cubic polynomial in the share, so it follows from its values at four shares.
+        """
         if fit.gap == 0:
             return np.where(SCAN < 1, np.inf, 0.0)
         nodes = np.arange(4) / 3
-        known = np.array([self._affine(fit, float(share))[0] for share in nodes])
-        matrices = np.tensordot(np.linalg.solve(np.vander(nodes).T, np.vander(SCAN, 4).T).T, known, axes=1)
+        at_nodes = np.array([self._affine(fit, float(share))[0] for share in nodes])
+        matrices = np.tensordot(np.linalg.solve(np.vander(nodes).T, np.vander(SCAN, 4).T).T, at_nodes, axes=1)
         return np.asarray(np.abs(np.linalg.eigvals(matrices)).max(axis=1))
 
     def optimal_ridge(self, generation: int | None = None) -> float:
-        """The penalty of least excess risk at one generation (None: in the limit of many); infinite where predicting 0 is best.
+        """Return the penalty of least excess risk at one generation, or in the limit of many generations (None).
+
+        It is infinite if predicting 0 is best.
 
         >>> law = ModelCollapse(ratio=0.8, noise=0.5)
         >>> [round(law.optimal_ridge(generation), 3) for generation in (1, 2, 8)]
@@ -266,7 +280,9 @@ class ModelCollapse(LinearModel):
         from scipy.optimize import minimize_scalar
 
         if self.data == "accumulate":
-            raise Refused("data = 'accumulate' is not allowed here: it is covered without a penalty only")
+            raise Refused(
+                "data = 'accumulate' is not allowed here: must be 'replace'; accumulated data are covered without a penalty only"
+            )
 
         def excess(log_ridge: float) -> float:
             law = self.replace(ridge=math.exp(log_ridge), **({} if generation is None else {"generations": int(generation)}))
@@ -277,22 +293,24 @@ class ModelCollapse(LinearModel):
         best = int(np.argmin(values))
         if best in (0, len(grid) - 1):
             return 0.0 if best == 0 else math.inf
-        found = minimize_scalar(excess, bounds=(grid[best - 1], grid[best + 1]), method="bounded", options={"xatol": 1e-9})
+        optimum = minimize_scalar(excess, bounds=(grid[best - 1], grid[best + 1]), method="bounded", options={"xatol": 1e-9})
         nothing = float(np.dot(self.eigenvalues, self.signal_energy))
-        return float(math.exp(found.x)) if found.fun < nothing else math.inf
+        return float(math.exp(optimum.x)) if optimum.fun < nothing else math.inf
 
     # -- on a table ---------------------------------------------------------------------------------------------------------
 
     @classmethod
     def from_data(cls, X: ArrayLike, y: ArrayLike, samples: int, **parameters: Any) -> Self:
-        """The law at the spectrum, the best linear predictor and its residual of a table, one group for each direction.
+        """Return the law for a table, with its spectrum, its best linear predictor and its residual noise.
+
+        The law has one group for each direction.
 
         Parameters
         ----------
         X, y
-            Rows and labels: the whole population from which every generation draws.
+            Rows and labels of the whole population, from which every generation draws.
         samples
-            Rows that a generation sees.
+            Number of rows on which a generation is trained.
         parameters
             Other parameters of the law.
 
@@ -308,10 +326,10 @@ class ModelCollapse(LinearModel):
         return cls(**{**table.spectrum(), "ratio": len(table.eigenvalues) / samples, **parameters})
 
     def on_table(self, X: ArrayLike, y: ArrayLike, seeds: Iterable[int] = range(20)) -> xr.Dataset:
-        """The chain itself on drawn rows of the table that the law was made from: `excess_risk` over seeds and generations."""
+        """Simulate the chain on drawn rows of the table of `from_data`, and return `excess_risk` over seeds and generations."""
         table, last = TablePopulation.of(X, y), int(np.max(self.generations))
         samples = table.samples_at(self.ratio, self.eigenvalues)
-        chosen = np.atleast_1d(self.generations)
+        generations = np.atleast_1d(self.generations)
         runs = [
             collapse_chain(
                 np.random.default_rng([seed, samples]),
@@ -322,15 +340,18 @@ class ModelCollapse(LinearModel):
                 self.real_share,
                 self.noises()[1],
                 self.data == "accumulate",
-            )[chosen - 1]
+            )[generations - 1]
             for seed in seeds
         ]
-        return xr.Dataset({"excess_risk": (("seed", "generation"), np.array(runs))}, {"generation": chosen})
+        return xr.Dataset({"excess_risk": (("seed", "generation"), np.array(runs))}, {"generation": generations})
 
     # -- the experiment ---------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw, generations: Array) -> Values:
-        """A chain of fits as linear maps of beta and of the noises: mean map T and error covariance K; signal and noise are averaged."""
+        """Measure a chain of fits, with signal and noise averaged in closed form.
+
+        Every fit is a linear map of beta and of the noises. T is its mean map, and K is the covariance of its error.
+        """
         p, n = draw.size, draw.count("ratio")
         counts = [int(count) for count in apportion(p, self.weights)]
         s, energy = np.repeat(self.eigenvalues, counts), np.repeat(np.asarray(self.signal_energy) / counts, counts)

@@ -1,16 +1,17 @@
-r"""k nearest neighbours at a cusp.
+r"""Exact errors of k nearest neighbours at a cusp.
 
 Setting.  n inputs uniform in the unit ball of R^d; y = C |x|^beta + noise of variance tau^2; the estimate at the origin is
           the mean of the labels of the k nearest inputs.
-Limit.    None: exact at every n and k, because |x|^d is uniform on [0, 1] and only its k smallest order statistics matter.
+Limit.    None. The law is exact at every n and k, because |x|^d is uniform on [0, 1] and the estimate depends on its k smallest order
+          statistics only.
 Result.   With b = beta/d and the ratio (x)_b = Gamma(x+b)/Gamma(x) (docs/theory/local_averages.md),
 
               E[bias]   = C (k)_{1+b} / (k (1+b) (n+1)_b),                                                        (2)
               E[bias^2] = C^2 (k)_{1+2b} / (k^2 (n+1)_{2b}) * (1/(1+2b) + (k-1)/(1+b)^2),                         (3)
               test      = tau^2 + E[bias^2] + tau^2/k.                                                            (4)
 
-          The best k balances (k/n)^{2b} against 1/k, and the excess risk falls like n^{-2 beta/(2 beta + d)}. One neighbour
-          interpolates the training labels, yet its test error tends to 2 tau^2, not to infinity.
+          At the best k, (k/n)^{2b} and 1/k are of the same order, and the excess risk falls like n^{-2 beta/(2 beta + d)}. One
+          neighbour interpolates the training labels, and its test error tends to 2 tau^2, not to infinity.
 Status.   Derived here (moments of order statistics, summed in closed form) and checked; the rate is classical (Gyorfi et al. 2002).
 """
 
@@ -34,9 +35,9 @@ __all__ = ["NearestNeighbours"]
 Array = NDArray[np.float64]
 
 BLOCK = 4_000_000
-"""Random numbers drawn at once."""
+"""Number of random numbers drawn at once."""
 SCAN = 2000
-"""Whole numbers tried at once in the search for the best k."""
+"""Number of whole numbers tried at once in the search for the best k."""
 
 
 def risk(
@@ -47,9 +48,9 @@ def risk(
     amplitude: ArrayLike = 1.0,
     noise: ArrayLike = 0.5,
 ) -> dict[str, Array]:
-    """The observables, exactly, for arrays that broadcast: n, k, d, beta, C and tau.
+    """Return the exact observables; the arguments n, k, d, beta, C and tau broadcast.
 
-    The formulas continue to real `samples` and `neighbours`, which is what an optimiser needs.
+    The formulas also hold for real `samples` and `neighbours`, so that an optimiser can vary them continuously.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def _check_whole(k: Array) -> None:
 
 
 def rate_exponent(dimension: ArrayLike, smoothness: ArrayLike) -> Array:
-    """Exponent 2 beta/(2 beta + d): the excess risk at the best k falls like samples to minus this power.
+    """Return 2 beta/(2 beta + d); the excess risk at the best k falls like `samples` to minus this power.
 
     >>> float(rate_exponent(2, 1.0))
     0.5
@@ -101,8 +102,9 @@ def rate_exponent(dimension: ArrayLike, smoothness: ArrayLike) -> Array:
 class NearestNeighbours(Law):
     """How well does the mean of the k nearest labels estimate a rough function from n noisy samples?
 
-    The query is the tip of a cusp C|x|^beta and the samples are uniform in the unit ball around it: the hardest point of a
-    Holder class, with an exact answer. For a density p(x) at the query, scale distances so that the ball's volume is 1/p(x).
+    The query is the tip of a cusp C|x|^beta, and the samples are uniform in the unit ball around it. The cusp is the hardest target
+    of a Holder class, and its errors are exact. For a density p(x) at the query, rescale distances so that the volume of the ball
+    is 1/p(x).
 
     Examples
     --------
@@ -124,7 +126,7 @@ class NearestNeighbours(Law):
     page = "local_averages"
     observables = ("mean_bias", "squared_bias", "variance", "excess_risk", "test_error")
     simulation = Experiment("number of independent training sets", sizes=(200, 400, 800), rate=math.inf)
-    # Labels drawn and labels averaged; no exponent is 1
+    # Drawn and averaged labels; no exponent is 1.
     points = (
         dict(samples=60, neighbours=4, dimension=3, smoothness=0.7, amplitude=1.5, noise=0.6, labels="drawn"),
         dict(samples=200, neighbours=7, dimension=2, smoothness=0.8, amplitude=1.3, noise=0.7),
@@ -141,7 +143,7 @@ class NearestNeighbours(Law):
     labels: Labels = parameter("averaged", kind="experiment")
 
     def draw_cost(self, size: int) -> Cost:
-        """Blocks of queries."""
+        """Return the cost of a draw, which processes its queries in blocks."""
         return Cost(
             1e5 + 70.0 * size + 10.0 * self.samples * self.dimension,
             1e7 + 3.0 * size * self.samples * self.dimension + 1e5 * size,
@@ -155,17 +157,17 @@ class NearestNeighbours(Law):
     def predicted(
         self, samples: Array, neighbours: Array, dimension: Array, smoothness: Array, amplitude: Array, noise: Array
     ) -> Values:
-        """The exact law over a grid of any of its numbers."""
+        """Return the exact observables over a grid of any of the numerical parameters."""
         return {**risk(samples, neighbours, dimension, smoothness, amplitude, noise), "accuracy": CLOSED_FORM}
 
     def best_neighbours(self) -> int:
-        """The k that minimises the excess risk.
+        """Return the k that minimises the excess risk.
 
         >>> NearestNeighbours(samples=10_000, dimension=1).best_neighbours()
         368
         """
         low, high = 1, self.samples
-        while True:  # all whole numbers if they are few, else a geometric scan that closes in on its best point
+        while True:  # try all whole numbers if they are few, otherwise narrow the range by a geometric scan
             k = np.unique(np.round(np.geomspace(low, high, SCAN))) if high - low > SCAN else np.arange(low, high + 1.0)
             best = int(np.argmin(self.evaluate(neighbours=k)["excess_risk"]))
             if high - low <= SCAN:
@@ -173,7 +175,7 @@ class NearestNeighbours(Law):
             low, high = int(k[max(best - 1, 0)]), int(k[min(best + 1, k.size - 1)])
 
     def rate_exponent(self) -> float:
-        """Exponent of samples^-r at which the excess risk falls when k is the best.
+        """Return the exponent r with which the excess risk at the best k falls, like samples^-r.
 
         >>> NearestNeighbours(dimension=1, smoothness=1.0).rate_exponent()
         0.6666666666666666
@@ -181,7 +183,7 @@ class NearestNeighbours(Law):
         return float(rate_exponent(self.dimension, self.smoothness))
 
     def measured(self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array) -> Values:
-        """Mean over `size` training sets; one draw of distances serves every value of these parameters."""
+        """Return means over `size` training sets; all values of these parameters use the same draw of the distances."""
         arrays = np.broadcast_arrays(neighbours, smoothness, amplitude, noise)
         k, beta, c, tau = (array.ravel() for array in arrays)
         _check_whole(k)
@@ -192,7 +194,7 @@ class NearestNeighbours(Law):
     def _averaged_labels(
         self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
     ) -> dict[str, Array]:
-        """Bias from drawn order statistics; the mean of k labels has the k-th part of their variance, whatever the inputs are."""
+        """Return the observables with the bias from drawn order statistics and the exact variance tau^2/k."""
         most, size = int(neighbours.max()), draw.size
         sums = np.zeros((2, neighbours.size))
         blocks = -(-size * self.samples // BLOCK)
@@ -217,7 +219,7 @@ class NearestNeighbours(Law):
     def _drawn_labels(
         self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
     ) -> dict[str, Array]:
-        """The whole recipe, once per value of the path, from the same points and the same noise."""
+        """Draw points and labels and fit the estimator, with the same points and noise for every value of the parameters."""
         from limitlab.laws.regression._smoothers import NearestNeighbourRegressor
 
         runs = []
@@ -230,10 +232,10 @@ class NearestNeighbours(Law):
 
 
 def smallest_uniforms(rng: np.random.Generator, samples: int, smallest: int, sets: int) -> Array:
-    """The `smallest` smallest of `samples` uniform numbers, in order, for every one of `sets` sets: (smallest, sets).
+    """Return the `smallest` smallest of `samples` uniform numbers, in order, for each of `sets` sets, of shape (smallest, sets).
 
-    Renyi's representation: -log(1 - U_(l)) is a sum of independent exponentials E_i/(n - i + 1), i <= l. The first rows do
-    not depend on how many are asked for.
+    By Renyi's representation, -log(1 - U_(l)) is a sum of independent exponentials E_i/(n - i + 1), i <= l. The first rows do
+    not depend on `smallest`.
 
     >>> draws = smallest_uniforms(np.random.default_rng(0), samples=9, smallest=2, sets=100_000)
     >>> draws.mean(axis=1).round(3).tolist()                           # l / (n + 1)

@@ -1,10 +1,10 @@
-"""Ridge regression on random features.
+"""Limit of ridge regression on random features.
 
 Setting.  x uniform on the sphere of radius sqrt(d); y = F0 + <beta, x> + f_NL(x) + noise of standard deviation tau, where
           |beta| = F1 and f_NL, of norm F*, has no constant or linear part. Features s(<w_j, x>), j <= N, with w_j uniform on the
           unit sphere. The coefficients minimise (1/n) |y - Za|^2 + (lambda N/d) |a|^2.
 Limit.    n, N, d -> infinity with N/d -> psi1 (`width_ratio`) and n/d -> psi2 (`sample_ratio`).
-Result.   The activation enters through mu1 = E[G s(G)] and mu*^2 = Var s(G) - mu1^2, and one unknown t > 0 decides everything
+Result.   The activation enters through mu1 = E[G s(G)] and mu*^2 = Var s(G) - mu1^2, and all observables follow from one unknown t > 0
           (docs/theory/random_features.md). With u = mu1^2 t / (1 + mu1^2 t), v = 1 - u, g = mu*^2 t + u, q = g - u^2,
           s1 = 1 - g/psi1, s2 = 1 - g/psi2, Delta = s1 s2 + q (s1/psi2 + s2/psi1), T = tau^2 + F*^2:
 
@@ -13,7 +13,7 @@ Result.   The activation enters through mu1 = E[G s(G)] and mu*^2 = Var s(G) - m
               excess = F1^2 B + T V + F*^2,            train = s2^2 (excess + tau^2),                                 (6)
               |a|^2  = t (F1^2 v (q/psi2 + u s2) + q T/psi2) / (psi1 Delta),   objective = s2 (F1^2 v + T).           (7)
 
-          The right side of (4) falls in t and the left side grows: the root is unique, there is no branch to choose.
+          The right side of (4) falls in t and the left side grows, so the root is unique.
 Status.   Theorem (Mei and Montanari 2022); (4)-(7) are algebraically equivalent to theirs and free of cancellation.
 """
 
@@ -53,14 +53,14 @@ def risk(
     nonlinear_signal: ArrayLike = 0.0,
     noise: ArrayLike = 0.0,
 ) -> dict[str, Array]:
-    """The limit of every observable; all arguments broadcast.
+    """Return the limit of every observable; all arguments broadcast.
 
     Parameters
     ----------
     width_ratio, sample_ratio
-        psi1 = N/d and psi2 = n/d; either may be infinite (both only with a positive ridge).
+        psi1 = N/d and psi2 = n/d. One of them may be infinite, and both may be infinite with a positive ridge.
     ridge
-        lambda >= 0; 0 is the limit from above, infinity predicts zero.
+        lambda >= 0. The value 0 means the limit from above. With an infinite ridge the model predicts zero.
     linear, nonlinear
         mu1 and mu* of the activation.
     signal, nonlinear_signal, noise
@@ -68,19 +68,19 @@ def risk(
 
     Examples
     --------
-    Double descent over the width, with a ReLU; the peak at N = n is infinite:
+    With a ReLU the excess risk has a double descent over the width, and it is infinite at N = n:
 
     >>> mu1, mus = 0.5, (1 / 4 - 1 / (2 * np.pi)) ** 0.5
     >>> risk([1.0, 3.0, 9.0, np.inf], 3.0, 0.0, mu1, mus, noise=0.5)["excess_risk"].round(6).tolist()
     [0.796859, inf, 0.305767, 0.10833]
     """
-    f1, fs, tau = (np.asarray(given, dtype=float) ** 2 for given in (signal, nonlinear_signal, noise))
+    f1, fs, tau = (np.asarray(argument, dtype=float) ** 2 for argument in (signal, nonlinear_signal, noise))
     point = fixed_point(width_ratio, sample_ratio, ridge, linear, nonlinear)
     t_noise = tau + fs
     bias, variance, per_signal, per_noise = coefficients(point)
     excess = weighted(f1, bias) + weighted(t_noise, variance) + fs  # (6)
     shrink = point.sample_share
-    # where the fit interpolates, the train error vanishes also if the test error is infinite
+    # if the fit interpolates, the train error is 0 even if the test error is infinite
     train = np.where(shrink > 0, shrink**2 * np.where(shrink > 0, excess + tau, 0.0), 0.0)
     limits = dict(
         bias=bias,
@@ -104,7 +104,7 @@ def limit_of(
     constant: Array,
     noise: Array,
 ) -> dict[str, Array]:
-    """`risk` of a model; a constant that its features cannot carry counts as part of the nonlinear signal."""
+    """Return `risk` for a model; a constant that its features cannot represent counts as part of the nonlinear signal."""
     mu = model.moments()
     unlearned = 0.0 if model.learns_constant() else constant
     not_linear = np.hypot(nonlinear_signal, unlearned)
@@ -136,7 +136,9 @@ class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
     status = "theorem"
     references = ("mei2022generalization",)
     page = "random_features"
-    regime = "n, N, d -> infinity with N/d and n/d fixed; far beyond (n or N of order d^2) more is learned"
+    regime = (
+        "n, N, d -> infinity with N/d and n/d fixed; if n or N is of order d^2, the model learns more than the law predicts"
+    )
     observables = (
         "bias",
         "variance",
@@ -146,7 +148,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
         "coefficient_norm",
         "objective",
     )
-    # A penalty, noise and every part of the target; labels averaged, and drawn with fewer features than samples
+    # A penalty, noise and every part of the target; averaged labels, and drawn labels with fewer features than samples.
     points = (
         dict(
             width_ratio=3.0,
@@ -182,26 +184,26 @@ class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
         constant: Array,
         noise: Array,
     ) -> Values:
-        """The limit, over a grid of ratios, penalties and sizes of the parts of the target."""
+        """Return the limit over a grid of ratios, penalties and sizes of the parts of the target."""
         limit = limit_of(self, width_ratio, sample_ratio, ridge, signal, nonlinear_signal, constant, noise)
         return {**limit, "accuracy": CLOSED_FORM}
 
     def draw_cost(self, size: int) -> Cost:
-        """Features of training and fresh inputs, and the quadratic forms of the parts of the label."""
+        """Return the cost of the features of training and fresh inputs and of the quadratic forms of the parts of the label."""
         return self.matrix_cost(size, matrices=10.0)
 
     def best_possible(self) -> Best:
-        """The best method that sees the inputs themselves, for a linear target."""
+        """Return the best method that uses the inputs instead of the features, for a linear target."""
         for name in ("nonlinear_signal", "constant"):
             if getattr(self, name) != 0:
                 raise Refused(
-                    f"{type(self).__name__} with {name} = {getattr(self, name):g} has no known best possible error: it is known for linear "
-                    f"targets, {name} = 0"
+                    f"{type(self).__name__} with {name} = {getattr(self, name):g} has no known best possible error; it is known for linear "
+                    f"targets only: {name} must be 0"
                 )
         return best_linear(self, 1 / self.sample_ratio, [self.signal**2], [1.0], self.noise, "test_error")
 
     def signal_to_noise(self) -> float:
-        """rho = F1^2 / (tau^2 + F*^2), the ratio that decides which penalty is best (infinite without noise).
+        """Return rho = F1^2 / (tau^2 + F*^2), on which the best penalty depends; it is infinite without noise.
 
         >>> RandomFeaturesRidge(signal=2.0, noise=0.5).signal_to_noise()
         16.0
@@ -211,7 +213,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
         return math.inf if noise == 0 else self.signal**2 / noise
 
     def optimal_ridge(self) -> float:
-        """The penalty of least test error; 0 where no penalty is best, infinite without a linear signal.
+        """Return the penalty of least test error, which may be 0 and is infinite without a linear signal.
 
         >>> round(RandomFeaturesRidge(width_ratio=5.0, sample_ratio=3.0, signal=2**0.5, noise=1.0).optimal_ridge(), 6)
         0.059877
@@ -220,7 +222,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
         return float(best_ridge(self.width_ratio, self.sample_ratio, mu.linear, mu.nonlinear, self.signal_to_noise()))
 
     def snr_threshold(self) -> float:
-        """The signal-to-noise ratio rho above which no penalty is best; infinite where a penalty always helps.
+        """Return the signal-to-noise ratio rho above which the best penalty is 0; infinite if a penalty always helps.
 
         >>> RandomFeaturesRidge(width_ratio=4.0, sample_ratio=3.0).snr_threshold()
         inf
@@ -229,7 +231,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
         return float(snr_threshold(self.width_ratio, self.sample_ratio, mu.linear, mu.nonlinear))
 
     def ridgeless_width(self) -> float:
-        """The width N/d below which a penalty helps at every signal-to-noise ratio.
+        """Return the width N/d below which a penalty helps at every signal-to-noise ratio.
 
         >>> round(RandomFeaturesRidge(sample_ratio=3.0).ridgeless_width(), 4)
         11.1794
@@ -242,7 +244,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
     def measured(
         self, draw: Draw, ridge: Array, signal: Array, nonlinear_signal: Array, constant: Array, noise: Array
     ) -> Values:
-        """One draw of weights and inputs; it serves every penalty and every size of the parts of the target."""
+        """Measure the observables on one draw of weights and inputs, used for every penalty and every size of the target's parts."""
         weights, X, X_new = self.inputs(draw)
         Z, Z_new = (nonlinear_features(inputs, weights, self.activation) for inputs in (X, X_new))
         features = FeatureRidge(Z, X, Z_new, X_new)

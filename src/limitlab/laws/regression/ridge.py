@@ -5,7 +5,7 @@ Setting.  n samples y = <x, beta> + noise with p features, x = Sigma^{1/2} z, no
           start b_0 at distance D from beta the penalty is lambda |b - b_0|^2, and D^2 takes the place of |beta|^2.
           Sigma has eigenvalue s_k in a share w_k of the directions, where beta has squared norm b_k.
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`).
-Result.   With m_k = gamma w_k, one unknown kappa >= 0 decides everything (docs/theory/ridge.md):
+Result.   With m_k = gamma w_k, all errors follow from one unknown kappa >= 0 (docs/theory/ridge.md):
 
               kappa (1 - df1) = lambda,  df1 = sum m_k s_k / (s_k + kappa),  df2 = sum m_k s_k^2 / (s_k + kappa)^2,     (1)
               bias     = kappa^2 sum b_k s_k / (s_k + kappa)^2 / (1 - df2),                                             (2)
@@ -56,24 +56,26 @@ def risk(
     signal_energy: ArrayLike = (1.0,),
     start_distance: ArrayLike = math.nan,
 ) -> dict[str, Array]:
-    """The limit of every observable; `ratio`, `ridge`, `noise` and `start_distance` broadcast, the spectrum is one-dimensional.
+    """Return the limit of every observable.
+
+    `ratio`, `ridge`, `noise` and `start_distance` broadcast. The spectrum is one-dimensional.
 
     Parameters
     ----------
     ratio
-        Features per sample; infinity is the limit of very many features, where nothing is learned.
+        Features per sample. Infinity is the limit of very many features, in which the model learns nothing.
     ridge
-        lambda: positive, 0, infinity, or negative above `negative_ridge_limit`.
+        lambda. It is positive, 0, infinity, or negative and above `negative_ridge_limit`.
     noise
         Standard deviation of the label noise.
     eigenvalues, weights, signal_energy
         Groups of the population spectrum: eigenvalue, share of the dimensions, squared norm of the coefficients.
     start_distance
-        Distance of the point that the penalty shrinks to from beta; NaN: the penalty shrinks to 0.
+        Distance between beta and the point to which the penalty shrinks the coefficients. NaN means that this point is 0.
 
     Examples
     --------
-    Double descent of the least-norm solution; the peak at p = n is infinite:
+    The least-norm solution has a double descent, and its test error is infinite at p = n:
 
     >>> risk([0.5, 1.0, 2.0], 0.0, 0.7)["test_error"].round(6).tolist()
     [0.98, inf, 1.48]
@@ -82,43 +84,45 @@ def risk(
     lam, tau2 = np.asarray(ridge, dtype=float), np.asarray(noise, dtype=float) ** 2
     if (wide & np.isinf(lam)).any():
         raise Refused("ratio = inf and ridge = inf together are not allowed: the train error depends on which grows faster")
-    found = ridge_equivalent(np.where(wide, np.maximum(lam, 0.0), lam), s, load)
-    left, fitted = both_shares(found.kappa, s)
+    equivalent = ridge_equivalent(np.where(wide, np.maximum(lam, 0.0), lam), s, load)
+    left, fitted = both_shares(equivalent.kappa, s)
     unit, distance = _unit_energy(b2, weights), np.asarray(start_distance, dtype=float)
-    own, total = float(b2.sum()), np.where(np.isnan(distance), b2.sum(), distance**2)
+    energy, total = float(b2.sum()), np.where(np.isnan(distance), b2.sum(), distance**2)
     average_bias = total * (unit * s * left**2).sum(axis=-1)
-    bias = _quotient(average_bias, found.gap2)  # (2)
-    variance = _quotient(tau2 * found.df2, found.gap2)  # (3)
+    bias = _quotient(average_bias, equivalent.gap2)  # (2)
+    variance = _quotient(tau2 * equivalent.df2, equivalent.gap2)  # (3)
     test = bias + variance + tau2  # (4)
-    interpolates = found.gap1 == 0
+    interpolates = equivalent.gap1 == 0
     noise_gain = (load * fitted**2 / np.where(s > 0, s, 1.0)).sum(axis=-1)  # sum m s / (s + kappa)^2
     moved = total * (unit * fitted**2).sum(axis=-1) + np.where(noise_gain > 0, test, 0.0) * noise_gain
-    from_start = own + total * (1 - 2 * (unit * fitted).sum(axis=-1)) + moved  # |b|^2 with b = beta + (start - beta) + ...
+    from_start = (
+        energy + total * (1 - 2 * (unit * fitted).sum(axis=-1)) + moved
+    )  # |b|^2 with b = beta + (start - beta) + ...
     limits = dict(
         bias=bias,
         variance=variance,
         excess_risk=bias + variance,
         test_error=test,
-        train_error=np.where(interpolates, 0.0, found.gap1**2 * np.where(interpolates, 0.0, test)),
-        degrees_of_freedom=found.df1,
-        effective_ridge=found.kappa,
+        train_error=np.where(interpolates, 0.0, equivalent.gap1**2 * np.where(interpolates, 0.0, test)),
+        degrees_of_freedom=equivalent.df1,
+        effective_ridge=equivalent.kappa,
         coefficient_norm=np.where(np.isnan(distance), moved, from_start),
         gcv=test.copy(),  # train / (1 - df1)^2, where (4) leaves nothing to divide
         average_bias=average_bias,
     )
-    start_norm = np.where(np.isnan(distance), 0.0, own + total)
+    start_norm = np.where(np.isnan(distance), 0.0, energy + total)
     return _with_wide_limit(limits, wide, total * float(np.dot(s, unit)), tau2, start_norm)
 
 
 def _unit_energy(signal_energy: Array, weights: ArrayLike) -> Array:
-    """Energy per group of a signal of norm 1 that is spread like the signal, or over all directions alike where there is none."""
+    """Return the energy per group, scaled to a total of 1; without a signal, all directions have the same energy."""
     total = float(signal_energy.sum())
     shares = np.atleast_1d(np.asarray(weights, dtype=float))
     return signal_energy / total if total > 0 else shares / shares.sum()
 
 
 def _quotient(numerator: Array, gap: Array) -> Array:
-    """numerator / gap; at the interpolation threshold, where the gap vanishes, 0 or infinity."""
+    """Return numerator / gap; at the interpolation threshold the gap vanishes and the value is 0 or infinity."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(numerator == 0, 0.0, numerator / gap)
 
@@ -126,7 +130,7 @@ def _quotient(numerator: Array, gap: Array) -> Array:
 def _with_wide_limit(
     limits: dict[str, Array], wide: NDArray[np.bool_], energy: Array, tau2: Array, start_norm: Array
 ) -> dict[str, Array]:
-    """Broadcast everything, with the values for infinitely many features per sample (nothing is learned) put in."""
+    """Broadcast the limits and insert their values for infinitely many features per sample, where nothing is learned."""
     if wide.any():
         nothing: dict[str, ArrayLike] = dict(
             bias=energy,
@@ -148,9 +152,10 @@ def _with_wide_limit(
 def exact_ridgeless(
     samples: ArrayLike, features: ArrayLike, noise: ArrayLike, signal_energy: ArrayLike = 1.0
 ) -> dict[str, Array]:
-    """Mean errors of the least-norm solution at finite n and p, exact for standard Gaussian inputs; arguments broadcast.
+    """Return the exact mean errors of the least-norm solution at finite n and p, for standard Gaussian inputs.
 
-    They follow from the mean of an inverse Wishart matrix (docs/theory/ridge.md, eq. 10) and are infinite for |n - p| <= 1.
+    The arguments broadcast. The values follow from the mean of an inverse Wishart matrix (docs/theory/ridge.md, eq. 10). The
+    variance is infinite for |n - p| <= 1.
 
     >>> exact_ridgeless(50, [30, 100], noise=0.7)["excess_risk"].round(9).tolist()
     [0.773684211, 1.0]
@@ -179,10 +184,11 @@ def best_ridge(
     signal_energy: ArrayLike = (1.0,),
     allow_negative: bool = True,
 ) -> float:
-    """The penalty with the least test error; it may be negative with more features than samples, infinite without a signal.
+    """Return the penalty with the least test error.
 
-    A signal spread evenly over the directions has the closed form gamma tau^2 / |beta|^2. Otherwise the test error is
-    minimised over kappa, in which it is explicit, and lambda follows from (1).
+    It may be negative with more features than samples, and it is infinite without a signal. For a signal that is spread evenly
+    over the directions it is gamma tau^2 / |beta|^2. Otherwise the function minimises the test error over kappa, because the
+    test error is an explicit function of kappa, and computes lambda from (1).
 
     >>> round(best_ridge(4.0, 0.1, (1.0, 20.0), (0.95, 0.05), (0.0076, 1.0)), 6)
     -0.947296
@@ -198,13 +204,13 @@ def best_ridge(
         return float(load.sum() * noise**2 / b2.sum())
     lowest = float(edge_kappa(s, load) if allow_negative else effective_ridge(0.0, s, load))
     kappa = _best_kappa(lowest, noise**2, s, load, b2)
-    if kappa == lowest:  # only ever the value without a penalty: at the negative limit the test error is infinite
+    if kappa == lowest:  # then lambda = 0, because the test error is infinite at the negative limit
         return 0.0
     return float(kappa * gaps(kappa, s, load)[0])
 
 
 def _best_kappa(lowest: float, tau2: float, s: Array, load: Array, b2: Array) -> float:
-    """Minimum over kappa >= lowest of the test error (docs/theory/ridge.md, eq. 11): the best zero of its derivative."""
+    """Return the kappa >= lowest with the least test error, from the zeros of its derivative (docs/theory/ridge.md, eq. 11)."""
 
     def energy(u: Array) -> Array:
         return np.asarray(tau2 + (b2 * s * u**2).sum(axis=-1))
@@ -214,7 +220,7 @@ def _best_kappa(lowest: float, tau2: float, s: Array, load: Array, b2: Array) ->
         growth = (load * a**2 / (s + np.asarray(kappa)[..., None])).sum(axis=-1)
         return (b2 * u * a**2).sum(axis=-1) * gaps(kappa, s, load)[1] - energy(u) * growth
 
-    far = (tau2 + b2 @ s) * (load @ s**2) / (b2 @ s**2)  # where the optimum is when the signal is weak
+    far = (tau2 + b2 @ s) * (load @ s**2) / (b2 @ s**2)  # the optimum for a weak signal
     kappa = np.r_[lowest, lowest + np.geomspace(1e-10 * s.min(), 100 * (s.max() + load @ s + far), SCAN_POINTS)]
     rising = slope(kappa) > 0
     turns = np.flatnonzero(~rising[:-1] & rising[1:])
@@ -249,7 +255,7 @@ class Ridge(LinearModel):
         "gcv": observable("generalised cross-validation score", r"\mathrm{GCV}"),
         "average_bias": observable("squared bias of the predictor averaged over training sets", r"\bar B"),
     }
-    # Groups with unequal shares, eigenvalues and energies, on both sides of ratio 1; a penalty that shrinks to a start
+    # Unequal shares, eigenvalues and energies on both sides of ratio 1, and a penalty that shrinks to a start.
     points = (
         dict(ratio=0.6, ridge=0.3, noise=0.7, eigenvalues=(0.5, 2.0), weights=(0.4, 0.6), signal_energy=(0.5, 0.8)),
         dict(
@@ -273,7 +279,7 @@ class Ridge(LinearModel):
 
     ridge: float = parameter(0.1, scale="log")
 
-    start_distance: float | None = parameter(None, note="a norm, in a random direction; none: start at 0", least=0)
+    start_distance: float | None = parameter(None, note="in a random direction; not given: the start is 0", least=0)
 
     @model_validator(mode="after")
     def _ridge_above_its_limit(self) -> Self:
@@ -289,51 +295,56 @@ class Ridge(LinearModel):
         return self
 
     def predicted(self, ratio: Array, ridge: Array, noise: Array, start_distance: Array) -> Values:
-        """The limit, over a grid of ratios, penalties, noise levels and starts (NaN: the start is 0)."""
+        """Return the limit over a grid of ratios, penalties, noise levels and starts (NaN means that the start is 0)."""
         limit = risk(ratio, ridge, noise, self.eigenvalues, self.shares, self.signal_energy, start_distance)
         return {**limit, "accuracy": CLOSED_FORM}
 
     def measured(self, draw: Draw, ridge: Array, noise: Array, start_distance: Array) -> Values:
-        """One draw of the inputs serves every penalty, noise level and start; signal and noise are averaged in closed form."""
+        """Measure the observables on one draw of the inputs.
+
+        The same inputs are used for every penalty, noise level and start. Signal and noise are averaged in closed form.
+        """
         lam, tau, distance = np.broadcast_arrays(ridge, noise, start_distance)
-        design, own = self.design(draw), float(np.sum(self.signal_energy))
+        design, energy = self.design(draw), float(np.sum(self.signal_energy))
         unit = _unit_energy(np.asarray(self.signal_energy, dtype=float), self.shares)
-        total, nothing = np.where(np.isnan(distance), own, distance**2), np.zeros_like(unit)
-        chosen = ridge_filter(design.values, lam)
-        bias, variance = total * design.bias(chosen, unit), design.variance(chosen, tau)
-        moved = total * design.coefficient_norm(chosen, unit, 0.0) + design.coefficient_norm(chosen, nothing, tau)
-        from_start = own + total * (1 - 2 * design.overlap(chosen, unit)) + moved
-        left = design.left_over(chosen)
-        # Where the fit interpolates, gcv and kappa are limits lambda -> 0, in which residual shares are proportional to 1/x.
+        total, nothing = np.where(np.isnan(distance), energy, distance**2), np.zeros_like(unit)
+        shrinkage = ridge_filter(design.values, lam)
+        bias, variance = total * design.bias(shrinkage, unit), design.variance(shrinkage, tau)
+        moved = total * design.coefficient_norm(shrinkage, unit, 0.0) + design.coefficient_norm(shrinkage, nothing, tau)
+        from_start = energy + total * (1 - 2 * design.overlap(shrinkage, unit)) + moved
+        left = design.left_over(shrinkage)
+        # If the fit interpolates, gcv and kappa are limits lambda -> 0, where residual shares are proportional to 1/x.
         interpolates = left == 0
         with np.errstate(divide="ignore"):
-            limiting = np.where(interpolates[..., None], 1 / design.values, chosen.residual)
-        proxy = Filter(chosen.fit, limiting)
+            limiting = np.where(interpolates[..., None], 1 / design.values, shrinkage.residual)
+        proxy = Filter(shrinkage.fit, limiting)
         scale = design.left_over(proxy)
         return dict(
             bias=bias,
             variance=variance,
             excess_risk=bias + variance,
             test_error=bias + variance + tau**2,
-            train_error=total * design.train_error(chosen, unit, 0.0) + design.train_error(chosen, nothing, tau),
-            degrees_of_freedom=design.degrees_of_freedom(chosen),
+            train_error=total * design.train_error(shrinkage, unit, 0.0) + design.train_error(shrinkage, nothing, tau),
+            degrees_of_freedom=design.degrees_of_freedom(shrinkage),
             effective_ridge=np.where(interpolates, 1.0, lam) / scale,
             coefficient_norm=np.where(np.isnan(distance), moved, from_start),
             gcv=(total * design.train_error(proxy, unit, 0.0) + design.train_error(proxy, nothing, tau)) / scale**2,
-            average_bias=total * design.average_bias(chosen, unit),
+            average_bias=total * design.average_bias(shrinkage, unit),
         )
 
     def best_possible(self) -> Best:
-        """The best method on the same samples, which knows of no start."""
+        """Return the best method on the same samples, for a law without a start."""
         if self.start_distance is not None:
             raise Refused(
-                f"Ridge with start_distance = {self.start_distance:g} has no known best possible error: a start is knowledge beside the "
-                "samples; leave it out"
+                f"Ridge with start_distance = {self.start_distance:g} has no known best possible error, because a start is information "
+                "beside the samples; leave start_distance out"
             )
         return super().best_possible()
 
     def negative_ridge_limit(self) -> float:
-        """What a negative penalty has to stay above: minus the smallest non-zero sample eigenvalue if p > n, else 0.
+        """Return the lower bound of a negative penalty.
+
+        It is minus the smallest non-zero eigenvalue of the sample covariance if p > n, and 0 otherwise.
 
         >>> round(Ridge(ratio=4.0).negative_ridge_limit(), 12)
         -1.0
@@ -343,7 +354,7 @@ class Ridge(LinearModel):
         return float(negative_ridge_limit(self.eigenvalues, self.ratio * self.shares))
 
     def optimal_ridge(self, allow_negative: bool = True) -> float:
-        """The penalty with the least test error, possibly negative; infinite when there is no signal.
+        """Return the penalty with the least test error; it may be negative, and it is infinite without a signal.
 
         >>> Ridge(ratio=0.5, noise=0.5).optimal_ridge()
         0.125

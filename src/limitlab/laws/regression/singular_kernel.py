@@ -1,8 +1,8 @@
-r"""The kernel smoother that interpolates: a kernel that is infinite at zero.
+r"""Kernel smoother that interpolates its labels, because its kernel is infinite at zero.
 
 Setting.  n inputs uniform in the unit ball of R^d; y = f_0 + C |x|^beta + noise of variance tau^2. The estimate at the tip
-          is the mean of the labels within distance h, weighted by |x|^-a; 0 when there is none. At a sample the weight is
-          infinite, so the fitted function passes through every noisy label, for every h.
+          is the mean of the labels within distance h, weighted by |x|^-a, and 0 if there are no such labels. At a sample the
+          weight is infinite, so the fitted function passes through every noisy label, for every h.
 Limit.    None: exact at every n. With q = a/d, b = beta/d, p = h^d, U uniform, K = U^-q and Phi(t) = 1 - p + p E e^{-tK}
           (docs/theory/local_averages.md),
 Result.   As integrals over t,
@@ -12,8 +12,9 @@ Result.   As integrals over t,
                                     + n (n-1) p^2 int t (E[U^b K e^{-tK}])^2 Phi^{n-2} dt },                      (9)
               excess risk = V + B2 + f_0^2 (1-p)^n.                                                              (10)
 
-          For a < d/2 and h = n^{-1/(2 beta + d)} the excess risk falls like n^{-2 beta/(2 beta + d)}, the best rate there
-          is: fitting the noise exactly does no harm. For d/2 < a < d it still interpolates and learns, more slowly.
+          For a < d/2 and h = n^{-1/(2 beta + d)} the excess risk falls like n^{-2 beta/(2 beta + d)}, which is the best
+          possible rate, although the estimator fits the noise exactly. For d/2 < a < d the estimator also interpolates and
+          its excess risk falls more slowly.
 Status.   Derived here: (8)-(10) are identities, checked; the rate is the theorem of Belkin, Rakhlin and Tsybakov (2019).
 """
 
@@ -39,9 +40,9 @@ Array = NDArray[np.float64]
 ACCEPTED = 1e-8
 """Relative error above which the quadrature counts as not converged."""
 BLOCK = 2_000_000
-"""Points drawn at once."""
+"""Number of points drawn at once."""
 SCAN = 200
-"""Bandwidths of the first look for the best one."""
+"""Number of bandwidths in the first scan of the search for the best bandwidth."""
 
 
 def risk(
@@ -54,7 +55,7 @@ def risk(
     noise: ArrayLike = 0.5,
     offset: ArrayLike = 0.0,
 ) -> dict[str, Array]:
-    """The observables, exactly, for arrays that broadcast: n, h, a, d, beta, C, tau and f_0; also their `accuracy`.
+    """Return the exact observables and their `accuracy`; the arguments n, h, a, d, beta, C, tau and f_0 broadcast.
 
     Examples
     --------
@@ -98,9 +99,10 @@ def leading_risk(
     amplitude: ArrayLike = 1.0,
     noise: ArrayLike = 0.5,
 ) -> dict[str, Array]:
-    """The leading terms when many samples fall in the window (m = n h^d -> infinity, h -> 0): eqs. 12-13.
+    """Return the leading terms for many samples in the window (m = n h^d -> infinity, h -> 0), eqs. 12-13.
 
-    They show the exponents, but they are slow near a = d/2 (off by a factor of 1.8 at m = 32, a/d = 0.45): use `risk`.
+    They show the exponents, but they converge slowly near a = d/2. At m = 32 and a/d = 0.45 they are wrong by a factor of 1.8. Use
+    `risk` for values.
 
     Examples
     --------
@@ -120,7 +122,10 @@ def leading_risk(
 
 
 def _leading_concentration(q: Array, m: Array) -> Array:
-    """Mean sum of squared weights for m expected neighbours: finite, logarithmic or infinite second moment of the kernel."""
+    """Return the mean sum of squared weights for m expected neighbours.
+
+    It has three cases, in which the second moment of the kernel is finite, diverges logarithmically, or diverges as a power.
+    """
     from scipy.special import gamma
 
     light, heavy = np.where(q < 0.5, q, 0.25), np.where(q > 0.5, q, 0.75)  # placeholders where a branch is not used
@@ -131,7 +136,7 @@ def _leading_concentration(q: Array, m: Array) -> Array:
 
 
 def variance_exponent(singularity: ArrayLike, dimension: ArrayLike) -> Array:
-    """Exponent of 1/(n h^d) in the variance: 1 up to a = d/2 (with a logarithm there), then d/a - 1.
+    """Return the exponent of 1/(n h^d) in the variance, which is 1 up to a = d/2 (there with a logarithm) and then d/a - 1.
 
     >>> variance_exponent([0.5, 1.0, 1.5], 2).round(4).tolist()
     [1.0, 1.0, 0.3333]
@@ -141,7 +146,9 @@ def variance_exponent(singularity: ArrayLike, dimension: ArrayLike) -> Array:
 
 
 def rate_exponent(singularity: ArrayLike, dimension: ArrayLike, smoothness: ArrayLike) -> Array:
-    """Exponent r of samples^-r in the excess risk at the best bandwidth; 2 beta/(2 beta + d) up to a = d/2 (eq. 14).
+    """Return the exponent r of samples^-r in the excess risk at the best bandwidth (eq. 14).
+
+    It is 2 beta/(2 beta + d) up to a = d/2.
 
     >>> rate_exponent([0.5, 1.5], 2, 1.0).round(4).tolist()
     [0.5, 0.25]
@@ -162,13 +169,15 @@ def _check_singularity(a: Array, d: Array) -> None:
 
 
 def _window(h: Array, d: Array) -> Array:
-    """Share of the ball that lies in the window."""
+    """Return the share of the ball that lies in the window."""
     wrong = ~((h > 0) & (h <= 1))
     if np.any(wrong):
         raise Refused(f"bandwidth = {h[wrong].flat[0]:g} is not allowed: must be above 0, at most 1 (radius of the ball)")
     p = np.asarray(h**d)
     if np.any(p <= 0):
-        raise Refused("bandwidth is too small for this dimension: the window's volume bandwidth^dimension is 0 in numbers")
+        raise Refused(
+            "bandwidth is too small for this dimension: the volume bandwidth^dimension of the window rounds to 0; raise bandwidth"
+        )
     return p
 
 
@@ -192,7 +201,7 @@ class SingularKernelSmoother(Law):
         "inputs uniform in the unit ball, query at its centre",
         "target offset + amplitude * |x|^smoothness (Holder exponent in (0, 1])",
         "independent label noise of mean 0 and standard deviation `noise`",
-        "an empty window is answered by 0",
+        "the estimate is 0 if the window is empty",
     )
     references = ("belkin2019does", "devroye1998hilbert")
     page = "local_averages"
@@ -201,7 +210,7 @@ class SingularKernelSmoother(Law):
         "empty_probability": observable("probability that no sample is within the bandwidth", r"P_0"),
     }
     simulation = Experiment("number of independent training sets", sizes=(400, 800, 1600), rate=math.inf)
-    # Labels drawn and labels averaged, a target that does not vanish; no exponent is 1
+    # Drawn and averaged labels, and a target that does not vanish at the tip; no exponent is 1.
     points = (
         dict(
             samples=40,
@@ -237,7 +246,7 @@ class SingularKernelSmoother(Law):
     labels: Labels = parameter("averaged", kind="experiment")
 
     def draw_cost(self, size: int) -> Cost:
-        """Blocks of queries."""
+        """Return the cost of a draw, which processes its queries in blocks."""
         return Cost(
             1e5 + 70.0 * size + 10.0 * self.samples * self.dimension,
             1e7 + 3.0 * size * self.samples * self.dimension + 1e5 * size,
@@ -259,15 +268,15 @@ class SingularKernelSmoother(Law):
         noise: Array,
         offset: Array,
     ) -> Values:
-        """The exact law over a grid of any of its numbers."""
+        """Return the exact observables over a grid of any of the numerical parameters."""
         return risk(samples, bandwidth, singularity, dimension, smoothness, amplitude, noise, offset)
 
     def best_bandwidth(self, empty_cost: float | None = None) -> float:
-        """The bandwidth in (0, 1] that minimises the excess risk, with a price on saying nothing.
+        """Return the bandwidth in (0, 1] that minimises the excess risk, with an additional cost of empty windows.
 
-        An empty window is answered by 0, which is right by accident when `offset` is 0: without a price the best bandwidth
-        would be 0. `empty_cost` is the squared error charged for an empty window, by default the larger of offset^2 and
-        amplitude^2 + noise^2; it matters little, because windows near the optimum are rarely empty.
+        The estimate of an empty window is 0. If `offset` is 0, this estimate has no error, and without an additional cost the best
+        bandwidth would be 0. `empty_cost` is the squared error that an empty window counts. Its default is the larger of offset^2 and
+        amplitude^2 + noise^2. The result depends little on it, because windows near the optimum are rarely empty.
 
         >>> law = SingularKernelSmoother(samples=10_000, dimension=2)
         >>> round(law.best_bandwidth() / 10_000**-0.25, 2)                 # in units of n^{-1/(2 beta + d)}
@@ -289,7 +298,7 @@ class SingularKernelSmoother(Law):
         return float(np.exp(refined.x if refined.fun < cost(scan[best]) else scan[best]))
 
     def rate_exponent(self) -> float:
-        """Exponent of samples^-r at which the excess risk falls when the bandwidth is the best.
+        """Return the exponent r with which the excess risk at the best bandwidth falls, like samples^-r.
 
         >>> SingularKernelSmoother(dimension=2, singularity=0.6).rate_exponent()
         0.5
@@ -299,7 +308,7 @@ class SingularKernelSmoother(Law):
     def measured(
         self, draw: Draw, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
     ) -> Values:
-        """Mean over `size` training sets; one draw of the samples serves every value of these parameters."""
+        """Return means over `size` training sets; all values of these parameters use the same draw of the samples."""
         arrays = np.broadcast_arrays(singularity, smoothness, amplitude, noise, offset)
         a, beta, c, tau, f0 = (array.ravel() for array in arrays)
         _check_singularity(a, np.asarray(float(self.dimension)))
@@ -309,7 +318,7 @@ class SingularKernelSmoother(Law):
     def _averaged_labels(
         self, draw: Draw, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
     ) -> dict[str, Array]:
-        """Weights from drawn distances; given them, bias and variance are sums."""
+        """Draw the distances, and compute bias and variance as sums over the weights."""
         rng, size, p = draw.rng, draw.size, self.bandwidth**self.dimension
         counts = rng.binomial(self.samples, p, size)
         q, b = singularity / self.dimension, smoothness / self.dimension
@@ -330,7 +339,7 @@ class SingularKernelSmoother(Law):
     def _drawn_labels(
         self, draw: Draw, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
     ) -> dict[str, Array]:
-        """The whole recipe, once per value of the path, from the same points and the same noise."""
+        """Draw points and labels and fit the estimator, with the same points and noise for every value of the parameters."""
         from limitlab.laws.regression._smoothers import SingularKernelRegressor
 
         runs = []
@@ -345,15 +354,16 @@ class SingularKernelSmoother(Law):
 
 
 def window_sums(marks: Array, counts: NDArray[np.int64], tail: Array, power: Array) -> Array:
-    """Sums over windows of the weighted average, its square and the sum of squared weights, one column per (tail, power).
+    """Return sums over windows of the weighted average, its square, and the sum of squared weights.
 
-    `marks` holds the uniform marks of all windows one after the other, `counts` (all positive) how many belong to each.
+    The result has one column per pair (tail, power). `marks` holds the uniform marks of all windows, one window after another.
+    `counts` holds the number of marks of each window, which is at least 1.
 
     >>> window_sums(np.array([0.25, 1.0]), np.array([2]), np.array([0.5]), np.array([1.0])).ravel().round(4).tolist()
     [0.5, 0.25, 0.5556]
     """
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    relative = marks / np.repeat(np.minimum.reduceat(marks, starts), counts)  # the nearest point weighs 1: no overflow
+    relative = marks / np.repeat(np.minimum.reduceat(marks, starts), counts)  # so the nearest point has weight 1
     out = np.empty((3, tail.size))
     for j, (q, b) in enumerate(zip(tail, power, strict=True)):
         weight = relative**-q
@@ -364,9 +374,9 @@ def window_sums(marks: Array, counts: NDArray[np.int64], tail: Array, power: Arr
 
 
 def share_of_empty_sets(inside: int, samples: int, sets: int) -> float:
-    """Share of all n-subsets of the sets * n drawn points that miss the window, when `inside` points are in it.
+    """Return the share of all n-subsets of the sets * n drawn points that miss the window, if `inside` points are in it.
 
-    The unbiased estimate of (1-p)^n with the least variance; it stays useful where no single drawn set is empty.
+    This is the unbiased estimate of (1-p)^n with the least variance. It is positive also if none of the drawn sets is empty.
 
     >>> share_of_empty_sets(inside=2, samples=1, sets=4)
     0.5
@@ -378,6 +388,6 @@ def share_of_empty_sets(inside: int, samples: int, sets: int) -> float:
 
 
 def _blocks(counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Consecutive windows with about BLOCK points together."""
+    """Return blocks of consecutive windows with about BLOCK points in total."""
     edges = np.flatnonzero(np.diff(np.cumsum(counts) // BLOCK)) + 1
     return [block for block in np.split(counts, edges) if block.size]

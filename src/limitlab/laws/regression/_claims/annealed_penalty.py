@@ -18,9 +18,10 @@ Array = NDArray[np.float64]
 
 @claim("D12", AREA, EarlyStopping, FirstOrderDynamics, figure="annealed-penalty")
 def changing_penalty(check: Check) -> None:
-    """The limit covers a penalty that changes in time; one that decays ends below training without and below training with a constant one.
+    """The limit covers a penalty that changes in time; a decaying penalty gives a lower final risk than no or a constant penalty.
 
-    Least squares with Lambda = 1.5 exp(-t/2): mode equation against flows on samples, gap ~ 1/d; steps of descent against both.
+    The check integrates the mode equation of least squares with Lambda = 1.5 exp(-t/2) and compares it with flows on samples, whose
+    gap falls like 1/d, and with steps of descent.
     """
     times = (0.5, 1.0, 2.0, 4.0, 8.0)
     law = EarlyStopping(ratio=1 / 1.5, noise=0.5, times=times, penalty=decaying)
@@ -43,18 +44,21 @@ def changing_penalty(check: Check) -> None:
     check.show("without a penalty", others["none"])
     check.show("with a constant one", others["constant"])
     check.note(
-        "The square loss is verified; for other losses the penalty stands in the discrete-time equations in place of the ridge, "
-        "unverified but for the comparison of the law."
+        "The check covers the square loss. For other losses the penalty replaces the ridge in the discrete-time equations; only the "
+        "comparison of the law tests this."
     )
 
 
 def decaying(t: Array) -> Array:
-    """A penalty that is annealed."""
+    """Return a penalty that decays with time."""
     return 1.5 * np.exp(-t / 2)
 
 
 def recursion_gap() -> float:
-    """Largest gap of norm and overlap between the equations of descent and G <- G + step (1 - (Lambda_k + x) G) over the spectrum."""
+    """Return the largest gap of norm and overlap between the equations of descent and a recursion of modes.
+
+    The recursion is G <- G + step (1 - (Lambda_k + x) G) for every eigenvalue x of the spectrum.
+    """
     law = FirstOrderDynamics(
         loss="square", sample_ratio=1.5, noise=0.5, step=0.2, steps=15, signal_energy=1.3, ridge=0.1, penalty=decaying
     )
@@ -66,5 +70,5 @@ def recursion_gap() -> float:
             law.signal_energy * float(mass @ (x * gain) ** 2) + law.noise**2 / law.sample_ratio * float(mass @ (x * gain**2))
         )
         gain = gain + law.step * (1 - (law.ridge + decaying(np.array(law.step * k)) + x) * gain)
-    found = law.theory()
-    return max(float(np.abs(found.norm - norms).max()), float(np.abs(found.overlap - overlaps).max()))
+    limit = law.theory()
+    return max(float(np.abs(limit.norm - norms).max()), float(np.abs(limit.overlap - overlaps).max()))

@@ -1,4 +1,4 @@
-"""Claims about local averages: nearest neighbours (J3) and the smoother that interpolates (J4)."""
+"""Claims about nearest neighbours (J3) and about the smoother that interpolates (J4)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Array = NDArray[np.float64]
 AREA = "Implicit bias, interpolation, spectra"
 
 EXACT_SLOPE = 0.005
-"""Distance from its limit that the local slope of the exact law may keep at the largest sample sizes."""
+"""Allowed distance of the local slope of the exact law from its limit at the largest sample sizes."""
 
 MEASURED_SLOPE = 0.03
-"""The same for the slope of the estimator over the last octave, on top of three standard errors."""
+"""Allowed distance of the estimator's slope over the last octave from its limit, in addition to three standard errors."""
 
 NEIGHBOUR_LAWS = (
     NearestNeighbours(samples=60, neighbours=1, dimension=2, amplitude=1.5, noise=0.6, labels="drawn"),
@@ -32,10 +32,10 @@ NEIGHBOUR_LAWS = (
 
 @claim("J3", AREA, NearestNeighbours, figure="nearest-neighbours-risk")
 def neighbours(check: Check) -> None:
-    """The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k; one neighbour interpolates, yet its test error
-    tends to 2 tau^2 only, and the best k gives the rate n^{-2 beta/(2 beta + d)}.
+    """The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k; one neighbour interpolates and its test error
+    tends to 2 tau^2, and the best k gives the rate n^{-2 beta/(2 beta + d)}.
 
-    Theory against estimators that see only points and noisy labels; then the two limits of the formula.
+    The check compares the theory with estimators on drawn points and noisy labels, and then evaluates the two limits of the formula.
     """
     sets, seeds = (150, 12) if check.quick else (1000, 40)
     runs = [law.simulate_batch(sets, range(seeds)) for law in NEIGHBOUR_LAWS]
@@ -55,11 +55,13 @@ def neighbours(check: Check) -> None:
     check.near("slope of the best excess risk at n = 10^6..10^7, d = 2", float(slopes[-1]), -0.5, EXACT_SLOPE)
     check.show("training sets", sets * seeds)
     check.show("slope of the best excess risk at n = 10^2..10^3, d = 2", float(slopes[0]))
-    check.note("The estimator averages the neighbours' noisy labels; averaging the target itself would leave no tau^2/k.")
+    check.note(
+        "The estimator averages noisy labels of neighbours. An average of noiseless labels would have no term tau^2/k."
+    )
 
 
 def neighbour_slopes(dimension: int, smoothness: float, decades: range) -> Array:
-    """Local slopes of the excess risk at the best k, decade by decade."""
+    """Return the local slopes of the excess risk at the best k, one per decade."""
     risks = []
     for decade in decades:
         law = NearestNeighbours(samples=10**decade, neighbours=1, dimension=dimension, smoothness=smoothness, noise=1.0)
@@ -68,7 +70,7 @@ def neighbour_slopes(dimension: int, smoothness: float, decades: range) -> Array
 
 
 RATE_CASES = ((1, 1.0, 0.4), (2, 1.0, 0.6), (2, 0.5, 0.6), (3, 1.0, 1.2), (5, 1.0, 2.0))
-"""Dimension, smoothness and singularity (all below d/2) at which the exact law's rate is followed."""
+"""Dimension, smoothness and singularity (all below d/2) at which the rate of the exact law is checked."""
 
 TORUS_CASES = ((1, 0.5, 0.3, 4), (1, 0.75, 0.3, 4), (2, 0.5, 0.6, 4))
 """Dimension, smoothness, singularity and number of octaves of the measured rate."""
@@ -76,10 +78,10 @@ TORUS_CASES = ((1, 0.5, 0.3, 4), (1, 0.75, 0.3, 4), (2, 0.5, 0.6, 4))
 
 @claim("J4", AREA, SingularKernelSmoother, figure="interpolating-smoother-rate")
 def interpolating_smoother(check: Check) -> None:
-    """A kernel smoother with a singularity |x|^-a, 0 < a < d/2, passes through every noisy label and still attains the
+    """A kernel smoother with a singularity |x|^-a, 0 < a < d/2, passes through every noisy label and has the
     optimal rate n^{-2 beta/(2 beta + d)} at h = n^{-1/(2 beta + d)}.
 
-    Slopes of the exact law, slopes of the estimator on a rough function, and the training error of the latter.
+    The check computes slopes of the exact law, and slopes and training errors of the estimator on a rough function.
     """
     for dimension, smoothness, singularity in RATE_CASES:
         slopes, target = exact_slopes(dimension, smoothness, singularity, range(2, 17))
@@ -102,13 +104,13 @@ def interpolating_smoother(check: Check) -> None:
     check.below("multiplicative tail bound (Chernoff) at n = 10^6", chernoff, 1)
     check.at_most("n times the tail itself, against Chernoff's bound", 10**6 * tail, chernoff)
     check.note(
-        "Slopes tend to -2 beta/(2 beta + d). The rate needs n exp(-c n h^d) -> 0 (multiplicative Chernoff bound). Hoeffding's "
+        "Slopes tend to -2 beta/(2 beta + d). The rate requires n exp(-c n h^d) -> 0 (multiplicative Chernoff bound). Hoeffding's "
         "inequality would give n exp(-c n h^{2d}), which does not vanish at h = n^{-1/(2 beta + d)} once d >= 2 beta."
     )
 
 
 def exact_slopes(dimension: int, smoothness: float, singularity: float, decades: range) -> tuple[Array, float]:
-    """Local slopes of the exact excess risk at h = n^{-1/(2 beta + d)}, decade by decade, and the exponent they tend to."""
+    """Return the slopes of the exact excess risk at h = n^{-1/(2 beta + d)}, one per decade, and their limiting exponent."""
     n = 10.0 ** np.array(decades)
     h = n ** (-1 / (2 * smoothness + dimension))
     risks = singular_kernel.risk(n, h, singularity, dimension, smoothness, amplitude=1.0, noise=1.0)["excess_risk"]
@@ -119,7 +121,7 @@ def exact_slopes(dimension: int, smoothness: float, singularity: float, decades:
 def torus_slopes(
     dimension: int, smoothness: float, singularity: float, octaves: int, seeds: int
 ) -> tuple[Array, Array, float]:
-    """Slopes of the measured risk from octave to octave, their standard errors, and the largest training gap."""
+    """Return the slopes of the measured risk between octaves, their standard errors, and the largest training gap."""
     samples = octave_samples(500, octaves, dimension, smoothness)
     runs = [[measured_risk(n, seed, dimension, smoothness, singularity) for seed in range(seeds)] for n in samples]
     risks = np.array([[run["excess_risk"] for run in row] for row in runs])
@@ -131,9 +133,9 @@ def torus_slopes(
 
 
 def small_window_terms(samples: int, dimension: int, smoothness: float) -> tuple[float, float, float]:
-    """What windows with less than half their expected samples add to the bound, n P(Bin(n, p) <= n p/2), p = h^d.
+    """Return two bounds of n P, and P, where P is the probability of a window with at most half its expected samples.
 
-    Returned: n exp(-n p^2/2) from Hoeffding's inequality, n exp(-n p/8) from Chernoff's, and the probability itself.
+    P = P(Bin(n, p) <= n p/2) with p = h^d. The bounds are n exp(-n p^2/2) from Hoeffding's inequality and n exp(-n p/8) from Chernoff's.
     """
     from scipy.special import bdtr
 

@@ -23,10 +23,10 @@ Array = NDArray[np.float64]
 AREA = "Random features and margins"
 
 RATE_BAND = 0.3
-"""Distance from 1 that a fitted exponent of the finite-size gap may have: terms of order 1/d^2 bend it at small d."""
+"""Allowed distance from 1 of a fitted exponent of the finite-size gap, because terms of order 1/d^2 change it at small d."""
 
 RATE_ERROR = 0.1
-"""Standard error that such an exponent may have at most, so that 1/2 is told from 1."""
+"""Largest allowed standard error of such an exponent, so that 1/2 and 1 can be distinguished."""
 
 ACTIVATIONS = ("relu", "tanh", "erf")
 
@@ -36,16 +36,16 @@ CASES = (
     RandomFeaturesRidge(activation="erf", width_ratio=0.8, sample_ratio=2.0, ridge=1e-2, noise=0.5),
     RandomFeaturesRidge(activation="tanh", width_ratio=1.5, sample_ratio=2.0, ridge=1e-2, nonlinear_signal=1.0, noise=0.5),
 )
-"""Three activations on both sides of the threshold and at it, and a target with a quadratic part."""
+"""Laws with three activations, widths below, at and above the threshold, and a target with a quadratic part."""
 
 
 @claim("T4", AREA, RandomFeaturesRidge, figure="random-features-double-descent")
 def limiting_risk(check: Check) -> None:
     """The test error of ridge regression on random features tends to F1^2 B + (tau^2 + F*^2) V + F*^2 + tau^2 with explicit
-    B and V, which see the activation through two moments; train error, norm and objective have limits from the same
+    B and V, which depend on the activation through two moments; train error, norm and objective have limits from the same
     unknown.
 
-    Every observable against simulation at growing d, and the rate at which the gaps close.
+    The check compares every observable with simulation at growing d, and fits the rate of the gaps.
     """
     sizes, seeds = ((30, 60, 120), 24) if check.quick else ((100, 200, 400), 12)
     agreed, gaps, errors = 0, [], []
@@ -68,11 +68,11 @@ def limiting_risk(check: Check) -> None:
     rate, rate_error = common_rate(sizes, np.hstack(gaps), np.hstack(errors))
     check.near("exponent in 1/d of the gaps", rate, 1, RATE_BAND)
     check.below("standard error of the exponent of the gaps", rate_error, RATE_ERROR)
-    check.note("The excess risk contains F*^2 on top of F1^2 B + (tau^2 + F*^2) V: a quadratic target checks it.")
+    check.note("The excess risk is F1^2 B + (tau^2 + F*^2) V + F*^2. The quadratic target checks the last term.")
 
 
 def relative_gaps(data: xr.Dataset, names: Sequence[str]) -> tuple[Array, Array]:
-    """Simulation over theory minus 1, and its standard error, shape (sizes, names), from the dataset of a comparison."""
+    """Return simulation over theory minus 1, and its standard error, of shape (sizes, names), from the data of a comparison."""
     theory, mean, error = (
         np.stack([data[f"{kind}_{name}"].values for name in names], axis=1) for kind in ("theory", "mean", "error")
     )
@@ -80,15 +80,16 @@ def relative_gaps(data: xr.Dataset, names: Sequence[str]) -> tuple[Array, Array]
 
 
 LOW_SNR = RandomFeaturesRidge(width_ratio=30.0, sample_ratio=3.0, ridge=0.01, signal=1.0, noise=5**0.5)
-"""The counter-example: at a fixed ridge and rho = 0.2, very wide is worse than predicting zero."""
+"""Counter-example in which, at a fixed ridge and rho = 0.2, a very wide model is worse than predicting zero."""
 
 
 @claim("T5", AREA, RandomFeaturesRidge, figure="random-features-double-descent")
 def double_descent(check: Check) -> None:
     """The risk peaks at N = n as lambda falls to 0 and falls again with width; at the best lambda it falls at every width.
-    At a fixed lambda and a low signal-to-noise ratio the widest model need not be the best.
+    At a fixed lambda and a low signal-to-noise ratio the widest model is not always the best.
 
-    The peak, the second descent without a ridge and at the best one, and a ridge at which wide is not best.
+    The check covers the peak, the second descent without a ridge and at the best ridge, and a fixed ridge at which the widest model is
+    not the best.
     """
     peaks, top = peak_positions()
     check.near("N/n of the largest risk at lambda = 1e-8", float(peaks[-1]), 1, 1e-3)
@@ -119,12 +120,15 @@ def double_descent(check: Check) -> None:
     check.show("counter-example: standard error of the simulated risk", error)
     check.note(
         "Corrected: the minimum at N/n -> infinity holds without a ridge beyond the threshold and at the best ridge, but not for "
-        "every fixed ridge. With a ReLU, n/d = 3, lambda = 0.01 and rho = 0.2, infinite width gives 1.480 and no model at all 1."
+        "every fixed ridge. With a ReLU, n/d = 3, lambda = 0.01 and rho = 0.2, infinite width gives 1.480 and predicting 0 gives 1."
     )
 
 
 def peak_positions() -> tuple[Array, Array]:
-    """N/n of the largest risk for falling ridges, and the risk at N = n for ridges 1e-12, 1e-10 and 0 (ReLU, n/d = 3)."""
+    """Return N/n of the largest risk for falling ridges, and the risk at N = n for ridges 1e-12, 1e-10 and 0.
+
+    The activation is a ReLU, and n/d = 3.
+    """
     mu = moments("relu")
     share = 1 + np.linspace(-0.6, 0.6, 24001)
     ridges = np.array([1e-3, 1e-4, 1e-6, 1e-8])
@@ -134,7 +138,10 @@ def peak_positions() -> tuple[Array, Array]:
 
 
 def ridgeless_curves() -> tuple[int, int]:
-    """How many ridgeless risks fall with width beyond N = n: four activations, five sample ratios, five noise levels."""
+    """Return how many risks without a ridge fall with width beyond N = n, and their total number.
+
+    The cases are four activations, five sample ratios and five noise levels.
+    """
     mu = np.array([(m.linear, m.nonlinear) for m in map(moments, ("relu", "tanh", "erf", "gelu"))])
     samples, noise = np.array([0.3, 1.0, 3.0, 10.0, 100.0]), np.array([0.0, 0.1, 0.5, 1.0, 3.0])
     linear, nonlinear = mu.T[:, :, None, None, None]
@@ -146,7 +153,10 @@ def ridgeless_curves() -> tuple[int, int]:
 
 
 def tuned_curves(quick: bool) -> tuple[int, int]:
-    """How many risks at the best ridge never rise with width: three activations, five sample ratios, four SNRs, 24 widths."""
+    """Return how many risks at the best ridge never rise with width, and their total number.
+
+    The cases are three activations, five sample ratios and four signal-to-noise ratios, at 24 (quick) or 100 widths.
+    """
     mu = np.array([(m.linear, m.nonlinear) for m in map(moments, ACTIVATIONS)])
     samples, rho = np.array([0.3, 1.0, 3.0, 10.0, 100.0]), np.array([0.2, 1.0, 5.0, 100.0])
     linear, nonlinear = mu.T[:, :, None, None, None]
@@ -159,7 +169,7 @@ def tuned_curves(quick: bool) -> tuple[int, int]:
 
 
 def simulated_peak(quick: bool) -> float:
-    """By which factor the simulated risk at N = n and a small ridge exceeds the next largest of six other widths."""
+    """Return the simulated risk at N = n and a small ridge over the largest risk at six other widths."""
     size, seeds = (40, 8) if quick else (100, 20)
     law = RandomFeaturesRidge(activation="tanh", sample_ratio=2.0, ridge=1e-6, noise=0.5)
     means = {
@@ -171,10 +181,10 @@ def simulated_peak(quick: bool) -> float:
 
 @claim("T6", AREA, RandomFeaturesRidge, figure="random-features-ridge")
 def optimal_ridge(check: Check) -> None:
-    """In the wide limit no ridge is best exactly if F1^2/(tau^2 + F*^2) >= mu1^2/mu*^2, and a positive one otherwise; below
+    """In the wide limit the best ridge is 0 exactly if F1^2/(tau^2 + F*^2) >= mu1^2/mu*^2, and positive otherwise; below
     a certain width a positive ridge is best at every signal-to-noise ratio.
 
-    The threshold in SNR of the wide limit, the width below which a ridge always helps, and both in simulation.
+    The check covers the threshold in SNR of the wide limit and the width below which a ridge always helps, in theory and simulation.
     """
     mu1, mus = np.array([(m.linear, m.nonlinear) for m in map(moments, ACTIVATIONS)]).T[:, :, None]
     samples = np.array([0.4, 1.0, 3.0, 30.0, 300.0])
@@ -211,14 +221,14 @@ def optimal_ridge(check: Check) -> None:
     check.show("simulated risk at N/d = 30 with the same ridge over that without, minus 1", harm)
     check.note(
         "Corrected: 'high SNR: minimum at lambda = 0+' holds in the wide limit, with threshold zeta^2 = mu1^2/mu*^2 at every sample "
-        "size. At N/d = 4, n/d = 3 (ReLU) it fails at every SNR: B itself falls when a ridge is added."
+        "size. At N/d = 4, n/d = 3 (ReLU) it fails at every SNR, because B falls when a ridge is added."
     )
 
 
 def relative_change(width: float, ridges: list[float], quick: bool) -> tuple[float, float]:
-    """Mean and standard error, over draws, of (risk at the second ridge / risk at the first - 1), n/d = 3 and no noise.
+    """Return mean and standard error, over draws, of (risk at the second ridge / risk at the first - 1).
 
-    Both ridges are tried on the same draw.
+    n/d = 3, and there is no noise. Both ridges are used on the same draw.
     """
     size, seeds = (30, 16) if quick else (100, 20)
     law = RandomFeaturesRidge(width_ratio=width, sample_ratio=3.0, noise=0.0)
@@ -238,9 +248,9 @@ EQUIVALENT = (
 @claim("T7", AREA, GaussianEquivalence, MarginEquivalence, RandomFeaturesRidge, figure="gaussian-equivalence")
 def equivalence(check: Check) -> None:
     """Nonlinear random features and noisy linear ones, mu0 + mu1 <w, x> + mu* z, give the same errors when n and N are of
-    the order of d; their gap closes like 1/d. The same is conjectured for the largest margin.
+    the order of d; their gap falls like 1/d. The same is conjectured for the largest margin.
 
-    Both kinds of features against the limit and against each other; then a size at which they part ways.
+    The check compares both kinds of features with the limit and with each other, and then at n and N of order d^2, where they differ.
     """
     sizes, seeds = ((25, 50, 100), 40) if check.quick else ((80, 160, 320), 20)
     gaps, errors = [], []
@@ -267,13 +277,13 @@ def equivalence(check: Check) -> None:
     check.below("share of a quadratic target that nonlinear features do not learn at n of order d^2", nonlinear, 0.5)
     check.above("share of the same target that linear features do not learn", linear, 0.9)
     check.note(
-        "The linear features keep the mean mu0 of the activation; without it they could not carry a constant. For ridge regression "
-        "the equivalence is a theorem, for the largest margin a conjecture."
+        "The linear features keep the mean mu0 of the activation, because without it they could not represent a constant. The "
+        "equivalence is a theorem for ridge regression and a conjecture for the largest margin."
     )
 
 
 def beyond_the_regime() -> tuple[float, float]:
-    """Excess risk on a quadratic target of unit size with n, N of order d^2, for nonlinear and for noisy linear features."""
+    """Return the excess risks of nonlinear and of noisy linear features on a quadratic target, with n, N of order d^2."""
     size = 14
     law = RandomFeaturesRidge(width_ratio=6.0 * size, sample_ratio=3.0 * size, signal=0.0, nonlinear_signal=1.0, noise=0.1)
     draw = law.draw(size, 0)
@@ -282,6 +292,6 @@ def beyond_the_regime() -> tuple[float, float]:
         [nonlinear_features(inputs, weights, law.activation) for inputs in (X, X_new)],
         [linear_features(draw.rng, inputs, weights, law.moments()) for inputs in (X, X_new)],
     )
-    own = {name: np.asarray(getattr(law, name)) for name in law.path_parameters()}
-    found = [law.regression(FeatureRidge(Z, X, Z_new, X_new), draw.rng, **own)["excess_risk"] for Z, Z_new in tables]
-    return float(found[0]), float(found[1])
+    values = {name: np.asarray(getattr(law, name)) for name in law.path_parameters()}
+    risks = [law.regression(FeatureRidge(Z, X, Z_new, X_new), draw.rng, **values)["excess_risk"] for Z, Z_new in tables]
+    return float(risks[0]), float(risks[1])

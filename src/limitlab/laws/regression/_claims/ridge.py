@@ -1,4 +1,4 @@
-"""Claims about least squares in high dimension: double descent and the resolvent behind it (J8), the isotropic model (T9)."""
+"""Claims about least squares in high dimension, with its resolvent (J8) and in the isotropic model (T9)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GROUPS: dict[str, tuple[float, ...]] = dict(
 RATIOS = (0.2, 0.5, 0.8, 1.25, 2.0, 5.0)
 
 POINTS = (-0.1, -1.0, 0.5 + 0.5j)
-"""Where the resolvent is compared: two ridges and a point over the bulk."""
+"""Arguments z at which the resolvent is compared, two negative ones (ridges) and one with real part in the bulk."""
 
 
 @claim("J8", "Implicit bias, interpolation, spectra", Ridge, EarlyStopping, figure="ridge-double-descent")
@@ -31,7 +31,7 @@ def double_descent(check: Check) -> None:
     """Least-norm regression has bias 0 and variance tau^2 gamma/(1 - gamma) for gamma = p/n < 1, bias r^2 (1 - 1/gamma) and
     variance tau^2/(gamma - 1) beyond; with any covariance, the resolvent of S tends to (kappa/-z)(Sigma + kappa)^-1.
 
-    Theory against simulation over gamma, with and without correlated features; then the resolvent itself.
+    The check compares theory and simulation over gamma, with and without correlated features, and then compares the resolvent.
     """
     sizes, seeds = ((40, 80, 160), 60) if check.quick else ((80, 160, 320), 40)
     agreed, laws = 0, double_descent_laws(RATIOS[1::3] if check.quick else RATIOS)
@@ -61,25 +61,25 @@ def double_descent(check: Check) -> None:
     check.show(f"relative gap of the trace at p = {dimensions[-1]}", gaps["trace"][-1])
     check.show(f"relative gap of the form at p = {dimensions[-1]}", gaps["form"][-1])
     check.note(
-        "Below gamma = 1 the variance is tau^2 gamma / (1 - gamma); printed with the denominator gamma - 1 it would be "
-        "negative. The limits with bias r^2 (1 - 1/gamma) are those for gamma > 1."
+        "Below gamma = 1 the variance is tau^2 gamma / (1 - gamma). With the printed denominator gamma - 1 it would be "
+        "negative. The limits with bias r^2 (1 - 1/gamma) hold for gamma > 1."
     )
 
 
 def double_descent_laws(grouped: tuple[float, ...]) -> list[LinearModel]:
-    """The laws that are compared with simulation: all ratios isotropic, some with three groups, and a flow."""
+    """Return the laws that are compared with simulation, isotropic at all ratios, with three groups at some, and a flow."""
     laws: list[LinearModel] = [Ridge(ratio=ratio, ridge=0.0, noise=0.5) for ratio in RATIOS]
     laws += [Ridge(ratio=ratio, ridge=0.0, noise=0.5, **GROUPS) for ratio in grouped]
     return [*laws, EarlyStopping(ratio=2.0, noise=0.5, times=(0.3, 3.0, 300.0), **GROUPS)]
 
 
 def resolvent_gaps(dimensions: tuple[int, ...], draws: int, ratio: float = 1.5) -> dict[str, list[float]]:
-    """Root mean square, by dimension, of the relative gaps of tr A (S - z)^-1 / p and theta' (S - z)^-1 theta."""
+    """Return root mean squares, one per dimension, of the relative gaps of tr A (S - z)^-1 / p and theta' (S - z)^-1 theta."""
     gaps: dict[str, list[float]] = {"trace": [], "form": []}
     for p in dimensions:
         counts, n = [p // 3] * 3, round(p / ratio)
         population = np.repeat(GROUPS["eigenvalues"], counts)
-        ramp = np.arange(1, p + 1) / (p * (p + 1) / 2)  # A = diag(ramp), theta = its root: neither knows the groups
+        ramp = np.arange(1, p + 1) / (p * (p + 1) / 2)  # A = diag(ramp) and theta = sqrt(ramp) do not depend on the groups
         limits = [ramp @ resolvent_limit(z, population, n) for z in POINTS]
         squares = np.zeros(2)
         for draw in range(draws):
@@ -94,14 +94,14 @@ def resolvent_gaps(dimensions: tuple[int, ...], draws: int, ratio: float = 1.5) 
 
 
 def resolvent_limit(z: complex, population: Array, n: int) -> NDArray[np.complex128]:
-    """The diagonal of (kappa / -z) (Sigma + kappa)^-1, which (S - z)^-1 tends to."""
+    """Return the diagonal of (kappa / -z) (Sigma + kappa)^-1, the limit of (S - z)^-1."""
     load = np.full(len(population), 1 / n)
     kappa = resolvent_ridge(z, population, load) if np.imag(z) else effective_ridge(-np.real(z), population, load)
     return np.asarray(-kappa / z / (population + kappa), dtype=np.complex128)
 
 
 def slope_error(sizes: tuple[int, ...], draws: int) -> float:
-    """Standard error of the exponent fitted to root mean squares of so many Gaussian draws each.
+    """Return the standard error of an exponent that is fitted to root mean squares of `draws` Gaussian numbers each.
 
     >>> round(slope_error((10, 100), 50), 4)
     0.0614
@@ -111,14 +111,14 @@ def slope_error(sizes: tuple[int, ...], draws: int) -> float:
 
 
 FINITE_CASES = ((60, 30), (60, 48), (60, 55), (60, 66), (60, 120), (60, 300))
-"""Samples and features at which the exact finite-size mean is compared."""
+"""Numbers of samples and features at which the exact finite-size mean is compared."""
 
 
 @claim("T9", "Random features and margins", Ridge, figure="ridge-double-descent")
 def isotropic(check: Check) -> None:
-    """In the isotropic linear model the variance of least squares blows up at n = d, and the bias is r^2 (1 - n/d)^+.
+    """In the isotropic linear model the variance of least squares diverges at n = d, and the bias is r^2 (1 - n/d)^+.
 
-    Bias and variance against the exact means at finite n and p; growth of the variance at n = d.
+    The check compares bias and variance with the exact means at finite n and p, and fits the growth of the variance at n = d.
     """
     seeds = 80 if check.quick else 600
     gaps, misprint = [], []

@@ -1,4 +1,4 @@
-"""Claims about learning from models: generations on their predecessors' labels (C1), teachers and students (C2), both on images (C3)."""
+"""Claims about learning from models, for chains of models (C1), teachers and students (C2), and both on images (C3)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ _GROUPS: dict[str, tuple[float, ...]] = dict(
 
 @claim("C1", _AREA, ModelCollapse, figure="model-collapse")
 def collapse(check: Check) -> None:
-    """Models trained on their predecessors' labels get worse by tau^2 gamma/(1 - gamma) per generation; a share of real
-    labels stops this only above (3 gamma - 2)/(2 gamma - 1) where gamma > 2/3, a small ridge penalty or keeping all data
-    stops it too.
+    """Models that are trained on predictions of earlier models get worse by tau^2 gamma/(1 - gamma) per generation; if
+    gamma > 2/3, a share of real labels stops this only above (3 gamma - 2)/(2 gamma - 1); a small ridge penalty or keeping
+    all data also stops it.
 
-    Comparisons; simulated growth on both sides of the critical share; the sum that converges when data are kept.
+    The check compares theory and simulation, measures the growth on both sides of the critical share, and compares kept data with their
+    exact sum.
     """
     check.agree("the law", ModelCollapse)
     law = ModelCollapse(ratio=0.8, ridge=0.0, noise=0.5, generations=(1, 2, 3, 4, 5, 6))
@@ -59,10 +60,11 @@ def collapse(check: Check) -> None:
 
 @claim("C2", _AREA, Distillation, figure="distillation")
 def students(check: Check) -> None:
-    """A student that learns from a teacher's answers beats it when the teacher's penalty is too small or the signal is
-    anisotropic, and never when the signal is isotropic and the teacher at its best penalty.
+    """A student that learns from a teacher's predictions can have a smaller error than the teacher if the teacher's penalty is
+    too small or the signal is anisotropic, and never if the signal is isotropic and the teacher has its best penalty.
 
-    Comparisons; simulated gains over an under-penalised teacher; the isotropic case; mixing weights outside [0, 1].
+    The check covers comparisons, simulated gains over a teacher with a small penalty, the isotropic case, and mixing weights outside
+    [0, 1].
     """
     names = ["teacher_excess_risk", "bias", "variance", "excess_risk"]
     check.agree("the law", Distillation, seeds=60, observables=names)
@@ -107,10 +109,10 @@ def students(check: Check) -> None:
 
 @claim("C3", _AREA, ModelCollapse, Distillation, figure="chains-on-images")
 def on_images(check: Check) -> None:
-    """On real images, with a penalty near the best one, chains of models and students follow the laws at the images'
+    """On real images, with a penalty near the best one, chains of models and students agree with the laws at the images'
     spectrum to within a few per cent; without a penalty they do not.
 
-    Measured chains and students on 8,000 images of digits; without a penalty the law fails there, and that is checked too.
+    The check measures chains and students on 8,000 images of digits. It also checks that the law fails there without a penalty.
     """
     X, y = shipped_images()
     seeds = 24 if check.quick else 400
@@ -137,5 +139,5 @@ def on_images(check: Check) -> None:
     check.show("largest relative gap", largest(np.abs(gaps)))
     check.show("its standard errors", largest(errors))
     check.note(
-        "Images are not Gaussian: leverages of their rows vary by twice their mean. Without a penalty a few rows decide the fit."
+        "Images are not Gaussian, and leverages of their rows vary by twice their mean. Without a penalty a few rows determine the fit."
     )
