@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import limitlab as ll
-from limitlab._core.draws import stream_words
+from limitlab._core.draws import seed_entropy
 from limitlab._core.registry import all_laws
 from limitlab._core.vocabulary import PARAMETERS
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
@@ -70,9 +70,9 @@ def test_a_method_that_passes_arguments_on_gets_what_the_method_below_it_names()
 
 def test_the_stream_depends_on_what_measured_does_not_name() -> None:
     law = Mean()
-    assert stream_words(law) == stream_words(law.replace(shrink=0.9))
-    assert stream_words(law) != stream_words(law.replace(noise=0.9))
-    assert stream_words(law) != stream_words(law.replace(offset=0.9))
+    assert seed_entropy(law) == seed_entropy(law.replace(shrink=0.9))
+    assert seed_entropy(law) != seed_entropy(law.replace(noise=0.9))
+    assert seed_entropy(law) != seed_entropy(law.replace(offset=0.9))
 
 
 def test_what_one_draw_serves_is_predicted_as_an_array_too() -> None:

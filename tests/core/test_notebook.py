@@ -14,7 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import limitlab as ll
-from limitlab._core.about import described
+from limitlab._core.about import full_docstring
 from limitlab._core.declaration import written
 from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Outcome, find_claims
@@ -100,7 +100,7 @@ def test_help_is_made_from_the_declaration() -> None:
         "test_error: mean squared error on a new noisy label",
     ):
         assert words in text
-    assert described(ll.laws.Ridge) == ll.laws.Ridge.__doc__
+    assert full_docstring(ll.laws.Ridge) == ll.laws.Ridge.__doc__
     assert written(ll.laws.Ridge) in text
     assert "ratio: float = 2.0" in str(inspect.signature(ll.laws.Ridge))
 

@@ -1,4 +1,4 @@
-"""Memory and time: what a computation would take, what it may take, and a guard while it runs.
+"""Estimates and limits of memory and time, and a guard that stops integrations that would take too long.
 
 **Limits.** Three limits hold for every entry point (theory, simulate, sweep, compare, forecast, the explorer). Each can be changed by an
 environment variable, for a block of code by `limits(...)`, and on the command line by `limitlab --memory 16GB --time 100h COMMAND`;
@@ -8,8 +8,8 @@ environment variable, for a block of code by `limits(...)`, and on the command l
     LIMITLAB_TIME      estimated processor time    24 h
     LIMITLAB_PATIENCE  one integration             120 s (an integration that would take longer is stopped after 5 s)
 
-**Estimates.** `law.cost(size)` estimates how many numbers an experiment holds and how many operations it does, to a factor of a few. The
-rules for the estimates are `draw_cost` and `limit_cost` of the law (see `Declaration`).
+**Estimates.** `law.cost(size)` estimates how many numbers an experiment holds and how many operations it does, to a factor of a
+few. The rules for the estimates are `draw_cost` and `limit_cost` of the law (see `Declaration`).
 """
 
 from __future__ import annotations
@@ -108,13 +108,13 @@ def check_listing(count: float, what: str, each: float = 300.0) -> None:
 
 
 def memory_limit() -> float:
-    """Return the bytes that a computation may hold by its estimate."""
+    """Return the number of bytes that a computation may hold according to its estimate."""
     text = os.environ.get(MEMORY, "")
     return read_memory(text, MEMORY) if text else min(DEFAULT_MEMORY, machine_memory() / 2)
 
 
 def time_limit() -> float:
-    """Return the seconds of processor time that a computation may take by its estimate."""
+    """Return the seconds of processor time that a computation may take according to its estimate."""
     text = os.environ.get(TIME, "")
     return read_time(text, TIME) if text else DEFAULT_TIME
 
@@ -217,13 +217,13 @@ def _free_memory() -> float:
     with contextlib.suppress(ValueError, OSError, AttributeError):
         return (
             os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2
-        )  # the system does not report free memory: half of all
+        )  # the system does not report free memory, so half of all memory is taken
     return 4.0 * 1024**3
 
 
 def _container_limit() -> float:
     with contextlib.suppress(ValueError, OSError):
-        return float((_CONTAINER / "memory.max").read_text(encoding="ascii"))  # "max", no limit, is no number
+        return float((_CONTAINER / "memory.max").read_text(encoding="ascii"))  # the file contains "max" if there is no limit
     return math.inf
 
 
@@ -241,7 +241,7 @@ def _process_limit() -> float:
 
 
 class Pace:
-    """Watch a long computation: report its progress in the log "limitlab", and stop an integration that would exceed the time limit.
+    """Reports the progress of a long computation, and stops an integration that would exceed the time limit.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ class Pace:
         self._last = (self.began, 0.0)
 
     def at(self, position: float, state: Any = None) -> None:
-        """Take note of the position that is reached; `state` becomes the estimate of a `ConvergenceError`."""
+        """Record the position of the computation; `state` becomes the estimate of a `ConvergenceError`."""
         now = self.clock()
         if now < self._report_at:
             return
@@ -276,7 +276,7 @@ class Pace:
             self._report_at = now + 2 * FIRST_LOOK
             return
         before, place = self._last
-        speed = (position - place) / max(now - before, 1e-9)  # the recent speed: solvers speed up and slow down
+        speed = (position - place) / max(now - before, 1e-9)  # the recent speed, because the speed of a solver changes
         left = (self.end - position) / speed if speed > 0 else math.inf
         if now - self.began + left > patience():
             raise ConvergenceError(

@@ -7,10 +7,10 @@
 - **disagree**: an observable is off, after correction for testing several at once;
 - **underpowered**: the data decide neither; the explanation gives the number of draws or the size that would decide it.
 
-Draws are added until the verdict is decided or a time budget is spent. The draws are analysed after every addition. Analysis number k
-tests at the level 2^-k `level`, so that all analyses together raise a false alarm with probability at most `level`. With `early` a
-comparison with a fixed number of draws stops when fewer draws agree. That is the same on every machine, and adds no false alarm because
-only the last analysis may give the verdict "disagree".
+Draws are added until the verdict is decided or a time budget is spent. The draws are analysed after every addition. Analysis number
+k tests at the level 2^-k `level`, so that all analyses together raise a false alarm with probability at most `level`. With `early`
+a comparison with a fixed number of draws stops when fewer draws agree. That is the same on every machine, and adds no false alarm
+because only the last analysis may give the verdict "disagree".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from limitlab._core.law import Law
 from limitlab._core.page import Described, Page, Table
 from limitlab._core.page import Verdict as Word
 from limitlab._core.registry import as_law
-from limitlab._core.results import package, package_version
+from limitlab._core.results import package_version, to_dataset
 from limitlab.lab.engines import Engine
 from limitlab.lab.judging import Row, Verdict, entries_of, judge
 from limitlab.lab.progress import ProgressOption
@@ -171,8 +171,8 @@ def compare(
     budget
         Seconds that may be spent on adding draws while the verdict is open (default: 60, and none where `seeds` is given).
     early
-        Whether to stop at an eighth, a quarter or half of the draws if those agree already. Only all of them may disagree. Every analysis
-        may miss a gap, so that "agree" is a little weaker than without it: for quick checks.
+        Whether to stop at an eighth, a quarter or half of the draws if those agree already. Only all of them may disagree. Every
+        analysis may miss a gap, so that "agree" is a little weaker than without it: for quick checks.
     level
         Probability of a false "disagree", over all observables and all analyses together.
     resolution
@@ -382,7 +382,7 @@ def _collect(
         means, errors = zip(*map(mean_and_error, runs), strict=True)
         data[f"mean_{name}"] = xr.Variable(dims, np.stack(means), about)
         data[f"error_{name}"] = xr.Variable(dims, np.stack(errors), about)
-    result = package(law, {}, kind="comparison").drop_vars(list(law.coordinates()), errors="ignore")
+    result = to_dataset(law, {}, kind="comparison").drop_vars(list(law.coordinates()), errors="ignore")
     return xr.Dataset(data, coords, result.attrs)
 
 

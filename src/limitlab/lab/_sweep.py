@@ -22,7 +22,7 @@ from limitlab._core.declaration import coordinate_values
 from limitlab._core.draws import checked_seeds, checked_sizes, identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.registry import law_at_defaults
-from limitlab._core.results import NOT_STATED, package, package_version, relative_error
+from limitlab._core.results import NOT_STATED, package_version, relative_error, to_dataset
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import Grid, read_grid, simulation_tasks, theory_tasks
 from limitlab.lab.progress import ProgressOption
@@ -101,9 +101,9 @@ def sweep(
         How many draws of each experiment (with seeds 0, 1, 2, ...), or their seeds (default: the law's own number of draws). A
         draw is the one that `law.simulate(size, seed)` gives.
     engine
-        None (here, one after the other), "threads", "processes", a number of worker processes, any
-        `concurrent.futures.Executor`, a Dask client, or the name of a cluster: "local-cluster", "slurm:FILE" or the address of a Dask
-        scheduler. The result does not depend on it.
+        None (here, one after the other), "threads", "processes", a number of worker processes, any `concurrent.futures.Executor`, a
+        Dask client, or the name of a cluster: "local-cluster", "slurm:FILE" or the address of a Dask scheduler. The result does not
+        depend on it.
     store
         Where to keep finished tasks, so that the same call goes on where it was stopped: `NAME.nc`, `NAME.zarr`
         (the result is assembled there) or a directory. A Zarr result is assembled block by block, so that it may be larger than the
@@ -113,9 +113,9 @@ def sweep(
     with_theory
         Put the limit beside the draws, as variables `theory_<observable>`.
     on_part
-        Called as `on_part(part, finished, total)` a few times per second while the sweep runs. `part` is the result with NaN where tasks
-        have not finished; an observable without any finished task is left out. The tasks run in an order that shows the shape of the
-        result early: every eighth point, then those between; one draw at all points, then the next. The result is the same.
+        Called as `on_part(part, finished, total)` a few times per second while the sweep runs. `part` is the result with NaN where
+        tasks have not finished; an observable without any finished task is left out. The tasks run in an order that shows the shape
+        of the result early: every eighth point, then those between; one draw at all points, then the next. The result is the same.
     absent_as_nan
         Whether an observable that exists at some points only is NaN at the others. By default it is left out of the result, and the
         attribute `left_out` names it. Not allowed together with `store`.
@@ -555,7 +555,7 @@ def _labelled(grid: Grid, loops: Mapping[str, NDArray[Any]], built: _ResultBuild
     inner = {name: line for name, line in built.coords.items() if any(name in names for names in dims.values())}
     labels = {**{axis.name: axis.labels for axis in grid.axes}, **loops, **inner}
     # The kind is set afterwards: a partial result has NaN where tasks are missing, which a prediction may not have.
-    result = package(grid.law, arrays, kind="sweep", dims=dims, coords=labels).assign_attrs(kind=kind)
+    result = to_dataset(grid.law, arrays, kind="sweep", dims=dims, coords=labels).assign_attrs(kind=kind)
     if built.versions:
         result.attrs["version"] = ", ".join(sorted(built.versions))  # of the cells, not of the assembly
     if left := [name for name in built.names or () if name not in built.arrays]:
