@@ -149,7 +149,7 @@ def test_an_accuracy_that_is_not_stated_is_not_invented() -> None:
 
 def test_a_comparison_estimates_an_accuracy_that_is_not_stated() -> None:
     comparison = ll.compare(Mean(), seeds=4, progress=False)
-    assert "states no accuracy" in comparison.explanation
+    assert "numerical error is estimated" in comparison.explanation
     errors = [comparison.dataset[f"theory_{name}"].attrs["numerical_error"] for name in ("bias", "excess_risk")]
     assert all(0 < error < 1e-14 for error in errors)
     assert "states no accuracy" not in ll.compare(Exact(), seeds=4, progress=False).explanation

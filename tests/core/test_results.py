@@ -37,7 +37,7 @@ def test_results_of_single_numbers_share_nothing() -> None:
 def test_nan_in_a_prediction_is_refused_whatever_its_shape() -> None:
     law = Ridge()
     for value in (np.float64(np.nan), np.array([1.0, np.nan])):
-        with pytest.raises(FloatingPointError, match="Ridge gave NaN for bias"):
+        with pytest.raises(FloatingPointError, match=r"Ridge.*NaN for bias"):
             to_dataset(law, {"bias": value}, kind="theory", dims={"bias": ("a",) * np.ndim(value)})
-    with pytest.raises(FloatingPointError, match="Ridge gave NaN for bias"):
+    with pytest.raises(FloatingPointError, match=r"Ridge.*NaN for bias"):
         to_dataset(law, {"bias": np.float64(np.nan)}, kind="theory")

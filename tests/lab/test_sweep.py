@@ -98,7 +98,7 @@ def test_laws_without_array_form_are_looped_over():
 def test_nan_is_named_by_its_point():
     with pytest.raises(FloatingPointError, match="NaN for overlap"):
         sweep(Fragile(how="nan"), over={"level": [2]})
-    with pytest.raises(SweepError, match="level = 2: FloatingPointError: Fragile gave NaN for overlap"):
+    with pytest.raises(SweepError, match=r"level = 2: FloatingPointError: .*Fragile.*NaN for overlap"):
         sweep(Fragile(how="nan"), over={"level": [0, 2]})
 
 
@@ -111,7 +111,7 @@ class NotANumber(ShrunkMean):
 
 
 def test_nan_in_a_vectorised_sweep_is_named_too():
-    with pytest.raises(FloatingPointError, match=r"NotANumber gave NaN for bias at signal = 1\.0, shrink = 0\.5"):
+    with pytest.raises(FloatingPointError, match=r"NotANumber.*NaN for bias at signal = 1\.0, shrink = 0\.5"):
         sweep(NotANumber(), over={"signal": [1.0, 2.0], "shrink": [0.3, 0.5]})
 
 

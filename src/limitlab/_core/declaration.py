@@ -141,7 +141,8 @@ class Declaration(BaseModel):
         exact = float(size) * value if rule == "size * value" else size / value
         if math.isinf(exact):
             raise Refused(
-                f"{parameter} = {value!r} is not allowed in a simulation of size {size}: its count would exceed 1e308; choose a value closer to 1"
+                f"{parameter} = {value!r} is not allowed in a simulation of size {size}: its count would exceed 1e308; "
+                "choose a value closer to 1"
             )
         return max(1, round(exact))
 
