@@ -215,9 +215,8 @@ def _free_memory() -> float:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return float(next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))) * 1024
     with contextlib.suppress(ValueError, OSError, AttributeError):
-        return (
-            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2
-        )  # the system does not report free memory, so half of all memory is taken
+        # the system does not report free memory, so half of all memory is taken
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2
     return 4.0 * 1024**3
 
 

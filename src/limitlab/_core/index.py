@@ -1,6 +1,6 @@
 """Writes the committed lists of names, which are export stubs, the index of laws, claims and figures, and public names.
 
-    python -m limitlab._core.index           writes what is out of date and names it
+    python -m limitlab._core.index           writes the files that are out of date and prints their names
     python -m limitlab._core.index --check   writes nothing; exit code 1 if something is out of date
 
 The names come from the imported modules. The public names of a public module are those in its `__all__`. A test fails if a list is

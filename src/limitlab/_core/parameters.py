@@ -28,7 +28,7 @@ KINDS: dict[Kind, str] = {
     "physics": "decides the limit",
     "coordinate": "becomes a dimension of the result",
     "solver": "changes only the accuracy of the prediction",
-    "experiment": "changes only what is simulated",
+    "experiment": "changes only the simulation",
 }
 """The effect of a parameter of each kind."""
 
@@ -141,8 +141,8 @@ def parameter(
     symbol
         Its LaTeX symbol on the theory page of the law. It may be omitted together with the description.
     kind
-        "physics" decides the limit; a "coordinate" (`times`) becomes a dimension (`time`); a "solver" option changes only the
-        accuracy; an "experiment" option only what is simulated.
+        "physics" decides the limit. A "coordinate" (`times`) becomes a dimension (`time`). A "solver" option changes only the
+        accuracy; an "experiment" option changes only the simulation.
     above, least, below, most
         Open and closed lower bounds, open and closed upper bounds. For a sequence they hold for every element.
     scale

@@ -74,7 +74,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "paths": ("sampled paths of the prediction process", ""),
     "replicas": ("runs averaged in one draw", ""),
     "networks": ("networks trained in one draw", ""),
-    "experiment_model": ("what is simulated", ""),
+    "experiment_model": ("model that is simulated", ""),
 }
 """Description and LaTeX symbol of the parameters that at least two laws declare."""
 

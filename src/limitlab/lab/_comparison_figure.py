@@ -125,7 +125,7 @@ def draw_gaps(axes: Axes, result: Judged, names: Sequence[str]) -> None:
     """
     data = result.dataset
     sizes = data["size"].values.astype(float)
-    found: dict[str, tuple[Array, Array]] = {}
+    gaps_of: dict[str, tuple[Array, Array]] = {}
     for name in names:
         theory, mean, error = (data[f"{kind}_{name}"].values.reshape(len(sizes), -1) for kind in ("theory", "mean", "error"))
         finite = np.isfinite(theory).all(axis=0)
@@ -133,13 +133,12 @@ def draw_gaps(axes: Axes, result: Judged, names: Sequence[str]) -> None:
         gap: Array = np.sqrt(np.mean((mean - theory)[:, finite] ** 2, axis=1)) / scale
         spread = np.sqrt(np.mean(error[:, finite] ** 2, axis=1)) / scale
         if gap.max() >= ROUNDING:
-            found[name] = gap, spread
-    largest = sorted(found, key=lambda name: -found[name][0].max())[:MOST_GAPS]
-    for index, name in enumerate(name for name in found if name in largest):
-        gap, spread = found[name]
-        shift = sizes * 1.03 ** (
-            index - (len(largest) - 1) / 2
-        )  # side by side, so that the error bars do not cover each other
+            gaps_of[name] = gap, spread
+    largest = sorted(gaps_of, key=lambda name: -gaps_of[name][0].max())[:MOST_GAPS]
+    for index, name in enumerate(name for name in gaps_of if name in largest):
+        gap, spread = gaps_of[name]
+        # side by side, so that the error bars do not cover each other
+        shift = sizes * 1.03 ** (index - (len(largest) - 1) / 2)
         simulation_points(axes, shift, gap, np.minimum(spread, 0.9 * gap), index, name.replace("_", " "))
     rate = min(result.law.rates(name)[0] for name in names)
     if math.isfinite(rate) and len(sizes) > 1:
@@ -153,7 +152,7 @@ def draw_gaps(axes: Axes, result: Judged, names: Sequence[str]) -> None:
             linestyle=":",
             linewidth=1.2,
         )
-    words = "relative gap" if len(found) == len(largest) else f"relative gap, {MOST_GAPS} largest"
+    words = "relative gap" if len(gaps_of) == len(largest) else f"relative gap, {MOST_GAPS} largest"
     finish(axes, size_label(result.law), words, yscale="log", legend=False)
     legend_above(axes)
     size_axis(axes, sizes)

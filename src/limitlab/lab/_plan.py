@@ -182,7 +182,7 @@ def _unreachable(line: Line, grid: Array, values: Array, wanted: float) -> Unrea
     best = float(line(at)[0])
     word = "smallest" if below else "largest"
     return UnreachableTarget(
-        f"{line.observable} = {wanted:g} is not possible for {line.parameter} in [{line.bounds[0]:g}, {line.bounds[1]:g}]: "
+        f"{line.observable} = {wanted:g} is out of reach for {line.parameter} in [{line.bounds[0]:g}, {line.bounds[1]:g}]: "
         f"the {word} value is {best:.6g}, at {line.parameter} = {at:.6g}; change another parameter or the target",
         best=best,
         at=at,
@@ -294,7 +294,7 @@ class Line:
     Parameters
     ----------
     law
-        The law, which sets the other parameters.
+        The law, which sets all other parameters.
     parameter, observable
         Names.
     bounds
@@ -412,7 +412,7 @@ def _checked_bounds(meta: Parameter, bounds: tuple[float, float] | None) -> tupl
         if not start < stop or not np.isfinite([start, stop]).all():
             raise ValueError(f"bounds = {tuple(bounds)} are not allowed: give two finite numbers, the smaller one first")
         if (low is not None and start < low) or (high is not None and stop > high):
-            raise ValueError(f"bounds = {tuple(bounds)} are outside the range of {meta.name}: must be {meta.allowed}")
+            raise ValueError(f"bounds = {tuple(bounds)} are not allowed: {meta.name} must be {meta.allowed}")
         return start, stop
     if meta.scale == "log":
         start = max(low if low is not None else 0.0, 0.0)

@@ -23,7 +23,7 @@ class Criterion:
     Attributes
     ----------
     name
-        What is measured.
+        The name of the measured number.
     value
         The measured value.
     words
@@ -204,7 +204,7 @@ class Check:
             progress=False,
         )
 
-    # -- what is not judged ---------------------------------------------------------------------------------------------
+    # -- numbers and notes ----------------------------------------------------------------------------------------------
 
     def show(self, name: str, value: Number) -> None:
         """Add a further number for the reader. It does not decide the claim."""

@@ -329,9 +329,8 @@ def extrapolate(sizes: Array, gaps: Array, errors: Array, draws: int, rate: floa
         correction = np.zeros(gaps.shape[1])
     else:
         x = (sizes / sizes[-1]) ** -rate  # equals 1 at the largest size, so b is the correction there
-        apart = (
-            x[:, None] - x[None, :]
-        )  # differences instead of sums of squares avoid cancellation when one weight dominates
+        # differences instead of sums of squares avoid cancellation when one weight dominates
+        apart = x[:, None] - x[None, :]
         determinant = np.einsum("ij,ie,je->e", apart**2, weight, weight) / 2
         hat = weight * np.einsum("ij,je->ie", -apart * x[None, :], weight) / determinant
         slope = weight * np.einsum("ij,je->ie", apart, weight) / determinant

@@ -123,8 +123,8 @@ def answer_figure(law: Law, answer: xr.Dataset, parameter: str, observable: str,
     """Draw an observable along a parameter, with the value that `plan` or `optimal` returned and the target."""
     from limitlab.lab._sweep import sweep
 
-    found = float(answer[parameter].item())
-    values = around(law, parameter, found)
+    solution = float(answer[parameter].item())
+    values = around(law, parameter, solution)
     curve = sweep(law, over={parameter: values})[observable]
     figure, (axes,) = new_figure()
     theory_line(axes, values, finite_or_gap(curve.values))
@@ -132,7 +132,12 @@ def answer_figure(law: Law, answer: xr.Dataset, parameter: str, observable: str,
         axes.axhline(level, color="0.5", linestyle="--", linewidth=1.2, label=f"target {level:g}")
     best = float(answer[observable].item())
     axes.plot(
-        [found], [best], "o", color=COLOURS[1], markersize=9, label=f"{short_name(answer[parameter])} = {number(found)}"
+        [solution],
+        [best],
+        "o",
+        color=COLOURS[1],
+        markersize=9,
+        label=f"{short_name(answer[parameter])} = {number(solution)}",
     )
     finish(
         axes,

@@ -254,10 +254,8 @@ def estimate(
         kinds[task.size].append(task)
     sample = [(size, task) for size, tasks in kinds.items() for task in _spread(tasks)]
     begun = time.perf_counter()
-    tasks = [
-        sample[0][1],
-        *(task for _, task in sample),
-    ]  # the first task runs twice, because its first run imports and compiles
+    # the first task runs twice, because its first run imports and compiles
+    tasks = [sample[0][1], *(task for _, task in sample)]
     outcomes = dict[int, tuple[float, int, Cell]]()
     for position, outcome in completed(_timed, tasks, 1):
         if isinstance(outcome, BaseException):
