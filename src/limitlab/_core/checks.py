@@ -203,7 +203,7 @@ def is_whole(value: Any) -> bool:
 
 
 def numbers_in(value: Any) -> Iterator[float]:
-    """Yield every number in a value: the value itself, or the elements of a sequence at any depth.
+    """Yield every number in a value, which is the value itself or the elements of a sequence at any depth.
 
     A whole number that no floating-point number can hold is given as NaN, which no bound allows.
 

@@ -191,7 +191,10 @@ def _read(text: str, name: str, match: re.Match[str] | None, units: dict[str, fl
 
 @functools.cache
 def machine_memory() -> float:
-    """Return the bytes that this process could have: the machine's memory, or less if the operating system limits it."""
+    """Return the bytes of memory that this process could have.
+
+    This is the memory of the machine, or less if the operating system limits it.
+    """
     bounds = [_process_limit(), _container_limit()]
     with contextlib.suppress(ValueError, OSError, AttributeError):
         bounds.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
@@ -199,7 +202,9 @@ def machine_memory() -> float:
 
 
 def available_memory() -> float:
-    """Return the bytes that this process may still use: free memory of the machine, a container's limit, the process limit.
+    """Return the bytes of memory that this process may still use.
+
+    This is the least of the free memory of the machine, the limit of a container and the limit of the process.
 
     >>> 0 < available_memory() <= machine_memory()
     True

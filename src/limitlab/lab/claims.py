@@ -22,7 +22,7 @@ from limitlab.lab.check import Check, Criterion, Number
 __all__ = ["Claim", "Outcome", "all_claims", "claim", "claims_of", "find_claims"]
 
 ClaimStatus = Literal["pass", "consistent", "fail", "not implemented"]
-"""The result of a claim in a word. "consistent" means that the quick check passed, but that only the full check can decide."""
+"""The status of a claim. "consistent" means that the quick check passed, but that only the full check can decide."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Outcome(Described):
 
     @property
     def status(self) -> ClaimStatus:
-        """The result in a word, which is "pass", "consistent" or "fail"."""
+        """The status, which is "pass", "consistent" or "fail"."""
         if not self.passed:
             return "fail"
         return "pass" if self.decisive else "consistent"

@@ -344,7 +344,7 @@ def extrapolate(sizes: Array, gaps: Array, errors: Array, draws: int, rate: floa
 def lack_of_fit(
     sizes: Array, gaps: Array, errors: Array, draws: int, rate: float, fit: Extrapolation
 ) -> tuple[Array, Array]:
-    """Test whether (1) describes the gaps: return a p-value and the largest residual for every column.
+    """Return a p-value and the largest residual for every column, from a test whether (1) describes the gaps.
 
     A next term of the expansion, c size^(-2r), is accepted if it is at most half of the leading term at the largest size, which is
     the finite-size allowance. With as many coefficients as sizes there is nothing to test (p = 1).

@@ -1,4 +1,4 @@
-"""Measurements of several checks: slopes, standard errors, distances in standard errors."""
+"""Measurements for several checks, such as slopes, standard errors and distances in standard errors."""
 
 from __future__ import annotations
 
