@@ -157,7 +157,7 @@ def test_a_comparison_estimates_an_accuracy_that_is_not_stated() -> None:
 
 def test_the_contract_estimates_an_accuracy_that_is_not_stated() -> None:
     assert "accuracy" in check_law(Mean)
-    with pytest.raises(LawContractError, match=r"accuracy: .*bias states no accuracy and moves by"):
+    with pytest.raises(LawContractError, match=r"accuracy: .*bias states no accuracy and changes by"):
         check_law(Unstable)
 
 

@@ -83,7 +83,7 @@ def test_own_coordinates_come_last():
 def test_coordinates_that_change_from_point_to_point_are_refused():
     with pytest.raises(ValueError, match="the coordinate 'time' of Snapshots changes from point to point"):
         sweep(Snapshots(), over={"moments": [(1.0, 2.0), (2.0, 3.0)]})
-    with pytest.raises(ValueError, match=r"over 'times': .* holds lists"):
+    with pytest.raises(ValueError, match=r"over 'times': .* lists"):
         sweep(Decay(), over={"times": [(1.0, 2.0), (2.0, 3.0)]})
     with pytest.raises(ValueError, match=r"over 'times': times = .* in increasing order"):
         sweep(Decay(), over={"times": [2.0, 1.0]})
@@ -223,7 +223,7 @@ def test_ridge_path_of_one_draw_is_what_simulate_gives():
         (dict(over={}), "give a mapping"),
         (dict(over=["shrink"]), "give a mapping"),
         (dict(over={"noise": [1, 500], "shrink": [0, 1]}), "the sweep reaches noise = 500.0, shrink = 0.0"),
-        (dict(over={"shrink": [0.1]}, seeds=3), "given without sizes"),
+        (dict(over={"shrink": [0.1]}, seeds=3), "without sizes"),
         (dict(over={"shrink": [0.1]}, sizes=[1]), "size = 1 is not allowed"),
         (dict(over={"shrink": [0.1]}, sizes=[10.5]), "size = 10.5 is not allowed"),
         (dict(over={"shrink": [0.1]}, sizes=["ten"]), "must be whole numbers"),
