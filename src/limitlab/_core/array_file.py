@@ -1,7 +1,7 @@
 """Files of arrays. A file has one line of JSON, which describes the arrays, then their bytes, then the SHA-256 of both.
 
     {"arrays": [["risk", "<f8", [3], "C"], ...], ...}   name, type, shape and order of every array, then further entries
-    the bytes of the arrays, one after the other
+    the bytes of the arrays, in this order
     32 bytes, the SHA-256 of everything before them
 
 Cells of a store and saved states have this format. A file that was cut or changed is recognised by its hash. Nothing in a file is

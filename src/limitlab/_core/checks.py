@@ -205,7 +205,7 @@ def is_whole(value: Any) -> bool:
 def numbers_in(value: Any) -> Iterator[float]:
     """Yield every number in a value, which is the value itself or the elements of a sequence at any depth.
 
-    A whole number that no floating-point number can hold is given as NaN, which no bound allows.
+    A whole number that no floating-point number can hold becomes NaN, which no bound allows.
 
     >>> list(numbers_in((1, (2.5, True), "text")))
     [1.0, 2.5]

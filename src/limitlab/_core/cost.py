@@ -134,7 +134,7 @@ def limits(
     Parameters
     ----------
     memory
-        Bytes, or a text such as "16GB"; "none" lifts the limit, None leaves it as it is.
+        Bytes, or a text such as "16GB"; "none" lifts the limit, None does not change it.
     time, patience
         Seconds, or texts such as "90s", "30min", "100h".
 
@@ -250,7 +250,7 @@ class Pace:
     Parameters
     ----------
     what
-        What increases while the computation runs (for the messages).
+        The name of the quantity that increases while the computation runs, for the messages.
     end
         The value of `what` at which the computation is complete; None if this is not known. Without an end nothing is stopped.
     clock

@@ -203,7 +203,10 @@ class Declaration(BaseModel):
         return tuple(type(self).outputs())
 
     def natural_scale(self, observable: str) -> float:
-        """Return the scale for judging an observable whose values may be tiny, or 0 to use its largest predicted value.
+        """Return the smallest scale against which an observable is judged, or 0.
+
+        With 0 the scale is the largest predicted value. A positive scale is for observables whose values may be tiny. An example is
+        the train error at late times, whose scale is tau^2.
 
         An example is the train error at late times, whose scale is tau^2.
         """

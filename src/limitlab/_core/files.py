@@ -110,7 +110,7 @@ def force_to_disk(path: Path) -> None:
 
 
 def clean_leftovers(folder: Path, name: str = "") -> int:
-    """Remove the temporary files in a folder (those for the file `name`, if given) whose writers are gone."""
+    """Remove the temporary files in a folder (or only those for the file `name`) whose writers have ended."""
     if not folder.is_dir():
         return 0
     left = [entry for entry in folder.iterdir() if entry.name.startswith(f".{name}") and _is_abandoned(entry)]
@@ -145,7 +145,7 @@ def _is_running(process: int) -> bool:
 def _swap_directory(new: Path, final: Path) -> None:
     """Put a directory in the place of another one.
 
-    This takes two steps. If another process interferes between them, try again.
+    This takes two steps. If another process interferes between the two steps, they are repeated.
     """
     for _ in range(100):
         try:

@@ -1,6 +1,6 @@
 """The declaration of an observable, which is a quantity that a law predicts and measures.
 
-Squared errors carry no factor 1/2 anywhere.
+Squared errors have no factor 1/2.
 """
 
 from __future__ import annotations

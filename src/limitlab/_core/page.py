@@ -97,7 +97,7 @@ class Page:
     title
         The name of the described result.
     facts
-        Short statements by their heading. Empty ones are left out.
+        Short statements by their heading. Empty facts are omitted.
     tables, sentences
         Tables, and the sentences that follow them.
     verdict

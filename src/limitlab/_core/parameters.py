@@ -133,7 +133,7 @@ def parameter(
     Parameters
     ----------
     default
-        Value used when the parameter is not given.
+        The value of the parameter if the user sets none.
     description
         The meaning, in a few words that fit the label of a slider. It may be omitted for a name of the shared vocabulary.
     note
@@ -153,7 +153,7 @@ def parameter(
         How an experiment of a given size turns it into a whole number, for example round("size * value") samples. The comparison
         then takes the prediction at the ratio that was simulated.
     finer
-        For a solver option: the factor that makes the prediction more accurate (2 for points of a grid, 0.01 for a tolerance).
+        The factor of a solver option that makes the prediction more accurate (2 for points of a grid, 0.01 for a tolerance).
 
     Examples
     --------

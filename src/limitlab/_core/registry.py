@@ -4,7 +4,7 @@ The file `index.json`, which `python -m limitlab._core.index` writes, lists the 
 needs no import. Laws of other authors come from three places:
 
 - installed packages that declare an entry point in the group `limitlab.laws`, whose value is the name of the package;
-- a file or a folder that is given to `load_laws` (on the command line: `--laws FILE-or-FOLDER`);
+- a file or a folder in a call of `load_laws` (on the command line `--laws FILE-or-FOLDER`);
 - any class in a module that the user has already imported, named as `module:Class`.
 
 A package of another author has the shape of a subject folder of limitlab: modules with laws, `_claims.py` and `_figures.py`. A
@@ -55,8 +55,6 @@ class Package:
 
     `name` is its import name and the first part of its ids. `installed` is true if an entry point declares the package, so that no
     command needs `--laws` to load it.
-
-    `installed` says that an entry point declares the package. Then no command needs `--laws` to load it.
     """
 
     def __init__(self, name: str, installed: bool = False):
@@ -97,9 +95,6 @@ class Package:
 
         If a part of a loaded package cannot be imported, ValueError is raised. In an installed package the part is named in a
         warning and omitted.
-
-        A part that cannot be imported is an error in a package that the user has loaded. In an installed package it is named in a
-        warning and left out.
         """
         if self.folder is None:
             return [self.module]
@@ -189,7 +184,7 @@ def load_laws(place: str | os.PathLike[str]) -> dict[str, type[Law]]:
     """Load the laws, claims and figures of a Python file or of a folder, and return the laws by their ids.
 
     The folder that contains `place` is added to the end of `sys.path`, so that worker processes find the module too. Python imports
-    a module once per process: after an edit of the file, start Python again.
+    a module once per process. Start Python again after an edit of the file.
 
     Parameters
     ----------

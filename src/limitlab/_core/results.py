@@ -37,7 +37,7 @@ def to_dataset(
     Parameters
     ----------
     law
-        The law the values come from.
+        The law of the values.
     values
         Observables as `Law.evaluate` and `Law.experiment` return them; "accuracy" becomes the attribute `accuracy` of the result
         (relative) and the attribute `numerical_error` of every variable (absolute).

@@ -54,7 +54,7 @@ def comparison_figure(result: Judged) -> Figure:
     Parameters
     ----------
     result
-        What `compare` returned.
+        The result of `compare`.
     """
     data = result.dataset
     names = list(dict.fromkeys(row.observable for row in result.rows))

@@ -56,7 +56,7 @@ def plan(
     solve_for
         The parameter to choose.
     bounds
-        Interval to look in (default: the parameter's range, cut to a practical one).
+        The interval of the parameter (default: its allowed range, reduced to a practical range).
     prefer
         Which of several answers is returned, because learning curves are not monotone. "nearest" is the answer nearest to the
         present value of the law. All answers are in `solutions`.
@@ -115,12 +115,13 @@ def optimal(
     minimise
         The observable to minimise.
     bounds
-        Interval to look in (default: the parameter's range, cut to a practical one).
+        The interval of the parameter (default: its allowed range, reduced to a practical range).
 
     Returns
     -------
     xarray.Dataset
-        The observables at the optimum, which is the coordinate `over`; attr `at_bound` says whether it is an end of the interval.
+        The observables at the optimum, which is the coordinate `over`; the attribute `at_bound` states whether it is an end of the
+        interval.
 
     Examples
     --------
@@ -298,7 +299,7 @@ class Line:
     parameter, observable
         Names.
     bounds
-        The interval; by default that of the parameter, cut to a practical range.
+        The interval (default: the allowed range of the parameter, reduced to a practical range).
 
     Examples
     --------

@@ -581,7 +581,7 @@ def _labelled(grid: Grid, loops: Mapping[str, NDArray[Any]], built: _ResultBuild
         arrays[name] = array.transpose(axes)
     inner = {name: line for name, line in built.coords.items() if any(name in names for names in dims.values())}
     labels = {**{axis.name: axis.labels for axis in grid.axes}, **loops, **inner}
-    # The kind is set afterwards: a partial result has NaN where tasks are missing, which a prediction may not have.
+    # The kind is set afterwards, because a partial result contains NaN, which a prediction must not contain.
     result = to_dataset(grid.law, arrays, kind="sweep", dims=dims, coords=labels).assign_attrs(kind=kind)
     if built.versions:
         result.attrs["version"] = ", ".join(sorted(built.versions))  # of the cells, not of the assembly

@@ -4,8 +4,8 @@
     "local-cluster"         a scheduler and one worker per core on this machine; "local-cluster:2" for two workers
     "slurm:FILE"            workers as jobs of Slurm, described by a TOML file (`SlurmFile`)
 
-A cluster that is given by its name is opened for one run and closed after it. If the scheduler loses workers, Dask runs their tasks
-elsewhere. If the scheduler has stopped or has lost all workers, `EngineError` is raised within seconds.
+Such a cluster is opened for one run and closed after the run. If the scheduler loses workers, Dask runs their tasks
+on other workers. If the scheduler has stopped or has lost all workers, `EngineError` is raised within seconds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EngineError(RuntimeError):
 
 
 class SlurmFile(BaseModel):
-    """The content of the file of `slurm:FILE`: the properties of one job, and the number of jobs.
+    """The content of the file of `slurm:FILE`, with the properties of one job and the number of jobs.
 
     >>> SlurmFile(jobs=20, cores=8, memory="32GB", queue="cpu").arguments()["processes"]
     8
@@ -67,7 +67,7 @@ class SlurmFile(BaseModel):
     wait: float = Field(default=600.0, gt=0, description="seconds to wait for the first worker")
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `dask_jobqueue.SLURMCluster`: one worker process per core, libraries limited to one thread."""
+        """Return the arguments of `dask_jobqueue.SLURMCluster`, for one worker process per core and one thread per library."""
         pinned = [f"export {name}=1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")]
         arguments = dict(
             cores=self.cores,

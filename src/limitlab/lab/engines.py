@@ -1,8 +1,8 @@
 """Engines, which run tasks in this process, in threads, in worker processes, or on a cluster.
 
-The only interface is `concurrent.futures.Executor`. It is used for pools of limitlab, for any executor of the user, and for a Dask
-client through its `get_executor()`. A cluster may also be given by its name (`limitlab.lab.cluster`). An engine changes when and where a task runs,
-never its result.
+The only interface is `concurrent.futures.Executor`. It is used for pools of limitlab, for any executor of the user, and for a
+Dask client through its `get_executor()`. A cluster may also be given by its name (`limitlab.lab.cluster`). An engine changes when
+and where a task runs, never its result.
 """
 
 from __future__ import annotations

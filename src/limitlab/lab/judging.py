@@ -39,7 +39,7 @@ declared rate fits; a gap at the only size.
 FLOOR = 1e-12
 """Differences below this fraction of an observable's scale count as rounding, whatever their standard error is."""
 POWER = 1.2815515655446004
-"""Standard errors by which a gap must exceed the threshold to be noticed with probability 0.9."""
+"""Standard errors by which a gap must exceed the threshold to be detected with probability 0.9."""
 LARGEST_RELATIVE_GAP, NEGLIGIBLE_ENTRY = 0.5, 0.01
 """A gap of half of an entry's value must be detected, unless the entry is below this fraction of its observable's scale."""
 NEGLIGIBLE_GAP = 0.1
