@@ -192,7 +192,7 @@ def _names(law: Law, size: int) -> None:
         for name in ("no_such_parameter", *(known for known in type(law).parameters() if known not in served)):
             words = _words_of_refusal(function, name)
             assert words is not None, f"{call}({name}=...) was accepted"
-            assert name in words, f"{call}({name}=...) is refused without naming it: {words}"
+            assert name in words, f"{call}({name}=...) is refused in a message without this name: {words}"
 
 
 def _words_of_refusal(function: Callable[..., Any], name: str) -> str | None:

@@ -68,7 +68,7 @@ class Unbounded(Ridge):
         (Forgetful, "simulation lacks train_error"),
         (Restless, "seeds: "),
         (Boastful, "bias states an error of .* and changes by"),
-        (SolverInTheStream, "bias feels a solver option"),
+        (SolverInTheStream, "bias depends on a solver option"),
         (Unbounded, "level = .* was accepted"),
     ],
 )

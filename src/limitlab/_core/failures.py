@@ -36,7 +36,7 @@ def replacement(error: Exception, law: Declaration, size: int | None = None) -> 
     """Return the error that replaces an error of a law, or None if the error stays as it is."""
     where = type(law).__name__ + ("" if size is None else f" at size {size}")
     if isinstance(error, MemoryError):
-        return TooCostly(f"{where} needs more memory than there is: choose a smaller size, or fewer points")
+        return TooCostly(f"{where} needs more memory than is available: choose a smaller size, or fewer points")
     if is_intended(error):
         return None
     extremes = _extremes(law)

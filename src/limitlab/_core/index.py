@@ -99,7 +99,7 @@ def exports(package: str) -> dict[str, str]:
 def public_modules(package: str) -> list[ModuleType]:
     """Return the modules below a package that have an `__all__`, without claims and figures."""
     home = importlib.import_module(package)
-    walked = (one.name for one in pkgutil.walk_packages(home.__path__, f"{package}."))
+    walked = (module.name for module in pkgutil.walk_packages(home.__path__, f"{package}."))
     modules = (importlib.import_module(name) for name in walked if not {"_claims", "_figures"} & set(name.split(".")))
     return [module for module in modules if hasattr(module, "__all__")]
 
@@ -173,7 +173,8 @@ def built_in() -> dict[str, dict[str, Any]]:
     for prefix, module in registry.part_modules("_claims"):
         if not prefix:
             claims |= {
-                one.id: {"module": module.__name__, "laws": one.laws, "figure": one.figure} for one in find_claims(module)
+                claim.id: {"module": module.__name__, "laws": claim.laws, "figure": claim.figure}
+                for claim in find_claims(module)
             }
     for prefix, module in registry.part_modules("_figures"):
         if not prefix:

@@ -168,7 +168,7 @@ def opened(engine: str, cores: int) -> Iterator[Any]:
             client = stack.enter_context(dask.Client(target, timeout=CONNECT_SECONDS, set_as_default=False))
         except (OSError, TimeoutError):
             raise EngineError(
-                f"no Dask scheduler answers at {engine!r} (waited {CONNECT_SECONDS:g} s): is it running?"
+                f"no Dask scheduler answers at {engine!r} (waited {CONNECT_SECONDS:g} s); start it, or correct the address"
             ) from None
         wait_for_a_worker(client, patience)
         yield client
@@ -230,7 +230,7 @@ def _workers(client: Any) -> int:
         raise
     except Exception as error:
         raise EngineError(
-            f"the Dask scheduler at {_address(client)} does not answer ({type(error).__name__}): is it running?"
+            f"the Dask scheduler at {_address(client)} does not answer ({type(error).__name__}); start it, or correct the address"
         ) from None
 
 

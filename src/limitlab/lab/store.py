@@ -504,7 +504,7 @@ def _check_same_sweep(path: Path, known: Mapping[str, Any], manifest: Mapping[st
     other = "choose another store"
     if known["format"] != FORMAT:
         raise ValueError(
-            f"store {str(path)!r} has format {known['format']}, which this version of limitlab (format {FORMAT}) does not read: "
+            f"store {str(path)!r} has format {known['format']}, which this version of limitlab (format {FORMAT}) cannot read: "
             f"{other}, or delete this one to compute its results again"
         )
     for what in ("what", "law"):
