@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from limitlab._core.about import allowed, equations
-from limitlab._core.declaration import written
+from limitlab._core.declaration import own_docstring
 from limitlab._core.law import Law
 from plain_docstrings import blocks, protect
 
@@ -62,7 +62,7 @@ def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
 def as_written(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """The docstring as it stands in the law's file: the rest of what `Ridge?` shows is laid out below."""
     if what == "class" and inspect.isclass(obj) and issubclass(obj, Law):
-        lines[:] = [*written(obj).splitlines(), ""]
+        lines[:] = [*own_docstring(obj).splitlines(), ""]
 
 
 def signature(app: Any, what: str, name: str, obj: Any, options: Any, given: str | None, returned: str | None) -> Any:

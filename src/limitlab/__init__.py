@@ -1,4 +1,4 @@
-"""limitlab: a laboratory for the limit laws of learning.
+"""A laboratory for the limit laws of learning.
 
 Every law can be predicted, simulated and compared:
 

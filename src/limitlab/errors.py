@@ -1,9 +1,9 @@
 """The exceptions that limitlab raises, and the rules for their messages.
 
-Bad input raises `Refused`, a `ValueError`. Its message names the parameter, its value, the allowed range and the remedy. A solver that
-stops before it reaches its accuracy raises `ConvergenceError`, which carries the best estimate; no function returns a last iterate as
-its result. Where numbers overflow or lose their meaning at allowed parameters, a law raises `NotComputable`, which names these
-parameters.
+Bad input raises `Refused`, a `ValueError`. Its message names the parameter, its value, the allowed range and the remedy. A solver
+that stops before it reaches its accuracy raises `ConvergenceError`, which contains the best estimate. No function returns the last
+iterate as its result. Where numbers overflow or lose their meaning at allowed parameters, a law raises `NotComputable`, which names
+these parameters.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ __all__ = ["ConvergenceError", "NotComputable", "Refused", "TooCostly", "Unreach
 
 
 class Refused(ValueError):
-    """Input that limitlab does not allow: the message names the parameter, its value, the allowed range and the remedy.
+    """The error for input that limitlab does not allow.
+
+    The message names the parameter, its value, the allowed range and the remedy.
 
     An error of this type passes through `Law.evaluate` and `Law.experiment` unchanged. An error of NumPy, SciPy or another library
     that occurs in a prediction or an experiment becomes `NotComputable`, with the original error as its cause.
@@ -33,7 +35,7 @@ class Refused(ValueError):
 
 
 class ConvergenceError(RuntimeError):
-    """A solver stopped before it reached its accuracy.
+    """The error of a solver that stopped before it reached its accuracy.
 
     Attributes
     ----------
@@ -50,11 +52,14 @@ class ConvergenceError(RuntimeError):
 
 
 class NotComputable(RuntimeError):
-    """Allowed parameters at which floating-point numbers overflow or lose their accuracy; the original error is the cause."""
+    """The error for allowed parameters at which floating-point numbers overflow or lose their accuracy.
+
+    The original error is its cause.
+    """
 
 
 class UnreachableTarget(Refused):
-    """A plan asked for a value that the law does not take at any allowed parameter.
+    """The error of a plan for a value that the law does not take at any allowed parameter.
 
     Attributes
     ----------
@@ -71,7 +76,7 @@ class UnreachableTarget(Refused):
 
 
 class TooCostly(Refused):
-    """Work whose estimated memory or time exceeds a limit; it was refused before it started.
+    """The error for work whose estimated memory or time exceeds a limit. It is raised before the work starts.
 
     Attributes
     ----------
@@ -85,11 +90,13 @@ class TooCostly(Refused):
 
 
 LISTED = 25
-"""The largest number of known names that a hint lists; if there are more, the hint gives the nearest three."""
+"""The largest number of known names that a hint lists. A hint about more names contains the nearest three."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint for a misspelt name: the closest known names, or all known names, or the nearest three of many.
+    """Return a hint for a misspelt name.
+
+    It contains the closest known names. If no name is close, it contains all known names, or the nearest three of many.
 
     >>> did_you_mean("rigde", ["ridge", "ratio", "noise"])
     "did you mean 'ridge'?"

@@ -1,4 +1,4 @@
-"""The contract that every law keeps, as checks anyone can run on a law of their own.
+"""The contract of laws, which is a set of checks that anyone can run on a law of their own.
 
 >>> from limitlab.laws import NearestNeighbours
 >>> "theory" in check_law(NearestNeighbours(samples=50, neighbours=3))
@@ -36,11 +36,11 @@ __all__ = ["LawContractError", "check_faults", "check_law", "true_errors"]
 
 
 LARGEST_ERROR = 0.1
-"""The largest numerical error of a prediction, relative to the scale of its observables."""
+"""The largest allowed numerical error of a prediction, relative to the scale of its observables."""
 
 
 class LawContractError(AssertionError):
-    """One or more parts of the contract are broken; the message lists them all."""
+    """The error of a law that violates the contract. The message lists all violations."""
 
 
 def check_law(law: Law | type[Law], sizes: Sequence[int] | None = None, seeds: int | None = None) -> list[str]:
@@ -49,14 +49,14 @@ def check_law(law: Law | type[Law], sizes: Sequence[int] | None = None, seeds: i
     Parameters
     ----------
     law
-        An instance at which theory is finite and a simulation takes a moment, or a class: then its check points are used.
+        A law whose prediction is finite and whose simulation takes seconds. For a class its check points are used.
     sizes, seeds
-        For the comparison at growing sizes (default: the law's own).
+        Sizes and number of draws of the comparison (default: those that the law declares).
 
     Raises
     ------
     LawContractError
-        Listing every check that failed and why.
+        If a check fails. The message lists every failed check with its reason.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def check_law(law: Law | type[Law], sizes: Sequence[int] | None = None, seeds: i
     for name, check in checks.items():
         try:
             check()
-        except Exception as error:  # every failure is listed, whatever its kind
+        except Exception as error:  # all failures are listed, of every type
             failures.append(f"{name}: {type(error).__name__}: {error}")
     if failures:
         raise LawContractError(f"{type(first).__name__} breaks its contract:\n  " + "\n  ".join(failures))
@@ -99,16 +99,16 @@ def check_law(law: Law | type[Law], sizes: Sequence[int] | None = None, seeds: i
 
 def _description(law: Law) -> None:
     kind = type(law)
-    assert kind.title() != kind.__name__, "the class needs a docstring whose first line is its question"
+    assert kind.title() != kind.__name__, "the class must have a docstring whose first line is its question"
     assert law.status in ("theorem", "derived", "conjecture"), f"status = {law.status!r}"
-    assert law.regime, "regime must say where the law holds"
+    assert law.regime, "regime must state where the law holds"
     assert law.assumptions, "assumptions must not be empty"
     assert law.references, "references must not be empty"
     if is_builtin(kind):
         missing = [key for key in law.references if key not in bibliography()]
         assert not missing, f"references {missing} are not in references.bib"
     assert kind.outputs(), "observables must be listed"
-    assert set(law.observed()) <= set(kind.outputs()), "observed() names what is not declared"
+    assert set(law.observed()) <= set(kind.outputs()), "observed() contains a name that is not declared"
     assert isinstance(law.revision, int), "revision must be a whole number"
     assert law.revision >= 1, "revision must be at least 1"
 
@@ -118,29 +118,29 @@ def _parameters(law: Law) -> None:
         assert meta.description, f"{name} has no description"
         assert name.islower(), f"{name} must be a lower-case name"
         assert meta.kind in KINDS, f"{name} has kind {meta.kind!r}"
-        assert meta.finer is None or meta.kind == "solver", f"{name} is finer but not a solver option"
-    assert type(law)() is not None  # the defaults are a valid law
+        assert meta.finer is None or meta.kind == "solver", f"{name} has `finer` but is not a solver option"
+    assert type(law)() is not None  # the default values must form a valid law
     assert type(law).check_points(), "check_points() is empty"
 
 
 def _refusals(law: Law) -> None:
-    """Bad values and unknown names are refused with a ValueError that names the parameter."""
+    """Check that bad values and unknown names raise a ValueError that names the parameter."""
     attempts: list[tuple[str, Any]] = [("no_such_parameter", 1.0)]
     for name, meta in type(law).parameters().items():
         attempts += [(name, value) for value in _outside(law, meta)]
     for name, value in attempts:
         refusal = _refusal(law, name, value)
         assert refusal is not None, f"{name} = {value!r} was accepted"
-        assert name in refusal, f"the refusal of {name} = {value!r} does not name it: {refusal}"
+        assert name in refusal, f"the refusal of {name} = {value!r} does not contain this name: {refusal}"
     for old in filter(type(law).former_name, FORMER_NAMES):
         new = type(law).former_name(old)
         refusal = _refusal(law, old, 1.0)
         assert refusal is not None, f"the former name {old} was accepted"
-        assert repr(new) in refusal, f"the refusal of {old} does not say {new}: {refusal}"
+        assert repr(new) in refusal, f"the refusal of {old} does not contain {new}: {refusal}"
 
 
 def _outside(law: Law, meta: Parameter) -> Iterator[Any]:
-    """Values just outside every bound of a parameter, and those that no parameter takes."""
+    """Yield values just outside every bound of a parameter, and values that no parameter takes."""
     leaves = _leaves(type(law).model_fields[meta.name].annotation)
     if not leaves & {int, float}:
         return
@@ -161,7 +161,7 @@ def _outside(law: Law, meta: Parameter) -> Iterator[Any]:
 
 
 def _leaves(annotation: Any) -> set[Any]:
-    """The plain types of a union; of a sequence its own type and that of its numbers."""
+    """Yield the plain types of a union, or of a sequence its own type and the type of its elements."""
     value = getattr(annotation, "__value__", annotation)
     origin = typing.get_origin(value)
     if origin is typing.Annotated:
@@ -183,7 +183,7 @@ def _refusal(law: Law, name: str, value: Any) -> str | None:
 
 
 def _names(law: Law, size: int) -> None:
-    """`evaluate` and `experiment` refuse names that no law has, and parameters that they do not serve."""
+    """Check that `evaluate` and `experiment` refuse unknown names and parameters that they do not take as arrays."""
     calls: dict[str, tuple[Callable[..., Any], Sequence[str]]] = {
         "evaluate": (law.evaluate, law.array_parameters()),
         "experiment": (lambda **path: law.experiment(size, 1, **path), law.path_parameters()),
@@ -192,7 +192,7 @@ def _names(law: Law, size: int) -> None:
         for name in ("no_such_parameter", *(known for known in type(law).parameters() if known not in served)):
             words = _words_of_refusal(function, name)
             assert words is not None, f"{call}({name}=...) was accepted"
-            assert name in words, f"{call}({name}=...) is refused without naming it: {words}"
+            assert name in words, f"{call}({name}=...) is refused in a message without this name: {words}"
 
 
 def _words_of_refusal(function: Callable[..., Any], name: str) -> str | None:
@@ -230,7 +230,9 @@ def _theory(law: Law) -> None:
 
 
 def true_errors(law: Law) -> dict[str, tuple[float, float]]:
-    """By observable: the change when the law is solved with more effort, and the numerical error that it states (inf: none).
+    """Return by observable the change when the law is solved more accurately, and the numerical error that it states.
+
+    An error that is not stated is infinite.
 
     >>> from limitlab.laws import SpikedTensor
     >>> change, stated = true_errors(SpikedTensor())["overlap"]
@@ -238,37 +240,37 @@ def true_errors(law: Law) -> dict[str, tuple[float, float]]:
     True
     """
     coarse, fine = law.theory(), law.finer().theory()
-    found = {}
+    errors = {}
     for name in law.observed():
         both = np.isfinite(coarse[name].values) & np.isfinite(fine[name].values)
         gap = np.abs(np.where(both, coarse[name].values - np.where(both, fine[name].values, 0.0), 0.0))
-        found[name] = (float(np.max(gap, initial=0.0)), float(coarse[name].attrs.get("numerical_error", math.inf)))
-    return found
+        errors[name] = (float(np.max(gap, initial=0.0)), float(coarse[name].attrs.get("numerical_error", math.inf)))
+    return errors
 
 
 def _accuracy(law: Law) -> None:
-    """Solved with more effort, the prediction moves by less than three times the error it states.
+    """Check that a more accurate solution changes the prediction by less than three times the stated error.
 
-    Where it states none, its change, also under rounding of the parameters, must be small.
+    If no error is stated, the change must be small, also under rounding of the parameters.
     """
     theory = law.theory()
     if theory.attrs["accuracy"] == NOT_STATED:
         for name, change in law.estimated_errors().items():
             scale = scale_of(theory[name].values)
-            assert change <= LARGEST_ERROR * scale, f"{name} states no accuracy and moves by {change:.2g} of {scale:.2g}"
+            assert change <= LARGEST_ERROR * scale, f"{name} states no accuracy and changes by {change:.2g} of {scale:.2g}"
         return
     if law.finer() == law:
         return
     for name, (change, stated) in true_errors(law).items():
-        assert change <= 3 * stated + 1e-13, f"{name} states an error of {stated:.2g} and moves by {change:.2g}"
+        assert change <= 3 * stated + 1e-13, f"{name} states an error of {stated:.2g} and changes by {change:.2g}"
 
 
 def _nearby(law: Law, meta: Parameter) -> list[float]:
-    """Up to three allowed values around the law's own."""
-    given = getattr(law, meta.name)
-    if given is None:
+    """Return up to three allowed values around the value of the law."""
+    present = getattr(law, meta.name)
+    if present is None:
         return [trial for trial in (0.5, 1.0, 2.0) if meta.allows(trial)]
-    value = float(given)
+    value = float(present)
     trials = [value, 0.8 * value, 1.25 * value] if value else [0.0, 0.1, 0.5]
     if isinstance(meta.default, int):
         trials = [value, value + 1.0, value + 2.0]
@@ -297,7 +299,7 @@ def _array_form(law: Law) -> None:
 
 
 def _coordinates(law: Law) -> None:
-    """A single coordinate gives a value without dimension; sweeping over a coordinate gives its dimension."""
+    """Check that a single coordinate gives no dimension, and that a sweep over a coordinate gives its dimension."""
     for name, meta in type(law).parameters().items():
         if meta.kind != "coordinate":
             continue
@@ -331,7 +333,7 @@ def _seeds(law: Law, size: int) -> None:
     xr.testing.assert_identical(first, law.simulate(size, 1))
     other = law.simulate(size, 2)
     if all(np.array_equal(first[name], other[name]) for name in law.observed()):
-        default = type(law)()  # at some parameters an experiment draws nothing, but not at its defaults
+        default = type(law)()  # at some parameters an experiment draws no random number, but not at its defaults
         runs = default.simulate(size, 1), default.simulate(size, 2)
         changed = [name for name in default.observed() if not np.array_equal(runs[0][name], runs[1][name])]
         assert changed, "the seed changes nothing"
@@ -342,11 +344,11 @@ def _seeds(law: Law, size: int) -> None:
 
 
 def _streams(law: Law, size: int) -> None:
-    """The same size and seed give the same draw whatever the solver options, and alone or in a sweep."""
+    """Check that size and seed determine the draw, whatever the solver options are, and alone as in a sweep."""
     alone = law.simulate(size, 7)
     for name in law.observed():
         np.testing.assert_array_equal(
-            law.finer().simulate(size, 7)[name], alone[name], err_msg=f"{name} feels a solver option"
+            law.finer().simulate(size, 7)[name], alone[name], err_msg=f"{name} depends on a solver option"
         )
     for name, meta in type(law).parameters().items():
         value = getattr(law, name)
@@ -365,7 +367,7 @@ def _streams(law: Law, size: int) -> None:
                 atol=1e-13,
                 err_msg=f"{observable} alone and swept over {name}",
             )
-        break  # one swept parameter is enough: all of them go the same way
+        break  # one swept parameter is enough, because all of them are treated alike
 
 
 def _moves_coordinates(law: Law, meta: Parameter) -> bool:
@@ -395,7 +397,7 @@ def _agreements(points: Sequence[Law], sizes: Sequence[int] | None, seeds: int |
 
 
 def _agreement(law: Law, sizes: Sequence[int] | None, seeds: int | None) -> None:
-    """Theory and experiment are not in disagreement, and the gap does not grow with size."""
+    """Check that prediction and experiment do not disagree, and that the gap does not grow with size."""
     result = compare(law, sizes, seeds, budget=0.0, progress=False)
     assert result.verdict != "disagree", result.explanation
     for name in {row.observable for row in result.rows}:
@@ -422,25 +424,26 @@ print(max(verdicts, key=("agree", "underpowered", "disagree").index))
 
 
 def check_faults(folder: str | os.PathLike[str], budget: float = 20.0) -> dict[str, str]:
-    """Plant the faults of a folder of laws in a copy, one at a time, and check that a comparison or a test notices each of them.
+    """Plant the faults of a folder of laws in a copy, one at a time, and check that each of them is detected.
 
     Parameters
     ----------
     folder
         A folder with laws and a list of faults, `faults.toml`, as `limitlab new-law` writes it. In `file` the text `old`, which
-        occurs once, becomes `new`. Then the `laws` are compared at their check points. A fault without laws is left to its `tests`.
+        must occur once, is replaced by `new`. Then the `laws` are compared at their check points. For a fault without laws its
+        `tests` are run.
     budget
         Seconds that a comparison may spend on adding draws.
 
     Returns
     -------
     dict[str, str]
-        The fate of every fault: "disagree" (the verdict of the comparison), "error" or "test".
+        The result for every fault, which is "disagree" (the verdict of the comparison), "error" or "test".
 
     Raises
     ------
     LawContractError
-        Listing every fault that is not noticed.
+        If a fault is not detected. The message lists all such faults.
 
     Examples
     --------
@@ -471,12 +474,12 @@ def check_faults(folder: str | os.PathLike[str], budget: float = 20.0) -> dict[s
             fates[f"{fault['file']}: {words}"] = _fate(copy, fault, budget)
     missed = [f"{name} ({fate})" for name, fate in fates.items() if fate not in ("disagree", "error", "test")]
     if missed:
-        raise LawContractError(f"{len(missed)} of {len(faults)} faults are not noticed:\n  " + "\n  ".join(missed))
+        raise LawContractError(f"{len(missed)} of {len(faults)} faults are not detected:\n  " + "\n  ".join(missed))
     return fates
 
 
 def _check_sound(copy: Path, faults: Sequence[Any], budget: float) -> None:
-    """Raise unless the laws agree without a fault, because otherwise every fault would seem to be noticed."""
+    """Raise LawContractError unless the laws agree without a fault, because otherwise every fault would seem to be detected."""
     names = list(dict.fromkeys(name for fault in faults for name in fault.get("laws", ())))
     done = _run(copy, "-c", COMPARE, copy.name, str(budget), *names) if names else None
     if done is not None and done.stdout.strip() != "agree":
@@ -485,7 +488,7 @@ def _check_sound(copy: Path, faults: Sequence[Any], budget: float) -> None:
 
 
 def _fate(copy: Path, fault: dict[str, Any], budget: float) -> str:
-    """What notices a planted fault: the verdict of the comparison, or the tests of a fault without laws."""
+    """Return the result for a planted fault, from the comparison, or from the tests of a fault without laws."""
     if fault.get("laws"):
         done = _run(copy, "-c", COMPARE, copy.name, str(budget), *fault["laws"])
         return done.stdout.strip() if done.returncode == 0 else "error"

@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 from limitlab._core import checkpoints
-from limitlab._core.checkpoints import Checkpoint, checkpoint_of, checkpointing
+from limitlab._core.checkpoints import SavedState, checkpoint_of, checkpointing
 from limitlab.laws import CircleMeanField, NoisyMeanField, OnlineSingleIndex, PopulationFlow, TwoGaussians, TwoLayerDynamics
 from limitlab.laws.attention._circle_density import volume_density
 
@@ -85,7 +85,7 @@ def test_another_start_has_another_checkpoint(tmp_path):
 
 
 def test_an_unfinished_file_of_a_killed_run_is_removed(tmp_path):
-    checkpoint = Checkpoint(tmp_path / "x.state", every=0.0)
+    checkpoint = SavedState(tmp_path / "x.state", every=0.0)
     checkpoint.offer(lambda: {"a": np.arange(5)})
     script = (
         "import os, sys; from pathlib import Path; from limitlab._core.files import replacing\n"
@@ -98,7 +98,7 @@ def test_an_unfinished_file_of_a_killed_run_is_removed(tmp_path):
 
 
 def test_a_damaged_checkpoint_is_reported_and_not_used(tmp_path):
-    kept = Checkpoint(tmp_path / "x.state", every=0.0)
+    kept = SavedState(tmp_path / "x.state", every=0.0)
     kept.offer(lambda: {"a": np.arange(5)})
     (tmp_path / "x.state").write_bytes((tmp_path / "x.state").read_bytes()[:40])
     with pytest.warns(UserWarning, match="is damaged"):

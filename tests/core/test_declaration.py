@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import limitlab as ll
-from limitlab._core.draws import stream_words
+from limitlab._core.draws import seed_entropy
 from limitlab._core.registry import all_laws
 from limitlab._core.vocabulary import PARAMETERS
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
@@ -70,9 +70,9 @@ def test_a_method_that_passes_arguments_on_gets_what_the_method_below_it_names()
 
 def test_the_stream_depends_on_what_measured_does_not_name() -> None:
     law = Mean()
-    assert stream_words(law) == stream_words(law.replace(shrink=0.9))
-    assert stream_words(law) != stream_words(law.replace(noise=0.9))
-    assert stream_words(law) != stream_words(law.replace(offset=0.9))
+    assert seed_entropy(law) == seed_entropy(law.replace(shrink=0.9))
+    assert seed_entropy(law) != seed_entropy(law.replace(noise=0.9))
+    assert seed_entropy(law) != seed_entropy(law.replace(offset=0.9))
 
 
 def test_what_one_draw_serves_is_predicted_as_an_array_too() -> None:
@@ -149,7 +149,7 @@ def test_an_accuracy_that_is_not_stated_is_not_invented() -> None:
 
 def test_a_comparison_estimates_an_accuracy_that_is_not_stated() -> None:
     comparison = ll.compare(Mean(), seeds=4, progress=False)
-    assert "states no accuracy" in comparison.explanation
+    assert "numerical error is estimated" in comparison.explanation
     errors = [comparison.dataset[f"theory_{name}"].attrs["numerical_error"] for name in ("bias", "excess_risk")]
     assert all(0 < error < 1e-14 for error in errors)
     assert "states no accuracy" not in ll.compare(Exact(), seeds=4, progress=False).explanation
@@ -157,7 +157,7 @@ def test_a_comparison_estimates_an_accuracy_that_is_not_stated() -> None:
 
 def test_the_contract_estimates_an_accuracy_that_is_not_stated() -> None:
     assert "accuracy" in check_law(Mean)
-    with pytest.raises(LawContractError, match=r"accuracy: .*bias states no accuracy and moves by"):
+    with pytest.raises(LawContractError, match=r"accuracy: .*bias states no accuracy and changes by"):
         check_law(Unstable)
 
 

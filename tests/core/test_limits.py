@@ -122,7 +122,7 @@ def test_memory_that_is_not_there_is_one_sentence(monkeypatch):
         raise MemoryError("Unable to allocate 74.5 GiB")
 
     monkeypatch.setattr(Ridge, "measured", greedy)
-    with pytest.raises(TooCostly, match="Ridge at size 20 needs more memory than there is: choose a smaller size"):
+    with pytest.raises(TooCostly, match="Ridge at size 20 needs more memory than is available: choose a smaller size"):
         Ridge().simulate(20, 0)
 
 

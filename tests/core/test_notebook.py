@@ -14,8 +14,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import limitlab as ll
-from limitlab._core.about import described
-from limitlab._core.declaration import written
+from limitlab._core.about import full_docstring
+from limitlab._core.declaration import own_docstring
 from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Outcome, find_claims
 from limitlab.lab.verification import Record
@@ -100,8 +100,8 @@ def test_help_is_made_from_the_declaration() -> None:
         "test_error: mean squared error on a new noisy label",
     ):
         assert words in text
-    assert described(ll.laws.Ridge) == ll.laws.Ridge.__doc__
-    assert written(ll.laws.Ridge) in text
+    assert full_docstring(ll.laws.Ridge) == ll.laws.Ridge.__doc__
+    assert own_docstring(ll.laws.Ridge) in text
     assert "ratio: float = 2.0" in str(inspect.signature(ll.laws.Ridge))
 
 
@@ -115,7 +115,7 @@ def test_completion_offers_the_law_and_not_its_library() -> None:
 
 
 def test_a_value_without_a_name_is_answered_in_a_sentence() -> None:
-    with pytest.raises(TypeError, match=r"Ridge\(2\.0\) does not say which parameter is meant: .* Ridge\(ratio=2\.0\)"):
+    with pytest.raises(TypeError, match=r"Ridge\(2\.0\) is not allowed: .* Ridge\(ratio=2\.0\)"):
         ll.laws.Ridge(2.0)  # type: ignore[misc]
 
 

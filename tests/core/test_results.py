@@ -7,15 +7,15 @@ import pytest
 import xarray as xr
 
 from limitlab._core.law import Law
-from limitlab._core.results import package
+from limitlab._core.results import to_dataset
 from limitlab.laws import MaxMargin, Ridge
 
 
 @pytest.mark.parametrize("law", [Ridge(ratio=2.0, noise=0.3), MaxMargin()], ids=lambda law: type(law).__name__)
 def test_a_result_of_single_numbers_is_the_one_that_xarray_builds(law: Law) -> None:
     values = law.evaluate()
-    quick = package(law, values, kind="theory", caveat="none")
-    built = package(law, values, kind="theory", dims=dict.fromkeys(values, ()), caveat="none")
+    quick = to_dataset(law, values, kind="theory", caveat="none")
+    built = to_dataset(law, values, kind="theory", dims=dict.fromkeys(values, ()), caveat="none")
     xr.testing.assert_identical(quick, built)
     assert list(quick.attrs) == list(built.attrs)
     assert {name: array.dtype for name, array in quick.items()} == {name: array.dtype for name, array in built.items()}
@@ -37,7 +37,7 @@ def test_results_of_single_numbers_share_nothing() -> None:
 def test_nan_in_a_prediction_is_refused_whatever_its_shape() -> None:
     law = Ridge()
     for value in (np.float64(np.nan), np.array([1.0, np.nan])):
-        with pytest.raises(FloatingPointError, match="Ridge gave NaN for bias"):
-            package(law, {"bias": value}, kind="theory", dims={"bias": ("a",) * np.ndim(value)})
-    with pytest.raises(FloatingPointError, match="Ridge gave NaN for bias"):
-        package(law, {"bias": np.float64(np.nan)}, kind="theory")
+        with pytest.raises(FloatingPointError, match=r"Ridge.*NaN for bias"):
+            to_dataset(law, {"bias": value}, kind="theory", dims={"bias": ("a",) * np.ndim(value)})
+    with pytest.raises(FloatingPointError, match=r"Ridge.*NaN for bias"):
+        to_dataset(law, {"bias": np.float64(np.nan)}, kind="theory")

@@ -183,7 +183,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, engine):
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers too
     out, err = process.communicate(timeout=60)
     assert process.returncode not in (0, 1, 2)
-    assert "the finished ones are kept in 'x.nc.cells': the same command runs only the rest" in " ".join((out + err).split())
+    assert "stored in 'x.nc.cells'; the same command runs only the rest" in " ".join((out + err).split())
     assert "Traceback" not in err
     assert not (file.parent / "x.nc").exists()
     before = {path: path.stat().st_mtime_ns for path in file.parent.glob("x.nc.cells/cells/*/*.cell")}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sweep_toys import Decay, Fragile, ShrunkMean, Snapshots
 
 import limitlab as ll
-from limitlab._core.draws import stream_words
+from limitlab._core.draws import seed_entropy
 from limitlab._core.registry import all_laws
 from limitlab.lab import SweepError, sweep
 from limitlab.laws import Ridge
@@ -83,7 +83,7 @@ def test_own_coordinates_come_last():
 def test_coordinates_that_change_from_point_to_point_are_refused():
     with pytest.raises(ValueError, match="the coordinate 'time' of Snapshots changes from point to point"):
         sweep(Snapshots(), over={"moments": [(1.0, 2.0), (2.0, 3.0)]})
-    with pytest.raises(ValueError, match=r"over 'times': .* holds lists"):
+    with pytest.raises(ValueError, match=r"over 'times': .* lists"):
         sweep(Decay(), over={"times": [(1.0, 2.0), (2.0, 3.0)]})
     with pytest.raises(ValueError, match=r"over 'times': times = .* in increasing order"):
         sweep(Decay(), over={"times": [2.0, 1.0]})
@@ -98,7 +98,7 @@ def test_laws_without_array_form_are_looped_over():
 def test_nan_is_named_by_its_point():
     with pytest.raises(FloatingPointError, match="NaN for overlap"):
         sweep(Fragile(how="nan"), over={"level": [2]})
-    with pytest.raises(SweepError, match="level = 2: FloatingPointError: Fragile gave NaN for overlap"):
+    with pytest.raises(SweepError, match=r"level = 2: FloatingPointError: .*Fragile.*NaN for overlap"):
         sweep(Fragile(how="nan"), over={"level": [0, 2]})
 
 
@@ -111,7 +111,7 @@ class NotANumber(ShrunkMean):
 
 
 def test_nan_in_a_vectorised_sweep_is_named_too():
-    with pytest.raises(FloatingPointError, match=r"NotANumber gave NaN for bias at signal = 1\.0, shrink = 0\.5"):
+    with pytest.raises(FloatingPointError, match=r"NotANumber.*NaN for bias at signal = 1\.0, shrink = 0\.5"):
         sweep(NotANumber(), over={"signal": [1.0, 2.0], "shrink": [0.3, 0.5]})
 
 
@@ -173,10 +173,10 @@ def test_draws_depend_on_what_is_drawn_and_on_nothing_else():
 
 def test_streams_are_pinned():
     """A change here changes every draw that anybody has stored or published: raise every law's revision with it."""
-    assert stream_words(ShrunkMean(shrink=0.3)) == stream_words(ShrunkMean(shrink=0.4))
-    assert stream_words(ShrunkMean(digits=3)) == stream_words(ShrunkMean(digits=4))
-    assert stream_words(ShrunkMean(noise=0.3)) != stream_words(ShrunkMean(noise=0.4))
-    assert stream_words(Ridge(ratio=2.0, noise=0.5))[0] == PINNED_WORD
+    assert seed_entropy(ShrunkMean(shrink=0.3)) == seed_entropy(ShrunkMean(shrink=0.4))
+    assert seed_entropy(ShrunkMean(digits=3)) == seed_entropy(ShrunkMean(digits=4))
+    assert seed_entropy(ShrunkMean(noise=0.3)) != seed_entropy(ShrunkMean(noise=0.4))
+    assert seed_entropy(Ridge(ratio=2.0, noise=0.5))[0] == PINNED_WORD
     assert float(Ridge(ratio=2.0).draw(50, 7).rng.random()) == PINNED_NUMBER
 
 
@@ -223,7 +223,7 @@ def test_ridge_path_of_one_draw_is_what_simulate_gives():
         (dict(over={}), "give a mapping"),
         (dict(over=["shrink"]), "give a mapping"),
         (dict(over={"noise": [1, 500], "shrink": [0, 1]}), "the sweep reaches noise = 500.0, shrink = 0.0"),
-        (dict(over={"shrink": [0.1]}, seeds=3), "given without sizes"),
+        (dict(over={"shrink": [0.1]}, seeds=3), "without sizes"),
         (dict(over={"shrink": [0.1]}, sizes=[1]), "size = 1 is not allowed"),
         (dict(over={"shrink": [0.1]}, sizes=[10.5]), "size = 10.5 is not allowed"),
         (dict(over={"shrink": [0.1]}, sizes=["ten"]), "must be whole numbers"),

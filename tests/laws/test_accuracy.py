@@ -35,7 +35,7 @@ def test_the_stated_error_is_honest(name):
     for number in range(POINTS):
         law = random_point(points[number % len(points)], rng)
         for observable, (change, stated) in true_errors(law).items():
-            assert change <= 3 * stated + 1e-13, f"{law!r}: {observable} states {stated:.2g} and moves by {change:.2g}"
+            assert change <= 3 * stated + 1e-13, f"{law!r}: {observable} states {stated:.2g} and changes by {change:.2g}"
 
 
 def test_laws_without_solver_options_claim_only_rounding():

@@ -67,8 +67,8 @@ class Unbounded(Ridge):
     [
         (Forgetful, "simulation lacks train_error"),
         (Restless, "seeds: "),
-        (Boastful, "bias states an error of .* and moves by"),
-        (SolverInTheStream, "bias feels a solver option"),
+        (Boastful, "bias states an error of .* and changes by"),
+        (SolverInTheStream, "bias depends on a solver option"),
         (Unbounded, "level = .* was accepted"),
     ],
 )

@@ -453,7 +453,7 @@ def test_verify_a_real_claim() -> None:
         ("predict --ratio 2", "name the law before its parameters"),
         ("predict", "Missing argument 'LAW'"),
         ("predict ridge --observables tst_error", "did you mean 'test_error'"),
-        ("predict ridge --plot x.png", "nothing to plot against"),
+        ("predict ridge --plot x.png", "no dimension"),
         ("predict ridge --ratio 1,2 --plot x.jpeg", "must end in .png or .svg or .pdf"),
         ("predict ridge --out x.xlsx", "must end in .csv or .nc"),
         ("predict ridge --out /no/such/folder/x.csv", "there is no folder '/no/such/folder'"),
@@ -533,7 +533,7 @@ def test_damaged_store(sweep_file: Path, tmp_path: Path) -> None:
     store = tmp_path / "kept"
     assert run("sweep", str(sweep_file), "--store", str(store)).exit_code == 0
     (store / "sweep.json").write_text("{")
-    with pytest.warns(UserWarning, match="damaged and is written anew"):
+    with pytest.warns(UserWarning, match="damaged"):
         again = run("sweep", str(sweep_file), "--store", str(store))
     assert again.exit_code == 0, again.output
     assert (store / "sweep.json").read_text() != "{"  # made anew, and no cell is lost

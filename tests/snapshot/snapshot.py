@@ -74,7 +74,7 @@ def internals() -> SimpleNamespace:
     """Every internal name that the script needs: the first candidate (module, name) that exists."""
     places = {
         "all_laws find_law subject_of": ("limitlab._core.registry",),
-        "stream_words": ("limitlab._core.draws",),
+        "seed_entropy": ("limitlab._core.draws",),
         "all_claims find_claims": ("limitlab.lab.claims",),
         "all_figures describe_figures find_figure figure": ("limitlab.lab.figures",),
         "plotted_data": ("limitlab.plotting.output",),
@@ -175,7 +175,7 @@ def point_entry(point: Any) -> dict[str, Any]:
         pickle_round_trip=lambda: pickle.loads(pickle.dumps(point)) == point,
         finer=lambda: json.loads(point.finer().model_dump_json()),
         realised=lambda: json.loads(point.realised(size).model_dump_json()),
-        stream_words=lambda: internals().stream_words(point),
+        stream_words=lambda: internals().seed_entropy(point),
         first_random_numbers=lambda: point.draw(size, SEED).rng.standard_normal(3).tolist(),
         observed=lambda: list(point.observed()),
         scales=lambda: {name: plain(point.natural_scale(name)) for name in point.observed()},

@@ -1,4 +1,4 @@
-"""Foundations of limitlab: declarations of laws, draws, results, costs, files, the registry, formatting.
+"""The foundations of limitlab, such as the declarations of laws, draws, results, costs, files and the registry.
 
 This package is private. Its public names are re-exported by `limitlab`, `limitlab.laws` and `limitlab.lab`.
 """

@@ -1,7 +1,7 @@
-"""What a law says of itself, in words made from its declaration: what `Ridge?`, the command line and the pages show.
+"""The description of a law, made from its declaration, for `Ridge?`, for the command line and for the pages.
 
 >>> from limitlab.laws import Ridge
->>> print(described(Ridge).split("\\n")[0])
+>>> print(full_docstring(Ridge).split("\\n")[0])
 What are the train and test errors of ridge regression with p features and n samples?
 """
 
@@ -24,16 +24,20 @@ if TYPE_CHECKING:
 Kind = Literal["number", "whole", "truth", "series", "sequence", "name"]
 
 
-def described(law: type[Declaration]) -> str:
-    """The docstring of a law: its own, then status, regime, assumptions, parameters with their ranges, observables, equations, sources."""
-    from limitlab._core.declaration import written  # the help page of the command line loads no pydantic
+def full_docstring(law: type[Declaration]) -> str:
+    """Return the whole docstring of a law.
+
+    It begins with the docstring in the file of the law. Status, regime, assumptions, parameters with their ranges, observables,
+    equations and sources follow.
+    """
+    from limitlab._core.declaration import own_docstring  # the help page of the command line loads no pydantic
 
     facts = [
         f"Status: {law.status}." if law.observables else "",
         f"Regime: {law.regime}." if law.regime else "",
         *(f"Assumes: {assumption}." for assumption in law.assumptions),
     ]
-    parts = [written(law), "\n".join(filter(None, facts))]
+    parts = [own_docstring(law), "\n".join(filter(None, facts))]
     metas = law.parameters()
     parts.append(_section("Parameters", (line for name in metas for line in _parameter_lines(law, name))))
     parts.append(
@@ -45,7 +49,7 @@ def described(law: type[Declaration]) -> str:
 
 
 def law_page(law: Declaration) -> Page:
-    """Return the description of a law: the question that it answers, its parameters with their values, its status and regime.
+    """Return the description of a law, with the question that it answers, its parameters, its status and its regime.
 
     >>> from limitlab.laws import Ridge
     >>> law_page(Ridge(ratio=3.0)).tables[0].rows[0]["value"]
@@ -87,7 +91,7 @@ def titled(law: Declaration, swept: Iterable[str] = ()) -> str:
 
 
 def brief(value: Any) -> str:
-    """Return a value as text; of a long list its ends.
+    """Return a value as text; a list of more than four entries is shown by its first and its last.
 
     >>> brief(0.5), brief((1, 2, 3, 4, 5))
     ('0.5', '(1, ..., 5)')
@@ -99,13 +103,13 @@ def brief(value: Any) -> str:
 
 
 def references_of(law: type[Declaration]) -> list[str]:
-    """The sources of a law, a line each; a key that no bibliography has stands for itself."""
+    """Return the sources of a law, one line each; a key that no bibliography contains is returned unchanged."""
     known = {**bibliography(), **own_entries(law)}
     return [reference_line(key, law) if key in known else key for key in law.references]
 
 
 def equations(law: type[Declaration]) -> str:
-    """Setting, limit and result as the law's file states them at its top."""
+    """Return setting, limit and result, as the docstring of the law's module states them."""
     module = sys.modules.get(law.__module__)
     text = inspect.cleandoc((module.__doc__ if module else "") or "")
     start = text.find("Setting.")
@@ -130,7 +134,7 @@ def _titled(name: str, words: str, symbol: str) -> str:
 
 
 def allowed(law: type[Declaration], name: str) -> str:
-    """What a parameter may be, in words: the choices of a name, the range of a number.
+    """Return the allowed values of a parameter in words, which are the choices of a name or the range of a number.
 
     >>> from limitlab.laws import Ridge
     >>> allowed(Ridge, "noise")
@@ -148,7 +152,7 @@ def allowed(law: type[Declaration], name: str) -> str:
 
 
 def kind_of(annotation: Any) -> Kind:
-    """How the text of an option is read, from the type of the parameter.
+    """Return how the text of an option is read, which follows from the type of the parameter.
 
     >>> [kind_of(annotation) for annotation in (float, int, bool, str, tuple[float, ...], float | tuple[float, ...])]
     ['number', 'whole', 'truth', 'name', 'sequence', 'series']
@@ -167,7 +171,7 @@ def kind_of(annotation: Any) -> Kind:
 
 
 def _leaves(annotation: Any) -> Iterable[Any]:
-    """The plain types of a union, through Annotated and type aliases."""
+    """Yield the plain types of a union, also inside `Annotated` and type aliases."""
     value = getattr(annotation, "__value__", annotation)  # a `type X = ...` alias
     origin = typing.get_origin(value)
     if origin is typing.Annotated:

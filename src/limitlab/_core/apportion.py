@@ -1,4 +1,4 @@
-"""Whole numbers in given proportions."""
+"""Division of a whole number in given proportions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Files of arrays: one line of JSON that describes them, their raw bytes, and the SHA-256 of both.
+"""Files of arrays. A file has one line of JSON, which describes the arrays, then their bytes, then the SHA-256 of both.
 
     {"arrays": [["risk", "<f8", [3], "C"], ...], ...}   name, type, shape and order of every array, then further entries
-    the bytes of the arrays, one after the other
+    the bytes of the arrays, in this order
     32 bytes, the SHA-256 of everything before them
 
 Cells of a store and saved states have this format. A file that was cut or changed is recognised by its hash. Nothing in a file is
@@ -33,11 +33,11 @@ DIGEST_LENGTH = 32
 
 
 class DamagedFile(ValueError):
-    """A file is not a whole file of arrays."""
+    """The error for a file that is not a whole file of arrays."""
 
 
 def pack(arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any] | None = None) -> bytes:
-    """Return arrays, and what describes them, as the bytes of a file.
+    """Return the bytes of a file that holds these arrays and their description.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 def write_arrays(
     path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a file of arrays, of which a reader gets the earlier version or the new one, never a part.
+    """Write a file of arrays; a process that reads it meanwhile gets all of the earlier version or all of the new one.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "state"
@@ -105,7 +105,7 @@ def write_arrays(
     ({'index': 7}, {'sum': array(3.)})
     """
     with replacing(Path(path)) as temporary, open(temporary, "wb") as file:
-        for piece in _pieces(arrays, about or {}):  # one array at a time: a state may be large
+        for piece in _pieces(arrays, about or {}):  # one array at a time, because a state may be large
             file.write(piece)
 
 
@@ -130,11 +130,11 @@ def _pieces(arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> Ite
 
 
 def _check_type(name: str, dtype: np.dtype[Any]) -> None:
-    """Raise ValueError if an array of this type is more than its bytes, its shape and the name of its type."""
+    """Raise ValueError if an array of this type is not determined by its bytes, its shape and the name of its type."""
     if dtype.hasobject or dtype.names is not None:
         raise ValueError(f"{name} of type {dtype} is not allowed: must hold numbers, truth values or texts")
 
 
 def _order(array: NDArray[Any]) -> str:
-    """Return "F" for an array whose columns are contiguous, else "C": an array that is read back has the same order."""
+    """Return "F" for an array whose columns are contiguous, else "C", so that reading restores the order in memory."""
     return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"

@@ -1,7 +1,7 @@
-"""One BLAS thread per task.
+"""A limit of one BLAS thread per task.
 
-Two reasons. Workers that each start a thread per core slow one another down; and a matrix product split over a different
-number of threads may differ in its last bits, so that a result would depend on the machine and on the engine.
+There are two reasons for the limit. Workers that each start one thread per core compete for the cores. A matrix product that is
+split over another number of threads may differ in its last bits, so that a result would depend on the machine and on the engine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _limit: Any = None
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """Within this block every BLAS call of this process uses one thread; blocks may nest and overlap between threads.
+    """Make every BLAS call of this process use one thread within a block; blocks may nest and overlap between threads.
 
     >>> import numpy as np
     >>> with single_threaded():

@@ -1,9 +1,10 @@
-"""Saved states of long computations, which continue where they were stopped, even by kill -9.
+"""Saved states of long computations, from which a computation continues after it was stopped, also by kill -9.
 
-Within `checkpointing(folder)`, or with the environment variable LIMITLAB_CHECKPOINTS=folder (which worker processes and clusters inherit),
-a long computation that supports it writes its state to the folder every minute. Started anew with the same input, it continues from the
-saved state and gives the same numbers to the last bit. A state is a file of arrays (`limitlab._core.array_file`), named by the hash of the
-input of the computation. It is written whole or not at all, and is removed when the computation ends.
+Long computations that support it save their state every minute. A block `checkpointing(folder)`, or the environment variable
+LIMITLAB_CHECKPOINTS=folder, sets the folder of the saved states; worker processes and clusters inherit the variable. A
+computation that is started again with the same input continues from its saved state and gives the same numbers to the last bit. A
+state is a file of arrays (`limitlab._core.array_file`), named by the hash of the input of the computation. It is written
+completely or not at all, and it is removed when the computation ends.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _around: ContextVar[_Computation | None] = ContextVar("limitlab_computation", de
 
 @contextmanager
 def checkpointing(folder: str | os.PathLike[str], every: float = SECONDS) -> Iterator[None]:
-    """Within this block long computations save their state in `folder` every `every` seconds, and continue from saved states.
+    """Save the states of long computations within a block, every `every` seconds, and continue from states in `folder`.
 
     >>> import tempfile
     >>> with checkpointing(tempfile.mkdtemp()):
@@ -53,21 +54,21 @@ def checkpointing(folder: str | os.PathLike[str], every: float = SECONDS) -> Ite
         _folder.reset(token)
 
 
-def checkpoint_of(*start: Any) -> Checkpoint:
-    """Return the checkpoint of the computation that starts from these values; it is inactive if no folder is set."""
+def checkpoint_of(*start: Any) -> SavedState:
+    """Return the saved state of the computation that starts from these values; it is inactive if no folder is set."""
     setting = _setting()
     if setting is None:
-        return Checkpoint(None)
+        return SavedState(None)
     try:
         content = pickle.dumps(start, protocol=5)
     except Exception:  # values that cannot be pickled, such as a lambda, do not identify a computation
-        return Checkpoint(None)
+        return SavedState(None)
     folder, every = setting
-    return Checkpoint(folder / f"{hashlib.sha256(content).hexdigest()}.state", every)
+    return SavedState(folder / f"{hashlib.sha256(content).hexdigest()}.state", every)
 
 
 def _setting() -> tuple[Path, float] | None:
-    """Return folder and seconds of the surrounding `checkpointing` block, or of the environment variables; None if there is neither."""
+    """Return folder and seconds of the surrounding `checkpointing` block or of the environment variables, or None."""
     setting = _folder.get()
     if setting is None and (folder := os.environ.get(VARIABLE)):
         setting = Path(folder), float(os.environ.get(f"{VARIABLE}_EVERY", SECONDS))
@@ -81,12 +82,12 @@ class _Computation:
 
 
 @contextmanager
-def computing(identity: Callable[[], str]) -> Iterator[None]:
-    """Within this block the text that `identity` returns determines all numbers, so that it identifies the long parts of the block.
+def resumable(identity: Callable[[], str]) -> Iterator[None]:
+    """Identify the long parts of a block by the text that `identity` returns. The text must determine all numbers in the block.
 
     >>> import tempfile
-    >>> with checkpointing(tempfile.mkdtemp()), computing(lambda: "one draw"):
-    ...     first, second = checkpoint_within(1.0), checkpoint_within(1.0)
+    >>> with checkpointing(tempfile.mkdtemp()), resumable(lambda: "one draw"):
+    ...     first, second = next_saved_state(1.0), next_saved_state(1.0)
     >>> first.active, first.place == second.place
     (True, False)
     """
@@ -97,37 +98,37 @@ def computing(identity: Callable[[], str]) -> Iterator[None]:
         _around.reset(token)
 
 
-def checkpoint_within(*start: Any) -> Checkpoint:
-    """Return the checkpoint of the next part of the surrounding computation; it is inactive if there is none.
+def next_saved_state(*start: Any) -> SavedState:
+    """Return the saved state of the next part of the surrounding computation; it is inactive outside of `resumable`.
 
     A part may depend on functions and data that cannot be pickled; the input of the whole computation identifies it.
     """
     around = _around.get()
     if around is None or _setting() is None:
-        return Checkpoint(None)
+        return SavedState(None)
     around.parts += 1
     return checkpoint_of("part", around.identity(), around.parts, *start)
 
 
-class Checkpoint:
+class SavedState:
     """The saved state of one computation.
 
     Parameters
     ----------
     place
-        The file; None: no state is saved.
+        The file. With None no state is saved.
     every
         Seconds between two saved states.
 
     Examples
     --------
     >>> import tempfile
-    >>> checkpoint = Checkpoint(Path(tempfile.mkdtemp()) / "x.state", every=0.0)
-    >>> checkpoint.offer(lambda: {"sum": np.array(3.0)})
-    >>> float(checkpoint.load()["sum"])
+    >>> state = SavedState(Path(tempfile.mkdtemp()) / "x.state", every=0.0)
+    >>> state.offer(lambda: {"sum": np.array(3.0)})
+    >>> float(state.load()["sum"])
     3.0
-    >>> checkpoint.finish()
-    >>> checkpoint.load() is None
+    >>> state.finish()
+    >>> state.load() is None
     True
     """
 
@@ -137,11 +138,11 @@ class Checkpoint:
 
     @property
     def active(self) -> bool:
-        """Whether states are saved."""
+        """Whether states are saved in a file."""
         return self.place is not None
 
     def load(self) -> dict[str, NDArray[Any]] | None:
-        """Return the latest saved state, or None; a damaged file causes a warning and counts as none."""
+        """Return the latest saved state, or None if there is none; a damaged file causes a warning and counts as none."""
         if self.place is None:
             return None
         clean_leftovers(self.place.parent, self.place.name)
@@ -151,7 +152,8 @@ class Checkpoint:
             return None
         except (DamagedFile, OSError) as error:
             warnings.warn(
-                f"the checkpoint {str(self.place)!r} is damaged ({error}): starting from the beginning", stacklevel=2
+                f"the saved state {str(self.place)!r} is damaged ({error}); the computation starts from the beginning",
+                stacklevel=2,
             )
             return None
 
@@ -174,7 +176,7 @@ def generator_state(rng: np.random.Generator) -> NDArray[Any]:
 
 
 def restore_generator(rng: np.random.Generator, state: NDArray[Any]) -> None:
-    """Set the state of a generator to one that `generator_state` returned.
+    """Set a generator to a state that `generator_state` returned.
 
     >>> rng = np.random.default_rng(3)
     >>> state, first = generator_state(rng), rng.random()

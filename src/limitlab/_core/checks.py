@@ -1,8 +1,8 @@
-"""Checks of arguments. Each check is one call, and all of them refuse a value in a sentence of the same form.
+"""Checks of arguments. Each check is one call, and every error message has the same form.
 
-A check returns the value in its plain form (`int`, `float`, array of floats) or raises `Refused` with the sentence
-"NAME = VALUE is not allowed: must be RANGE; REMEDY". Public functions check each of their arguments once. Functions that only limitlab
-calls do not check what their callers have checked.
+A check returns the value in its plain form (`int`, `float`, array of floats) or raises `Refused` with the message "NAME = VALUE is
+not allowed: must be RANGE; REMEDY". Public functions check each of their arguments once. Functions that only limitlab calls do not
+check what their callers have checked.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ from limitlab.errors import Refused
 T = TypeVar("T")
 
 Shape = tuple[int | str | EllipsisType, ...]
-"""A shape that an array must have: numbers are lengths, a letter is any length of at least 1 (the same letter twice is the same length),
-and `...` in the first place is any number of further axes."""
+"""The shape that an array must have.
+
+A number is a length. A letter is any length of at least 1, and equal letters are equal lengths. `...` in the first place is any
+number of further axes.
+"""
 
 # -- the helpers --------------------------------------------------------------------------------------------------------
 
 
 def refuse(condition: Any, sentence: str) -> None:
-    """Raise `Refused` with a sentence if a condition holds.
+    """Raise `Refused` with a message if a condition holds.
 
     >>> refuse(True, "kernel is not allowed together with activation: give one of them")
     Traceback (most recent call last):
@@ -135,7 +138,7 @@ def array(
 ) -> NDArray[np.float64]:
     """Return an array of floats of the right shape whose entries are within bounds, and increase along the last axis if asked.
 
-    The sentence of the error gives the first entry that is out of bounds.
+    The error message names the first entry that is out of bounds.
 
     Examples
     --------
@@ -167,7 +170,7 @@ def array(
 
 
 def check_shape(name: str, shape: tuple[int, ...], wanted: Shape, remedy: str = "") -> None:
-    """Raise `Refused` unless an array has the shape that is wanted.
+    """Raise `Refused` unless an array has the required shape.
 
     >>> check_shape("x0", (5, 3), (..., "n", "d"))
     >>> check_shape("x0", (5,), ("n", "n"))
@@ -200,9 +203,9 @@ def is_whole(value: Any) -> bool:
 
 
 def numbers_in(value: Any) -> Iterator[float]:
-    """Yield every number in a value: the value itself, or the elements of a sequence at any depth.
+    """Yield every number in a value, which is the value itself or the elements of a sequence at any depth.
 
-    A whole number that no floating-point number can hold is given as NaN, which no bound allows.
+    A whole number that no floating-point number can hold becomes NaN, which no bound allows.
 
     >>> list(numbers_in((1, (2.5, True), "text")))
     [1.0, 2.5]
@@ -261,7 +264,9 @@ def _and(remedy: str) -> str:
 
 
 def checked_table(inputs: tuple[tuple[float, ...], ...] | None, targets: tuple[float, ...] | None) -> None:
-    """Raise `Refused` for inputs without targets, rows of different lengths, and different numbers of rows and labels.
+    """Raise `Refused` if inputs and labels do not form a table.
+
+    The cases are inputs without targets, rows of different lengths, and different numbers of rows and labels.
 
     >>> checked_table(((1.0, 2.0),), (1.0, -1.0))
     Traceback (most recent call last):

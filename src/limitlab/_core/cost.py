@@ -1,4 +1,4 @@
-"""Memory and time: what a computation would take, what it may take, and a guard while it runs.
+"""Estimates and limits of memory and time, and a guard that stops integrations that would take too long.
 
 **Limits.** Three limits hold for every entry point (theory, simulate, sweep, compare, forecast, the explorer). Each can be changed by an
 environment variable, for a block of code by `limits(...)`, and on the command line by `limitlab --memory 16GB --time 100h COMMAND`;
@@ -8,8 +8,8 @@ environment variable, for a block of code by `limits(...)`, and on the command l
     LIMITLAB_TIME      estimated processor time    24 h
     LIMITLAB_PATIENCE  one integration             120 s (an integration that would take longer is stopped after 5 s)
 
-**Estimates.** `law.cost(size)` estimates how many numbers an experiment holds and how many operations it does, to a factor of a few. The
-rules for the estimates are `draw_cost` and `limit_cost` of the law (see `Declaration`).
+**Estimates.** `law.cost(size)` estimates how many numbers an experiment holds and how many operations it does, to a factor of a
+few. The rules for the estimates are `draw_cost` and `limit_cost` of the law (see `Declaration`).
 """
 
 from __future__ import annotations
@@ -108,13 +108,13 @@ def check_listing(count: float, what: str, each: float = 300.0) -> None:
 
 
 def memory_limit() -> float:
-    """Return the bytes that a computation may hold by its estimate."""
+    """Return the number of bytes that a computation may hold according to its estimate."""
     text = os.environ.get(MEMORY, "")
     return read_memory(text, MEMORY) if text else min(DEFAULT_MEMORY, machine_memory() / 2)
 
 
 def time_limit() -> float:
-    """Return the seconds of processor time that a computation may take by its estimate."""
+    """Return the seconds of processor time that a computation may take according to its estimate."""
     text = os.environ.get(TIME, "")
     return read_time(text, TIME) if text else DEFAULT_TIME
 
@@ -134,7 +134,7 @@ def limits(
     Parameters
     ----------
     memory
-        Bytes, or a text such as "16GB"; "none" lifts the limit, None leaves it as it is.
+        Bytes, or a text such as "16GB"; "none" lifts the limit, None does not change it.
     time, patience
         Seconds, or texts such as "90s", "30min", "100h".
 
@@ -191,7 +191,10 @@ def _read(text: str, name: str, match: re.Match[str] | None, units: dict[str, fl
 
 @functools.cache
 def machine_memory() -> float:
-    """Return the bytes that this process could have: the machine's memory, or less if the operating system limits it."""
+    """Return the bytes of memory that this process could have.
+
+    This is the memory of the machine, or less if the operating system limits it.
+    """
     bounds = [_process_limit(), _container_limit()]
     with contextlib.suppress(ValueError, OSError, AttributeError):
         bounds.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
@@ -199,7 +202,9 @@ def machine_memory() -> float:
 
 
 def available_memory() -> float:
-    """Return the bytes that this process may still use: free memory of the machine, a container's limit, the process limit.
+    """Return the bytes of memory that this process may still use.
+
+    This is the least of the free memory of the machine, the limit of a container and the limit of the process.
 
     >>> 0 < available_memory() <= machine_memory()
     True
@@ -215,15 +220,14 @@ def _free_memory() -> float:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return float(next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))) * 1024
     with contextlib.suppress(ValueError, OSError, AttributeError):
-        return (
-            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2
-        )  # the system does not report free memory: half of all
+        # the system does not report free memory, so half of all memory is taken
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2
     return 4.0 * 1024**3
 
 
 def _container_limit() -> float:
     with contextlib.suppress(ValueError, OSError):
-        return float((_CONTAINER / "memory.max").read_text(encoding="ascii"))  # "max", no limit, is no number
+        return float((_CONTAINER / "memory.max").read_text(encoding="ascii"))  # the file contains "max" if there is no limit
     return math.inf
 
 
@@ -241,12 +245,12 @@ def _process_limit() -> float:
 
 
 class Pace:
-    """Watch a long computation: report its progress in the log "limitlab", and stop an integration that would exceed the time limit.
+    """Reports the progress of a long computation, and stops an integration that would exceed the time limit.
 
     Parameters
     ----------
     what
-        What increases while the computation runs (for the messages).
+        The name of the quantity that increases while the computation runs, for the messages.
     end
         The value of `what` at which the computation is complete; None if this is not known. Without an end nothing is stopped.
     clock
@@ -266,7 +270,7 @@ class Pace:
         self._last = (self.began, 0.0)
 
     def at(self, position: float, state: Any = None) -> None:
-        """Take note of the position that is reached; `state` becomes the estimate of a `ConvergenceError`."""
+        """Record the position of the computation; `state` becomes the estimate of a `ConvergenceError`."""
         now = self.clock()
         if now < self._report_at:
             return
@@ -276,7 +280,7 @@ class Pace:
             self._report_at = now + 2 * FIRST_LOOK
             return
         before, place = self._last
-        speed = (position - place) / max(now - before, 1e-9)  # the recent speed: solvers speed up and slow down
+        speed = (position - place) / max(now - before, 1e-9)  # the recent speed, because the speed of a solver changes
         left = (self.end - position) / speed if speed > 0 else math.inf
         if now - self.began + left > patience():
             raise ConvergenceError(

@@ -1,4 +1,4 @@
-"""The declaration of a law: its parameters, its observables, its experiment, and what follows from them without a computation.
+"""The declaration of a law, with its parameters, its observables, its experiment, and facts that follow from them.
 
 `Law` (in `law.py`) adds the prediction and the experiment. Modules that need only the declaration take a `Declaration`.
 """
@@ -27,15 +27,15 @@ from limitlab.errors import Refused, did_you_mean
 
 Status = Literal["theorem", "derived", "conjecture"]
 
-LEAST = Cost(numbers=1e5, operations=1e7)
-"""What every computation takes: results, labels, Python itself."""
+OVERHEAD = Cost(numbers=1e5, operations=1e7)
+"""The cost of every computation for results, labels and Python itself."""
 PER_POINT = Cost(numbers=60.0, operations=1e5)
-"""What one point of a prediction takes for every observable."""
+"""The cost of one point of a prediction for every observable."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """The finite experiment of a law: what its size counts, how a comparison samples it, how fast it approaches the limit.
+    """The finite experiment of a law, with the meaning of its size, the draws of a comparison and its rate.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class Experiment:
     sizes, draws
         The sizes and the number of draws per size of a comparison that takes seconds.
     rate
-        Exponent r of the gap between experiment and limit, gap ~ size^-r, unless an observable has its own. `math.inf` states that the
-        law is exact at every size. Two numbers state that the exponent lies between them and is not known better.
+        Exponent r of the gap between experiment and limit, gap ~ size^-r, unless an observable has its own. `math.inf` states that
+        the law is exact at every size. Two numbers state that the exponent lies between them and is not known more exactly.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Experiment:
 
 
 class Declaration(BaseModel):
-    """A frozen, validated record of parameters, with what the class of the law declares about them."""
+    """A frozen, validated record of parameters, with the facts that the class of the law declares about them."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", validate_default=True, arbitrary_types_allowed=True, ser_json_inf_nan="strings"
@@ -81,7 +81,7 @@ class Declaration(BaseModel):
     simulation: ClassVar[Experiment] = Experiment()
     points: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
     revision: ClassVar[int] = 1
-    __written__: ClassVar[str | None] = None  # the docstring of the class as its file states it, see `written`
+    __written__: ClassVar[str | None] = None  # the docstring of the class in its file; see `own_docstring`
 
     if not TYPE_CHECKING:  # type checkers read the parameters from the fields
 
@@ -102,51 +102,52 @@ class Declaration(BaseModel):
 
     @classmethod
     def parameters(cls) -> dict[str, Parameter]:
-        """Metadata of every parameter, in order."""
+        """Return the metadata of every parameter, in order."""
         return dict(_metadata(cls))
 
     @classmethod
     def array_parameters(cls) -> tuple[str, ...]:
-        """Parameters that `predicted` names: the prediction takes arrays of them."""
+        """Return the parameters that `predicted` names in its signature. The prediction takes arrays of them."""
         return _named(cls, "predicted")
 
     @classmethod
     def path_parameters(cls) -> tuple[str, ...]:
-        """Parameters that `measured` names: one simulated draw serves every value of them."""
+        """Return the parameters that `measured` names in its signature. One simulated draw serves every value of them."""
         return _named(cls, "measured")
 
     @classmethod
     def former_name(cls, name: str) -> str | None:
-        """The present name of a parameter that was called `name` in an earlier version, or None."""
+        """Return the present name of a parameter that was called `name` in an earlier version, or None."""
         new = FORMER_NAMES.get(name)
         return new if new in cls.model_fields and name not in cls.model_fields else None
 
     @classmethod
     def hint(cls, name: str) -> str:
-        """What to say about a name that is not a parameter: its new name if it was one, or those that are close."""
+        """Return a hint for a name that is not a parameter, which is its new name or the names that are close to it."""
         new = cls.former_name(name)
         return f"it is called {new!r} now" if new else did_you_mean(name, cls.model_fields)
 
     def coordinates(self) -> dict[str, Any]:
-        """Coordinates that the observables depend on (such as `time`), by dimension; a single number gives no dimension."""
+        """Return the coordinates of the observables (such as `time`), by dimension; a single number gives no dimension."""
         return {
             meta.dimension: getattr(self, name) for name, meta in _metadata(type(self)).items() if meta.kind == "coordinate"
         }
 
     def count(self, parameter: str, size: int) -> int:
-        """The whole number that a ratio becomes in an experiment of this size, as its declaration says (at least 1)."""
+        """Return the whole number that a ratio becomes in an experiment of this size, at least 1."""
         value, rule = getattr(self, parameter), _metadata(type(self))[parameter].count
         if math.isinf(value):
             raise Refused(f"{parameter} = inf is not allowed in a simulation: choose a finite value")
         exact = float(size) * value if rule == "size * value" else size / value
         if math.isinf(exact):
             raise Refused(
-                f"{parameter} = {value!r} is not allowed in a simulation of size {size}: it would count more than 1e308"
+                f"{parameter} = {value!r} is not allowed in a simulation of size {size}: its count would exceed 1e308; "
+                "choose a value closer to 1"
             )
         return max(1, round(exact))
 
     def realised(self, size: int) -> Self:
-        """The law with its ratios and shares as an experiment of this size realises them (n = round(size / ratio), say)."""
+        """Return the law with the ratios and shares that an experiment of this size has, because counts are whole numbers."""
         changes: dict[str, Any] = {}
         for name, meta in _metadata(type(self)).items():
             if meta.count == "shares of size":
@@ -157,7 +158,7 @@ class Declaration(BaseModel):
         return self.replace(**changes) if changes else self
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some parameters changed, validated like a new law.
+        """Return a copy with some parameters changed, validated like a new law.
 
         >>> from limitlab.laws import Ridge
         >>> Ridge(ratio=2.0).replace(ridge=0.5).ridge
@@ -166,7 +167,7 @@ class Declaration(BaseModel):
         return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
 
     def finer(self) -> Self:
-        """The same law solved with more effort: its solver options multiplied as their declarations say."""
+        """Return the law with more accurate solver options, each multiplied by the factor of its declaration."""
         changes = {}
         for name, meta in _metadata(type(self)).items():
             value = getattr(self, name)
@@ -176,71 +177,90 @@ class Declaration(BaseModel):
 
     @classmethod
     def check_points(cls) -> list[Self]:
-        """The laws at `points`, where no term is switched off; comparison, contract and report use them by default."""
+        """Return the laws at `points`, where no term of the equations is zero.
+
+        Comparison, contract and report use them by default.
+        """
         return [cls(**point) for point in cls.points]
 
     # -- observables ----------------------------------------------------------------------------------------------------
 
     @classmethod
     def outputs(cls) -> dict[str, Observable]:
-        """Metadata of every observable that prediction and experiment share, in order."""
+        """Return the metadata of every observable that prediction and experiment share, in order."""
         return {name: meta for name, meta in _observables(cls).items() if meta.compared}
 
     @classmethod
     def all_outputs(cls) -> dict[str, Observable]:
-        """Metadata of every observable, in order; also of those that are not compared."""
+        """Return the metadata of every observable, in order, including observables that are not compared."""
         return dict(_observables(cls))
 
     def observed(self) -> tuple[str, ...]:
-        """The observables at these parameters: all that the law compares, unless some belong to one of its models only."""
+        """Return the observables at these parameters.
+
+        A law overrides this method if some observables exist for one of its models only.
+        """
         return tuple(type(self).outputs())
 
     def natural_scale(self, observable: str) -> float:
-        """The scale on which an observable that may be small by itself is judged, such as tau^2 for a late train error; 0: its own."""
+        """Return the smallest scale against which an observable is judged, or 0.
+
+        With 0 the scale is the largest predicted value. A positive scale is for observables whose values may be tiny. An example is
+        the train error at late times, whose scale is tau^2.
+
+        An example is the train error at late times, whose scale is tau^2.
+        """
         return 0.0
 
     def caveat(self) -> str:
-        """What is said beside every prediction and verdict of the law."""
+        """Return a sentence that limitlab shows beside every prediction and verdict of the law."""
         return ""
 
     @classmethod
     def rates(cls, observable: str) -> tuple[float, float]:
-        """Bounds of the exponent of the finite-size gap of an observable: equal where it is known."""
-        own = _observables(cls)[observable].rate
-        rate = cls.simulation.rate if own is None else own
+        """Return the bounds of the exponent of the finite-size gap of an observable. They are equal if the exponent is known."""
+        declared_rate = _observables(cls)[observable].rate
+        rate = cls.simulation.rate if declared_rate is None else declared_rate
         return rate if isinstance(rate, tuple) else (rate, rate)
 
     @classmethod
     def title(cls) -> str:
-        """The first line of the law's docstring: the question it answers."""
-        return written(cls).split("\n")[0]
+        """Return the first line of the law's docstring, which is the question that the law answers."""
+        return own_docstring(cls).split("\n")[0]
 
     # -- cost -----------------------------------------------------------------------------------------------------------
 
     def draw_cost(self, size: int) -> Cost:
-        """What one experiment of this size takes; a law whose experiment does not decompose a data matrix says it itself."""
+        """Return the cost of one experiment of this size.
+
+        A law overrides this method if its experiment does not decompose a data matrix.
+        """
         return self.matrix_cost(size)
 
     def limit_cost(self) -> Cost:
-        """What one prediction takes, with all its coordinates: a closed form, or a few equations for every point."""
+        """Return the cost of one prediction with all its coordinates.
+
+        The estimate holds for a closed form, or for a few equations per point.
+        """
         values = coordinate_values(self) * len(type(self).outputs())
-        return Cost(LEAST.numbers + PER_POINT.numbers * values, LEAST.operations + PER_POINT.operations * values)
+        return Cost(OVERHEAD.numbers + PER_POINT.numbers * values, OVERHEAD.operations + PER_POINT.operations * values)
 
     def matrix_cost(self, size: int, matrices: float = 4.0) -> Cost:
-        """The cost of an experiment that draws, copies and decomposes a data matrix.
+        """Return the cost of an experiment that draws, copies and decomposes a data matrix.
 
-        The lengths that are in play are the size, the whole numbers that ratios become, and the law's other whole numbers. The data
-        matrix has the two largest as its sides; `matrices` of them are held at once. The decomposition runs along the smaller side.
+        The lengths of an experiment are the size, the whole numbers that ratios become, and the law's other whole numbers. The two
+        largest are the sides of the data matrix; `matrices` such matrices are held at once. The decomposition runs along the
+        smaller side.
         """
         first, second = (*self._lengths(size), 1.0)[:2]
         lines, times = coordinate_values(self), self._repetitions()
         return Cost(
-            LEAST.numbers + matrices * first * second + len(type(self).outputs()) * lines + first * times,
-            LEAST.operations + (first * second * second + 4 * first * second * lines) * times,
+            OVERHEAD.numbers + matrices * first * second + len(type(self).outputs()) * lines + first * times,
+            OVERHEAD.operations + (first * second * second + 4 * first * second * lines) * times,
         )
 
     def _lengths(self, size: int) -> list[float]:
-        """The lengths in play in an experiment of this size, the largest first."""
+        """Return the lengths of an experiment of this size (size, counts, whole-number parameters), the largest first."""
         lengths = [float(size)]
         for name, meta in _metadata(type(self)).items():
             value = getattr(self, name)
@@ -251,7 +271,7 @@ class Declaration(BaseModel):
         return sorted(lengths, reverse=True)
 
     def _repetitions(self) -> float:
-        """How often an experiment is repeated within one draw: its replicas, networks, ..."""
+        """Return how often an experiment is repeated within one draw, for example once per replica or network."""
         values = [getattr(self, name) for name, meta in _metadata(type(self)).items() if meta.kind == "experiment"]
         return float(math.prod(value for value in values if isinstance(value, int) and not isinstance(value, bool)))
 
@@ -259,19 +279,19 @@ class Declaration(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_names(cls, given: Any) -> Any:
-        if isinstance(given, Mapping):
-            for name in given:
+    def _known_names(cls, parameters: Any) -> Any:
+        if isinstance(parameters, Mapping):
+            for name in parameters:
                 if name not in cls.model_fields:
                     raise PydanticCustomError(
                         "parameter", f"{cls.__name__} has no parameter {str(name)!r}: {cls.hint(str(name))}"
                     )
-        return given
+        return parameters
 
     @field_validator("*", mode="wrap")
     @classmethod
     def _one_sentence(cls, value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
-        """Type and bounds, refused in one sentence that names parameter, value and range."""
+        """Check type and bounds; an error is one sentence that names parameter, value and range."""
         meta = _metadata(cls)[str(info.field_name)]
         bare = plain(value)
         if isinstance(bare, bool) and not isinstance(meta.default, bool):
@@ -301,9 +321,9 @@ def _observables(law: type[Declaration]) -> dict[str, Observable]:
 
 @functools.cache
 def _named(law: type[Declaration], method: str) -> tuple[str, ...]:
-    """The parameters that a method of a law names, without coordinates, in the order of their declaration.
+    """Return the parameters that a method of a law names, without coordinates, in the order of their declaration.
 
-    A method that takes `**numbers` passes arguments on: it gets what the methods that it overrides name, too.
+    A method that takes `**numbers` passes its arguments on, so it also receives the parameters that the overridden methods name.
     """
     names: set[str] = set()
     for kind in law.__mro__:
@@ -316,12 +336,12 @@ def _named(law: type[Declaration], method: str) -> tuple[str, ...]:
 
 
 def coordinate_values(law: Declaration) -> float:
-    """The number of values of the law's own coordinates, all together."""
+    """Return the number of values of all coordinates of a law, multiplied with each other."""
     return float(math.prod(np.size(line) for line in law.coordinates().values()))
 
 
-def written(law: type) -> str:
-    """The docstring as it stands in the law's file, or that of the law it is made from."""
+def own_docstring(law: type) -> str:
+    """Return the docstring in the law's file, or the docstring of the law from which it is derived."""
     for kind in law.__mro__:
         text = vars(kind).get("__written__" if "__written__" in vars(kind) else "__doc__")
         if isinstance(text, str) and text.strip():
@@ -330,12 +350,12 @@ def written(law: type) -> str:
 
 
 def _unnamed_values(law: type[Declaration], values: tuple[Any, ...]) -> str:
-    """What is said about values that are given without the names of their parameters."""
+    """Return the error message for values that are passed without the names of their parameters."""
     first, name = ", ".join(map(repr, values))[:80], law.__name__
     names = list(law.model_fields)
     example = f"{name}({names[0]}={values[0]!r})" if names else f"{name}()"
     return (
-        f"{name}({first}) does not say which parameter is meant: give it by name, such as {example} "
+        f"{name}({first}) is not allowed: give each parameter by its name, such as {example} "
         f"(the parameters are {', '.join(names)})"
     )
 
@@ -345,7 +365,7 @@ def _increasing(numbers: tuple[float, ...]) -> bool:
 
 
 def _reason(meta: Parameter, error: ValidationError) -> str:
-    """Why pydantic refused a value; where it wanted a number, with the numbers allowed."""
+    """Return why pydantic refused a value. If a number was required, the reason states the allowed numbers."""
     first = error.errors()[0]
     wanted = {"float": "must be a number", "int": "must be a whole number"}.get(first["type"].split("_")[0])
     return first["msg"].lower() if wanted is None else ", ".join([wanted, *([meta.allowed] if meta.bounded else [])])

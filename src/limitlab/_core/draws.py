@@ -1,8 +1,8 @@
-"""One draw of a finite experiment: its size, its seed, its counts, and the one rule for its randomness.
+"""One draw of a finite experiment, with its size, its seed, its counts and its random numbers.
 
-The stream of a draw is decided by the law, by its physics and experiment parameters, by the size and by the seed. A parameter that
-`measured` names is left out, because one draw serves all its values. Solver options and coordinates do not enter. So the same law,
-size and seed give the same numbers alone, in a sweep, in a comparison, and on every engine.
+The random stream of a draw depends on the law, on its physics and experiment parameters, on the size and on the seed. It does not
+depend on the parameters that `measured` names, because one draw serves all their values, nor on solver options and coordinates. The
+same law, size and seed therefore give the same numbers alone, in a sweep, in a comparison, and on every engine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Draw:
-    """What `Law.measured` gets: everything that tells one experiment from another.
+    """The first argument of `Law.measured`, which distinguishes one experiment from another.
 
     Attributes
     ----------
@@ -53,16 +53,16 @@ class Draw:
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """The only source of randomness of the draw."""
-        return np.random.default_rng(np.random.SeedSequence([self.seed, self.size, *stream_words(self.law)]))
+        """The random number generator of the draw, its only source of randomness."""
+        return np.random.default_rng(np.random.SeedSequence([self.seed, self.size, *seed_entropy(self.law)]))
 
     def count(self, parameter: str) -> int:
-        """The whole number that a ratio becomes at this size."""
+        """Return the whole number that a ratio becomes at this size."""
         return self.law.count(parameter, self.size)
 
 
-def stream_words(law: Declaration) -> list[int]:
-    """The law's part of the seed: a hash of what is drawn."""
+def seed_entropy(law: Declaration) -> list[int]:
+    """Return the law's part of the seed, which is a hash of the drawn system."""
     kind = type(law)
     drawn = {name for name, meta in kind.parameters().items() if meta.kind in ("physics", "experiment")}
     drawn.difference_update(kind.path_parameters())
@@ -70,20 +70,23 @@ def stream_words(law: Declaration) -> list[int]:
     return [int(content[i : i + 8], 16) for i in range(0, len(content), 8)]
 
 
-def computation(law: Declaration, given: Mapping[str, Any], *draw: int) -> str:
-    """A hash of all that a prediction, or a draw of this size and seed, is computed from: what its checkpoints are known by."""
-    arrays = {name: np.asarray(values).tolist() for name, values in given.items()}
+def computation_hash(law: Declaration, arguments: Mapping[str, Any], *draw: int) -> str:
+    """Return a hash of everything on which a prediction or a draw depends. It names the files of saved states."""
+    arrays = {name: np.asarray(values).tolist() for name, values in arguments.items()}
     content = {"law": identity(type(law)), "revision": law.revision, "version": package_version(), "draw": draw}
     return digest({**content, "parameters": plain_parameters(law), "given": arrays})
 
 
 def identity(law: type[Declaration]) -> str:
-    """The name of a law's class; with its module unless it is one of limitlab's own, which may move between files."""
+    """Return the class name of a built-in law, or module and class name of another law.
+
+    A built-in law keeps its identity when it moves to another file.
+    """
     return law.__qualname__ if is_builtin(law) else f"{law.__module__}:{law.__qualname__}"
 
 
 def is_builtin(law: type[Declaration]) -> bool:
-    """Whether a class of laws is part of limitlab, rather than of a user's file or of another package.
+    """Return whether a class of laws is part of limitlab, not of a user's file or of another package.
 
     >>> from limitlab.laws import Ridge
     >>> is_builtin(Ridge), is_builtin(type("MyRidge", (Ridge,), {"__module__": "my_laws"}))
@@ -93,22 +96,22 @@ def is_builtin(law: type[Declaration]) -> bool:
 
 
 def plain_parameters(law: Declaration, names: set[str] | None = None) -> dict[str, Any]:
-    """The parameters of a law as JSON gives them back: numbers, texts, lists."""
+    """Return the parameters of a law as JSON data, which are numbers, texts and lists."""
     return dict(json.loads(law.model_dump_json(include=names)))
 
 
 def digest(content: Any) -> str:
-    """SHA-256 of plain data, written in one canonical way."""
+    """Return the SHA-256 of plain data in one canonical form."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def checked_size(size: Any) -> int:
-    """Return a size that an experiment can have."""
+    """Return the size of an experiment as an int; raise `Refused` if it is not a whole number of at least 2."""
     return whole("size", size, least=2)
 
 
 def checked_seed(seed: Any) -> int:
-    """Return a seed that `numpy.random.SeedSequence` takes."""
+    """Return a seed as an int; raise `Refused` if it is not a whole number of at least 0."""
     return whole("seed", seed, least=0)
 
 
@@ -121,7 +124,9 @@ def checked_sizes(sizes: Any) -> list[int]:
 
 
 def checked_seeds(seeds: Any, least: int = 1) -> list[int]:
-    """Return the seeds of draws: a number n stands for the seeds 0, ..., n - 1; a list must hold different seeds.
+    """Return the seeds of draws as a list.
+
+    A number n stands for the seeds 0, ..., n - 1. The seeds of a list must be different.
 
     >>> checked_seeds(3), checked_seeds([7, 9])
     ([0, 1, 2], [7, 9])
@@ -150,8 +155,8 @@ def mean_and_error(draws: ArrayLike, axis: int = 0) -> tuple[NDArray[np.float64]
     Returns
     -------
     tuple of arrays
-        The mean, and the standard deviation over the draws (with the divisor "number of draws minus 1") divided by the square root of
-        their number.
+        The mean, and the standard deviation over the draws (with the divisor "number of draws minus 1") divided by the square root
+        of their number.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """The errors of a law at allowed parameters where numbers overflow, vanish or exceed the memory.
 
-Errors are told apart by their type. A refusal of limitlab (`Refused`) and every other exception class of limitlab or of another author
-pass through `Law.evaluate` and `Law.experiment` unchanged. An arithmetic error, and a `ValueError` or `RuntimeError` that NumPy, SciPy or
-another library raises in a prediction or an experiment, becomes `NotComputable`: one sentence that names the law and its most extreme
-parameters. The original error is its cause. A `ValueError` that the code of another author raises stays as it is.
+Errors are distinguished by their type. An error of limitlab for bad input (`Refused`) and every other exception class of limitlab
+or of another author pass through `Law.evaluate` and `Law.experiment` unchanged. An arithmetic error, and a `ValueError` or
+`RuntimeError` that NumPy, SciPy or another library raises in a prediction or an experiment, becomes `NotComputable`: one sentence
+that names the law and its most extreme parameters. The original error is its cause. A `ValueError` that the code of another author
+raises stays as it is.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ if TYPE_CHECKING:
     from limitlab._core.declaration import Declaration
 
 FAILURES = (ArithmeticError, ValueError, RuntimeError, MemoryError)
-"""Errors that numbers at an extreme point cause. Errors of other types are mistakes in a program and stay as they are."""
+"""Types of errors that extreme numbers cause. Errors of other types are mistakes in a program and stay as they are."""
 
 EXTREME = 1e4
-"""A parameter this many times larger or smaller than its default is named first."""
+"""The factor between a parameter and its default above which an error message names the parameter first."""
 
 LIBRARIES = ("limitlab", "numpy", "scipy", "numba", "sklearn", "jax", "jaxlib")
 """Packages whose code computes predictions and experiments."""
 
 
 def replacement(error: Exception, law: Declaration, size: int | None = None) -> Exception | None:
-    """Return the error to raise in the place of an error that occurred in a law; None if the error stays as it is."""
+    """Return the error that replaces an error of a law, or None if the error stays as it is."""
     where = type(law).__name__ + ("" if size is None else f" at size {size}")
     if isinstance(error, MemoryError):
-        return TooCostly(f"{where} needs more memory than there is: choose a smaller size, or fewer points")
+        return TooCostly(f"{where} needs more memory than is available: choose a smaller size, or fewer points")
     if is_intended(error):
         return None
     extremes = _extremes(law)
@@ -45,8 +46,9 @@ def replacement(error: Exception, law: Declaration, size: int | None = None) -> 
 
 
 def is_intended(error: Exception) -> bool:
-    """Return whether the message of an error is meant for the user: it has a class of limitlab or of another author, or another author
-    raised it.
+    """Return whether the message of an error is meant for the user.
+
+    This holds if the class of the error belongs to limitlab or to another author, or if code of another author raised the error.
 
     >>> from limitlab.errors import Refused
     >>> is_intended(Refused("ratio = 0 is not allowed")), is_intended(ZeroDivisionError("division by zero"))
@@ -83,7 +85,7 @@ def _raised_in(error: Exception) -> str:
 
 
 def _extremes(law: Declaration) -> dict[str, Any]:
-    """Return the parameters that are furthest from their defaults; if none is far, all that differ."""
+    """Return the parameters that are furthest from their defaults; if no parameter is far from its default, all that differ."""
     changed = {
         name: value
         for name, meta in type(law).parameters().items()

@@ -1,7 +1,8 @@
-"""Files that are either whole or absent, whatever happens to the process that writes them.
+"""Writing of files that are complete or absent, even if the process that writes them is killed.
 
-A file is written under a temporary name in the directory of its final place, forced to disk, and renamed. The temporary
-name says who writes it, so that what a killed process left behind can be told from what another one is writing now.
+A file is written under a temporary name in the directory of its final place, forced to disk, and renamed. The temporary name
+contains the machine and the process that write it. Remainders of a killed process can thus be distinguished from files that are
+being written.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from pathlib import Path
 _OURSELVES = secrets.token_hex(4)
 _TEMPORARY = re.compile(r"\.(?P<host>[0-9a-f]{8})-(?P<process>\d+)-(?P<token>[0-9a-f]{8})-[0-9a-f]{8}\.tmp\Z")
 _ABANDONED_AFTER = 24 * 3600.0
-"""Seconds after which a temporary file of another machine is taken to be abandoned."""
+"""Seconds after which a temporary file of another machine is considered abandoned."""
 
 
 @contextmanager
 def replacing(path: Path, forced: bool = True) -> Iterator[Path]:
-    """A temporary path beside `path`: the file or directory written there takes its place when the block ends well.
+    """Give a block a temporary path beside `path`, and rename it to `path` if the block ends without an error.
 
-    Not `forced` to disk, a loss of power may leave it damaged: for what is checked when it is read and can be computed again.
+    With `forced` false the file is not forced to disk, and a loss of power may damage it. Use this for content that is checked when
+    it is read and can be computed again.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -56,7 +58,7 @@ def replacing(path: Path, forced: bool = True) -> Iterator[Path]:
 
 
 def write_whole(path: Path, content: bytes, forced: bool = True) -> None:
-    """Write a file that is never seen half written; `forced` as in `replacing`."""
+    """Write a file so that readers never get a part of it; `forced` as in `replacing`."""
     temporary = _temporary(path)
     try:
         temporary.write_bytes(content)
@@ -69,7 +71,7 @@ def write_whole(path: Path, content: bytes, forced: bool = True) -> None:
 
 
 def require_writable(path: str | os.PathLike[str]) -> Path:
-    """The path, if a file can be written there.
+    """Return the path if a file can be written there; raise ValueError otherwise.
 
     >>> require_writable("/no/such/folder/result.csv")
     Traceback (most recent call last):
@@ -96,7 +98,10 @@ def _temporary(path: Path) -> Path:
 
 
 def force_to_disk(path: Path) -> None:
-    """Make the content of a file survive a loss of power. (Without this a rename may survive what it names.)"""
+    """Make the content of a file survive a loss of power.
+
+    Without this the renamed file may survive without its content.
+    """
     descriptor = os.open(path, os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -105,7 +110,7 @@ def force_to_disk(path: Path) -> None:
 
 
 def clean_leftovers(folder: Path, name: str = "") -> int:
-    """Remove the temporary files in a folder (those for the file `name`, if given) whose writers are gone."""
+    """Remove the temporary files in a folder (or only those for the file `name`) whose writers have ended."""
     if not folder.is_dir():
         return 0
     left = [entry for entry in folder.iterdir() if entry.name.startswith(f".{name}") and _is_abandoned(entry)]
@@ -124,7 +129,7 @@ def _is_abandoned(entry: Path) -> bool:
     try:
         return time.time() - entry.stat().st_mtime > _ABANDONED_AFTER
     except FileNotFoundError:
-        return False  # its writer has just finished
+        return False  # its writer has finished meanwhile
 
 
 def _is_running(process: int) -> bool:
@@ -138,7 +143,10 @@ def _is_running(process: int) -> bool:
 
 
 def _swap_directory(new: Path, final: Path) -> None:
-    """Put a directory in the place of another. That takes two steps, between which another process may come: try again."""
+    """Put a directory in the place of another one.
+
+    This takes two steps. If another process interferes between the two steps, they are repeated.
+    """
     for _ in range(100):
         try:
             os.rename(new, final)

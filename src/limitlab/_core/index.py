@@ -1,9 +1,10 @@
-"""Writes the committed lists of names: export stubs, the index of laws, claims and figures, and the promised names.
+"""Writes the committed lists of names, which are export stubs, the index of laws, claims and figures, and public names.
 
-    python -m limitlab._core.index           writes what is out of date and names it
+    python -m limitlab._core.index           writes the files that are out of date and prints their names
     python -m limitlab._core.index --check   writes nothing; exit code 1 if something is out of date
 
-The names come from the imported modules: a public module promises what its `__all__` names. A test fails if a list is out of date.
+The names come from the imported modules. The public names of a public module are those in its `__all__`. A test fails if a list is
+out of date.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ FLAT = ("laws", "lab", "applied", "plotting", "show")
 BY_MODULE = ("numerics", "models")
 """Packages whose public modules export their own names, as `limitlab.numerics.gaussian.expectation`."""
 PACKAGES = ("plotting", "lab", "numerics", "models", "laws", "applied", "show")
-"""All of them, in the order in which their stubs are written."""
+"""All of these packages, in the order in which their stubs are written."""
 ALONE = ("errors", "testing")
 """Public modules of the top level."""
 HEAD = "# Written by `python -m limitlab._core.index`; do not edit."
 
 
 def outputs(package: str | None = None) -> dict[Path, str]:
-    """Every generated file with its content; with `package` only the stub of that package."""
+    """Return every generated file with its content, or only the stub of `package`."""
     root = Path(str(files("limitlab")))
     if package is not None:
         make = flat_stub if package in FLAT else module_stub
@@ -46,8 +47,8 @@ def outputs(package: str | None = None) -> dict[Path, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files that are out of date, or only name them."""
-    if not arguments:  # a package may need the new stub of one below it, which only a new process reads
+    """Write the files that are out of date, or only print their names."""
+    if not arguments:  # a package may need the new stub of a lower package, which only a new process reads
         for name in PACKAGES:
             subprocess.run([sys.executable, "-m", __spec__.name, name], check=True)
         return subprocess.run([sys.executable, "-m", __spec__.name, "all"], check=True).returncode
@@ -66,7 +67,7 @@ def main(arguments: list[str]) -> int:
 
 
 def promised() -> list[str]:
-    """The public names of limitlab by their public paths, sorted.
+    """Return the public names of limitlab by their public paths, sorted.
 
     >>> "limitlab.laws.Ridge" in promised()
     True
@@ -84,7 +85,7 @@ def promised() -> list[str]:
 
 
 def exports(package: str) -> dict[str, str]:
-    """The names that a flat package exports, with the module that defines each, below the package."""
+    """Return the names that a flat package exports, each with the module that defines it."""
     homes: dict[str, str] = {}
     for module in public_modules(package):
         for name in module.__all__:
@@ -96,15 +97,15 @@ def exports(package: str) -> dict[str, str]:
 
 
 def public_modules(package: str) -> list[ModuleType]:
-    """The modules below a package that promise names: those with an `__all__`. Claims and figures promise none."""
+    """Return the modules below a package that have an `__all__`, without claims and figures."""
     home = importlib.import_module(package)
-    walked = (one.name for one in pkgutil.walk_packages(home.__path__, f"{package}."))
+    walked = (module.name for module in pkgutil.walk_packages(home.__path__, f"{package}."))
     modules = (importlib.import_module(name) for name in walked if not {"_claims", "_figures"} & set(name.split(".")))
     return [module for module in modules if hasattr(module, "__all__")]
 
 
 def api_pages() -> dict[str, str]:
-    """A page of the reference for every public package: its names, which link to a page each."""
+    """Return a page of the reference for every public package. It lists the names, and each name links to its own page."""
     pages = {}
     for package in ("limitlab", *(f"limitlab.{name}" for name in (*FLAT, *BY_MODULE, *ALONE))):
         inside = [name for name in promised() if _page_of(name) == package]
@@ -114,19 +115,19 @@ def api_pages() -> dict[str, str]:
         lists = [(":toctree: generated", [name for name in names if name not in elsewhere])]
         lists += [(":nosignatures:", list(elsewhere.values()))] if elsewhere else []
         blocks = "\n".join(
-            f".. autosummary::\n   {option}\n\n" + "".join(f"   {name}\n" for name in own) for option, own in lists
+            f".. autosummary::\n   {option}\n\n" + "".join(f"   {name}\n" for name in listed) for option, listed in lists
         )
         pages[package.removeprefix("limitlab.")] = f"# {package}\n\n{title}\n\n```{{eval-rst}}\n{blocks}```\n"
     return pages
 
 
 def _elsewhere(name: str) -> str:
-    """The public path of a class of the top level in the package that defines it; two pages for a class are not allowed."""
+    """Return the public path of a top-level class in the package that defines it, because a class must have one page only."""
     return next(other for other in promised() if other != name and _value(other) is _value(name))
 
 
 def _page_of(name: str) -> str:
-    """The package on whose page of the reference a public name is listed."""
+    """Return the package on whose page of the reference a public name is listed."""
     parts = name.split(".")
     return "limitlab" if len(parts) == 2 else ".".join(parts[:2])
 
@@ -137,13 +138,13 @@ def _value(name: str) -> object:
 
 
 def flat_stub(package: str) -> str:
-    """The stub of a package that exports names of its modules."""
+    """Return the stub of a package that exports names of its modules."""
     lines = [f"from .{home} import {name} as {name}" for name, home in exports(package).items()]
     return _stub(package, lines, list(exports(package)))
 
 
 def module_stub(package: str) -> str:
-    """The stub of a package that exports its public modules."""
+    """Return the stub of a package that exports its public modules."""
     names = sorted({module.__name__.removeprefix(f"{package}.").partition(".")[0] for module in public_modules(package)})
     return _stub(package, [f"from . import {name} as {name}" for name in names], names)
 
@@ -158,7 +159,7 @@ def _stub(package: str, lines: list[str], names: list[str]) -> str:
 
 
 def built_in() -> dict[str, dict[str, Any]]:
-    """The built-in laws, claims and figures, with the modules that define them."""
+    """Return the built-in laws, claims and figures with the modules that define them."""
     from limitlab._core import registry
 
     laws = {
@@ -172,7 +173,8 @@ def built_in() -> dict[str, dict[str, Any]]:
     for prefix, module in registry.part_modules("_claims"):
         if not prefix:
             claims |= {
-                one.id: {"module": module.__name__, "laws": one.laws, "figure": one.figure} for one in find_claims(module)
+                claim.id: {"module": module.__name__, "laws": claim.laws, "figure": claim.figure}
+                for claim in find_claims(module)
             }
     for prefix, module in registry.part_modules("_figures"):
         if not prefix:

@@ -1,14 +1,16 @@
-"""A law: the limit that it predicts, and the finite experiment that it predicts it for.
+"""The base class of laws, with the limit that a law predicts and the finite experiment that has this limit.
 
-A law declares its parameters (`parameter`), its observables, its experiment (`Experiment`) and its check points, and writes two methods:
+A law declares its parameters (`parameter`), its observables, its experiment (`Experiment`) and its check points, and writes two
+methods:
 
-- `predicted(...)`, the limit as arrays. It gets its coordinates (`times`) and every parameter that it names, as arrays shaped so that
-  they broadcast against each other;
-- `measured(draw, ...)`, the same observables of one finite experiment. It gets its coordinates and every parameter that it names; one
-  draw serves every value of these parameters.
+- `predicted(...)` returns the limit as arrays. Its arguments are the coordinates (`times`) and every parameter in its signature, as
+arrays that broadcast against each other;
+- `measured(draw, ...)` returns the same observables of one finite experiment. Its arguments are the coordinates and every parameter
+in its signature. One draw serves every value of these parameters.
 
-Everything else follows from these: checking of names, labelled results, sweeps, comparisons, plans, the command line. The random stream
-of a draw depends on the parameters that `measured` does not name, so the signature of `measured` is part of the numbers.
+limitlab derives everything else from these methods: checks of names, labelled results, sweeps, comparisons, plans, the command
+line. The random stream of a draw depends on the parameters that `measured` does not name. A change of the signature of `measured`
+therefore changes the random numbers.
 """
 
 from __future__ import annotations
@@ -23,31 +25,34 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel
 
 import limitlab._core.cost as costs
-from limitlab._core.about import described, law_page
-from limitlab._core.checkpoints import computing
+from limitlab._core.about import full_docstring, law_page
+from limitlab._core.checkpoints import resumable
 from limitlab._core.cost import Cost
 from limitlab._core.declaration import Declaration
-from limitlab._core.draws import Draw, checked_seed, checked_size, computation
+from limitlab._core.draws import Draw, checked_seed, checked_size, computation_hash
 from limitlab._core.failures import FAILURES, check_divergence, replacement
-from limitlab._core.results import package, scale_of, stacked
+from limitlab._core.results import scale_of, stacked, to_dataset
 from limitlab.errors import Refused
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Values = Mapping[str, Any]
-"""Observables by name. A prediction has two further entries that are no observables: "accuracy", its estimated numerical error (one
-number relative to the scale of every observable, its largest absolute value, or a mapping from observables to absolute errors;
-`CLOSED_FORM` for rounding alone), and, where there is more to say, "notes", a mapping of further attributes of the result."""
+"""Observables by name.
+
+A prediction has a further entry "accuracy", its estimated numerical error. This is one number relative to the scale of every
+observable (its largest absolute value), or a mapping from observables to absolute errors. `CLOSED_FORM` stands for rounding alone.
+A prediction may also have an entry "notes", a mapping of further attributes of the result.
+"""
 
 _PYDANTIC = {name for name in dir(BaseModel) if not name.startswith("__")} - {
     "model_dump", "model_dump_json", "model_fields", "model_validate", "model_validate_json",
 }  # fmt: skip
-"""Names of pydantic that completion leaves out."""
+"""Names of pydantic that completion omits."""
 
 
 class Law(Declaration):
-    """What a learning system does when it is large. Subclasses are frozen, validated records of parameters.
+    """A limit theorem about a learning system. Subclasses are frozen, validated records of parameters.
 
     Class attributes
     ----------------
@@ -58,43 +63,46 @@ class Law(Declaration):
     page
         Name of its theory page, `docs/theory/<page>.md`.
     observables
-        What theory and simulation share: names of the vocabulary, or a mapping from names to `observable(...)`.
+        The quantities that prediction and experiment share: names of the vocabulary, or a mapping from names to `observable(...)`.
     simulation
         The finite experiment: `Experiment("dimension d", sizes=(50, 100, 200), draws=20, rate=1.0)`.
     points
-        Parameters, as dictionaries, at which no term is switched off. Comparison, contract and report use them by default.
+        Parameters, as dictionaries, at which no term of the equations is zero. Comparison, contract and report use them by default.
     revision
-        Raised when the law's numbers change: stored results of an earlier revision are not used again.
+        A whole number. Raise it when the law's numbers change, so that stored results of an earlier revision are not used again.
     """
 
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
         super().__pydantic_init_subclass__(**options)
         cls.__written__ = vars(cls).get("__doc__")
-        cls.__doc__ = described(cls)
+        cls.__doc__ = full_docstring(cls)
 
-    # -- what a law says ------------------------------------------------------------------------------------------------
+    # -- methods that a law defines -------------------------------------------------------------------------------------
 
     def predicted(self, *args: Any, **kwargs: Any) -> Values:
-        """The limit: every observable, from the coordinates and from the parameters that the method names."""
+        """Return every observable of the limit, from the coordinates and the parameters in the signature of the method."""
         raise NotImplementedError(f"{type(self).__name__} has no prediction")
 
     def measured(self, draw: Draw, *args: Any, **kwargs: Any) -> Values:
-        """One draw of the finite system: every observable, at the coordinates and the parameters that the method names."""
+        """Return every observable of one finite experiment, at the coordinates and the parameters in the signature."""
         raise NotImplementedError(f"{type(self).__name__} has no experiment")
 
-    # -- what follows: the limit ----------------------------------------------------------------------------------------
+    # -- the limit ------------------------------------------------------------------------------------------------------
 
     def theory(self) -> xr.Dataset:
-        """The limit: an `xarray.Dataset` of observables with attrs `accuracy`, `law`, `parameters`, `status`, `version`."""
+        """Return the limit as an `xarray.Dataset` of observables.
+
+        Its attributes are `accuracy`, `law`, `parameters`, `status`, `version`, `revision` and `kind`.
+        """
         costs.check_prediction(self)
         values = self._evaluated({})
         caveat = self.caveat()
         about: dict[str, Any] = {**({"caveat": caveat} if caveat else {}), **values.pop("notes", {})}
-        return package(self, values, kind="theory", **about)
+        return to_dataset(self, values, kind="theory", **about)
 
     def evaluate(self, **grid: ArrayLike) -> dict[str, Any]:
-        """The limit as arrays, over given arrays of any parameters that broadcast: shape (*grid, *coordinates).
+        """Return the limit as arrays of shape (*grid, *coordinates), over arrays of parameters that broadcast.
 
         >>> from limitlab.laws import Ridge
         >>> Ridge(ridge=0.0, noise=0.7).evaluate(ratio=[0.5, 2.0])["test_error"].round(6).tolist()
@@ -105,23 +113,23 @@ class Law(Declaration):
         return values
 
     def _evaluated(self, grid: Mapping[str, ArrayLike]) -> dict[str, Any]:
-        """What `evaluate` returns, and the notes of the prediction."""
+        """Return the result of `evaluate`, with the notes of the prediction."""
         served = self.array_parameters()
-        given = self._checked(grid, served, "the prediction")
+        arrays = self._checked(grid, served, "the prediction")
         try:
-            with computing(lambda: computation(self, given)):
-                values = self.predicted(**self._arguments(given, served))
+            with resumable(lambda: computation_hash(self, arrays)):
+                values = self.predicted(**self._arguments(arrays, served))
         except FAILURES as error:
             if (other := replacement(error, self)) is not None:
                 raise other from error
             raise
-        return self._shaped(values, given)
+        return self._shaped(values, arrays)
 
     def estimated_errors(self) -> dict[str, float]:
-        """Estimates of the numerical errors of a prediction that does not state its accuracy, by observable.
+        """Return estimated numerical errors, by observable, of a prediction that does not state its accuracy.
 
-        The estimate is the change of the prediction when it is solved with more effort. A law without solver options is solved again at
-        parameters that are moved by one unit in the last place.
+        The estimate is the change of the prediction when it is solved with more effort. A law without solver options is solved
+        again at parameters that are moved by one unit in the last place.
 
         >>> from limitlab.laws import Ridge
         >>> 0 < Ridge().estimated_errors()["test_error"] < 1e-12
@@ -138,7 +146,7 @@ class Law(Declaration):
         return errors
 
     def _moved_by_rounding(self) -> Iterator[Self]:
-        """The law with one parameter after the other moved to a neighbouring floating-point number, where that is allowed."""
+        """Yield the law with one parameter moved to a neighbouring floating-point number, for every allowed move."""
         for name, meta in type(self).parameters().items():
             value = getattr(self, name)
             if meta.kind == "physics" and isinstance(value, float):
@@ -147,7 +155,7 @@ class Law(Declaration):
                         yield self.replace(**{name: math.nextafter(value, end)})
 
     def cost(self, size: int | None = None) -> Cost:
-        """What one experiment of this size takes, or (without a size) one prediction: numbers held at once, operations.
+        """Return the estimated cost of one experiment of this size, or (without a size) of one prediction.
 
         >>> from limitlab.laws import Ridge
         >>> round(Ridge(ratio=1.0).cost(10_000).memory / 1e9, 1)     # gigabytes
@@ -155,41 +163,41 @@ class Law(Declaration):
         """
         return costs.estimate(self, None if size is None else checked_size(size))
 
-    # -- what follows: the experiment -----------------------------------------------------------------------------------
+    # -- the experiment -------------------------------------------------------------------------------------------------
 
     def simulate(self, size: int, seed: int) -> xr.Dataset:
-        """One finite experiment of the given size: the same observables. Same seed, same result."""
+        """Return the observables of one finite experiment. The same size and seed give the same result."""
         costs.check_draw(self, checked_size(size))
-        return package(self, self.experiment(size, seed), kind="simulation", size=int(size), seed=int(seed))
+        return to_dataset(self, self.experiment(size, seed), kind="simulation", size=int(size), seed=int(seed))
 
     def simulate_batch(self, size: int, seeds: Sequence[int]) -> xr.Dataset:
-        """Experiments for several seeds along a dimension `seed`; a seed's result does not depend on its batch."""
+        """Return experiments for several seeds along a dimension `seed`. The result of a seed does not depend on the batch."""
         costs.check_draw(self, checked_size(size), len(seeds))
         return stacked([self.simulate(size, int(seed)) for seed in seeds], seeds)
 
     def experiment(self, size: int, seed: int, **path: ArrayLike) -> dict[str, NDArray[Any]]:
-        """One draw as arrays, over given arrays of any parameters that one draw serves: shape (*path, *coordinates)."""
+        """Return one draw as arrays of shape (*path, *coordinates), over arrays of parameters that one draw serves."""
         served = self.path_parameters()
-        given = self._checked(path, served, "one draw")
+        arrays = self._checked(path, served, "one draw")
         draw = self.draw(size, seed)
         try:
-            with computing(lambda: computation(self, given, draw.size, draw.seed)):
-                values = self.measured(draw, **self._arguments(given, served))
+            with resumable(lambda: computation_hash(self, arrays, draw.size, draw.seed)):
+                values = self.measured(draw, **self._arguments(arrays, served))
         except FAILURES as error:
             if (other := replacement(error, self, draw.size)) is not None:
                 raise other from error
             raise
         check_divergence(self, values, draw.size)
-        return self._shaped(values, given)
+        return self._shaped(values, arrays)
 
     def draw(self, size: int, seed: int) -> Draw:
-        """What tells this experiment from others: its size, its counts, its random numbers."""
+        """Return the size, the counts and the random numbers of one experiment."""
         return Draw(self, checked_size(size), checked_seed(seed))
 
     # -- in a notebook --------------------------------------------------------------------------------------------------
 
     def _repr_html_(self) -> str:
-        """The law as a notebook shows it."""
+        """Return the description of the law that a notebook shows."""
         from limitlab._core.page import html
 
         return html(law_page(self))
@@ -200,10 +208,10 @@ class Law(Declaration):
 
     # -- arguments in, results out --------------------------------------------------------------------------------------
 
-    def _checked(self, given: Mapping[str, ArrayLike], served: Collection[str], who: str) -> dict[str, NDArray[np.float64]]:
-        """Arrays that were given by name: known names that are served, numbers within bounds."""
+    def _checked(self, arrays: Mapping[str, ArrayLike], served: Collection[str], who: str) -> dict[str, NDArray[np.float64]]:
+        """Return arrays of parameters after a check of their names and bounds."""
         metas, law = type(self).parameters(), type(self).__name__
-        for name in given:
+        for name in arrays:
             if name not in metas:
                 raise Refused(f"{law} has no parameter {name!r}: {self.hint(name)}")
             if name not in served:
@@ -211,10 +219,10 @@ class Law(Declaration):
                 raise Refused(
                     f"{law} takes one value of {name} at a time ({who} takes arrays of {names}): set it on the law, or sweep over it"
                 )
-        return {name: metas[name].checked_array(values) for name, values in given.items()}
+        return {name: metas[name].checked_array(values) for name, values in arrays.items()}
 
-    def _arguments(self, given: Mapping[str, NDArray[np.float64]], served: Iterable[str]) -> dict[str, NDArray[np.float64]]:
-        """Coordinates as arrays along their own axes, and the served parameters with these axes appended."""
+    def _arguments(self, arrays: Mapping[str, NDArray[np.float64]], served: Iterable[str]) -> dict[str, NDArray[np.float64]]:
+        """Return coordinates as arrays along their own axes, and the served parameters with these axes appended."""
         lines = self.coordinates()
         axes = (1,) * len(lines)
         arguments = {}
@@ -222,14 +230,14 @@ class Law(Declaration):
             if meta.kind == "coordinate":
                 after = len(lines) - 1 - list(lines).index(meta.dimension)
                 arguments[name] = np.reshape(np.asarray(lines[meta.dimension], dtype=float), (-1,) + (1,) * after)
-        for name in served:  # never 0-dimensional: NumPy rounds some operations differently for those
-            value = np.atleast_1d(given[name] if name in given else np.asarray(getattr(self, name), dtype=float))
+        for name in served:  # never 0-dimensional, because NumPy rounds some operations on such arrays differently
+            value = np.atleast_1d(arrays[name] if name in arrays else np.asarray(getattr(self, name), dtype=float))
             arguments[name] = value.reshape(value.shape + axes)
         return arguments
 
-    def _shaped(self, values: Values, given: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
-        """What a law returned, every observable with the shape (*given, *coordinates); single coordinates have no axis."""
-        lead = np.broadcast_shapes(*(array.shape for array in given.values()))
+    def _shaped(self, values: Values, arrays: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
+        """Return every observable with the shape (*arrays, *coordinates); single coordinates have no axis."""
+        lead = np.broadcast_shapes(*(array.shape for array in arrays.values()))
         wide = lead or (1,)
         lines = [np.asarray(line) for line in self.coordinates().values()]
         metas = type(self).all_outputs()
@@ -240,20 +248,20 @@ class Law(Declaration):
                 continue
             array = np.asarray(value)
             if name not in metas:
-                raise TypeError(f"{type(self).__name__} gives {name!r}, which it does not declare among its observables")
-            own = metas[name].dims
-            if own is None and not lead and not lines and array.size == 1:
-                out[name] = array.reshape(-1)[0]  # what follows gives the same, in four times the time
-            elif own is not None:
-                out[name] = array[tuple(0 if self._single(dim) else slice(None) for dim in own)]
+                raise TypeError(f"{type(self).__name__} returns {name!r}, which is not declared among its observables")
+            dims = metas[name].dims
+            if dims is None and not lead and not lines and array.size == 1:
+                out[name] = array.reshape(-1)[0]  # the general case gives the same and takes four times as long
+            elif dims is not None:
+                out[name] = array[tuple(0 if self._single(dim) else slice(None) for dim in dims)]
             elif metas[name].scalar:
                 out[name] = np.broadcast_to(array, wide + (1,) * len(lines)).reshape(lead)
             else:
                 full = np.broadcast_to(array, wide + tuple(line.size for line in lines))
-                kept = full[(..., *(slice(None) if line.ndim else 0 for line in lines))]
-                out[name] = kept if lead else kept[0]
+                selected = full[(..., *(slice(None) if line.ndim else 0 for line in lines))]
+                out[name] = selected if lead else selected[0]
         return out
 
     def _single(self, dimension: str) -> bool:
-        """Whether a dimension is a coordinate of one value, which has no axis."""
+        """Return whether a dimension is a coordinate with a single value, which has no axis."""
         return np.ndim(self.coordinates().get(dimension, ())) == 0

@@ -1,4 +1,4 @@
-"""Loading of public names at first use: `lazy_loader` with a hint at misspelt names."""
+"""Loading of public names at first use, with `lazy_loader`. A misspelt name gets a hint."""
 
 from __future__ import annotations
 

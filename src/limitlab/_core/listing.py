@@ -1,4 +1,4 @@
-"""The index of built-in laws, claims and figures, as `index.json` lists them. This module imports nothing of limitlab."""
+"""The index of built-in laws, claims and figures, read from `index.json`. This module imports nothing of limitlab."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @functools.cache
 def index() -> dict[str, dict[str, Any]]:
-    """The built-in laws, claims and figures with the modules that define them.
+    """Return the built-in laws, claims and figures with the modules that define them.
 
     >>> index()["laws"]["Ridge"]
     'limitlab.laws.regression.ridge'

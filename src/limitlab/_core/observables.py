@@ -1,6 +1,6 @@
-"""What a law measures: the declaration of an observable.
+"""The declaration of an observable, which is a quantity that a law predicts and measures.
 
-Squared errors carry no factor 1/2 anywhere.
+Squared errors have no factor 1/2.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from limitlab._core.vocabulary import OBSERVABLES
 
 @dataclass(frozen=True)
 class Observable:
-    """The metadata of one observable, as read back from a law by `Law.outputs()`; see `observable` for their meaning."""
+    """The metadata of one observable, returned by `Law.outputs()`; `observable` explains the fields."""
 
     long_name: str = ""
     symbol: str = ""
@@ -37,18 +37,19 @@ def observable(
     Parameters
     ----------
     long_name
-        What it is, in a few words. Left out for a name of the shared vocabulary.
+        The meaning, in a few words. It is omitted for a name of the shared vocabulary.
     symbol
         Its LaTeX symbol.
     rate
-        Exponent r of the gap between experiment and limit, gap ~ size^-r (default: that of the law's `simulation`; `math.inf`: none).
-        Two numbers: it lies between them.
+        Exponent r of the gap between experiment and limit, gap ~ size^-r. The default is that of the law's `simulation`. `math.inf`
+        states that there is no gap. Two numbers state that the exponent lies between them.
     scalar
         Whether it does not depend on the law's coordinates.
     dims
         Dimensions of its own, for raw samples such as eigenvalues.
     compared
-        Whether a comparison judges it. False for what only the prediction or only the experiment gives (a threshold, raw eigenvalues).
+        Whether a comparison judges it. False for a quantity that only the prediction or only the experiment has, such as a
+        threshold or raw eigenvalues.
 
     Examples
     --------
@@ -59,11 +60,11 @@ def observable(
 
 
 VOCABULARY: dict[str, Observable] = {name: Observable(*words) for name, words in OBSERVABLES.items()}
-"""Observables whose name means the same in every law that has it."""
+"""Observables with the same meaning in every law that has them."""
 
 
 def shared(*names: str, rate: float | None = None, scalar: bool = False, compared: bool = True) -> dict[str, Observable]:
-    """Observables of the vocabulary, to stand beside a law's own.
+    """Return observables of the vocabulary, to be used together with observables that the law declares.
 
     >>> list(shared("bias", "variance") | {"gcv": observable("generalised cross-validation score")})
     ['bias', 'variance', 'gcv']
@@ -72,15 +73,15 @@ def shared(*names: str, rate: float | None = None, scalar: bool = False, compare
 
 
 def declared(names: Collection[str]) -> dict[str, Observable]:
-    """The observables that a law lists: names of the vocabulary, or a mapping with declarations of its own.
+    """Return the observables that a law lists, as names of the vocabulary or as a mapping with declarations.
 
     >>> declared(("bias", "variance"))["bias"].long_name
     'squared bias given the inputs'
     >>> declared({"bias": observable(rate=2.0)})["bias"]
     Observable(long_name='squared bias given the inputs', symbol='B', rate=2.0, scalar=False, dims=None, compared=True)
     """
-    own: Mapping[str, Observable] = names if isinstance(names, Mapping) else dict.fromkeys(names, Observable())
-    return {name: _completed(name, meta) for name, meta in own.items()}
+    metas: Mapping[str, Observable] = names if isinstance(names, Mapping) else dict.fromkeys(names, Observable())
+    return {name: _completed(name, meta) for name, meta in metas.items()}
 
 
 def _completed(name: str, meta: Observable) -> Observable:

@@ -1,6 +1,6 @@
-"""The plain description of a result, and its renderers: text, HTML, JSON and Markdown.
+"""The plain description of a result, with renderers for text, HTML, JSON and Markdown.
 
-A result says once what it has to say, as a `Page`: a title, facts, tables, sentences and a verdict. The functions `text`, `html`,
+A `Page` is the only description of a result: a title, facts, tables, sentences and a verdict. The functions `text`, `html`,
 `as_json` and `markdown` render any page; notebooks, the command line and the report use them. The cells of a table are numbers and
 texts. The classes `Words`, `Tex`, `Code` and `Verdict` are texts that some renderers treat in a special way.
 """
@@ -32,13 +32,13 @@ class Tex(str):
 
 
 class Code(str):
-    """A name or a command, as it is typed."""
+    """A name or a command, as a user types it."""
 
     __slots__ = ()
 
 
 class Verdict(str):
-    """The word of a verdict, such as "agree"; it is shown in the colour of its meaning."""
+    """The word of a verdict, such as "agree"; it is shown in a colour."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ class Table:
     title
         The heading of the table.
     digits
-        Significant digits by column, where six are too many. JSON keeps every digit.
+        Significant digits by column, if fewer than six. JSON contains every digit.
     units
         Units by column; they follow the name of the column.
     """
@@ -95,9 +95,9 @@ class Page:
     Attributes
     ----------
     title
-        What is described.
+        The name of the described result.
     facts
-        Short statements by their heading. Empty ones are left out.
+        Short statements by their heading. Empty facts are omitted.
     tables, sentences
         Tables, and the sentences that follow them.
     verdict
@@ -121,7 +121,7 @@ class Page:
 
 
 class Described:
-    """A base class for results with a method `page`: notebooks show the page."""
+    """A base class for results with a method `page`, which notebooks show."""
 
     def page(self) -> Page:
         """Return the plain description of the result."""
@@ -157,7 +157,7 @@ def text(page: Page) -> str:
 
 
 def cell_text(value: Any) -> str:
-    r"""Return a cell as plain text: numbers with six digits, Greek letters in place of their TeX names.
+    r"""Return a cell as plain text. Numbers have six digits, and Greek letters replace their TeX names.
 
     >>> cell_text(0.1234567), cell_text(Tex(r"\lambda"))
     ('0.123457', 'λ')
@@ -221,7 +221,7 @@ def html(page: Page) -> str:
 
 
 def cell_html(value: Any) -> str:
-    """Return a cell as HTML: texts escaped, sentences and symbols typeset, numbers with six digits.
+    """Return a cell as HTML, with escaped texts, typeset sentences and symbols, and numbers of six digits.
 
     >>> cell_html(Code("a<b")), cell_html(0.1234567), cell_html("1 & 2")
     ('<code>a&lt;b</code>', '0.123457', '1 &amp; 2')
@@ -245,7 +245,7 @@ def word(verdict: str) -> str:
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of HTML as a table; an empty head is left out, and so is a table without rows.
+    """Return rows of HTML as a table. An empty head is omitted; without rows the result is empty.
 
     >>> html_table((), [("a", "1")])
     '<table><tbody><tr><td>a</td><td>1</td></tr></tbody></table>'
@@ -261,7 +261,7 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def as_json(page: Page) -> str:
-    """Render a page as strict JSON: its data if it has any, else its parts. Infinity becomes the string "inf".
+    """Render a page as strict JSON. The content is its data if there are any, otherwise its parts; infinity becomes "inf".
 
     >>> as_json(Page(data={"error": math.inf}))
     '{\\n  "error": "inf"\\n}'
@@ -275,7 +275,7 @@ def as_json(page: Page) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """Return numbers, arrays, mappings and lists as types that JSON has.
+    """Return numbers, arrays, mappings and lists as types of JSON.
 
     >>> jsonable({"error": np.array([1.0, np.inf]), "passed": np.True_})
     {'error': [1.0, 'inf'], 'passed': True}

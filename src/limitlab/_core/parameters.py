@@ -1,7 +1,7 @@
-"""What a law's parameter says about itself: what it is, what kind of thing it decides, its bounds, how an experiment counts it.
+"""The declaration of a parameter, with its meaning, its kind, its bounds and its count in an experiment.
 
-The same declaration makes the validation, the error messages, the CLI options, the explorer's controls, the docs page, the table of
-conventions and the realised ratios of an experiment.
+limitlab derives from it the validation, the error messages, the options of the command line, the controls of the explorer, the page
+of the docs, the table of conventions and the realised ratios of an experiment.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ KINDS: dict[Kind, str] = {
     "physics": "decides the limit",
     "coordinate": "becomes a dimension of the result",
     "solver": "changes only the accuracy of the prediction",
-    "experiment": "changes only what is simulated",
+    "experiment": "changes only the simulation",
 }
-"""What a parameter of each kind does."""
+"""The effect of a parameter of each kind."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """The metadata of one parameter, as read back from a law by `Law.parameters()`; see `parameter` for their meaning."""
+    """The metadata of one parameter, returned by `Law.parameters()`; `parameter` explains the fields."""
 
     name: str
     description: str
@@ -54,17 +54,20 @@ class Parameter:
 
     @property
     def words(self) -> str:
-        """Description and note together."""
+        """The description, followed by the note in brackets."""
         return f"{self.description} ({self.note})" if self.note else self.description
 
     @property
     def dimension(self) -> str:
-        """The dimension that a coordinate becomes: `times` are values of `time`, `steps` of `iteration` (a `step` is a length)."""
+        """The dimension that a coordinate becomes.
+
+        `times` are values of `time`. `steps` are values of `iteration`, because a `step` is a length.
+        """
         return "iteration" if self.name == "steps" else self.name.removesuffix("s")
 
     @property
     def bounded(self) -> bool:
-        """Whether not every number is allowed."""
+        """Whether there is a bound."""
         return any(bound is not None for bound in (self.above, self.least, self.below, self.most))
 
     @property
@@ -81,7 +84,10 @@ class Parameter:
         return ", ".join([*words, "inf allowed"] if self.infinite else words)
 
     def allows(self, number: float) -> bool:
-        """Whether a number respects the bounds; NaN never does, infinity only where the law has that limit."""
+        """Return whether a number is within the bounds.
+
+        NaN is never allowed, and infinity only if the law has that limit.
+        """
         try:
             if math.isnan(number) or (math.isinf(number) and not self.infinite):
                 return False
@@ -95,7 +101,7 @@ class Parameter:
         )
 
     def checked_array(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Values of the parameter as an array of numbers that are all allowed."""
+        """Return values of the parameter as an array; raise `Refused` if one of them is not allowed."""
         try:
             array = np.asarray(values, dtype=float)
         except (TypeError, ValueError, OverflowError):
@@ -127,27 +133,27 @@ def parameter(
     Parameters
     ----------
     default
-        Value used when the parameter is not given.
+        The value of the parameter if the user sets none.
     description
-        What it is, in a few words that fit a slider's label. It may be left out for a name of the shared vocabulary.
+        The meaning, in a few words that fit the label of a slider. It may be omitted for a name of the shared vocabulary.
     note
-        What is special about it in this law (in which unit a time runs, say).
+        An addition to the description for this law, for example the unit of a time.
     symbol
-        Its LaTeX symbol in the law's page of `docs/theory`. It may be left out where the description is.
+        Its LaTeX symbol on the theory page of the law. It may be omitted together with the description.
     kind
-        "physics" decides the limit; a "coordinate" (`times`) becomes a dimension (`time`); a "solver" option changes only the
-        accuracy; an "experiment" option only what is simulated.
+        "physics" decides the limit. A "coordinate" (`times`) becomes a dimension (`time`). A "solver" option changes only the
+        accuracy; an "experiment" option changes only the simulation.
     above, least, below, most
         Open and closed lower bounds, open and closed upper bounds. For a sequence they hold for every element.
     scale
-        How to space values on an axis or a slider.
+        The spacing of values on an axis or a slider, "linear" or "log".
     infinite
         Whether the law has the limit in which this parameter is infinite.
     count
-        How an experiment of a given size turns it into a whole number: round("size * value") samples, say. The comparison then
-        takes the prediction at the ratio that was really simulated.
+        How an experiment of a given size turns it into a whole number, for example round("size * value") samples. The comparison
+        then takes the prediction at the ratio that was simulated.
     finer
-        For a solver option: the factor that makes the prediction more accurate (2 for points of a grid, 0.01 for a tolerance).
+        The factor of a solver option that makes the prediction more accurate (2 for points of a grid, 0.01 for a tolerance).
 
     Examples
     --------
@@ -165,7 +171,7 @@ def parameter(
 
 
 def completed(name: str, field: FieldInfo) -> FieldInfo:
-    """The field of a parameter, with description and symbol of the shared vocabulary where the declaration leaves them out."""
+    """Return the field of a parameter, with description and symbol of the shared vocabulary if it declares none."""
     extra = field.json_schema_extra
     if not isinstance(extra, dict) or "finer" not in extra:
         raise TypeError(f"field {name!r} of a law must be declared with parameter(default, description, ...)")
@@ -182,7 +188,7 @@ def completed(name: str, field: FieldInfo) -> FieldInfo:
 
 
 def read_metadata(name: str, field: FieldInfo) -> Parameter:
-    """The metadata that `parameter` put on a pydantic field."""
+    """Return the metadata that `parameter` stored in a pydantic field."""
     extra = field.json_schema_extra
     if not isinstance(extra, dict) or "finer" not in extra:
         raise TypeError(f"field {name!r} of a law must be declared with parameter(default, description, ...)")
@@ -190,7 +196,7 @@ def read_metadata(name: str, field: FieldInfo) -> Parameter:
 
 
 def plain(value: Any) -> Any:
-    """NumPy scalars and arrays as Python numbers and lists, which is what pydantic knows how to check."""
+    """Return NumPy scalars and arrays as Python numbers and lists, which pydantic can check."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -198,30 +204,31 @@ def plain(value: Any) -> Any:
     return value
 
 
-def not_a_number(given: Any, checked: Any) -> str:
-    """Why something that pydantic read as a number is none: a text, True or False; "" if it is one. The texts of infinity are numbers,
-    since JSON has no other way to write it.
+def not_a_number(raw: Any, checked: Any) -> str:
+    """Return why a value that pydantic read as a number is not allowed, or "" if it is a number.
+
+    Texts, True and False are refused. The texts of infinity are allowed, because JSON has no other form of infinity.
 
     >>> not_a_number("2", 2.0), not_a_number((1.0, True), (1.0, 1.0)), not_a_number("Infinity", math.inf)
     ('must be a number, not a text', 'must be a number, not True or False', '')
     """
-    if isinstance(checked, (tuple, list)) and isinstance(given, (tuple, list)) and len(given) == len(checked):
-        return next(filter(None, map(not_a_number, given, checked)), "")
+    if isinstance(checked, (tuple, list)) and isinstance(raw, (tuple, list)) and len(raw) == len(checked):
+        return next(filter(None, map(not_a_number, raw, checked)), "")
     if isinstance(checked, bool) or not isinstance(checked, (int, float)):
         return ""
-    if isinstance(given, (bool, np.bool_)):
+    if isinstance(raw, (bool, np.bool_)):
         return "must be a number, not True or False"
-    return "must be a number, not a text" if isinstance(given, (str, bytes)) and not math.isinf(checked) else ""
+    return "must be a number, not a text" if isinstance(raw, (str, bytes)) and not math.isinf(checked) else ""
 
 
 def _short(value: Any) -> str:
-    """A value in at most 80 letters."""
+    """Return a value as text of at most 80 characters."""
     shown = repr(value)
     return shown if len(shown) < 80 else shown[:77] + "..."
 
 
 def refusal(meta: Parameter, value: Any, reason: str = "") -> PydanticCustomError:
-    """The one sentence for a bad value: parameter, value, what is allowed, what it means."""
+    """Return the error for a bad value. Its message is one sentence with parameter, value, allowed range and meaning."""
     shown = _short(value)
     symbol = f", symbol {meta.symbol}" if meta.symbol else ""
     text = f"{meta.name} = {shown} is not allowed: {reason or 'must be ' + meta.allowed} ({meta.words}{symbol})"

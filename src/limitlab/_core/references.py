@@ -1,4 +1,4 @@
-"""The sources of the laws: one bibliography, `references.bib`, whose keys the laws name."""
+"""The sources of the laws, from the bibliography `references.bib`, whose keys the laws name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMBINING = dict(zip("'\"`^~.vc", "\u0301\u0308\u0300\u0302\u0303\u0307\u030c\u
 
 @functools.cache
 def bibliography() -> dict[str, str]:
-    """Every BibTeX entry by key.
+    """Return every BibTeX entry by its key.
 
     >>> bibliography()["bai1993limit"].startswith("@article{bai1993limit,")
     True
@@ -31,7 +31,7 @@ def bibliography() -> dict[str, str]:
 
 
 def own_entries(law: type | None) -> dict[str, str]:
-    """The BibTeX entries in the `references.bib` of the package of another author that defines a law, by key."""
+    """Return the BibTeX entries in the `references.bib` of the package of another author that defines a law, by key."""
     package = None if law is None else sys.modules.get(law.__module__.partition(".")[0])
     folders = [] if package is None or package.__name__ == "limitlab" else list(getattr(package, "__path__", ()))
     files_there = [Path(folder) / "references.bib" for folder in folders]
@@ -44,15 +44,15 @@ def own_entries(law: type | None) -> dict[str, str]:
 
 
 def read_entries(text: str, name: str) -> dict[str, str]:
-    """The BibTeX entries of a file by key; `name` is that of the file."""
+    """Return the BibTeX entries of a text by key. Error messages contain `name`, the name of the file."""
     entries = [(match[2], match[0]) for match in _ENTRY.finditer(text)]
     if len(dict(entries)) < len(entries):
-        raise ValueError(f"{name} has a key twice")
+        raise ValueError(f"two entries of {name} have the same key: rename one of them")
     return dict(entries)
 
 
 def bibtex(keys: Iterable[str], law: type | None = None) -> list[str]:
-    """The entries of these keys, in their order, from the bibliography of limitlab and from that of the package of a law."""
+    """Return the entries of these keys, in their order, from limitlab's bibliography and from that of the package of a law."""
     known = {**bibliography(), **own_entries(law)}
     for key in keys:
         if key not in known:
@@ -61,7 +61,7 @@ def bibtex(keys: Iterable[str], law: type | None = None) -> list[str]:
 
 
 def fields(key: str, law: type | None = None) -> dict[str, str]:
-    """The fields of an entry, as plain text.
+    """Return the fields of an entry as plain text.
 
     >>> fields("bai1993limit")["year"]
     '1993'
@@ -71,17 +71,17 @@ def fields(key: str, law: type | None = None) -> dict[str, str]:
 
 
 def reference_line(key: str, law: type | None = None) -> str:
-    """Author, title and year of a source, for people.
+    """Return author, title and year of a source in one line.
 
     >>> reference_line("bai1993limit")
     'Bai, Zhi-Dong and Yin, Yong-Qua, Limit of the smallest eigenvalue of a large dimensional sample covariance matrix (1993)'
     """
-    found = fields(key, law)
-    return f"{found['author']}, {found['title']} ({found['year']})"
+    entry = fields(key, law)
+    return f"{entry['author']}, {entry['title']} ({entry['year']})"
 
 
 def plain_text(tex: str) -> str:
-    """A field of an entry without braces, its accents as letters.
+    """Return a field of an entry without braces and with accented letters.
 
     >>> plain_text("Cand{\\\\`e}s, {Emmanuel}")
     'Candès, Emmanuel'

@@ -1,14 +1,14 @@
-"""The registry of laws, claims and figures: which ones exist, and in which module each of them is defined.
+"""The registry of laws, claims and figures, with the module that defines each of them.
 
-The built-in ones are listed in `index.json`, which `python -m limitlab._core.index` writes, so that nothing has to be imported to
-list them. Laws of other authors come from three places:
+The file `index.json`, which `python -m limitlab._core.index` writes, lists the built-in laws, claims and figures, so that a list
+needs no import. Laws of other authors come from three places:
 
 - installed packages that declare an entry point in the group `limitlab.laws`, whose value is the name of the package;
-- a file or a folder that is given to `load_laws` (on the command line: `--laws FILE-or-FOLDER`);
+- a file or a folder in a call of `load_laws` (on the command line `--laws FILE-or-FOLDER`);
 - any class in a module that the user has already imported, named as `module:Class`.
 
-A package of another author has the shape of a subject folder of limitlab: modules with laws, `_claims.py` and `_figures.py`. A single
-file holds all three. The ids of foreign laws, claims and figures are `package:id`.
+A package of another author has the shape of a subject folder of limitlab: modules with laws, `_claims.py` and `_figures.py`. A
+single file holds all three. The ids of foreign laws, claims and figures are `package:id`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ENTRY_POINTS = "limitlab.laws"
 """Group of the entry points through which installed packages declare their laws."""
 
 BUILTIN_HOMES = ("limitlab.laws", "limitlab.applied")
-"""The package whose folders are the subjects, and the package of the tools, which has claims and figures too."""
+"""The package whose folders are the subjects, and the package of the tools, which also has claims and figures."""
 
 _LOADED: dict[str, Package] = {}
 """Packages that `load_laws` has loaded in this process, by name."""
@@ -51,9 +51,10 @@ NOT_LAWS = ("conftest", "setup", "tests")
 
 
 class Package:
-    """A package or file of another author. `name` is its import name and the first part of its ids.
+    """A package or file of another author.
 
-    `installed` says that an entry point declares the package. Then no command needs `--laws` to load it.
+    `name` is its import name and the first part of its ids. `installed` is true if an entry point declares the package, so that no
+    command needs `--laws` to load it.
     """
 
     def __init__(self, name: str, installed: bool = False):
@@ -68,7 +69,7 @@ class Package:
 
     @functools.cached_property
     def folder(self) -> Path | None:
-        """The folder of the package; None for a single file."""
+        """The folder of the package, or None for a single file."""
         place = getattr(self.module, "__path__", None)
         return Path(next(iter(place))) if place else None
 
@@ -90,10 +91,10 @@ class Package:
         return laws
 
     def modules(self, part: str) -> list[ModuleType]:
-        """The modules of a part, `_claims` or `_figures`, of the package; of a single file the file itself.
+        """Return the modules of a part of the package, `_claims` or `_figures`. For a single file this is the file itself.
 
-        A part that cannot be imported is an error in a package that the user has loaded. In an installed package it is named in a
-        warning and left out.
+        If a part of a loaded package cannot be imported, ValueError is raised. In an installed package the part is named in a
+        warning and omitted.
         """
         if self.folder is None:
             return [self.module]
@@ -109,23 +110,26 @@ class Package:
         return self._parts[part]
 
     def title(self) -> str:
-        """The heading of the laws of the package: the first line of its docstring."""
+        """Return the heading of the laws of the package, which is the first line of its docstring."""
         return (inspect.getdoc(self.module) or "Laws of your own").split("\n")[0].rstrip(".")
 
     def file(self, *parts: str) -> Path | None:
-        """A file inside the folder of the package, such as `references.bib`; None if there is none."""
+        """Return a file inside the folder of the package, such as `references.bib`, or None if it does not exist."""
         place = None if self.folder is None else self.folder.joinpath(*parts)
         return place if place is not None and place.is_file() else None
 
     @property
     def source(self) -> str:
-        """The name of the file or folder that `--laws` and `load_laws` take, without the path of this machine; empty if installed."""
+        """The name of the file or folder that `--laws` and `load_laws` take, without the path on this machine.
+
+        It is empty for an installed package.
+        """
         if self.installed:
             return ""
         return self.name if self.folder is not None else f"{self.name}.py"
 
     def digest(self, *without: str) -> str:
-        """SHA-256 of the Python files of the package except its tests; `without` as in `source_digest`."""
+        """Return the SHA-256 of the Python files of the package without its tests; `without` as in `source_digest`."""
         if self.folder is None:
             return _file_digest(Path(str(self.module.__file__)))
         return source_digest(self.folder, "tests", *without)
@@ -135,26 +139,29 @@ class Package:
 
 
 def packages() -> dict[str, Package]:
-    """The packages of other authors by name: installed ones with an entry point, and those that were loaded."""
+    """Return the packages of other authors by name, both installed ones with an entry point and loaded ones."""
     return {**_installed(), **_LOADED}
 
 
 @functools.cache
 def _installed() -> dict[str, Package]:
-    """Packages that declare an entry point. One that cannot be imported is named in a warning and left out."""
-    found = {}
+    """Return the packages that declare an entry point.
+
+    A package that cannot be imported is named in a warning and omitted.
+    """
+    importable = {}
     for point in entry_points(group=ENTRY_POINTS):
         package = Package(point.value.partition(":")[0], installed=True)
         try:
             _ = package.laws
-        except Exception as error:  # a foreign package can raise any error, and none of them must stop limitlab
+        except Exception as error:  # a foreign package can raise any error, which must not stop limitlab
             _warn(
                 f"the package {package.name!r} of the entry point {point.name!r} cannot be imported and is left out: "
                 f"{_failure(error)}"
             )
         else:
-            found[package.name] = package
-    return found
+            importable[package.name] = package
+    return importable
 
 
 def _warn(sentence: str) -> None:
@@ -166,7 +173,7 @@ def _warn(sentence: str) -> None:
 
 
 def _failure(error: Exception) -> str:
-    """The type and the message of an error of a foreign module, with the last line of code outside the import system."""
+    """Return type and message of an error of a foreign module, with the last line of code outside the import system."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
     inside = [frame for frame in frames if Path(frame.filename) not in (Path(__file__), Path(importlib.__file__))]
     where = f" ({Path(inside[-1].filename).name}, line {inside[-1].lineno})" if inside else ""
@@ -177,7 +184,7 @@ def load_laws(place: str | os.PathLike[str]) -> dict[str, type[Law]]:
     """Load the laws, claims and figures of a Python file or of a folder, and return the laws by their ids.
 
     The folder that contains `place` is added to the end of `sys.path`, so that worker processes find the module too. Python imports
-    a module once per process: after an edit of the file, start Python again.
+    a module once per process. Start Python again after an edit of the file.
 
     Parameters
     ----------
@@ -223,7 +230,7 @@ def load_laws(place: str | os.PathLike[str]) -> dict[str, type[Law]]:
 
 
 def _imported_laws(package: Package, place: str) -> dict[str, type[Law]]:
-    """The laws of a package; an error of its modules becomes one sentence."""
+    """Return the laws of a package; an error of its modules is raised as one sentence."""
     try:
         return package.laws
     except Exception as error:  # the file of a user can raise any error
@@ -231,7 +238,7 @@ def _imported_laws(package: Package, place: str) -> dict[str, type[Law]]:
 
 
 def is_module_name(name: str) -> bool:
-    """Whether a file or folder of this name can be imported.
+    """Return whether a file or folder of this name can be imported.
 
     >>> is_module_name("my_laws"), is_module_name("my-laws"), is_module_name("class")
     (True, False, False)
@@ -240,7 +247,7 @@ def is_module_name(name: str) -> bool:
 
 
 def is_free(name: str, source: Path) -> bool:
-    """Whether no module of this name exists anywhere but at `source`. Nothing is imported.
+    """Return whether no module of this name exists elsewhere than at `source`. Nothing is imported.
 
     >>> is_free("json", Path("json.py")), is_free("a_name_that_no_module_has", Path("laws.py"))
     (False, True)
@@ -256,7 +263,7 @@ def is_free(name: str, source: Path) -> bool:
 
 
 def package_name(place: str | os.PathLike[str]) -> str:
-    """The name of the package that a file or folder becomes.
+    """Return the name of the package for a file or folder.
 
     >>> package_name("folder/my_laws.py"), package_name("folder/my_laws")
     ('my_laws', 'my_laws')
@@ -265,7 +272,7 @@ def package_name(place: str | os.PathLike[str]) -> str:
 
 
 def know_package(name: str) -> None:
-    """Make a package known in this process that another process has loaded; it must be importable here."""
+    """Register a package that another process has loaded. It must be importable in this process."""
     if name not in packages():
         _LOADED[name] = Package(name)
 
@@ -274,17 +281,19 @@ def know_package(name: str) -> None:
 
 
 def all_laws() -> dict[str, type[Law]]:
-    """Every law by its id: the class name of a built-in law, `package:Class` for a law of another author.
+    """Return every law by its id, which is the class name of a built-in law, or `package:Class`.
 
     >>> "Ridge" in all_laws()
     True
     """
-    own = {name: _builtin(name) for name in index()["laws"]}
-    return own | {law_id(law): law for package in packages().values() for law in package.laws.values()}
+    builtin = {name: _builtin(name) for name in index()["laws"]}
+    return builtin | {law_id(law): law for package in packages().values() for law in package.laws.values()}
 
 
 def law_id(law: type[Law]) -> str:
-    """The id of a law: its class name, with the name of its package (or of its module, without one) in front unless it is built in.
+    """Return the id of a law, which is its class name if it is built in, or `package:Class`.
+
+    Without a package the id of a law of another author begins with the name of its module.
 
     >>> law_id(find_law("ridge"))
     'Ridge'
@@ -296,10 +305,10 @@ def law_id(law: type[Law]) -> str:
 
 
 def find_law(name: str) -> type[Law]:
-    """Return the law of this name and import no other one.
+    """Return the law of this name. No other law is imported.
 
-    `marchenko-pastur`, `marchenko_pastur` and `MarchenkoPastur` are the same name. A law of another author is named `package:Class`,
-    `module:Class`, or by its class alone where no other law has that name.
+    `marchenko-pastur`, `marchenko_pastur` and `MarchenkoPastur` are the same name. A law of another author is named `package:Class`
+    or `module:Class`. The class name alone is enough if no other law has it.
 
     >>> find_law("early-stopping").__name__
     'EarlyStopping'
@@ -309,17 +318,19 @@ def find_law(name: str) -> type[Law]:
     spelt = {letters(known): known for known in index()["laws"]}
     if letters(name) in spelt:
         return _builtin(spelt[letters(name)])
-    matches = [law for one in packages().values() for own, law in one.laws.items() if letters(own) == letters(name)]
+    matches = [
+        law for package in packages().values() for known, law in package.laws.items() if letters(known) == letters(name)
+    ]
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise ValueError(f"law {name!r} is ambiguous: write one of {', '.join(sorted(map(law_id, matches)))}")
-    known = [*index()["laws"], *(own for package in packages().values() for own in package.laws)]
+    known = [*index()["laws"], *(name for package in packages().values() for name in package.laws)]
     raise ValueError(f"there is no law {name!r}: {did_you_mean(name, known)}")
 
 
 def as_law(law: Law | type[Law] | str) -> Law | type[Law]:
-    """Return a law or a class of laws as it is, and the class of laws for a name.
+    """Return a law or a class of laws unchanged, or the class of laws with this name.
 
     >>> as_law("ridge").__name__
     'Ridge'
@@ -334,7 +345,7 @@ def as_law(law: Law | type[Law] | str) -> Law | type[Law]:
 
 
 def law_at_defaults(law: Law | str) -> Law:
-    """Return a law as it is, and the law with its default parameters for a name.
+    """Return a law unchanged, or the law of this name with its default parameters.
 
     >>> law_at_defaults("ridge").ratio
     2.0
@@ -347,7 +358,7 @@ def law_at_defaults(law: Law | str) -> Law:
 
 
 def subject_of(law: type[Law]) -> str:
-    """The heading under which a law is listed: the first line of the docstring of its subject.
+    """Return the heading under which a law is listed, which is the first line of the docstring of its subject.
 
     >>> subject_of(find_law("ridge"))
     'Regression'
@@ -360,7 +371,7 @@ def subject_of(law: type[Law]) -> str:
 
 
 def laws_by_subject() -> dict[str, list[type[Law]]]:
-    """The laws of every subject, subjects in alphabetical order."""
+    """Return the laws of every subject, with the subjects in alphabetical order."""
     grouped: dict[str, list[type[Law]]] = {}
     for law in all_laws().values():
         grouped.setdefault(subject_of(law), []).append(law)
@@ -368,15 +379,20 @@ def laws_by_subject() -> dict[str, list[type[Law]]]:
 
 
 def package_of(law: type[Law]) -> Package | None:
-    """The package of another author that a law belongs to; None for a built-in law and for one that was not loaded as a package."""
+    """Return the package of another author to which a law belongs, or None.
+
+    None is returned for a built-in law and for a law that was not loaded as a package.
+    """
     if is_builtin(law):
         return None
-    inside = [one for name, one in packages().items() if f"{law.__module__}.".startswith(f"{name}.")]
-    return max(inside, key=lambda one: len(one.name), default=None)
+    inside = [package for name, package in packages().items() if f"{law.__module__}.".startswith(f"{name}.")]
+    return max(inside, key=lambda package: len(package.name), default=None)
 
 
 def laws_option(package: str) -> str:
-    """The option that loads a package on the command line, with a space in front; empty for installed packages and for limitlab.
+    """Return the option of the command line that loads a package, with a space before it.
+
+    It is empty for limitlab and for installed packages.
 
     >>> laws_option("")
     ''
@@ -392,7 +408,7 @@ def _builtin(name: str) -> type[Law]:
 
 
 def _foreign(name: str) -> type[Law]:
-    """The law `package:Class` or `module:Class` of another author; its module must have been loaded on purpose."""
+    """Return the law `package:Class` or `module:Class` of another author. Its module must have been loaded by the user."""
     home, _, attribute = name.partition(":")
     package = packages().get(home)
     if package is not None:
@@ -408,7 +424,7 @@ def _foreign(name: str) -> type[Law]:
         )
     law = vars(sys.modules[home]).get(attribute)  # getattr could import a further module
     if not _is_law(law):
-        raise ValueError(f"there is no law {name!r}: {attribute!r} is not a subclass of limitlab.laws.Law there")
+        raise ValueError(f"there is no law {name!r}: {attribute!r} is not a subclass of limitlab.laws.Law in that module")
     return law  # type: ignore[return-value]
 
 
@@ -417,7 +433,7 @@ def _is_law(value: Any) -> bool:
 
 
 def letters(name: str) -> str:
-    """The letters of a name: names with the same letters are the same name on the command line.
+    """Return the letters of a name. Names with the same letters are equal on the command line.
 
     >>> letters("marchenko-pastur") == letters("MarchenkoPastur")
     True
@@ -429,14 +445,17 @@ def letters(name: str) -> str:
 
 
 def builtin_packages() -> list[str]:
-    """The packages of limitlab that may state claims and draw figures: every subject, and the tools."""
+    """Return the packages of limitlab that may contain claims and figures, which are all subjects and the tools."""
     laws, tools = BUILTIN_HOMES
     home = importlib.import_module(laws)
-    return [*(one.name for one in pkgutil.iter_modules(home.__path__, f"{laws}.") if one.ispkg), tools]
+    return [*(module.name for module in pkgutil.iter_modules(home.__path__, f"{laws}.") if module.ispkg), tools]
 
 
 def part_modules(part: str) -> Iterator[tuple[str, ModuleType]]:
-    """The modules of a part, `_claims` or `_figures`, of every package, with the prefix of their ids ("" for built-in ones)."""
+    """Yield the modules of a part, `_claims` or `_figures`, of every package, with the prefix of their ids.
+
+    The prefix is empty for built-in packages.
+    """
     for name in builtin_packages():
         for module in _part_modules(f"{name}.{part}"):
             yield "", module
@@ -446,35 +465,38 @@ def part_modules(part: str) -> Iterator[tuple[str, ModuleType]]:
 
 
 def _public_modules(module: ModuleType) -> Iterator[ModuleType]:
-    """A module and the public modules below it; private ones, tests and `setup.py` are not imported."""
+    """Yield a module and the public modules below it. Private modules, tests and `setup.py` are not imported."""
     yield module
-    for one in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{module.__name__}."):
-        last = one.name.rpartition(".")[2]
+    for inner in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{module.__name__}."):
+        last = inner.name.rpartition(".")[2]
         if not last.startswith("_") and last not in NOT_LAWS:
-            yield from _public_modules(importlib.import_module(one.name))
+            yield from _public_modules(importlib.import_module(inner.name))
 
 
 def _part_modules(name: str) -> list[ModuleType]:
-    """A module, or the modules of a package of that name; none if there is neither."""
+    """Return the module of this name, or the modules of the package of this name, or an empty list."""
     if importlib.util.find_spec(name) is None:
         return []
     module = importlib.import_module(name)
-    inner = pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}.")
-    return [module, *(importlib.import_module(one.name) for one in inner)]
+    infos = pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}.")
+    return [module, *(importlib.import_module(info.name) for info in infos)]
 
 
 def library_digest(*without: str) -> str:
-    """SHA-256 of the Python files of limitlab; `without` as in `source_digest`."""
+    """Return the SHA-256 of the Python files of limitlab; `without` as in `source_digest`."""
     return source_digest(Path(str(files("limitlab"))), *without)
 
 
 @functools.cache
 def source_digest(root: Path, *without: str) -> str:
-    """SHA-256 of the Python files below a folder, without the modules and folders of these names, such as `show/cli`."""
+    """Return the SHA-256 of the Python files below a folder, without modules and folders named `without`.
+
+    An example of such a name is `show/cli`.
+    """
     total = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         name = path.relative_to(root).with_suffix("").as_posix()
-        if not any(f"/{one}/" in f"/{name}/" for one in without):
+        if not any(f"/{excluded}/" in f"/{name}/" for excluded in without):
             total.update(path.relative_to(root).as_posix().encode())
             total.update(path.read_bytes())
     return total.hexdigest()

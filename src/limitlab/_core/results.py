@@ -1,4 +1,4 @@
-"""What a result looks like: arrays of a law as a labelled `xarray.Dataset` with its provenance."""
+"""Results of laws as labelled `xarray.Dataset` objects with their provenance."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from limitlab._core.declaration import Declaration
 
 CLOSED_FORM = 1e-13
-"""Relative accuracy of closed forms, and of equations solved to rounding: a few hundred units in the last place."""
+"""Relative accuracy of closed forms and of equations solved to rounding, a few hundred units in the last place."""
 NOT_STATED = "not stated"
 """The attribute `accuracy` of a prediction that does not state its numerical error."""
 
 
-def package(
+def to_dataset(
     law: Declaration,
     values: Mapping[str, Any],
     *,
@@ -32,19 +32,19 @@ def package(
     coords: Mapping[str, Any] | None = None,
     **attrs: Any,
 ) -> xr.Dataset:
-    """Arrays of a law as a Dataset with labelled dimensions, long names, symbols and provenance.
+    """Return arrays of a law as a Dataset with labelled dimensions, long names, symbols and provenance.
 
     Parameters
     ----------
     law
-        The law the values come from.
+        The law of the values.
     values
-        Observables as `Law.evaluate` and `Law.experiment` give them; "accuracy" becomes the attribute `accuracy` of the result
+        Observables as `Law.evaluate` and `Law.experiment` return them; "accuracy" becomes the attribute `accuracy` of the result
         (relative) and the attribute `numerical_error` of every variable (absolute).
     kind
         "theory" or "simulation".
     dims
-        Dimensions of every variable, where they are not the law's own coordinates.
+        Dimensions of every variable, if they are not the coordinates of the law.
     coords
         Further coordinates.
     attrs
@@ -52,27 +52,27 @@ def package(
     """
     import xarray as xr
 
-    given = {name: np.asarray(value) for name, value in values.items() if name != "accuracy"}
-    errors = absolute_errors(given, values.get("accuracy")) if kind == "theory" else {}
-    about = _provenance(law, given, errors, kind, attrs)
+    arrays = {name: np.asarray(value) for name, value in values.items() if name != "accuracy"}
+    errors = absolute_errors(arrays, values.get("accuracy")) if kind == "theory" else {}
+    about = _provenance(law, arrays, errors, kind, attrs)
     lines = {name: np.asarray(line) for name, line in law.coordinates().items()}
-    if not lines and dims is None and not coords and not any(array.ndim for array in given.values()):
-        return _single_numbers(law, given, errors, about)
+    if not lines and dims is None and not coords and not any(array.ndim for array in arrays.values()):
+        return _single_numbers(law, arrays, errors, about)
     axes = [name for name, line in lines.items() if line.ndim]
     metas = type(law).all_outputs()
     data = {}
-    for name, array in given.items():
+    for name, array in arrays.items():
         meta = metas[name]
         if dims is not None:
-            own = dims[name]
+            own_dims = dims[name]
         else:
-            own = (
+            own_dims = (
                 axes[: array.ndim]
                 if meta.dims is None
                 else [dim for dim in meta.dims if dim not in lines or lines[dim].ndim]
             )
         error = {"numerical_error": errors[name]} if math.isfinite(errors.get(name, math.inf)) else {}
-        data[name] = xr.Variable(own, array, dict(long_name=meta.long_name, symbol=meta.symbol) | error)
+        data[name] = xr.Variable(own_dims, array, dict(long_name=meta.long_name, symbol=meta.symbol) | error)
     result = xr.Dataset(data, coords={**lines, **(coords or {})}, attrs=about)
     describe_coordinates(law, result)
     return result
@@ -81,7 +81,7 @@ def package(
 def _provenance(
     law: Declaration, values: Mapping[str, NDArray[Any]], errors: Mapping[str, float], kind: str, further: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The attributes of a result; a prediction that is NaN somewhere is refused here."""
+    """Return the attributes of a result; raise FloatingPointError if a prediction contains NaN."""
     about: dict[str, Any] = dict(
         law=type(law).__name__,
         parameters=law.model_dump_json(),
@@ -100,8 +100,8 @@ def _provenance(
 def _single_numbers(
     law: Declaration, values: Mapping[str, NDArray[Any]], errors: Mapping[str, float], about: Mapping[str, Any]
 ) -> xr.Dataset:
-    """A result of single numbers, as a copy of an earlier one: many times faster than to build its Dataset anew."""
-    result = _blank(type(law), tuple(values)).copy(data=dict(values))
+    """Return a Dataset of scalars, copied from a cached template because building one takes several times longer."""
+    result = _empty_dataset(type(law), tuple(values)).copy(data=dict(values))
     for name, error in errors.items():
         if math.isfinite(error):
             result.variables[name].attrs["numerical_error"] = error
@@ -110,8 +110,8 @@ def _single_numbers(
 
 
 @functools.lru_cache(maxsize=512)
-def _blank(law: type[Declaration], names: tuple[str, ...]) -> xr.Dataset:
-    """What every result of a law with these variables has in common."""
+def _empty_dataset(law: type[Declaration], names: tuple[str, ...]) -> xr.Dataset:
+    """Return a Dataset of zeros with these variables, their long names and their symbols."""
     import xarray as xr
 
     metas = law.all_outputs()
@@ -119,7 +119,7 @@ def _blank(law: type[Declaration], names: tuple[str, ...]) -> xr.Dataset:
 
 
 def scale_of(value: ArrayLike) -> float:
-    """The largest finite absolute value of an observable, against which its errors are measured."""
+    """Return the largest finite absolute value of an observable, against which its errors are measured."""
     array = np.abs(np.asarray(value, dtype=float))
     if array.ndim == 0:
         return float(array) if math.isfinite(array) else 0.0
@@ -127,7 +127,9 @@ def scale_of(value: ArrayLike) -> float:
 
 
 def absolute_errors(values: Mapping[str, NDArray[Any]], accuracy: Any) -> dict[str, float]:
-    """The numerical error of every observable, from an accuracy that is relative (a number), absolute (by name) or not stated (None).
+    """Return the numerical error of every observable, from an accuracy in any of its forms.
+
+    An accuracy is relative (a number), absolute (a mapping from names) or not stated (None).
 
     An error that is not stated is infinite.
 
@@ -144,7 +146,7 @@ def absolute_errors(values: Mapping[str, NDArray[Any]], accuracy: Any) -> dict[s
 
 
 def accuracy_of(values: Mapping[str, NDArray[Any]], errors: Mapping[str, float]) -> float | str:
-    """The attribute `accuracy` of a prediction: its relative numerical error, or "not stated".
+    """Return the attribute `accuracy` of a prediction, which is its relative numerical error or "not stated".
 
     >>> accuracy_of({"risk": np.array(2.0)}, {"risk": 0.002}), accuracy_of({"risk": np.array(2.0)}, {"risk": math.inf})
     (0.001, 'not stated')
@@ -153,14 +155,17 @@ def accuracy_of(values: Mapping[str, NDArray[Any]], errors: Mapping[str, float])
 
 
 def relative_error(values: Mapping[str, NDArray[Any]], errors: Mapping[str, float]) -> float:
-    """The largest error relative to its observable's scale (to the largest of the scales, where an observable is zero)."""
+    """Return the largest error relative to the scale of its observable.
+
+    If an observable is zero, its error is relative to the largest scale of all observables.
+    """
     scales = {name: scale_of(values[name]) for name in errors}
     largest = max(scales.values(), default=0.0) or 1.0
     return max((error / (scales[name] or largest) for name, error in errors.items()), default=CLOSED_FORM) or CLOSED_FORM
 
 
 def stacked(runs: Sequence[xr.Dataset], seeds: Sequence[int]) -> xr.Dataset:
-    """Experiments side by side, along a first dimension `seed`."""
+    """Return experiments along a new first dimension `seed`."""
     import xarray as xr
 
     if not runs:
@@ -174,7 +179,7 @@ def stacked(runs: Sequence[xr.Dataset], seeds: Sequence[int]) -> xr.Dataset:
 
 
 def describe_coordinates(law: Declaration, result: xr.Dataset) -> None:
-    """Swept parameters and the law's own coordinates get their description and symbol."""
+    """Add description and symbol to swept parameters and to the law's own coordinates."""
     for name, meta in type(law).parameters().items():
         for coordinate in (name, meta.dimension) if meta.kind == "coordinate" else (name,):
             if coordinate in result.coords:
@@ -186,18 +191,21 @@ def _has_nan(array: NDArray[Any]) -> bool:
 
 
 def refuse_nan(values: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
-    """NaN never appears silently in a prediction (infinity may: some limits are infinite)."""
+    """Raise FloatingPointError if a prediction contains NaN.
+
+    Infinity is allowed, because some limits are infinite.
+    """
     bad = [name for name, array in values.items() if array.dtype.kind in "fc" and _has_nan(array)]
     if bad:
         raise FloatingPointError(
-            f"{about['law']} gave NaN for {', '.join(bad)} at {about['parameters']}; "
+            f"the prediction of {about['law']} is NaN for {', '.join(bad)} at {about['parameters']}; "
             "please report this, and move the parameters slightly in the meantime"
         )
 
 
 @functools.cache
 def package_version() -> str:
-    """Version of the installed package, as stored with every result."""
+    """Return the version of the installed package, which is stored with every result."""
     try:
         return version("limitlab")
     except PackageNotFoundError:  # running from a source tree that was never installed
@@ -205,7 +213,7 @@ def package_version() -> str:
 
 
 def parameters_of(result: xr.Dataset) -> dict[str, Any]:
-    """The parameters a result was computed for.
+    """Return the parameters for which a result was computed.
 
     >>> from limitlab.laws import Ridge
     >>> parameters_of(Ridge(ratio=2.0).theory())["ratio"]

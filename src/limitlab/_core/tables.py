@@ -1,4 +1,4 @@
-"""Results as rows: how a dataset becomes a table, on a terminal, in a file or on a page."""
+"""Tables of results, for a terminal, a file or a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def number(value: Any) -> str:
-    """A number for people: six digits, whole numbers whole.
+    """Return a number as text with six digits; whole numbers have no decimal point.
 
     >>> number(0.9365291), number(3), number(float("inf")), number(True), number("relu")
     ('0.936529', '3', 'inf', 'yes', 'relu')
@@ -36,7 +36,7 @@ GREEK = {
 
 
 def plain_symbol(symbol: str) -> str:
-    r"""A LaTeX symbol for a terminal: Greek letters as letters, the rest as it is.
+    r"""Return a LaTeX symbol as text for a terminal. Greek letters replace their names; the rest is unchanged.
 
     >>> plain_symbol(r"\lambda"), plain_symbol("p/n"), plain_symbol(r"\gamma_0")
     ('λ', 'p/n', 'γ_0')
@@ -45,7 +45,7 @@ def plain_symbol(symbol: str) -> str:
 
 
 def rows_of(result: xr.Dataset, observables: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """One row per point of a result's grid: its coordinates, then its observables.
+    """Return one row per point of a result's grid, with its coordinates and then its observables.
 
     >>> import xarray as xr
     >>> rows_of(xr.Dataset({"test_error": ("ratio", [1.0, 2.0])}, {"ratio": [0.1, 0.2]}))
@@ -68,7 +68,7 @@ def rows_of(result: xr.Dataset, observables: Sequence[str] | None = None) -> lis
 
 
 def describe_result(result: xr.Dataset) -> dict[str, Any]:
-    """Return a result as a plain structure, for JSON: its attributes, coordinates, observables and their dimensions."""
+    """Return the attributes, coordinates, observables and dimensions of a result as plain data for JSON."""
     attrs = dict(result.attrs)
     if isinstance(attrs.get("parameters"), str):
         attrs["parameters"] = json.loads(attrs["parameters"])
@@ -81,7 +81,9 @@ def describe_result(result: xr.Dataset) -> dict[str, Any]:
 
 
 def long_rows(result: xr.Dataset, names: Sequence[str]) -> list[dict[str, Any]]:
-    """One row per number: its coordinates (blank where an observable does not depend on them), its name, its value.
+    """Return one row per number, with its coordinates, its name and its value.
+
+    A coordinate is blank if the observable does not depend on it.
 
     >>> import xarray as xr
     >>> long_rows(xr.Dataset({"mass": 1.0, "cdf": ("x", [0.0, 0.5])}, {"x": [1.0, 2.0]}), ["mass", "cdf"])[:2]
@@ -97,12 +99,15 @@ def long_rows(result: xr.Dataset, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def table_names(result: xr.Dataset) -> list[str]:
-    """The variables that share the result's grid; raw samples with a dimension of their own do not fit a table."""
+    """Return the names of the variables that share the result's grid.
+
+    Raw samples with a dimension of their own do not fit into a table.
+    """
     names = [str(name) for name in result.data_vars]
     return [name for name in names if set(result[name].dims) <= set(map(str, result.coords))]
 
 
 def _aligned(array: xr.DataArray, dims: Sequence[Any]) -> Any:
-    """The values of an array with its dimensions in the order of `dims`, missing ones of length one."""
+    """Return the values of an array with its dimensions in the order of `dims`; missing dimensions have length one."""
     ordered = array.transpose(*[dim for dim in dims if dim in array.dims])
     return ordered.values.reshape([array.sizes.get(dim, 1) for dim in dims])

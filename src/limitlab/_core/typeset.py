@@ -1,7 +1,7 @@
-r"""Sentences with their formulas set: what the laws and claims write in plain letters (`tau^2/k`, `p/n -> gamma`) as MathML.
+r"""Typesetting of the formulas in sentences. Plain letters such as `tau^2/k` or `p/n -> gamma` become MathML.
 
-The sentences stay readable on a terminal; where there is a page, the formulas in them are found, turned into TeX and set when the page is
-made, so that nothing has to be loaded to read it. TeX between dollars is taken as it is.
+Laws and claims write formulas in plain letters, which are readable on a terminal. For a page the formulas are recognised, turned
+into TeX and then into MathML, so that the page loads no script. TeX between dollars is used unchanged.
 
 >>> parts("the best k gives the rate n^(-1/2)")
 ['the best ', Formula('k'), ' gives the rate ', Formula('n^{-1/2}')]
@@ -25,9 +25,9 @@ GREEK_TEX = {name: rf"\{name}" for name in (*GREEK, *CAPITALS)} | {
     "phihat": r"\hat\varphi",
 }
 FUNCTIONS = ("sqrt", "exp", "min", "max", "sup", "sin", "cos", "tanh", "sign", "erf", "softmax", "Var")
-"""Names of functions: mathematics where a bracket follows at once."""
+"""Names of functions that are mathematics if a bracket follows immediately."""
 APPLIED = ("log", "tr", "Im", "Re", "argmax", "sum", "grad")
-"""Names of functions that also stand before a bare argument, as in `log t`."""
+"""Names of functions that may also stand before an argument without brackets, as in `log t`."""
 SIGNS = {
     "<=": r"\le ",
     ">=": r"\ge ",
@@ -60,7 +60,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula inside a sentence, as TeX."""
+    """A formula inside a sentence, in TeX."""
 
     tex: str
 
@@ -70,7 +70,7 @@ class Formula:
 
 @dataclass
 class Token:
-    """A piece of a sentence: its text, what it looks like, and whether space stands before and after it."""
+    """A piece of a sentence, with its text, its kind, and whether there is space before and after it."""
 
     text: str
     kind: str
@@ -81,7 +81,7 @@ class Token:
 
 
 def typeset(text: str) -> str:
-    """A sentence as HTML, its formulas as MathML, names between backticks as code.
+    """Return a sentence as HTML, with its formulas as MathML and names between backticks as code.
 
     >>> typeset("at most `noise` & more")
     'at most <code>noise</code> &amp; more'
@@ -94,7 +94,7 @@ def typeset(text: str) -> str:
 
 @functools.cache
 def mathml(tex: str) -> str:
-    """TeX as MathML that a browser sets by itself; what cannot be read stays as it is."""
+    """Return TeX as MathML; a formula that cannot be read is returned unchanged."""
     from latex2mathml.converter import convert
     from latex2mathml.exceptions import DenominatorNotFoundError, DoubleSubscriptsError, DoubleSuperscriptsError
 
@@ -113,11 +113,11 @@ def mathml(tex: str) -> str:
 
 @functools.cache
 def parts(text: str) -> list[str | Formula]:
-    """A sentence split into prose and formulas."""
-    found: list[str | Formula] = []
+    """Return the parts of a sentence, which are prose and formulas."""
+    pieces: list[str | Formula] = []
     for position, piece in enumerate(_DOLLARS.split(text)):
-        found += [Formula(piece)] if position % 2 else _plain_parts(piece)
-    return [part for part in found if part != ""]
+        pieces += [Formula(piece)] if position % 2 else _plain_parts(piece)
+    return [part for part in pieces if part != ""]
 
 
 def _plain_parts(text: str) -> list[str | Formula]:
@@ -125,22 +125,22 @@ def _plain_parts(text: str) -> list[str | Formula]:
     for token in tokens:
         token.maths = _letter_of_maths(token)
     _by_neighbours(tokens)
-    found: list[str | Formula] = []
+    pieces: list[str | Formula] = []
     position = 0
     while position < len(tokens):
         end = _run(tokens, position)
         if end > position:
-            found.append(Formula(tex_of(tokens[position:end])))
+            pieces.append(Formula(tex_of(tokens[position:end])))
             position = end
             continue
         token = tokens[position]
         plain = {"⟨": "<", "⟩": ">"}.get(token.text, token.text)
-        if found and isinstance(found[-1], str):
-            found[-1] += plain
+        if pieces and isinstance(pieces[-1], str):
+            pieces[-1] += plain
         else:
-            found.append(plain)
+            pieces.append(plain)
         position += 1
-    return found
+    return pieces
 
 
 def _tokens(text: str) -> list[Token]:
@@ -157,7 +157,10 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _letter_of_maths(token: Token) -> bool:
-    """Whether a name is mathematics by itself: a letter, a Greek name, either with digits or a subscript."""
+    """Return whether a name by itself is mathematics.
+
+    Such names are a letter and a Greek name, also with digits or a subscript.
+    """
     if token.kind != "name" or token.text.endswith("'s"):
         return False
     base = re.match(r"[A-Za-z]+", token.text)[0]  # type: ignore[index]
@@ -167,10 +170,13 @@ def _letter_of_maths(token: Token) -> bool:
 
 
 def _by_neighbours(tokens: list[Token]) -> None:
-    """Names that are mathematics because of what stands beside them: `a = 2`, `bias^2`, `step * samples`, `log t`, `-> infinity`."""
+    """Mark names that are mathematics because of their neighbours.
+
+    Examples are `a = 2`, `bias^2`, `step * samples`, `log t` and `-> infinity`.
+    """
     solid = [token for token in tokens if token.kind != "space"]
     edge = Token("", "other")
-    for _ in range(3):  # a name may become mathematics through one that just became it
+    for _ in range(3):  # a name may become mathematics because its neighbour did
         for token, before, far_before, after, far_after in zip(
             solid, [edge, *solid], [edge, edge, *solid], [*solid[1:], edge], [*solid[2:], edge, edge], strict=False
         ):
@@ -179,7 +185,7 @@ def _by_neighbours(tokens: list[Token]) -> None:
 
 
 def _beside(token: Token, before: Token, far_before: Token, after: Token, far_after: Token) -> bool:
-    """Whether a name is mathematics because of the two tokens before it and the two after it."""
+    """Return whether a name is mathematics because of the two tokens before it and the two tokens after it."""
     left, right, word = before.text, after.text, token.text
     called = right in ("(", "⟨") and not token.spaced_after
     if word.partition("_")[0] in (*FUNCTIONS, *APPLIED):
@@ -207,7 +213,7 @@ def _beside(token: Token, before: Token, far_before: Token, after: Token, far_af
 
 
 def _run(tokens: list[Token], start: int) -> int:
-    """Where the formula that starts here ends; `start` itself where none does."""
+    """Return the end of the formula that starts at `start`, or `start` if there is none."""
     if tokens[start].kind == "space" or tokens[start].text in (",", "'", "%", "*", ")", "]", "}", "⟩", "/"):
         return start
     if tokens[start].kind == "number" and start and tokens[start - 1].text == ".":
@@ -237,7 +243,7 @@ def _run(tokens: list[Token], start: int) -> int:
 
 
 def _hyphen(tokens: list[Token], place: int) -> bool:
-    """Whether a minus is the hyphen of `mean-field` or `k-th`."""
+    """Return whether a minus is a hyphen, as in `mean-field` or `k-th`."""
     token = tokens[place]
     if token.spaced_before or token.spaced_after or not place or place + 1 == len(tokens):
         return False
@@ -249,7 +255,10 @@ def _prime(tokens: list[Token], place: int) -> bool:
 
 
 def _apart(tokens: list[Token], space: int) -> bool:
-    """Whether a space separates two formulas: a number or bracket after a name is not a product (`at d 200`, `gamma (open)`)."""
+    """Return whether a space separates two formulas.
+
+    A number or bracket after a name is not a product, as in `at d 200` and `gamma (open)`.
+    """
     before = tokens[space - 1] if space else None
     after = tokens[space + 1] if space + 1 < len(tokens) else None
     if before is None or after is None:
@@ -280,7 +289,7 @@ def _star(tokens: list[Token], place: int) -> bool:
 
 
 def _worth(run: list[Token]) -> bool:
-    """Whether tokens make a formula: there is a letter in them, or numbers that are joined."""
+    """Return whether tokens make a formula, which contains a letter or numbers that are joined."""
     solid = [token for token in run if token.kind != "space"]
     if solid[0].text in ("-", "+") and len(solid) > 1 and solid[1].kind == "number" and run[0].spaced_after:
         return False
@@ -294,7 +303,7 @@ def _worth(run: list[Token]) -> bool:
 
 
 def tex_of(tokens: list[Token]) -> str:
-    """The TeX of a run of tokens."""
+    """Return the TeX of a sequence of tokens."""
     out: list[str] = []
     position = 0
     while position < len(tokens):
@@ -325,7 +334,7 @@ def tex_of(tokens: list[Token]) -> str:
 
 
 def _exponent(tokens: list[Token], start: int) -> tuple[int, str]:
-    """The exponent that starts here, and where it ends."""
+    """Return the end of the exponent that starts at `start`, and its TeX."""
     if start >= len(tokens):
         return start, ""
     first = tokens[start]
@@ -348,7 +357,7 @@ def _matching(tokens: list[Token], start: int) -> int:
 
 
 def name_tex(token: Token) -> str:
-    r"""A name as TeX.
+    r"""Return a name as TeX.
 
     >>> [name_tex(Token(text, "name")) for text in ("tau", "F1", "w_hat", "gamma_GF", "log", "infinity", "bias", "x_i")]
     ['\\tau ', 'F_{1}', '\\hat{w}', '\\gamma_{\\text{GF}}', '\\log ', '\\infty ', '\\text{bias}', 'x_{i}']
@@ -389,7 +398,7 @@ def name_tex(token: Token) -> str:
 
 
 def tex(formula: str) -> str:
-    r"""A formula in plain letters as TeX.
+    r"""Return a formula in plain letters as TeX.
 
     >>> tex("tau^2 gamma/(1 - gamma)")
     '\\tau ^{2} \\gamma /(1 - \\gamma )'

@@ -1,7 +1,7 @@
-"""The names that several laws share, with their meaning and symbol: parameters, observables, and former names of parameters.
+"""The names that several laws share, with meaning and symbol. They are parameters, observables and former parameter names.
 
-A name means the same in every law that has it. A law repeats neither description nor symbol of a name that is listed here; it may give
-a symbol of its own. A name that only one law uses is described where that law declares it.
+A name has the same meaning in every law. A law does not repeat the description and the symbol of a name in these lists, but it may
+declare another symbol. A name that only one law uses is described in the declaration of that law.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "paths": ("sampled paths of the prediction process", ""),
     "replicas": ("runs averaged in one draw", ""),
     "networks": ("networks trained in one draw", ""),
-    "experiment_model": ("what is simulated", ""),
+    "experiment_model": ("model that is simulated", ""),
 }
 """Description and LaTeX symbol of the parameters that at least two laws declare."""
 
@@ -120,4 +120,7 @@ FORMER_NAMES = {
     "steps": "solver_steps",
     "time": "times",
 }
-"""Parameters by the names of earlier versions: a law that has the new name and not the old one refuses the old one with the new one."""
+"""Present names of parameters, by the names that they had in earlier versions.
+
+The error message for an old name contains the new name, if the law has the new name and not the old one.
+"""

@@ -1,4 +1,4 @@
-"""What works for any law: sweeps, comparisons, plans, claims, figures, stored results."""
+"""Functions for any law, such as sweeps, comparisons, plans, claims, figures and stored results."""
 
 from limitlab._core.lazy import attach_stub
 

@@ -1,5 +1,5 @@
 # Written by `python -m limitlab._core.index`; do not edit.
-"""What works for any law: sweeps, comparisons, plans, claims, figures, stored results."""
+"""Functions for any law, such as sweeps, comparisons, plans, claims, figures and stored results."""
 
 from .check import Check as Check
 from .claims import Claim as Claim

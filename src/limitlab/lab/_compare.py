@@ -2,15 +2,15 @@
 
 `compare` simulates a law at several sizes, extrapolates the gap to infinite size (`limitlab.lab.judging`) and gives a verdict:
 
-- **agree**: no entry of any observable is off by more than its error budget, every budget is small enough to notice a gap of the
-  resolution, and the gap falls with size as the law declares;
-- **disagree**: an observable is off, after correction for testing several at once;
-- **underpowered**: the data decide neither; the explanation gives the number of draws or the size that would decide it.
+- **agree**: no entry of any observable differs from its prediction by more than its error budget, every budget is small enough to
+detect a gap of the resolution, and the gap falls with size at the declared rate;
+- **disagree**: an observable differs by more than its budget, after a correction for several tests;
+- **underpowered**: the data are not sufficient for either verdict. The explanation gives a sufficient number of draws or size.
 
-Draws are added until the verdict is decided or a time budget is spent. The draws are analysed after every addition. Analysis number k
-tests at the level 2^-k `level`, so that all analyses together raise a false alarm with probability at most `level`. With `early` a
-comparison with a fixed number of draws stops when fewer draws agree. That is the same on every machine, and adds no false alarm because
-only the last analysis may give the verdict "disagree".
+Draws are added until the verdict is decided or a time budget is spent. The draws are analysed after every addition. Analysis number
+k tests at the level 2^-k `level`, so that all analyses together raise a false alarm with probability at most `level`. With `early`
+a comparison with a fixed number of draws stops when a part of the draws agrees. The result is the same on every machine. Early
+stopping adds no false alarm, because only the last analysis may give the verdict "disagree".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from limitlab._core.law import Law
 from limitlab._core.page import Described, Page, Table
 from limitlab._core.page import Verdict as Word
 from limitlab._core.registry import as_law
-from limitlab._core.results import package, package_version
+from limitlab._core.results import package_version, to_dataset
 from limitlab.lab.engines import Engine
 from limitlab.lab.judging import Row, Verdict, entries_of, judge
 from limitlab.lab.progress import ProgressOption
@@ -46,17 +46,20 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "compare"]
 
 DRAW_SECONDS = 60.0
-"""Seconds that a comparison may spend on adding draws when the number of draws is not given."""
+"""Seconds for additional draws when the user does not set the number of draws."""
 DRAW_FACTORS = 1.5, 8.0
-"""Least and largest factor by which one addition multiplies the number of draws."""
+"""Smallest and largest factor by which one addition increases the number of draws."""
 COLUMNS = ("theory", "simulation", "gap", "standard_error", "finite_size_allowance", "half_width", "z", "numerical_error")
 """The numbers of the error budget, in the order in which a page shows them."""
 MOST_BUDGETS = 2.0
-"""Draws are added if fewer than this many times the affordable number are needed: an estimate from few draws may be off by as much."""
+"""Draws are added only if fewer than this many times the affordable number are needed.
+
+An estimate from few draws may be wrong by such a factor.
+"""
 FIRST_DRAWS = 8
 """Draws of the first analysis of a comparison that may stop early."""
 NUMBERS_PER_DRAW = 300.0
-"""Numbers that a task takes by itself: its law, its labels, its cell."""
+"""Floating-point numbers that one task holds in addition to its result."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +71,13 @@ class Comparison(Described):
     law
         The law, at the parameters that were compared.
     verdict, explanation
-        "agree", "disagree" or "underpowered", and why.
+        "agree", "disagree" or "underpowered", and the reason in a sentence.
     rows
-        The error budget: one row per observable, at its least favourable entry.
+        The error budget, with one row per observable, at its least favourable entry.
     dataset
         Predictions, means and standard errors at every size.
     parts
-        The comparisons at every check point, if a class of laws was given; `dataset` is then that of the first.
+        The comparisons at every check point, if a class of laws was compared. Then `dataset` belongs to the first check point.
     """
 
     law: Law
@@ -96,23 +99,26 @@ class Comparison(Described):
 
     @property
     def draws(self) -> int:
-        """Draws per size that were analysed."""
+        """The number of draws per size that were analysed."""
         return int(self.dataset.attrs["draws"])
 
     def table(self) -> pd.DataFrame:
-        """The error budget, one row per observable."""
+        """Return the error budget, one row per observable."""
         import pandas as pd
 
         return pd.DataFrame([vars(row) for row in self.rows]).set_index("observable")
 
     def plot(self) -> Figure:
-        """Gap against size with error bars, one panel per observable."""
+        """Draw the gap against size with error bars, one panel per observable."""
         from limitlab.lab._comparison_figure import comparison_figure
 
         return comparison_figure(self)
 
     def page(self) -> Page:
-        """Return the plain description: the error budget, the verdict and its explanation; as data also the parameters and seeds."""
+        """Return the plain description, with the error budget, the verdict and its explanation.
+
+        Its data also contain the parameters and seeds.
+        """
         several = any(row.entry for row in self.rows)
         rows = [
             {
@@ -163,26 +169,28 @@ def compare(
     Parameters
     ----------
     law
-        The law to test; or its class or its name, for which the check points are tested, where no term is switched off.
+        The law to test. For a class or a name the check points of the law are tested, where no term of the equations is zero.
     sizes
-        Sizes of the experiments (default: the law's own). Three or more let the finite-size gap be fitted and checked.
+        Sizes of the experiments (default: those that the law declares). With three or more sizes the fit of the finite-size gap can
+        be checked.
     seeds
-        Draws per size (default: the law's own), with seeds 0, 1, 2, ..., or a list of seeds. They are the draws of `law.simulate`.
+        Draws per size (default: the number that the law declares), with seeds 0, 1, 2, ..., or a list of seeds. The draws are those
+        of `law.simulate`.
     budget
-        Seconds that may be spent on adding draws while the verdict is open (default: 60, and none where `seeds` is given).
+        Seconds for additional draws while the verdict is "underpowered" (default: 60, or 0 if `seeds` is set).
     early
-        Whether to stop at an eighth, a quarter or half of the draws if those agree already. Only all of them may disagree. Every analysis
-        may miss a gap, so that "agree" is a little weaker than without it: for quick checks.
+        Whether to stop at an eighth, a quarter or half of the draws if these draws agree. Only the analysis of all draws may
+        disagree. Every analysis may miss a gap, so "agree" is slightly weaker than without `early`. Use it for quick checks.
     level
         Probability of a false "disagree", over all observables and all analyses together.
     resolution
-        Smallest gap worth noticing, relative to the scale of an observable (its largest value). "agree" says that it would have
-        been noticed with probability 0.9, and so would half of an entry's own value.
+        The gap to detect, relative to the scale of an observable (its largest value). With the verdict "agree" such a gap would
+        have been detected with probability 0.9, and so would a gap of half of an entry's own value.
     observables
-        Names to compare (default: all that theory and simulation share).
+        Names to compare (default: all observables that prediction and experiment share).
     engine, store, progress
-        As in `limitlab.sweep`: where the draws run, where finished ones are kept so that the same call goes on where it was
-        stopped, and whether a bar is shown.
+        As in `limitlab.sweep`. They set where the draws run, where finished draws are stored so that the same call can continue,
+        and whether a progress bar is shown.
 
     Returns
     -------
@@ -237,7 +245,9 @@ def compare(
         data = _collect(law, names, numbers, limits, groups, numerical)
         entries = [entry for name in names for entry in entries_of(law, data, name, count)]
         if not entries:
-            raise ValueError("nothing to compare: the limit of every observable is infinite here; move a parameter")
+            raise ValueError(
+                "there is nothing to compare: the limit of every observable is infinite at these parameters; change one of them"
+            )
         rows = judge(entries, level * 2.0 ** -max(analyses, 1) if seconds else level, resolution, numbers, count)
         spent = time.perf_counter() - began
         if count < len(planned):
@@ -253,7 +263,7 @@ def compare(
     if law.caveat():
         explanation += f" Note: {law.caveat()}."
     if not stated:
-        explanation += " The law states no accuracy; its numerical error is estimated."
+        explanation += " The law does not state its accuracy; its numerical error is estimated."
     data.attrs.update(version=versions_of([*limits, *(cell for group in groups for cell in group)]))
     data.attrs.update(sizes=np.asarray(numbers), verdict=verdict, seeds=np.asarray(draws), draws=count, looks=analyses)
     if opened is not None:
@@ -262,7 +272,7 @@ def compare(
 
 
 def check_comparison_cost(law: Law, sizes: Sequence[int], draws: int) -> Cost:
-    """Raise TooCostly for a comparison beyond the limits of memory or time; return its cost."""
+    """Return the cost of a comparison; raise `TooCostly` if it exceeds the limits of memory or time."""
     costs = [estimate(law, size) for size in sizes]
     numbers = max(cost.numbers for cost in costs) + NUMBERS_PER_DRAW * draws * len(costs)
     total = Cost(numbers, draws * sum(cost.operations for cost in costs))
@@ -272,7 +282,7 @@ def check_comparison_cost(law: Law, sizes: Sequence[int], draws: int) -> Cost:
 
 
 def _together(parts: Sequence[Comparison]) -> Comparison:
-    """Return comparisons at several check points as one comparison, which has the worst verdict."""
+    """Return comparisons at several check points as one comparison, which has the worst verdict of them."""
     if len(parts) == 1:
         return replace(parts[0], parts=(parts[0],))
     order = ("agree", "underpowered", "disagree")
@@ -287,15 +297,18 @@ def _together(parts: Sequence[Comparison]) -> Comparison:
 
 
 def _more_draws(rows: Sequence[Row], draws: int, per_draw: float, left: float) -> int:
-    """Return the number of draws per size to add: none if the verdict is decided, if more draws would not decide it, or if the time
-    is too short for those that would."""
+    """Return the number of draws per size to add.
+
+    It is zero if the verdict is decided, if more draws would not decide it, or if the time does not suffice for the draws that
+    would.
+    """
     if left <= 0 or any(row.verdict == "disagree" for row in rows):
         return 0
     open_rows = [row for row in rows if row.verdict == "underpowered"]
     if not open_rows or any(row.reason not in ("noise", "rate", "misfit") for row in open_rows):
         return 0
     wanted = max(row.draws_needed for row in open_rows)
-    if not wanted:  # a wrong rate or misfit: twice the draws show whether it was chance
+    if not wanted:  # after a wrong rate or a misfit, twice the draws show whether it was chance
         wanted = 2 * draws
     least, most = (round(factor * draws) for factor in DRAW_FACTORS)
     affordable = draws + int(left / max(per_draw, 1e-9))
@@ -312,7 +325,7 @@ def _checked_budget(budget: float) -> float:
 
 
 def _numbered(store: str | os.PathLike[str] | None, number: int) -> str | None:
-    """Return the name of the store of a check point: x.nc, x-2.nc, x-3.nc."""
+    """Return the name of the store of a check point, such as x.nc, x-2.nc, x-3.nc."""
     if store is None or number == 0:
         return None if store is None else os.fspath(store)
     stem, suffix = os.path.splitext(os.fspath(store))
@@ -320,7 +333,7 @@ def _numbered(store: str | os.PathLike[str] | None, number: int) -> str | None:
 
 
 def _opened(store: str | os.PathLike[str], law: Law, sizes: list[int], seeds: list[int]) -> Store:
-    """Return the store of a comparison, which is made if it does not exist."""
+    """Return the store of a comparison; make it if it does not exist."""
     opened = Store(store)
     opened.open(
         {
@@ -342,7 +355,9 @@ def _shared_names(law: Law, wanted: Sequence[str] | None) -> list[str]:
     shared = list(law.observed())
     unknown = [name for name in wanted or () if name not in shared]
     if unknown:
-        raise ValueError(f"observables = {unknown} are not shared by theory and simulation; those are {shared}")
+        raise ValueError(
+            f"observables = {unknown} are not allowed: prediction and experiment share {shared}; choose from these"
+        )
     return list(wanted) if wanted is not None else shared
 
 
@@ -366,7 +381,7 @@ def _collect(
     groups: Sequence[Sequence[Cell]],
     numerical: Mapping[str, float],
 ) -> xr.Dataset:
-    """Return prediction with its numerical error, mean and standard error of every observable along a dimension `size`."""
+    """Return prediction with its numerical error, mean and standard error of every observable along `size`."""
     coords = {"size": np.asarray(sizes), **limits[0].coords}
     _refuse_missing(law, names, sizes, groups)
     data = {}
@@ -382,7 +397,7 @@ def _collect(
         means, errors = zip(*map(mean_and_error, runs), strict=True)
         data[f"mean_{name}"] = xr.Variable(dims, np.stack(means), about)
         data[f"error_{name}"] = xr.Variable(dims, np.stack(errors), about)
-    result = package(law, {}, kind="comparison").drop_vars(list(law.coordinates()), errors="ignore")
+    result = to_dataset(law, {}, kind="comparison").drop_vars(list(law.coordinates()), errors="ignore")
     return xr.Dataset(data, coords, result.attrs)
 
 
@@ -396,7 +411,8 @@ def _summarise(
     if off:
         worst = max(off, key=lambda row: abs(row.z))
         return "disagree", (
-            f"{_place(worst.observable, worst.entry)} is off by {worst.gap:+.3g} ({abs(worst.z):.1f} standard errors beyond the "
+            f"{_place(worst.observable, worst.entry)} differs from the prediction by {worst.gap:+.3g} "
+            f"({abs(worst.z):.1f} standard errors beyond the "
             f"budget); observables that disagree: {', '.join(row.observable for row in off)}."
         )
     weak = [row for row in rows if row.verdict == "underpowered"]
@@ -415,17 +431,20 @@ def _place(observable: str, entry: str) -> str:
 
 
 def _remedy(row: Row, draws: int, per_draw: float) -> str:
-    """Return a sentence on what would decide an underpowered observable."""
-    where, width = _place(row.observable, row.entry), f"a gap below {row.half_width:.2g} could go unnoticed"
+    """Return a sentence with the draws or sizes that would decide an underpowered observable."""
+    where, width = _place(row.observable, row.entry), f"a gap below {row.half_width:.2g} could remain undetected"
     if row.reason == "one size":
         return f"{where}: the gap {row.gap:+.3g} may be a finite-size effect; give at least two sizes."
     if row.reason == "rate":
-        return f"{where}: the gap falls as size^-{row.rate:.2f} (+- {row.rate_error:.2f}), not at the declared rate; larger sizes decide."
+        return (
+            f"{where}: the gap falls as size^-{row.rate:.2f} (+- {row.rate_error:.2f}), not at the declared rate; larger sizes decide "
+            "the verdict."
+        )
     if row.reason == "misfit":
-        return f"{where}: the gaps at these sizes do not follow the declared rate; larger sizes decide it."
+        return f"{where}: the gaps at these sizes do not follow the declared rate; larger sizes decide the verdict."
     if row.reason == "size":
         if not row.size_needed:
-            return f"{where}: {width}, because the prediction's own numerical error is {row.numerical_error:.2g}; solve it finer."
-        return f"{where}: {width} behind finite-size effects; sizes up to about {row.size_needed} decide it."
+            return f"{where}: {width}, because the prediction has the numerical error {row.numerical_error:.2g}; increase its accuracy."
+        return f"{where}: {width} because of finite-size effects; sizes up to about {row.size_needed} decide the verdict."
     seconds = max(row.draws_needed - draws, 0) * per_draw
-    return f"{where}: {width}; about {row.draws_needed} draws per size decide it (about {seconds:.0f} s more here)."
+    return f"{where}: {width}; about {row.draws_needed} draws per size decide the verdict (about {seconds:.0f} s more on this machine)."

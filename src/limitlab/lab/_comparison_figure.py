@@ -1,4 +1,4 @@
-"""The figure of a comparison, for any law: theory beside simulation at growing size, and how the gaps shrink."""
+"""The figure of a comparison, with prediction and experiment at growing size, and the gaps between them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from limitlab.plotting.style import RC, finish, simulation_points, theory_line
 Array = NDArray[np.float64]
 MOST_GAPS = 6
 ROUNDING = 1e-9
-"""Relative gaps below this are rounding and are not drawn."""
+"""Relative gaps below this are rounding errors and are not drawn."""
 
 
 class Judged(Compared, Protocol):
@@ -49,12 +49,12 @@ class Judged(Compared, Protocol):
 
 
 def comparison_figure(result: Judged) -> Figure:
-    """Theory against simulation for any law: every observable over size (or along its coordinate), and the relative gaps.
+    """Draw the figure of a comparison, with every observable over size or coordinate, and the relative gaps.
 
     Parameters
     ----------
     result
-        What `compare` returned.
+        The result of `compare`.
     """
     data = result.dataset
     names = list(dict.fromkeys(row.observable for row in result.rows))
@@ -72,11 +72,11 @@ def comparison_figure(result: Judged) -> Figure:
     return figure
 
 
-VERDICTS = {"agree": "agree", "disagree": "disagree", "underpowered": "cannot be told apart yet (underpowered)"}
+VERDICTS = {"agree": "agree", "disagree": "disagree", "underpowered": "not decided (underpowered)"}
 
 
 def draw_over_size(axes: Axes, name: str, result: Judged) -> None:
-    """A single number: its limit as a line, the experiments of every size as points, and what they extrapolate to."""
+    """Draw a single number, with its limit as a line, its experiments as points, and their extrapolation."""
     theory, mean, error = (result.dataset[f"{kind}_{name}"] for kind in ("theory", "mean", "error"))
     sizes = theory["size"].values.astype(float)
     beyond = sizes[-1] * max(float(sizes[-1] / sizes[0]) ** 0.5, 1.5)
@@ -89,7 +89,7 @@ def draw_over_size(axes: Axes, name: str, result: Judged) -> None:
 
 
 def draw_along(axes: Axes, name: str, result: Judged) -> None:
-    """A curve: its limit as a line, the experiments of the largest size as faint points, what all sizes extrapolate to as points."""
+    """Draw a curve, with its limit as a line, the largest size as faint points, and the extrapolation as points."""
     largest = {"size": -1}
     theory, mean, error = (result.dataset[f"{kind}_{name}"] for kind in ("theory", "mean", "error"))
     value, budget = (mean.isel(largest).copy(data=part) for part in extrapolated(result, name))
@@ -119,10 +119,13 @@ def draw_along(axes: Axes, name: str, result: Judged) -> None:
 
 
 def draw_gaps(axes: Axes, result: Judged, names: Sequence[str]) -> None:
-    """How the relative gap shrinks with size, next to the rate that the law expects; of many observables those with the largest gaps."""
+    """Draw the relative gaps against size, beside the declared rate.
+
+    Of many observables those with the largest gaps are drawn.
+    """
     data = result.dataset
     sizes = data["size"].values.astype(float)
-    found: dict[str, tuple[Array, Array]] = {}
+    gaps_of: dict[str, tuple[Array, Array]] = {}
     for name in names:
         theory, mean, error = (data[f"{kind}_{name}"].values.reshape(len(sizes), -1) for kind in ("theory", "mean", "error"))
         finite = np.isfinite(theory).all(axis=0)
@@ -130,11 +133,12 @@ def draw_gaps(axes: Axes, result: Judged, names: Sequence[str]) -> None:
         gap: Array = np.sqrt(np.mean((mean - theory)[:, finite] ** 2, axis=1)) / scale
         spread = np.sqrt(np.mean(error[:, finite] ** 2, axis=1)) / scale
         if gap.max() >= ROUNDING:
-            found[name] = gap, spread
-    largest = sorted(found, key=lambda name: -found[name][0].max())[:MOST_GAPS]
-    for index, name in enumerate(name for name in found if name in largest):
-        gap, spread = found[name]
-        shift = sizes * 1.03 ** (index - (len(largest) - 1) / 2)  # side by side, so that the error bars can be told apart
+            gaps_of[name] = gap, spread
+    largest = sorted(gaps_of, key=lambda name: -gaps_of[name][0].max())[:MOST_GAPS]
+    for index, name in enumerate(name for name in gaps_of if name in largest):
+        gap, spread = gaps_of[name]
+        # side by side, so that the error bars do not cover each other
+        shift = sizes * 1.03 ** (index - (len(largest) - 1) / 2)
         simulation_points(axes, shift, gap, np.minimum(spread, 0.9 * gap), index, name.replace("_", " "))
     rate = min(result.law.rates(name)[0] for name in names)
     if math.isfinite(rate) and len(sizes) > 1:
@@ -148,14 +152,14 @@ def draw_gaps(axes: Axes, result: Judged, names: Sequence[str]) -> None:
             linestyle=":",
             linewidth=1.2,
         )
-    words = "relative gap" if len(found) == len(largest) else f"relative gap, {MOST_GAPS} largest"
+    words = "relative gap" if len(gaps_of) == len(largest) else f"relative gap, {MOST_GAPS} largest"
     finish(axes, size_label(result.law), words, yscale="log", legend=False)
     legend_above(axes)
     size_axis(axes, sizes)
 
 
 def size_label(law: Law) -> str:
-    """What grows, in as many words as fit below a panel.
+    """Return the label of a size axis, in as many words as fit below a panel.
 
     >>> from limitlab.laws import SpikedTensor, Staircase
     >>> size_label(SpikedTensor()), size_label(Staircase())
@@ -166,7 +170,7 @@ def size_label(law: Law) -> str:
 
 
 def size_axis(axes: Axes, sizes: Any, beyond: float | None = None) -> None:
-    """A logarithmic axis that names the sizes that were run, infinity where a place stands for it, and nothing else."""
+    """Set a logarithmic axis whose ticks are the sizes of the experiments, and infinity if `infinity` is a position."""
     names = [f"{int(size)}" for size in sizes]
     axes.set_xscale("log")
     axes.set_xticks([*sizes, *([] if beyond is None else [beyond])], [*names, *([] if beyond is None else [r"$\infty$"])])

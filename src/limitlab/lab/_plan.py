@@ -1,7 +1,7 @@
-"""Planning with a law: the value of a parameter that reaches a target, and the value that is best.
+"""Inverse problems of a law, which are the parameter value that reaches a target and the best parameter value.
 
-An observable is first evaluated on a grid of values of one parameter (`Line`), in one call where the law takes an array. Its crossings
-and minima are then refined: crossings to rounding, minima to about 1e-12 where the observable is smooth.
+An observable is first evaluated on a grid of values of one parameter (`Line`), in one call if the law takes an array. Then its
+crossings are refined to rounding, and its minima to about 1e-12 if the observable is smooth.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ Array = NDArray[np.float64]
 Preference = Literal["smallest", "largest", "nearest"]
 
 SCAN_POINTS = {True: 600, False: 80}
-"""Points of the first grid: many if one call of the law serves all of them, few if each needs a call."""
+"""Points of the first grid, if one call of the law serves all of them (True) or if each needs a call (False)."""
 SAME = 1e-14
-"""Relative spread below which an observable does not change."""
+"""Relative spread below which an observable is considered constant."""
 MOST_MINIMA = 24
-"""Local minima of the first grid that are refined."""
+"""The largest number of local minima of the first grid that are refined."""
 LOG_RANGE = (1e-6, 1e6)
-"""Range of a log-scaled parameter that has neither bounds nor an interval given by the user."""
+"""Range of a log-scaled parameter that has no bounds, if the user gives no interval."""
 LINEAR_RANGE = 10.0
-"""The same for a linear parameter: up to this many times its scale."""
+"""Range of a linear parameter without bounds, as a multiple of its scale."""
 
 
 def plan(
@@ -50,16 +50,16 @@ def plan(
     Parameters
     ----------
     law
-        The law, with every other parameter as it should be; or its name, for its default parameters.
+        The law with the values of all other parameters, or its name for the default parameters.
     target
-        One observable and the value wanted, such as `{"test_error": 0.3}`.
+        One observable and its target value, such as `{"test_error": 0.3}`.
     solve_for
         The parameter to choose.
     bounds
-        Interval to look in (default: the parameter's range, cut to a practical one).
+        The interval of the parameter (default: its allowed range, reduced to a practical range).
     prefer
-        Which of several answers is the main one, because learning curves are not monotone ("nearest": to the present value of
-        the law). All answers are in `solutions`.
+        Which of several answers is returned, because learning curves are not monotone. "nearest" is the answer nearest to the
+        present value of the law. All answers are in `solutions`.
 
     Returns
     -------
@@ -69,7 +69,8 @@ def plan(
     Raises
     ------
     UnreachableTarget
-        If no value in the bounds gives the target; it states the best reachable value and where it is.
+        If no value in the bounds gives the target. The error states the closest value of the observable and the parameter at which
+        it occurs.
 
     Examples
     --------
@@ -103,23 +104,24 @@ def optimal(
     minimise: str = "test_error",
     bounds: tuple[float, float] | None = None,
 ) -> xr.Dataset:
-    """Find the best value of a parameter: the global minimum of an observable of the limit.
+    """Find the best value of a parameter, which is the global minimum of an observable of the limit.
 
     Parameters
     ----------
     law
-        The law, with every other parameter as it should be; or its name, for its default parameters.
+        The law with the values of all other parameters, or its name for the default parameters.
     over
         The parameter to choose.
     minimise
-        The observable to make small.
+        The observable to minimise.
     bounds
-        Interval to look in (default: the parameter's range, cut to a practical one).
+        The interval of the parameter (default: its allowed range, reduced to a practical range).
 
     Returns
     -------
     xarray.Dataset
-        The observables at the optimum, which is the coordinate `over`; attr `at_bound` says whether it is an end of the interval.
+        The observables at the optimum, which is the coordinate `over`; the attribute `at_bound` states whether it is an end of the
+        interval.
 
     Examples
     --------
@@ -132,15 +134,15 @@ def optimal(
     if isinstance(law, Law) and minimise not in law.observed():
         hint = did_you_mean(minimise, law.observed())
         raise ValueError(
-            f"{type(law).__name__} has no observable {minimise!r}: {hint}; say which with minimise (--minimise)"
+            f"{type(law).__name__} has no observable {minimise!r}: {hint}; choose one with minimise (--minimise)"
         )
     line = Line(law, over, minimise, bounds)
     grid = line.grid(SCAN_POINTS[over in law.array_parameters()])
     values = line(grid)
     if np.isfinite(values).all() and len(values) > 1 and np.ptp(values) <= SAME * np.abs(values).max():
         raise ValueError(
-            f"{minimise} does not depend on {over} between {grid[0]:g} and {grid[-1]:g}: nothing to choose; minimise another "
-            "observable, or over another parameter"
+            f"{minimise} does not depend on {over} between {grid[0]:g} and {grid[-1]:g}: minimise another "
+            "observable, or choose another parameter"
         )
     best, at_bound = (_whole_minimum if line.whole else _minimum)(line, grid, values)
     return _answer(law, line, best).assign_attrs(at_bound=int(at_bound), minimised=minimise)
@@ -174,7 +176,7 @@ def _choose(solutions: Array, prefer: Preference, present: float) -> float:
 
 
 def _unreachable(line: Line, grid: Array, values: Array, wanted: float) -> UnreachableTarget:
-    """Return the error that states the reachable value closest to the target."""
+    """Return the error that states the value closest to the target which the law takes."""
     below = wanted < values.min()
     sign = 1.0 if below else -1.0
     at, _ = (_whole_minimum if line.whole else _minimum)(line, grid, sign * values, sign)
@@ -192,11 +194,14 @@ def _unreachable(line: Line, grid: Array, values: Array, wanted: float) -> Unrea
 
 
 def _brackets(line: Line, grid: Array, values: Array, wanted: float) -> list[tuple[float, float]]:
-    """Return intervals over which the observable crosses the target, also around a narrow peak or dip between grid points."""
+    """Return intervals in which the observable crosses the target.
+
+    A narrow peak or dip between grid points is included.
+    """
     gap = values - wanted
     brackets = [(float(grid[i]), float(grid[i + 1])) for i in np.flatnonzero(gap[:-1] * gap[1:] < 0)]
     for i in range(1, len(grid) - 1):
-        flat = gap[i] == gap[i - 1]  # in a flat stretch only the end can contain a turn
+        flat = gap[i] == gap[i - 1]  # in a constant part only the end can contain a turn
         dips = not flat and 0 < gap[i] <= min(gap[i - 1], gap[i + 1])
         peaks = not flat and 0 > gap[i] >= max(gap[i - 1], gap[i + 1])
         if not (dips or peaks) or not np.isfinite(gap[i - 1 : i + 2]).all():
@@ -214,13 +219,13 @@ def _root(line: Line, wanted: float, low: float, high: float) -> float:
 
     def gap(x: float) -> float:
         value = float(line(x)[0]) - wanted
-        return float(np.clip(value, -1e300, 1e300))  # brentq cannot use an infinite end, but its sign is right
+        return float(np.clip(value, -1e300, 1e300))  # brentq needs a finite end, and only its sign matters
 
     return float(brentq(gap, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=500))
 
 
 def _whole_solutions(grid: Array, values: Array, wanted: float, line: Line) -> Array:
-    """Return, for a whole-number parameter, the first value on the far side of each crossing."""
+    """Return the solutions of a whole-number parameter, which are the first values on the far side of each crossing."""
     solutions = list(grid[values == wanted])
     gap = values - wanted
     for i in np.flatnonzero(gap[:-1] * gap[1:] < 0):
@@ -239,7 +244,10 @@ def _whole_solutions(grid: Array, values: Array, wanted: float, line: Line) -> A
 
 
 def _minimum(line: Line, grid: Array, values: Array, sign: float = 1.0) -> tuple[float, bool]:
-    """Return the global minimum of sign * observable, and whether it is an end: every local minimum of the grid is refined."""
+    """Return the global minimum of sign * observable, and whether it is an end of the interval.
+
+    Every local minimum of the grid is refined.
+    """
     candidates = [_refined(line, grid, values, int(i), sign) for i in _local_minima(values)]
     if not candidates:
         raise ValueError(f"{line.observable} is infinite everywhere for {line.parameter} in {line.bounds}: widen the bounds")
@@ -248,7 +256,10 @@ def _minimum(line: Line, grid: Array, values: Array, sign: float = 1.0) -> tuple
 
 
 def _local_minima(values: Array) -> NDArray[np.intp]:
-    """Return the indices of local minima of the grid: the ends of flat stretches, and the lowest if there are many."""
+    """Return the indices of local minima of the grid.
+
+    Of a constant part these are its ends; of many minima the lowest are returned.
+    """
     padded = np.concatenate([[np.inf], values, [np.inf]])
     before, after = padded[:-2], padded[2:]
     inner = (values == before) & (values == after)
@@ -257,7 +268,7 @@ def _local_minima(values: Array) -> NDArray[np.intp]:
 
 
 def _refined(line: Line, grid: Array, values: Array, i: int, sign: float) -> tuple[float, float, bool]:
-    """Return the minimum near a point of the grid: its position, its value, and whether it is an end of the interval."""
+    """Return the minimum near a point of the grid, its value, and whether it is an end of the interval."""
     last = len(grid) - 1
     low, high = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, last)])
     turn, value = minimise_between(lambda x: sign * line(x), low, high, line.bounds)
@@ -267,7 +278,7 @@ def _refined(line: Line, grid: Array, values: Array, i: int, sign: float) -> tup
 
 
 def _whole_minimum(line: Line, grid: Array, values: Array, sign: float = 1.0) -> tuple[float, bool]:
-    """Return the best whole number: the best of the grid, then of the whole numbers between its neighbours."""
+    """Return the best whole number, from the grid and from the whole numbers between the neighbours of its best point."""
     i = int(np.argmin(values))
     low, high = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, len(grid) - 1)])
     between = np.unique(np.round(np.linspace(low, high, int(min(high - low, 400)) + 1))).astype(float)
@@ -284,11 +295,11 @@ class Line:
     Parameters
     ----------
     law
-        The law; its other parameters stay as they are.
+        The law, which sets all other parameters.
     parameter, observable
         Names.
     bounds
-        The interval; by default that of the parameter, cut to a practical range.
+        The interval (default: the allowed range of the parameter, reduced to a practical range).
 
     Examples
     --------
@@ -317,11 +328,14 @@ class Line:
 
     @property
     def log(self) -> bool:
-        """Whether the parameter is spaced geometrically."""
+        """Whether values of the parameter are spaced geometrically."""
         return self.meta.scale == "log" and self.bounds[0] >= 0
 
     def grid(self, points: int) -> Array:
-        """Return values to begin with: geometric for a log-scaled parameter (with the exact 0 if allowed), else linear."""
+        """Return the values of the first grid.
+
+        They are geometric for a log-scaled parameter (with the exact 0 if it is allowed), else linear.
+        """
         low, high = self.bounds
         if self.whole:
             return np.unique(np.round(np.geomspace(max(low, 1), high, points)))
@@ -345,7 +359,10 @@ class Line:
         return np.array([self._at(value) for value in values])
 
     def _allowed(self, end: float) -> float:
-        """Return an end of the range, or the nearest value (by bisection from the present one) that the law accepts."""
+        """Return an end of the range, or the nearest value that the law accepts.
+
+        The value is found by bisection from the present value of the law.
+        """
         present = getattr(self.law, self.parameter)
         if not isinstance(present, (int, float)) or self._accepts(end):
             return end
@@ -367,8 +384,8 @@ class Line:
         result = self.law.replace(**{self.parameter: int(value) if self.whole else float(value)}).theory()
         if self.observable not in result:
             raise ValueError(
-                f"{type(self.law).__name__} has no {self.observable} at {self.parameter} = {value:g} (it does not exist there): give "
-                "bounds that keep clear of it"
+                f"{type(self.law).__name__} has no {self.observable} at {self.parameter} = {value:g}, because it does not exist there: "
+                "give bounds without this value"
             )
         value_there = result[self.observable]
         if value_there.size != 1:
@@ -396,7 +413,7 @@ def _checked_bounds(meta: Parameter, bounds: tuple[float, float] | None) -> tupl
         if not start < stop or not np.isfinite([start, stop]).all():
             raise ValueError(f"bounds = {tuple(bounds)} are not allowed: give two finite numbers, the smaller one first")
         if (low is not None and start < low) or (high is not None and stop > high):
-            raise ValueError(f"bounds = {tuple(bounds)} leave the range of {meta.name}: must be {meta.allowed}")
+            raise ValueError(f"bounds = {tuple(bounds)} are not allowed: {meta.name} must be {meta.allowed}")
         return start, stop
     if meta.scale == "log":
         start = max(low if low is not None else 0.0, 0.0)
@@ -410,11 +427,12 @@ def _checked_bounds(meta: Parameter, bounds: tuple[float, float] | None) -> tupl
 def minimise_between(
     line: Callable[[Array], Array], low: float, high: float, bounds: tuple[float, float] | None = None
 ) -> tuple[float, float]:
-    """Return the minimum of a smooth function inside [low, high] and its value, far more exactly than the square root of rounding.
+    """Return the minimum of a smooth function inside [low, high] and its value, to about 1e-12.
 
-    Comparing values alone locates a minimum only to about 1e-8. A Chebyshev series on a wider interval (inside `bounds`) uses the
-    smoothness: where it converges to rounding, the zero of its derivative is the minimum to about 1e-12. Where it does not, because
-    the function has a kink or a pole nearby, shorter intervals are tried, and then the result is that of comparing values.
+    A comparison of values locates a minimum only to the square root of rounding, about 1e-8. A Chebyshev series on a wider interval
+    (inside `bounds`) uses the smoothness. If the series converges to rounding, the zero of its derivative is the minimum to about
+    1e-12. If it does not converge, because the function has a kink or a pole nearby, shorter intervals are tried. The last resort
+    is the minimum from the comparison of values.
 
     >>> x, value = minimise_between(lambda x: np.cosh(x - 0.3), -0.5, 1.0, bounds=(-1.0, 2.0))
     >>> bool(abs(x - 0.3) < 1e-11), value

@@ -1,8 +1,8 @@
-"""Run a saved result again from what it says about itself, and say whether the numbers are the same.
+"""Repetition of a saved result from its own record, with a verdict on whether the numbers are the same.
 
-A result carries its law, its parameters, and (in its coordinates and attributes) its grid, sizes and seeds: enough to compute it anew.
-It is read as data only. Nothing in it is unpickled, evaluated or imported: a law of one's own must have been loaded on purpose, and a
-function that was given as a parameter cannot be had back from its record.
+A result contains its law, its parameters, and (in its coordinates and attributes) its grid, sizes and seeds, from which it can be
+computed again. It is read as data only. Nothing in it is unpickled, evaluated or imported. A law of another author must therefore
+be loaded before, and a function that was a parameter cannot be restored from its record.
 """
 
 from __future__ import annotations
@@ -38,25 +38,26 @@ WORDS: dict[Verdict, str] = {
     "differs": "the numbers differ",
 }
 ROUNDING = 1e-11
-"""Relative differences that other libraries or another processor may make."""
+"""Relative differences that other versions of libraries or another processor may cause."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What `reproduce` found.
+    """The result of `reproduce`.
 
     Attributes
     ----------
     verdict
-        "bitwise", "rounding", "accuracy" (a prediction, within its own numerical error) or "differs": the worst of all variables.
+        The worst verdict of all variables: "bitwise", "rounding", "accuracy" (a prediction, within its numerical error) or
+        "differs".
     law, kind
-        What was computed again: the law, and "theory", "simulation" or "comparison".
+        The law that was computed again, and the kind of the result, "theory", "simulation" or "comparison".
     differences
-        Largest difference of every variable, relative to its largest value.
+        The largest difference of every variable, relative to its largest value.
     saved_version, saved_revision, version, revision
-        Versions of limitlab and revisions of the law, then and now.
+        Versions of limitlab and revisions of the law, of the saved result and of the repetition.
     missing
-        Variables of the file that are not computed any more.
+        Variables of the file that the law no longer computes.
     """
 
     verdict: Verdict
@@ -111,16 +112,16 @@ def reproduce(path: str | os.PathLike[str], *, engine: Engine = None, progress: 
     law = _law(saved, path)
     again = _again(saved, law, engine, progress)
     shared = [str(name) for name in saved.data_vars if name in again]
-    found = {name: _compared(saved[name], again[name]) for name in shared}
+    compared = {name: _compared(saved[name], again[name]) for name in shared}
     missing = tuple(str(name) for name in saved.data_vars if name not in again)
     order = list(WORDS)
-    verdicts = [verdict for verdict, _ in found.values()] or ["differs"]
+    verdicts = [verdict for verdict, _ in compared.values()] or ["differs"]
     revision = saved.attrs.get("revision")
     return Reproduction(
         verdict=max(verdicts, key=order.index),
         law=type(law).__name__,
         kind=str(saved.attrs["kind"]),
-        differences={name: difference for name, (_, difference) in found.items()},
+        differences={name: difference for name, (_, difference) in compared.items()},
         saved_version=str(saved.attrs.get("version", "unknown")),
         version=package_version(),
         saved_revision=None if revision is None else int(revision),
@@ -133,13 +134,13 @@ def reproduce(path: str | os.PathLike[str], *, engine: Engine = None, progress: 
 
 
 def read_result(path: str | os.PathLike[str]) -> xr.Dataset:
-    """A saved result as a Dataset, read as data only."""
+    """Return a saved result as a Dataset, read as data only."""
     place = Path(path)
     if not place.exists():
-        raise ValueError(f"{str(path)!r} is not there: give a result that was saved as .nc, .zarr or JSON, or a store")
+        raise ValueError(f"{str(path)!r} does not exist: give a result that was saved as .nc, .zarr or JSON, or a store")
     if place.suffix == ".csv":
         raise ValueError(
-            f"{str(path)!r} holds numbers without their provenance: save results as .nc to be able to compute them again"
+            f"{str(path)!r} contains numbers without their provenance and cannot be computed again: save results as .nc"
         )
     if place.suffix == ".json":
         return _from_json(place)
@@ -170,7 +171,7 @@ def _from_json(place: Path) -> xr.Dataset:
 
 def _numbers(values: Any) -> np.ndarray[Any, Any]:
     array = np.asarray(values)
-    if array.dtype.kind in "US":  # infinity is a text in JSON; other texts stay what they are
+    if array.dtype.kind in "US":  # infinity is a text in JSON; other texts stay texts
         try:
             return array.astype(float)
         except ValueError:
@@ -179,19 +180,19 @@ def _numbers(values: Any) -> np.ndarray[Any, Any]:
 
 
 def _law(saved: xr.Dataset, path: Any) -> Law:
-    """The law of a result, at its parameters."""
-    name, given = saved.attrs.get("law"), saved.attrs.get("parameters")
+    """Return the law of a result, at its parameters."""
+    name, text = saved.attrs.get("law"), saved.attrs.get("parameters")
     if (
         not isinstance(name, str)
-        or not isinstance(given, str)
+        or not isinstance(text, str)
         or saved.attrs.get("kind") not in ("theory", "simulation", "comparison")
     ):
-        raise ValueError(f"{str(path)!r} does not say how it was computed (law, parameters, kind)")
+        raise ValueError(f"{str(path)!r} does not contain law, parameters and kind, so it cannot be computed again")
     kind = _known(name) or _loaded(name)
     if kind is None:
-        raise ValueError(f"there is no law {name!r}: if it is one of your own, give its file with --laws FILE.py")
+        raise ValueError(f"there is no law {name!r}: if it is your own law, give its file with --laws FILE.py")
     try:
-        parameters = json.loads(given)
+        parameters = json.loads(text)
         return kind(**parameters)
     except ValidationError as error:
         raise ValueError(f"{str(path)!r} cannot be computed again: {one_line(error)}") from None
@@ -200,7 +201,7 @@ def _law(saved: xr.Dataset, path: Any) -> Law:
 
 
 def _known(name: str) -> type[Law] | None:
-    """The law of this class name that is built in, installed or loaded; None if there is none."""
+    """Return the law of this class name that is built in, installed or loaded, or None."""
     try:
         return find_law(name)
     except ValueError:
@@ -208,10 +209,10 @@ def _known(name: str) -> type[Law] | None:
 
 
 def _loaded(name: str) -> type[Law] | None:
-    """A law of somebody's own that is already loaded."""
+    """Return a law of another author that is loaded already."""
     modules = [module for key, module in list(sys.modules.items()) if not key.startswith("limitlab")]
-    found = {vars(module).get(name) for module in modules if isinstance(getattr(module, "__dict__", None), dict)}
-    laws = [each for each in found if isinstance(each, type) and issubclass(each, Law)]
+    values = {vars(module).get(name) for module in modules if isinstance(getattr(module, "__dict__", None), dict)}
+    laws = [each for each in values if isinstance(each, type) and issubclass(each, Law)]
     return laws[0] if len(laws) == 1 else None
 
 
@@ -219,7 +220,7 @@ def _loaded(name: str) -> type[Law] | None:
 
 
 def _again(saved: xr.Dataset, law: Law, engine: Engine, progress: ProgressOption) -> xr.Dataset:
-    """The same call as the one that made a result, as its coordinates and attributes tell."""
+    """Repeat the call that made a result, from its coordinates and attributes."""
     from limitlab.lab._compare import compare
     from limitlab.lab._sweep import sweep
 
@@ -249,18 +250,18 @@ def _again(saved: xr.Dataset, law: Law, engine: Engine, progress: ProgressOption
     if not over:
         return law.simulate_batch(sizes[0], seeds) if "seed" in saved.dims else law.simulate(sizes[0], seeds[0])
     beside = any(str(name).startswith("theory_") for name in saved.data_vars)
-    found = sweep(law, over, sizes, seeds, engine=engine, progress=progress, with_theory=beside)
-    return found if "size" in saved.dims else found.squeeze("size")
+    repeated = sweep(law, over, sizes, seeds, engine=engine, progress=progress, with_theory=beside)
+    return repeated if "size" in saved.dims else repeated.squeeze("size")
 
 
 def _listed(value: Any, name: str) -> Any:
     if value is None:
-        raise ValueError(f"the result does not say its {name}: it cannot be computed again")
+        raise ValueError(f"the result does not contain its {name}: it cannot be computed again")
     return json.loads(value) if isinstance(value, str) else value
 
 
 def _values(labels: xr.DataArray) -> list[Any]:
-    """Values of a swept parameter from their labels; tuples are written as texts there."""
+    """Return the values of a swept parameter from their labels, in which tuples are texts."""
     values = labels.values.tolist()
     if not isinstance(values, list):
         return [values]
@@ -271,11 +272,13 @@ def _tuple(text: str) -> Any:
     try:
         return json.loads(text.replace("(", "[").replace(")", "]"))
     except ValueError:
-        raise ValueError(f"the swept value {text} is only described in the result: it cannot be computed again") from None
+        raise ValueError(
+            f"the swept value {text} is only described in the result, so the result cannot be computed again"
+        ) from None
 
 
 def _compared(saved: xr.DataArray, again: xr.DataArray) -> tuple[Verdict, float]:
-    """How well a variable is met, and its largest difference relative to its scale."""
+    """Return the verdict on a variable, and its largest difference relative to its scale."""
     if set(saved.dims) != set(again.dims) or any(saved.sizes[dim] != again.sizes[dim] for dim in saved.dims):
         return "differs", float("inf")
     before, now = saved.values, again.transpose(*saved.dims).values
@@ -291,5 +294,5 @@ def _compared(saved: xr.DataArray, again: xr.DataArray) -> tuple[Verdict, float]
         return "differs", float("inf")
     if gap <= ROUNDING * scale:
         return "rounding", gap / scale
-    stated = sum(float(one.attrs.get("numerical_error", 0.0)) for one in (saved, again))
+    stated = sum(float(result.attrs.get("numerical_error", 0.0)) for result in (saved, again))
     return ("accuracy" if gap <= stated else "differs"), gap / scale

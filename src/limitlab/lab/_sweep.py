@@ -1,4 +1,4 @@
-"""Sweeps: a law over a grid of parameters, its limit or its finite experiments.
+"""Sweeps, which evaluate the limit or the experiments of a law over a grid of parameters.
 
 `sweep` checks the cost, plans the tasks (`SweepPlan`), runs them (`limitlab.lab.tasks`) and assembles their cells into one Dataset.
 """
@@ -22,7 +22,7 @@ from limitlab._core.declaration import coordinate_values
 from limitlab._core.draws import checked_seeds, checked_sizes, identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.registry import law_at_defaults
-from limitlab._core.results import NOT_STATED, package, package_version, relative_error
+from limitlab._core.results import NOT_STATED, package_version, relative_error, to_dataset
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import Grid, read_grid, simulation_tasks, theory_tasks
 from limitlab.lab.progress import ProgressOption
@@ -35,28 +35,28 @@ __all__ = ["SweepError", "SweepInterrupted", "sweep"]
 OnPart = Callable[[xr.Dataset, int, int], None]
 
 PART_SECONDS = 0.15
-"""Seconds between two parts of a result."""
+"""Seconds between two partial results."""
 THEORY_PREFIX = "theory_"
-"""How the names of the limit begin in a result that also has draws."""
+"""Prefix of the names of the limit in a result that also contains draws."""
 PER_CELL = 300.0
-"""Numbers that a task takes by itself: its law, its labels, its place, its cell."""
+"""Floating-point numbers that one task holds in addition to its values, for its law, its labels and its cell."""
 PER_VALUE = 5.0
-"""Numbers for every value of the result: the value, copies of it, arrays that a vectorised law holds beside it."""
+"""Floating-point numbers per value of the result, for the value, its copies, and further arrays of a vectorised law."""
 OPERATIONS_PER_VALUE = 1e3
-"""Operations for every value of a vectorised prediction."""
+"""Operations per value of a vectorised prediction."""
 OPERATIONS_PER_MEASURED_VALUE = 1e4
-"""Operations for every value of an experiment."""
+"""Operations per value of an experiment."""
 
 
 class SweepError(RuntimeError):
-    """Some tasks of a sweep failed. The results of the other tasks are not lost.
+    """The error after a sweep of which some tasks failed. The results of the other tasks are not lost.
 
     Attributes
     ----------
     failures
         One entry per failed task: `where` (its parameters), `error`, `traceback`.
     partial
-        The result with NaN where tasks failed; None where it would not fit into memory.
+        The result, with NaN for the failed tasks; None if it would not fit into memory.
     """
 
     def __init__(self, message: str, failures: Sequence[TaskFailure] = (), partial: xr.Dataset | None = None):
@@ -66,7 +66,10 @@ class SweepError(RuntimeError):
 
 
 class SweepInterrupted(KeyboardInterrupt):
-    """The user stopped a sweep; `partial` is the result with NaN where tasks had not finished."""
+    """The error after the user stopped a sweep.
+
+    `partial` is the result, with NaN for the tasks that were not finished.
+    """
 
     def __init__(self, message: str, partial: xr.Dataset | None = None):
         super().__init__(message)
@@ -86,39 +89,41 @@ def sweep(
     on_part: OnPart | None = None,
     absent_as_nan: bool = False,
 ) -> xr.Dataset:
-    """Evaluate a law over a grid of parameters, or draw its finite experiments over it.
+    """Evaluate the limit of a law, or draw its finite experiments, over a grid of parameters.
 
     Parameters
     ----------
     law
-        The law, or its name for the law with its default parameters; it gives the parameters that are not swept.
+        The law, or its name for the law with its default parameters. Parameters that are not swept are taken from it.
     over
-        Values of every swept parameter: a sequence, an array, or a range such as "0.1:100:60log". The result has one
-        dimension for each, in this order.
+        The values of every swept parameter, as a sequence, an array, or a range such as "0.1:100:60log". The result has one
+        dimension for each parameter, in this order.
     sizes
-        Sizes of the experiments. Without them the limit itself is swept.
+        Sizes of the experiments. Without sizes the limit is swept.
     seeds
-        How many draws of each experiment (with seeds 0, 1, 2, ...), or their seeds (default: the law's own number of draws). A
-        draw is the one that `law.simulate(size, seed)` gives.
+        The number of draws of each experiment (with seeds 0, 1, 2, ...), or their seeds. The default is the number that the law
+        declares. The draws are those of `law.simulate(size, seed)`.
     engine
-        None (here, one after the other), "threads", "processes", a number of worker processes, any
-        `concurrent.futures.Executor`, a Dask client, or the name of a cluster: "local-cluster", "slurm:FILE" or the address of a Dask
-        scheduler. The result does not depend on it.
+        None (in this process, sequentially), "threads", "processes", a number of worker processes, any
+        `concurrent.futures.Executor`, a Dask client, or the name of a cluster: "local-cluster", "slurm:FILE" or the address of a
+        Dask scheduler. The result does not depend on it.
     store
-        Where to keep finished tasks, so that the same call goes on where it was stopped: `NAME.nc`, `NAME.zarr`
-        (the result is assembled there) or a directory. A Zarr result is assembled block by block, so that it may be larger than the
-        memory; one of more than 100 MB is returned unread: its numbers come from the disk when they are used.
+        The place of finished tasks, from which the same call continues after it was stopped: `NAME.nc` or `NAME.zarr` (the file of
+        the assembled result), or a directory. A Zarr result is assembled block by block, so that it may be larger than the memory.
+        A Zarr result of more than 100 MB is returned without reading it into memory; its numbers are read from the disk when they
+        are used.
     progress
-        None: a bar on a terminal after one second; True, False; or a function of (finished, total).
+        None (a bar on a terminal after one second), True, False, or a function of (finished, total).
     with_theory
-        Put the limit beside the draws, as variables `theory_<observable>`.
+        Whether to add the limit to the draws, as variables `theory_<observable>`.
     on_part
-        Called as `on_part(part, finished, total)` a few times per second while the sweep runs. `part` is the result with NaN where tasks
-        have not finished; an observable without any finished task is left out. The tasks run in an order that shows the shape of the
-        result early: every eighth point, then those between; one draw at all points, then the next. The result is the same.
+        Called as `on_part(part, finished, total)` a few times per second while the sweep runs. `part` is the result, with NaN for
+        tasks that are not finished; an observable without any finished task is omitted. The tasks run in an order that shows the
+        shape of the result early. Every eighth point is computed first, then the points between. One draw is made at all points
+        before the next draw. The order does not change the result.
     absent_as_nan
-        Whether an observable that exists at some points only is NaN at the others. By default it is left out of the result, and the
-        attribute `left_out` names it. Not allowed together with `store`.
+        Whether an observable that exists at some points only is NaN at the other points. By default it is omitted from the result,
+        and the attribute `left_out` names it. Not allowed together with `store`.
 
     Returns
     -------
@@ -129,9 +134,9 @@ def sweep(
     Raises
     ------
     SweepError
-        If tasks failed; it carries the partial result, and a store keeps the finished ones.
+        If tasks failed. The error contains the partial result, and a store contains the finished tasks.
     SweepInterrupted
-        On Ctrl-C, likewise.
+        After Ctrl-C, with the partial result as well.
 
     Examples
     --------
@@ -148,7 +153,7 @@ def sweep(
     check_engine(engine)
     refuse_sweep(law, over, sizes, seeds, in_blocks=store is not None and Store(store).in_blocks)
     if absent_as_nan and store is not None:
-        raise ValueError("absent_as_nan = True is not allowed together with a store: leave one of them out")
+        raise ValueError("absent_as_nan = True is not allowed together with a store: omit one of them")
     plan = replace(plan_sweep(law, over, sizes, seeds, with_theory), absent_as_nan=absent_as_nan)
     parts = None
     if on_part is not None:
@@ -187,12 +192,12 @@ class SweepPlan:
 
     @property
     def tasks(self) -> list[LawTask]:
-        """All tasks, those of the limit first."""
+        """All tasks. Tasks of the limit come first."""
         return self.theory_tasks + self.draw_tasks
 
     @property
     def grid(self) -> Grid:
-        """The grid of the draws, or of the limit where there are none."""
+        """The grid of the draws, or the grid of the limit if there are no draws."""
         grid = self.draws or self.theory
         assert grid is not None
         return grid
@@ -208,7 +213,10 @@ class SweepPlan:
         return self.assemble(run) if small else None
 
     def assemble(self, run: RunResult, regions: Regions | None = None) -> xr.Dataset:
-        """Return the result, with the versions of limitlab that computed its cells; with `regions` its numbers are written there."""
+        """Return the result, with the versions of limitlab that computed its cells.
+
+        With `regions` the numbers are written to these.
+        """
         split = len(self.theory_tasks)
         prefix = THEORY_PREFIX if self.draws is not None else ""
         limit = None
@@ -228,13 +236,13 @@ class SweepPlan:
 
 
 def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_theory: bool) -> SweepPlan:
-    """Return the tasks of a sweep; parameters are those of `sweep`."""
+    """Return the tasks of a sweep; the parameters are those of `sweep`."""
     if not isinstance(law, Law):
         raise ValueError(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0)")
     if sizes is None:
         if seeds is not None:
             raise ValueError(
-                f"seeds = {seeds!r} is given without sizes: give sizes too, or leave seeds out to sweep the limit"
+                f"seeds = {seeds!r} is not allowed without sizes: give sizes too, or omit seeds to sweep the limit"
             )
         limit = read_grid(law, over, law.array_parameters())
         return SweepPlan(limit, None, theory_tasks(limit), [], [], [])
@@ -251,7 +259,10 @@ def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_t
 
 
 class _Parts:
-    """Give the result so far to a function, every `PART_SECONDS` or more rarely: assembling it takes at most a tenth of the time."""
+    """A callback that passes the partial result to a function, at most once every `PART_SECONDS`.
+
+    Assembling partial results takes at most a tenth of the time.
+    """
 
     def __init__(self, plan: SweepPlan, on_part: OnPart):
         self._plan, self._on_part = plan, on_part
@@ -269,7 +280,7 @@ class _Parts:
 
 
 def _coarse_first(tasks: list[LawTask]) -> list[LawTask]:
-    """Return tasks in another order: every eighth point of the loops, then those between; one seed at all points, then the next."""
+    """Return tasks in another order, with every eighth point of the loops first and one seed at all points before the next."""
     points_of_loops: dict[tuple[int, ...], int] = {}
     turns: list[tuple[int, int, int]] = []
     for number, task in enumerate(tasks):
@@ -307,15 +318,15 @@ def sweep_cost(
     if draws:
         each = [estimate(law, size) for size in listed]
         work = (
-            sum(one.operations for one in each) * repeats / max(len(each), 1) * looped
+            sum(cost.operations for cost in each) * repeats / max(len(each), 1) * looped
             + OPERATIONS_PER_MEASURED_VALUE * values
         )
-        return total, Cost(numbers + max((one.numbers for one in each), default=0.0), work)
+        return total, Cost(numbers + max((cost.numbers for cost in each), default=0.0), work)
     return total, Cost(numbers, looped * estimate(law).operations + OPERATIONS_PER_VALUE * values)
 
 
 def refuse_sweep(law: Law, over: Any, sizes: Any = None, seeds: Any = None, in_blocks: bool = False) -> Cost:
-    """Raise TooCostly for a sweep beyond the limits of memory or time; return its cost."""
+    """Return the cost of a sweep; raise `TooCostly` if it exceeds the limits of memory or time."""
     if not isinstance(law, Law) or not isinstance(over, Mapping):
         return Cost()  # `plan_sweep` refuses these arguments
     total, cost = sweep_cost(law, over, sizes, seeds, in_blocks)
@@ -355,7 +366,7 @@ def _listed(sizes: Any) -> list[Any]:
 
 
 def open_store(store: str | os.PathLike[str], plan: SweepPlan, over: Mapping[str, Any]) -> Store:
-    """Return the store of a sweep, which is made if it does not exist."""
+    """Return the store of a sweep; make it if it does not exist."""
     law = plan.grid.law
     swept = {axis.name: _plain_labels(axis.labels) for axis in plan.grid.axes}
     swept |= {name: plain_parameters(law, {name})[name] for name in over if name not in swept}  # coordinates
@@ -383,15 +394,18 @@ def _plain_labels(labels: Any) -> list[Any]:
 
 def _how_to_continue(store: Any, rest: str) -> str:
     if store is None:
-        return "the exception's .partial holds the finished ones (give store='name.nc' to be able to go on later)"
-    return f"the finished ones are kept in {str(Store(store).home)!r}: the same command runs only {rest}"
+        return (
+            "the attribute .partial of the exception contains the finished ones (with store='name.nc' the sweep can be continued "
+            "later)"
+        )
+    return f"the finished ones are stored in {str(Store(store).home)!r}; the same command runs only {rest}"
 
 
 # -- from cells to one Dataset ------------------------------------------------------------------------------------------
 
 
 class LostCells(OSError):
-    """Cells that a run finished were damaged or missing when its result was assembled."""
+    """The error for finished cells that were damaged or missing when the result was assembled."""
 
 
 def assemble_theory(
@@ -402,9 +416,10 @@ def assemble_theory(
     prefix: str = "",
     absent_as_nan: bool = False,
 ) -> xr.Dataset:
-    """Return the limit over the grid: swept parameters first, then the coordinates of the law.
+    """Return the limit over the grid, with the swept parameters first and then the coordinates of the law.
 
-    With `regions` the numbers are written there (under names that begin with `prefix`), and the result only describes them.
+    With `regions` the numbers are written to these regions (under names that begin with `prefix`), and the result only describes
+    them.
     `absent_as_nan` is that of `sweep`.
     """
     loops = {axis.name: axis.labels for axis in grid.loop_axes}
@@ -428,7 +443,10 @@ def assemble_simulation(
     regions: Regions | None = None,
     absent_as_nan: bool = False,
 ) -> xr.Dataset:
-    """Return the draws over the grid: swept parameters, size, seed, then the coordinates of the law; the rest as above."""
+    """Return the draws over the grid, with swept parameters, size, seed and then the coordinates of the law.
+
+    The other parameters are those of `assemble_theory`.
+    """
     draws = {"size": np.asarray(sizes, dtype=np.int64), "seed": np.asarray(seeds, dtype=np.int64)}
     loops = {**{axis.name: axis.labels for axis in grid.loop_axes}, **draws}
     result = _labelled(grid, loops, _arrays_of(grid, loops, tasks, run, regions, "", absent_as_nan), "simulation")
@@ -438,7 +456,7 @@ def assemble_simulation(
 
 
 def beside_theory(simulated: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
-    """Return draws and the limit, as `theory_<observable>`, in one Dataset."""
+    """Return one Dataset with the draws and, as `theory_<observable>`, the limit."""
     limit = theory.rename({name: f"{THEORY_PREFIX}{name}" for name in theory.data_vars})
     return simulated.assign({name: limit[name] for name in limit.data_vars}).assign_attrs(accuracy=theory.attrs["accuracy"])
 
@@ -448,7 +466,7 @@ Make = Callable[[str, tuple[str, ...], tuple[int, ...], "np.dtype[Any]", int], "
 
 
 class _ResultBuilder:
-    """The arrays of a result, to which one cell after the other is added: only the result, or a block of it, is held in memory."""
+    """Builds the result array cell by cell, holding only the result (or one block) in memory."""
 
     def __init__(self, outer: tuple[int, ...], missing: int, make: Make, absent_as_nan: bool):
         self.outer, self.missing, self.make, self.absent_as_nan = outer, missing, make, absent_as_nan
@@ -459,10 +477,13 @@ class _ResultBuilder:
         self.accuracy = float("nan")
         self.names: list[str] | None = None
         self.versions: set[str] = set()
-        self.nan: dict[str, tuple[int, ...]] = {}  # the first place of NaN of a variable of a prediction
+        self.nan: dict[str, tuple[int, ...]] = {}  # the first position of NaN of a variable of a prediction
 
     def add(self, place: tuple[int, ...], cell: Cell) -> None:
-        """Add a cell at its place. A variable whose shape differs from that of the first cell is left out."""
+        """Add a cell at its position.
+
+        A variable whose shape differs from that of the first cell is omitted from the result.
+        """
         if self.names is None:
             self.names, self.dims, self.coords = list(cell.values), dict(cell.dims), dict(cell.coords)
             self.arrays = {name: self._array_for(name, cell) for name in cell.values}
@@ -498,7 +519,10 @@ class _ResultBuilder:
             self.accuracy = max(self.accuracy, relative_error(cell.values, cell.errors))
 
     def _array_for(self, name: str, cell: Cell) -> Any:
-        """Return an array for a variable of all cells: of the type of this cell, or of one that has NaN if some entries are missing."""
+        """Return an array for a variable of all cells.
+
+        Its type is that of this cell, or a type that contains NaN if some entries are missing.
+        """
         value = cell.values[name]
         gaps = (self.missing or self.absent_as_nan) and value.dtype.kind != "U"
         dtype = np.result_type(value.dtype, np.float64) if gaps else value.dtype
@@ -514,7 +538,10 @@ def _arrays_of(
     prefix: str,
     absent_as_nan: bool,
 ) -> _ResultBuilder:
-    """Return all cells in arrays of shape (*loops, *cell): in memory, with NaN where a task has no cell, or in regions."""
+    """Return all cells in arrays of shape (*loops, *cell).
+
+    The arrays are in memory, with NaN for tasks without a cell, or in regions.
+    """
     missing = len(run) - run.done
 
     def make(name: str, dims: tuple[str, ...], shape: tuple[int, ...], dtype: np.dtype[Any], share: int) -> Any:
@@ -540,13 +567,13 @@ def _arrays_of(
 
 
 def _axes(grid: Grid, loops: Mapping[str, Any], inner: tuple[str, ...]) -> list[int]:
-    """Return the dimensions of an array, loops before those of a cell, in the order of the user."""
+    """Return the dimensions of an array, with the loops in the order of the user before the dimensions of a cell."""
     dims = (*loops, *inner)
     return sorted(range(len(dims)), key=lambda axis: [*grid.names, "size", "seed", *dims].index(dims[axis]))
 
 
 def _labelled(grid: Grid, loops: Mapping[str, NDArray[Any]], built: _ResultBuilder, kind: str) -> xr.Dataset:
-    """Return the arrays with their dimensions in the user's order, coordinates and provenance."""
+    """Return the arrays with their dimensions in the order of the user, with coordinates and provenance."""
     arrays, dims = {}, {}
     for name, array in built.arrays.items():
         axes = _axes(grid, loops, built.dims[name])
@@ -554,8 +581,8 @@ def _labelled(grid: Grid, loops: Mapping[str, NDArray[Any]], built: _ResultBuild
         arrays[name] = array.transpose(axes)
     inner = {name: line for name, line in built.coords.items() if any(name in names for names in dims.values())}
     labels = {**{axis.name: axis.labels for axis in grid.axes}, **loops, **inner}
-    # The kind is set afterwards: a partial result has NaN where tasks are missing, which a prediction may not have.
-    result = package(grid.law, arrays, kind="sweep", dims=dims, coords=labels).assign_attrs(kind=kind)
+    # The kind is set afterwards, because a partial result contains NaN, which a prediction must not contain.
+    result = to_dataset(grid.law, arrays, kind="sweep", dims=dims, coords=labels).assign_attrs(kind=kind)
     if built.versions:
         result.attrs["version"] = ", ".join(sorted(built.versions))  # of the cells, not of the assembly
     if left := [name for name in built.names or () if name not in built.arrays]:
@@ -573,6 +600,6 @@ def _refuse_nan(grid: Grid, built: _ResultBuilder, loops: Mapping[str, NDArray[A
             at = dict(zip((*loops, *built.dims[name]), built.nan[name], strict=True))
             point = ", ".join(f"{dim} = {labels[dim][at[dim]]}" for dim in grid.names if dim in at)
             raise FloatingPointError(
-                f"{type(grid.law).__name__} gave NaN for {name} at {point}; please report this, and move the parameters "
+                f"the prediction of {type(grid.law).__name__} is NaN for {name} at {point}; please report this, and move the parameters "
                 "slightly in the meantime"
             )

@@ -1,4 +1,4 @@
-"""The record that the check of a claim writes into: criteria with the numbers that decide, further numbers and a note."""
+"""The record into which the check of a claim writes its criteria, further numbers and a note."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Criterion:
     Attributes
     ----------
     name
-        What is measured.
+        The name of the measured number.
     value
         The measured value.
     words
@@ -42,7 +42,7 @@ class Criterion:
 
 
 class Check:
-    """The record that the check of a claim writes into.
+    """The record into which the check of a claim writes.
 
     A check receives an empty record. It calls a method of the record for every criterion, where the number is measured. The method
     compares the number with the condition and stores both, in the order of the calls. The claim passes if all criteria hold. NaN
@@ -60,7 +60,7 @@ class Check:
     measured
         Further numbers, by name.
     text
-        What the reader must know.
+        Sentences that the reader must know.
     decisive
         Whether passing settles the claim.
 
@@ -122,7 +122,10 @@ class Check:
         self.criteria.append(Criterion(name, value, f"equal to {target}", bool(value == target)))
 
     def true(self, name: str, value: bool) -> None:
-        """Demand a condition that is not a number; `name` is a sentence that says what is true."""
+        """Demand a condition that is not a number.
+
+        `name` is a sentence that states the condition.
+        """
         self.criteria.append(Criterion(name, bool(value), "", bool(value)))
 
     def _judge(self, name: str, value: float, words: str, holds: bool) -> None:
@@ -183,10 +186,10 @@ class Check:
         observables: Sequence[str] | None = None,
         seconds: float = 600.0,
     ) -> Comparison:
-        """Return the comparison of a law with the effort of this check. It makes no criterion.
+        """Return the comparison of a law with the effort of this check. It adds no criterion.
 
-        A quick check demands a resolution of a tenth of the scale of an observable and adds no draws to `seeds`. It stops earlier if
-        fewer draws agree. A full check demands a resolution of a twentieth and adds draws for at most `seconds`.
+        A quick check demands a resolution of a tenth of the scale of an observable and adds no draws to `seeds`. It stops earlier
+        if fewer draws agree. A full check demands a resolution of a twentieth and adds draws for at most `seconds`.
         """
         from limitlab.lab._compare import compare
 
@@ -201,14 +204,14 @@ class Check:
             progress=False,
         )
 
-    # -- what is not judged ---------------------------------------------------------------------------------------------
+    # -- numbers and notes ----------------------------------------------------------------------------------------------
 
     def show(self, name: str, value: Number) -> None:
-        """Add a further number for the reader. It decides nothing."""
+        """Add a further number for the reader. It does not decide the claim."""
         self.measured[name] = value
 
     def note(self, text: str) -> None:
-        """State what the reader must know, such as a correction of the source or a restriction."""
+        """Add a sentence for the reader, such as a correction of the source or a restriction."""
         self.text = text
 
     def consistent_only(self) -> None:

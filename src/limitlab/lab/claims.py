@@ -1,4 +1,4 @@
-"""A claim: one statement of the theory, with a check that can fail."""
+"""A claim is a statement of the theory with a check that can fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from limitlab.lab.check import Check, Criterion, Number
 __all__ = ["Claim", "Outcome", "all_claims", "claim", "claims_of", "find_claims"]
 
 ClaimStatus = Literal["pass", "consistent", "fail", "not implemented"]
-"""The words for the result of a claim. "consistent": the quick check passed, but only the full check can decide."""
+"""The status of a claim. "consistent" means that the quick check passed, but that only the full check can decide."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Outcome(Described):
     criteria
         The conditions, each with the measured value and whether it holds.
     measured
-        Further numbers, by name. They decide nothing.
+        Further numbers, by name. They do not decide the claim.
     note
-        What the reader must know, such as a correction of the source or a restriction.
+        Sentences that the reader must know, such as a correction of the source or a restriction.
     decisive
         Whether passing settles the claim. False for a quick check that the negation of the claim could also pass.
     seconds
@@ -56,16 +56,20 @@ class Outcome(Described):
 
     @property
     def status(self) -> ClaimStatus:
-        """The result in a word: "pass", "consistent" or "fail"."""
+        """The status, which is "pass", "consistent" or "fail"."""
         if not self.passed:
             return "fail"
         return "pass" if self.decisive else "consistent"
 
     def page(self) -> Page:
-        """Return the plain description: every criterion with its number, the note, the status and the time."""
+        """Return the plain description, with every criterion and its number, the note, the status and the time."""
         rows = [
-            {"criterion": Words(one), "value": one.value, "holds": Verdict("pass" if one.holds else "fail")}
-            for one in self.criteria
+            {
+                "criterion": Words(criterion),
+                "value": criterion.value,
+                "holds": Verdict("pass" if criterion.holds else "fail"),
+            }
+            for criterion in self.criteria
         ]
         sentences = [f"{self.seconds:.1f} s", *([self.note] if self.note else [])]
         return Page(tables=[Table(rows)], sentences=sentences, verdict=self.status)
@@ -117,7 +121,7 @@ class Claim(Described):
         return self.check is not None
 
     def page(self) -> Page:
-        """Return the plain description: the statement, its laws and figure, and the command that checks it."""
+        """Return the plain description, with the statement, its laws and figure, and the command that checks it."""
         facts = {
             "area": self.area,
             "laws": ", ".join(self.laws),
@@ -137,9 +141,9 @@ class Claim(Described):
 
 
 def claim(id: str, area: str, *laws: type[Law], figure: str | None = None) -> Callable[[Callable[[Check], None]], Claim]:
-    """Make a claim of the check that follows.
+    """Return a decorator that makes a claim of a check.
 
-    The first paragraph of the docstring of the check is the statement. The rest of the docstring says how the check measures.
+    The first paragraph of the docstring of the check is the statement. The rest of the docstring describes the measurement.
 
     Parameters
     ----------
@@ -178,7 +182,10 @@ def claim(id: str, area: str, *laws: type[Law], figure: str | None = None) -> Ca
 
 
 def _name(law: type[Law], home: str) -> str:
-    """The name of a law in a claim of the module `home`: its class name in the package of `home`, its id elsewhere."""
+    """Return the name of a law in a claim of the module `home`.
+
+    It is the class name for a law in the package of `home`, otherwise the id.
+    """
     return law.__qualname__ if law.__module__.partition(".")[0] == home.partition(".")[0] else law_id(law)
 
 
@@ -186,7 +193,9 @@ def _name(law: type[Law], home: str) -> str:
 
 
 def all_claims() -> dict[str, Claim]:
-    """Every claim by id, in the order of letters and numbers; claims of other packages, `package:id`, come last.
+    """Return every claim by id, in the order of letters and numbers.
+
+    Claims of other packages, `package:id`, come last.
 
     >>> all_claims()["J5"].area
     'Implicit bias, interpolation, spectra'
@@ -196,7 +205,7 @@ def all_claims() -> dict[str, Claim]:
 
 @functools.cache
 def _builtin_claims() -> dict[str, Claim]:
-    """The claims of limitlab itself, from the modules that the index names."""
+    """Return the claims of limitlab, from the modules in the index."""
     return {claim_id: _builtin_claim(claim_id) for claim_id in index()["claims"]}
 
 
@@ -207,7 +216,10 @@ def _builtin_claim(claim_id: str) -> Claim:
 
 
 def _foreign_claims() -> dict[str, Claim]:
-    """The claims of packages and files of other authors. Their ids and the laws they name get the name of the package."""
+    """Return the claims of packages and files of other authors.
+
+    Their ids and the names of their laws begin with the name of the package.
+    """
     claims: dict[str, Claim] = {}
     for package in packages().values():
         ids = {name: law_id(law) for name, law in package.laws.items()}
@@ -217,7 +229,7 @@ def _foreign_claims() -> dict[str, Claim]:
                 if full_id in claims:
                     if claims[full_id].check is claim.check:  # `_claims/__init__.py` may repeat the claims of its modules
                         continue
-                    raise ValueError(f"the claim {full_id} is stated twice: give one of the two claims another id")
+                    raise ValueError(f"the claim {full_id} is stated twice: rename one of the two claims")
                 figure = f"{package.name}:{claim.figure}" if claim.figure else None
                 laws = tuple(ids.get(law, law) for law in claim.laws)
                 claims[full_id] = replace(claim, id=full_id, laws=laws, figure=figure, package=package.name)
@@ -225,7 +237,7 @@ def _foreign_claims() -> dict[str, Claim]:
 
 
 def claims_in(module: ModuleType) -> list[Claim]:
-    """The claims that a module states, in the order in which it states them."""
+    """Return the claims that a module states, in their order in the module."""
     stated: list[Claim] = []
     for value in vars(module).values():
         if isinstance(value, Claim):
@@ -236,7 +248,7 @@ def claims_in(module: ModuleType) -> list[Claim]:
 
 
 def find_claims(ids: Sequence[str] = ()) -> list[Claim]:
-    """Return the claims of these ids (upper or lower case), or all claims if there are no ids. Only their modules are imported.
+    """Return the claims of these ids (upper or lower case), or all claims without ids. Only their modules are imported.
 
     >>> [claim.id for claim in find_claims(["j5"])]
     ['J5']
@@ -264,18 +276,21 @@ def find_claims(ids: Sequence[str] = ()) -> list[Claim]:
 
 
 def claims_of_package(name: str) -> list[Claim]:
-    """The claims of a package or file of another author."""
+    """Return the claims of a package or file of another author."""
     return [claim for claim in _foreign_claims().values() if claim.package == name]
 
 
 def laws_of_claims() -> dict[str, tuple[str, ...]]:
-    """The ids of the laws that every claim exercises. For built-in claims nothing is imported."""
+    """Return the ids of the laws that every claim exercises.
+
+    For built-in claims nothing is imported.
+    """
     builtin = {claim_id: tuple(entry["laws"]) for claim_id, entry in index()["claims"].items()}
     return builtin | {claim_id: claim.laws for claim_id, claim in _foreign_claims().items()}
 
 
 def claims_of(law: type[Law] | str) -> list[str]:
-    """Ids of the claims that exercise a law, given as its class or its id.
+    """Return the ids of the claims that exercise a law, which is given as its class or its id.
 
     >>> claims_of("MarchenkoPastur")
     ['J5', 'J6', 'J7', 'M13']
@@ -285,6 +300,6 @@ def claims_of(law: type[Law] | str) -> list[str]:
 
 
 def claim_order(claim_id: str) -> tuple[str, int]:
-    """The key by which ids are sorted: J2 comes before J10."""
+    """Return the key by which ids are sorted, so that J2 comes before J10."""
     letters, number = re.fullmatch(r"(\D*)(\d*)", claim_id).groups()  # type: ignore[union-attr]
     return letters, int(number or 0)

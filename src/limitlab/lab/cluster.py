@@ -1,11 +1,11 @@
-"""Clusters by name: the address of a Dask scheduler, workers on this machine, jobs of Slurm.
+"""Clusters by name, which are the address of a Dask scheduler, workers on this machine, or jobs of Slurm.
 
-    "tcp://10.0.0.5:8786"   a scheduler that is running already (tls:// and ws:// likewise)
+    "tcp://10.0.0.5:8786"   a running scheduler (also tls:// and ws://)
     "local-cluster"         a scheduler and one worker per core on this machine; "local-cluster:2" for two workers
     "slurm:FILE"            workers as jobs of Slurm, described by a TOML file (`SlurmFile`)
 
-A cluster that is given by its name is opened for one run and closed after it. If the scheduler loses workers, Dask runs their tasks
-elsewhere. If the scheduler is gone or has no workers left, `EngineError` is raised within seconds.
+Such a cluster is opened for one run and closed after the run. If the scheduler loses workers, Dask runs their tasks
+on other workers. If the scheduler has stopped or has lost all workers, `EngineError` is raised within seconds.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ __all__ = ["EngineError"]
 SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "ucx://", "inproc://")
 LOCAL, SLURM = "local-cluster", "slurm:"
 CONNECT_SECONDS = 5.0
-"""How long a scheduler may take to answer."""
+"""Seconds in which a scheduler must answer."""
 WORKER_SECONDS = 15.0
-"""How long a scheduler may be without any worker before an error is raised; a Slurm file has its own number."""
+"""Seconds without any worker after which an error is raised. A Slurm file sets another number."""
 RETRIES = 3
-"""How often a task that did not reach its end for no fault of its own is tried again."""
+"""How often a task is tried again if it was lost together with its worker."""
 
 
 class EngineError(RuntimeError):
-    """The engine itself failed, not a task."""
+    """The error of an engine that failed itself, as opposed to a task that failed."""
 
 
 class SlurmFile(BaseModel):
-    """The content of the file of `slurm:FILE`: the properties of one job, and the number of jobs.
+    """The content of the file of `slurm:FILE`, with the properties of one job and the number of jobs.
 
     >>> SlurmFile(jobs=20, cores=8, memory="32GB", queue="cpu").arguments()["processes"]
     8
@@ -67,7 +67,7 @@ class SlurmFile(BaseModel):
     wait: float = Field(default=600.0, gt=0, description="seconds to wait for the first worker")
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `dask_jobqueue.SLURMCluster`: one worker process per core, libraries limited to one thread."""
+        """Return the arguments of `dask_jobqueue.SLURMCluster`, for one worker process per core and one thread per library."""
         pinned = [f"export {name}=1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")]
         arguments = dict(
             cores=self.cores,
@@ -87,7 +87,7 @@ class SlurmFile(BaseModel):
 
 
 def read_slurm(path: str | Path) -> SlurmFile:
-    """Return the content of a Slurm file; raise ValueError in one line if it is wrong."""
+    """Return the content of a Slurm file; raise ValueError with a one-line message if the file is wrong."""
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -103,8 +103,10 @@ def read_slurm(path: str | Path) -> SlurmFile:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         entry = str(first["loc"][0])
-        said = "is missing" if first["type"] == "missing" else f"= {content[entry]!r} is not allowed: {first['msg'].lower()}"
-        raise ValueError(f"Slurm file {str(path)!r}: the entry {entry!r} {said} ({known[entry].description})") from None
+        problem = (
+            "is missing" if first["type"] == "missing" else f"= {content[entry]!r} is not allowed: {first['msg'].lower()}"
+        )
+        raise ValueError(f"Slurm file {str(path)!r}: the entry {entry!r} {problem} ({known[entry].description})") from None
 
 
 def names_a_cluster(engine: Any) -> bool:
@@ -141,7 +143,7 @@ def _local_workers(engine: str) -> int | None:
 
 @contextmanager
 def opened(engine: str, cores: int) -> Iterator[Any]:
-    """Open a client of the cluster of this name, with at least one worker; at the end it is closed with all that was started."""
+    """Open a client of the cluster of this name, with at least one worker, and close everything at the end."""
     dask: Any = importlib.import_module("distributed")
     with ExitStack() as stack:
         patience = WORKER_SECONDS
@@ -166,7 +168,7 @@ def opened(engine: str, cores: int) -> Iterator[Any]:
             client = stack.enter_context(dask.Client(target, timeout=CONNECT_SECONDS, set_as_default=False))
         except (OSError, TimeoutError):
             raise EngineError(
-                f"no Dask scheduler answers at {engine!r} (waited {CONNECT_SECONDS:g} s): is it running?"
+                f"no Dask scheduler answers at {engine!r} (waited {CONNECT_SECONDS:g} s); start it, or correct the address"
             ) from None
         wait_for_a_worker(client, patience)
         yield client
@@ -181,14 +183,20 @@ def _slurm_cluster(wanted: SlurmFile) -> Any:
 
 
 def executor_of(client: Any) -> Executor:
-    """Return the client as an executor. Tasks have unique names (not hashes of their content) and are tried again."""
+    """Return the client as an executor.
+
+    Tasks have unique names (not hashes of their content) and are tried again.
+    """
     wait_for_a_worker(client, WORKER_SECONDS)
     executor: Executor = client.get_executor(pure=False, retries=RETRIES)
     return executor
 
 
 def wait_for_a_worker(client: Any, patience: float) -> None:
-    """Return when the client has a worker; raise EngineError if it gets none in time, or has no scheduler."""
+    """Return as soon as the client has a worker.
+
+    EngineError is raised if no worker appears in time, or if the scheduler has stopped.
+    """
     end = time.monotonic() + patience
     while not _workers(client):
         if time.monotonic() > end:
@@ -200,7 +208,7 @@ def wait_for_a_worker(client: Any, patience: float) -> None:
 
 
 def watch(client: Any) -> Callable[[], None]:
-    """Return a function that raises EngineError if the scheduler is gone, or has had no workers for too long."""
+    """Return a function that raises EngineError if the scheduler has stopped, or has had no workers for too long."""
     latest = [time.monotonic()]
 
     def check() -> None:
@@ -213,16 +221,16 @@ def watch(client: Any) -> Callable[[], None]:
 
 
 def _workers(client: Any) -> int:
-    """Return the number of workers of the scheduler; raise EngineError if there is no scheduler."""
+    """Return the number of workers of the scheduler; raise EngineError if the scheduler has stopped."""
     if getattr(client, "status", "running") not in ("running", "newly-created"):
-        raise EngineError(f"the Dask scheduler at {_address(client)} is gone ({client.status}): start it again")
+        raise EngineError(f"the Dask scheduler at {_address(client)} has stopped ({client.status}): start it again")
     try:
         return len(client.sync(client.scheduler.identity, callback_timeout=CONNECT_SECONDS)["workers"])
     except EngineError:
         raise
     except Exception as error:
         raise EngineError(
-            f"the Dask scheduler at {_address(client)} does not answer ({type(error).__name__}): is it running?"
+            f"the Dask scheduler at {_address(client)} does not answer ({type(error).__name__}); start it, or correct the address"
         ) from None
 
 

@@ -1,8 +1,8 @@
-"""Engines, which decide where tasks run: in this process, in threads, in worker processes, or on a cluster.
+"""Engines, which run tasks in this process, in threads, in worker processes, or on a cluster.
 
-`concurrent.futures.Executor` is the one interface: pools of limitlab, any executor of the user, and a Dask client through its
-`get_executor()`. A cluster may also be given by its name (`limitlab.lab.cluster`). An engine changes when and where a task runs, never its
-result.
+The only interface is `concurrent.futures.Executor`. It is used for pools of limitlab, for any executor of the user, and for a
+Dask client through its `get_executor()`. A cluster may also be given by its name (`limitlab.lab.cluster`). An engine changes when
+and where a task runs, never its result.
 """
 
 from __future__ import annotations
@@ -32,17 +32,20 @@ from limitlab.lab.cluster import LOCAL, EngineError, check_cluster, executor_of,
 T = TypeVar("T")
 R = TypeVar("R")
 Engine = Any
-"""None, "serial", "threads", "processes", a number of worker processes, an Executor, a Dask client, or the name of a cluster:
-the address of a Dask scheduler, "local-cluster", "slurm:FILE"."""
+"""The type of an engine.
+
+It is None, "serial", "threads", "processes", a number of worker processes, an Executor, a Dask client, or the name of a cluster
+(the address of a Dask scheduler, "local-cluster", "slurm:FILE").
+"""
 
 Results = Generator[tuple[int, R | BaseException], None, None]
 
 NAMES = ("serial", "threads", "processes")
 FOREIGN_WINDOW = 4096
-"""Tasks that an executor with an unknown number of workers gets at once."""
+"""Tasks that are submitted at once to an executor with an unknown number of workers."""
 
 CHECK_SECONDS = 2.0
-"""Seconds without a finished task after which the cluster is asked whether it still exists."""
+"""Seconds without a finished task after which the cluster is checked."""
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -50,20 +53,23 @@ _FOR_LIFE = ExitStack()
 
 
 class WorkerDied(RuntimeError):
-    """A worker process ended in the middle of a task."""
+    """The error for a worker process that ended in the middle of a task."""
 
 
 def completed(function: Callable[[T], R], tasks: Sequence[T], engine: Engine = None) -> Results[R]:
-    """Run tasks and yield (position, result) in the order in which they finish; an exception is yielded, not raised.
+    """Run tasks and yield (position, result) in the order in which they finish.
 
-    Closing the generator (also by an interrupt) cancels what has not started and ends the worker processes it started.
+    An exception of a task is yielded as its result, not raised.
+
+    Closing the generator (also by an interrupt) cancels the tasks that have not started, and ends the worker processes that it
+    started.
 
     Parameters
     ----------
     function
-        The function of a task; for processes and clusters a function of a module.
+        The function that runs a task. For processes and clusters it must be a function of a module.
     tasks
-        The tasks.
+        The arguments of the function, one per task.
     engine
         See `Engine`.
 
@@ -142,28 +148,31 @@ def _on_threads(function: Callable[[T], R], tasks: Sequence[T]) -> Results[R]:
 
 
 def _on_cluster(function: Callable[[T], R], tasks: Sequence[T], engine: str) -> Results[R]:
-    """Run tasks on a cluster that is given by its name and opened for this run."""
+    """Run tasks on a cluster that is named by a text and is opened for this run."""
     with opened(engine, available_cores()) as client:
         yield from _on_client(function, tasks, client)
 
 
 def _on_client(function: Callable[[T], R], tasks: Sequence[T], client: Any) -> Results[R]:
-    """Run tasks on a Dask client, which is left open. Only the end of the whole cluster ends the run."""
+    """Run tasks on a Dask client, which stays open. Only the end of the whole cluster ends the run."""
     yield from _on_executor(function, tasks, executor_of(client), watch(client))
 
 
 def _on_executor(
     function: Callable[[T], R], tasks: Sequence[T], executor: Executor, check: Callable[[], None] | None = None
 ) -> Results[R]:
-    """Run tasks on an executor of the user, which is left open."""
+    """Run tasks on an executor of the user, which stays open."""
     lost, waiting = yield from _drain(executor, function, tasks, range(len(tasks)), FOREIGN_WINDOW, check)
     for position in (*lost, *waiting):
         yield position, WorkerDied("the executor broke down before this task was finished")
 
 
 def _on_processes(function: Callable[[T], R], tasks: Sequence[T], workers: int) -> Results[R]:
-    """Run tasks in worker processes. When one dies, the tasks in flight are run again one at a time: only a task that kills its worker
-    by itself has failed."""
+    """Run tasks in worker processes.
+
+    When a process dies, its unfinished tasks are run again one at a time, so that only a task that itself ends its worker counts as
+    failed.
+    """
     batches: deque[tuple[Sequence[int], int]] = deque([(range(len(tasks)), 2 * workers)])
     while batches:
         positions, window = batches.popleft()
@@ -187,8 +196,8 @@ def _drain(
 ) -> Generator[tuple[int, R | BaseException], None, tuple[list[int], list[int]]]:
     """Run tasks, at most `window` at a time, and yield their results.
 
-    Return the tasks that were in flight when the executor broke, and those that had not started. While no task finishes, `check` is
-    called every `CHECK_SECONDS`; it raises an error if no task will finish.
+    The return value is the tasks that were running when the executor broke, and those that had not started. While no task finishes,
+    `check` is called every `CHECK_SECONDS`. It raises an error if no task will finish.
     """
     waiting, in_flight, lost = deque(positions), dict[Future[R], int](), list[int]()
     finished: queue.SimpleQueue[Future[R]] = queue.SimpleQueue()
@@ -231,17 +240,20 @@ def _next_finished(finished: queue.SimpleQueue[Future[R]], check: Callable[[], N
 
 
 class CancelledTask(RuntimeError):
-    """A task was cancelled from outside."""
+    """The error of a task that was cancelled from outside."""
 
 
 # -- worker processes ---------------------------------------------------------------------------------------------------
 
 
 class _Workers(ProcessPoolExecutor):
-    """A pool whose workers, which are started when they are first needed, ignore Ctrl-C: the parent process handles it."""
+    """A pool whose workers ignore Ctrl-C, because the parent process handles it.
+
+    The workers are started when they are first needed.
+    """
 
     def submit(self, function: Callable[..., R], /, *arguments: Any, **keywords: Any) -> Future[R]:
-        with _interrupts_blocked():  # a new process inherits what is blocked
+        with _interrupts_blocked():  # a new process inherits the blocked signals
             return super().submit(function, *arguments, **keywords)
 
 
@@ -260,11 +272,11 @@ def _interrupts_blocked() -> Iterator[None]:
 
 @contextmanager
 def _process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool whose workers end with this block and with this process, even if it is killed.
+    """Provide a pool whose workers end with this block and with this process, even if the process is killed.
 
-    Every worker holds the reading end of a pipe whose writing end only this process has. When that closes, be it here or
-    because this process is gone, the workers read the end of the file and exit. They are started afresh ("spawn"), because
-    a fork of a process with threads (JAX, BLAS) may hang.
+    Every worker has the reading end of a pipe, and only this process has the writing end. When the writing end closes, also because
+    this process has died, the workers read the end of the file and exit. Workers are new processes ("spawn"), because a fork of a
+    process with threads (JAX, BLAS) may hang.
     """
     reading, writing = multiprocessing.Pipe(duplex=False)
     pool = _Workers(workers, multiprocessing.get_context("spawn"), _prepare_worker, (reading,))
@@ -291,7 +303,10 @@ def _wait_until_ready(pool: ProcessPoolExecutor) -> None:
 
 
 def _prepare_worker(lifeline: Connection) -> None:
-    """Prepare a worker process: one thread per library, Ctrl-C is ignored, and the worker ends with its parent."""
+    """Prepare a worker process.
+
+    It uses one thread per library, ignores Ctrl-C, and ends with its parent.
+    """
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
     _keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -300,7 +315,10 @@ def _prepare_worker(lifeline: Connection) -> None:
 
 
 def _keep_freed_memory() -> None:
-    """Keep freed arrays of up to 32 MB in the process: returning and requesting them takes 2 % of the time of a worker (glibc only)."""
+    """Make the process reuse freed arrays of up to 32 MB (glibc only).
+
+    Returning and requesting them would take 2 % of the time of a worker.
+    """
     if sys.platform == "linux" and (set_option := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         trim, own_mapping = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
         set_option(trim, 2**27)
@@ -320,16 +338,16 @@ def _exit_at_end_of(lifeline: Connection) -> None:
 class CappedWorkers(Executor):
     """An executor whose running tasks can be cancelled and whose worker processes may use a limited amount of memory.
 
-    `cancel()` of a future ends the worker process that runs its task; the next task gets a new process. The processes are forked from
-    a server process that has imported the modules of `preload`, so that a new one starts in a few milliseconds.
+    `cancel()` of a future ends the worker process that runs its task. The next task gets a new process. Processes are forked from a
+    server process that has imported the modules of `preload`, so that a new process starts in a few milliseconds.
 
     Parameters
     ----------
     workers
         Number of tasks that run at the same time. Further tasks are queued.
     megabytes
-        Memory that a worker process may add to what it starts with. The operating system enforces the limit where it can (Linux, macOS);
-        estimates of limitlab use it everywhere.
+        Memory that a worker process may use in addition to its memory at the start. The operating system enforces the limit on
+        Linux and macOS. The estimates of limitlab use it on every system.
     preload
         Names of modules that every worker process has imported before its first task.
 
@@ -357,7 +375,7 @@ class CappedWorkers(Executor):
 
     @property
     def unfinished(self) -> int:
-        """Number of tasks that run or are queued."""
+        """Number of running and queued tasks."""
         with self._lock:
             return len(self._futures)
 
@@ -366,7 +384,7 @@ class CappedWorkers(Executor):
         self._give_back(self._new_worker())
 
     def submit(self, function: Callable[..., R], /, *arguments: Any, **keywords: Any) -> Future[R]:
-        """Run a function of a module in a worker process; cancelling the future ends the process."""
+        """Run a function of a module in a worker process. Cancelling the future ends the process."""
         return self.submit_with_parts(function, None, *arguments, **keywords)
 
     def submit_with_parts(
@@ -377,7 +395,7 @@ class CappedWorkers(Executor):
         Parameters
         ----------
         function
-            A function of a module. Unless `on_part` is None its first argument is a function, to which it gives its parts.
+            A function of a module. Unless `on_part` is None, its first argument is a function that it calls with every part.
         on_part
             Called with every part, in a thread of the executor.
         arguments, keywords
@@ -393,7 +411,7 @@ class CappedWorkers(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the worker processes: at once with `cancel_futures`, else after the submitted tasks."""
+        """End the worker processes, at once with `cancel_futures`, otherwise after the submitted tasks."""
         with self._lock:
             self._closed = True
             idle, futures = [*self._idle], [*self._futures]
@@ -401,19 +419,19 @@ class CappedWorkers(Executor):
         if cancel_futures:
             for future in futures:
                 future.cancel()
-            self._end_of_parent.close()  # a process that is just being started ends too
+            self._end_of_parent.close()  # this also ends a process that is being started
         for worker in idle:
             worker.end()
         if wait:
             wait_for(futures)
 
     def _serve(self, future: Future[Any], request: bytes, on_part: Callable[[Any], None] | None) -> None:
-        """Settle a future, in a thread of its own, when a worker is free."""
+        """Wait for a free worker in a thread, run a task, and set the result of its future."""
         try:
             with self._slots:
                 if not future.cancelled():
                     self._run(future, request, on_part)
-        except BaseException as error:  # of a worker that could not be started, or of `on_part`
+        except BaseException as error:  # an error of the start of a worker, or of `on_part`
             if not future.done():
                 future.set_exception(error)
         finally:
@@ -421,7 +439,10 @@ class CappedWorkers(Executor):
                 self._futures.discard(future)
 
     def _run(self, future: Future[Any], request: bytes, on_part: Callable[[Any], None] | None) -> None:
-        """Give a task to a worker. Its future is "running" only when the result is there, so that it can be cancelled until then."""
+        """Run a task in a worker.
+
+        Its future is "running" only when the result is there, so that it can be cancelled until then.
+        """
         worker = self._free_worker()
         reusable = False
         try:
@@ -470,7 +491,7 @@ class _Failure:
 
 
 class _CappedWorker:
-    """One worker process, which runs one task after the other, and the pipe to it."""
+    """One worker process, which runs one task after the other, with the pipe to it."""
 
     def __init__(self, lifeline: Connection, megabytes: int, preload: list[str]):
         self._pipe, end_of_worker = multiprocessing.Pipe()
@@ -481,7 +502,7 @@ class _CappedWorker:
         end_of_worker.close()
 
     def run(self, request: bytes, on_part: Callable[[Any], None] | None) -> Any:
-        """The result of a task, or a `_Failure`."""
+        """Return the result of a task, or a `_Failure`."""
         try:
             self._pipe.send_bytes(request)
             while True:
@@ -502,14 +523,17 @@ class _CappedWorker:
         self._process.kill()
 
     def end(self) -> None:
-        """End the process now and free what belongs to it."""
+        """End the process now and free its resources."""
         self._process.kill()
         self._process.join(timeout=2)
         self._pipe.close()
 
 
 def _context_with(preload: list[str]) -> Any:
-    """Processes forked from a server that has imported these modules; started afresh where there are no such servers."""
+    """Return a context whose processes are forked from a server that has imported these modules.
+
+    On systems without such a server the processes are new.
+    """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -530,7 +554,7 @@ def _one_thread_in_new_processes() -> Iterator[None]:
 
 
 def _serve_tasks(pipe: Connection, lifeline: Connection, megabytes: int) -> None:
-    """In a worker process: run tasks until the pipe closes."""
+    """Run tasks in a worker process until the pipe closes."""
     _prepare_worker(lifeline)
     _cap_memory(megabytes)
     while True:
@@ -547,7 +571,7 @@ def _serve_tasks(pipe: Connection, lifeline: Connection, megabytes: int) -> None
 
 
 def _served(request: bytes, report: Callable[[Any], None]) -> Any:
-    """The result of a task, or a `_Failure` with an exception that can be pickled."""
+    """Return the result of a task, or a `_Failure` with an exception that can be pickled."""
     try:
         function, with_parts, arguments, keywords = pickle.loads(request)  # only the parent process writes to the pipe
     except (AttributeError, ImportError) as error:
@@ -563,7 +587,7 @@ def _served(request: bytes, report: Callable[[Any], None]) -> Any:
 
 
 def _cap_memory(megabytes: int) -> None:
-    """Limit further memory of this process: in the estimates of limitlab and by the operating system, where it can."""
+    """Limit the additional memory of this process, in the estimates of limitlab and, if possible, by the operating system."""
     os.environ[MEMORY] = str(min(memory_limit(), megabytes * 2**20))
     try:
         import resource
@@ -577,7 +601,7 @@ def _cap_memory(megabytes: int) -> None:
 
 
 def _check_pickles(tasks: Sequence[Any]) -> None:
-    """Raise ValueError, before any worker starts, if tasks cannot be pickled."""
+    """Raise ValueError before any worker starts if tasks cannot be pickled."""
     law = getattr(tasks[0], "law", None) or (tasks[0] if tasks else None)
     remedy = "define the law in a module of its own, or use engine='threads'"
     name = type(law).__name__

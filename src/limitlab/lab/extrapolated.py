@@ -1,7 +1,7 @@
-"""The value that the verdict uses: an observable extrapolated to infinite size, with its budget.
+"""The extrapolation of an observable to infinite size, with its error, as the verdict of a comparison uses it.
 
-A figure that shows experiments of one size beside a limit shows finite-size gaps, which a comparison removes before it judges. Drawn
-like this, "agree" looks like agreement.
+A figure with experiments of one size beside a limit shows finite-size gaps, which a comparison removes before its verdict. A figure
+of the extrapolated values shows agreement where the verdict is "agree".
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Compared(Protocol):
 
 
 def extrapolated(result: Compared, name: str) -> tuple[Array, Array]:
-    """An observable at infinite size as the verdict sees it, and its error: standard error plus finite-size allowance.
+    """Return an observable extrapolated to infinite size, and its error, which is standard error plus finite-size allowance.
 
     Entries with an infinite limit, which are not compared, are NaN.
 
@@ -61,7 +61,9 @@ def extrapolated(result: Compared, name: str) -> tuple[Array, Array]:
 def extrapolated_runs(
     sizes: Sequence[int], runs: Sequence[ArrayLike], limits: ArrayLike, rate: float
 ) -> tuple[Array, Array]:
-    """The same from draws at hand: `runs` holds, for every size, the entries of every draw; `limits` is their prediction.
+    """Return the same extrapolation for draws that are already made.
+
+    `runs` contains, for every size, the entries of every draw; `limits` is their prediction.
 
     >>> sizes, rng = (50, 100, 200), np.random.default_rng(0)
     >>> value, error = extrapolated_runs(sizes, [1 + 3 / n + 0.01 * rng.standard_normal((40, 1)) for n in sizes], [1.0], 1.0)

@@ -1,4 +1,4 @@
-"""The figures by id. Nothing is imported until a figure is drawn."""
+"""The figures by id. A figure is imported only when it is drawn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def figure(name: str, quick: bool = True) -> Figure:
     Parameters
     ----------
     name
-        Id of the figure, or of a claim that has one. A figure of another author is `package:id`.
+        Id of the figure, or of a claim that has a figure. A figure of another author is `package:id`.
     quick
         Whether to use small experiments (seconds) or larger ones.
 
@@ -40,7 +40,7 @@ def figure(name: str, quick: bool = True) -> Figure:
 
 
 def all_figures() -> dict[str, Draw]:
-    """Every figure by id: a function that draws it, from small experiments (True) or larger ones (False).
+    """Return every figure by id, as a function that draws it from small experiments (True) or larger ones (False).
 
     >>> "ridge-double-descent" in all_figures()
     True
@@ -49,17 +49,17 @@ def all_figures() -> dict[str, Draw]:
 
 
 def describe_figures() -> dict[str, str]:
-    """What every figure shows in one line, by id. For built-in figures nothing is imported.
+    """Return the description of every figure in one line, by id. For built-in figures nothing is imported.
 
     >>> describe_figures()["marchenko-pastur"].startswith("Histograms")
     True
     """
-    own = {name: str(entry["shows"]) for name, entry in index()["figures"].items()}
-    return own | {name: (inspect.getdoc(draw) or name).split("\n")[0] for name, draw in _foreign("FIGURES").items()}
+    builtin = {name: str(entry["shows"]) for name, entry in index()["figures"].items()}
+    return builtin | {name: (inspect.getdoc(draw) or name).split("\n")[0] for name, draw in _foreign("FIGURES").items()}
 
 
 def find_figure(name: str) -> str:
-    """The id of a figure, from the id spelt with - or _, or from the id of a claim that it shows.
+    """Return the id of a figure, from its id with - or _, or from the id of a claim that it shows.
 
     >>> find_figure("ridge_double_descent"), find_figure("j5")
     ('ridge-double-descent', 'marchenko-pastur')
@@ -67,11 +67,11 @@ def find_figure(name: str) -> str:
     from limitlab.lab.claims import find_claims
 
     known = describe_figures()
-    spelt = {one.lower().replace("_", "-"): one for one in known}
+    spelt = {figure_id.lower().replace("_", "-"): figure_id for figure_id in known}
     wanted = name.lower().replace("_", "-")
     if wanted in spelt:
         return spelt[wanted]
-    same = [own for short, own in spelt.items() if short.partition(":")[2] == wanted]
+    same = [figure_id for short, figure_id in spelt.items() if short.partition(":")[2] == wanted]
     if len(same) > 1:
         raise ValueError(f"figure {name!r} is ambiguous: write one of {', '.join(sorted(same))}")
     if same:
@@ -83,7 +83,7 @@ def find_figure(name: str) -> str:
             raise
         raise ValueError(f"there is no figure {name!r}: {did_you_mean(name, known)}") from None
     if claim.figure is None or claim.figure not in known:
-        raise ValueError(f"claim {claim.id} has no figure: `limitlab figure --list` lists those there are")
+        raise ValueError(f"claim {claim.id} has no figure: `limitlab figure --list` lists all figures")
     return claim.figure
 
 
@@ -100,25 +100,25 @@ def animate(name: str, path: str | os.PathLike[str], **options: Any) -> Path:
         Options of that animation, such as `frames=60` and `seed=0`.
     """
     known: dict[str, Callable[..., Any]] = dict(_foreign("ANIMATIONS"))
-    for own, entry in index()["figures"].items():
+    for figure_id, entry in index()["figures"].items():
         if entry["animated"]:
-            known[own] = importlib.import_module(entry["module"]).ANIMATIONS[own]
+            known[figure_id] = importlib.import_module(entry["module"]).ANIMATIONS[figure_id]
     if name not in known:
         raise ValueError(f"there is no animation {name!r}: {did_you_mean(name, known)}")
     return Path(known[name](path, **options))
 
 
 def _drawing(name: str) -> Draw:
-    """The function that draws a figure; only its module is imported."""
+    """Return the function that draws a figure. Only its module is imported."""
     entry = index()["figures"].get(name)
-    found = importlib.import_module(entry["module"]).FIGURES if entry else _foreign("FIGURES")
-    return found[name]
+    drawings = importlib.import_module(entry["module"]).FIGURES if entry else _foreign("FIGURES")
+    return drawings[name]
 
 
 def _foreign(table: str) -> dict[str, Any]:
-    """The figures of packages and files of other authors, by id."""
-    found: dict[str, Any] = {}
+    """Return the figures of packages and files of other authors, by id."""
+    drawings: dict[str, Any] = {}
     for package in packages().values():
         for module in package.modules("_figures"):
-            found |= {f"{package.name}:{name}": draw for name, draw in getattr(module, table, {}).items()}
-    return found
+            drawings |= {f"{package.name}:{name}": draw for name, draw in getattr(module, table, {}).items()}
+    return drawings

@@ -1,4 +1,4 @@
-"""The grid of a sweep: which parameters are swept over which values, and the tasks that serve all of its points.
+"""The grid of a sweep, with the swept parameters, their values, and the tasks that serve all points.
 
 A swept parameter is handled in one of three ways:
 
@@ -28,7 +28,7 @@ Point = dict[str, Any]
 
 @dataclass(frozen=True)
 class Axis:
-    """One swept parameter: its values as the law validated them, and the labels that a Dataset can hold."""
+    """One swept parameter, with its validated values and the labels that a Dataset can contain."""
 
     name: str
     values: tuple[Any, ...]
@@ -36,13 +36,13 @@ class Axis:
 
     @property
     def numeric(self) -> bool:
-        """Whether the values are numbers, so that they can be given to a law as an array."""
+        """Whether the values are numbers, so that a law can take them as an array."""
         return self.labels.dtype.kind in "iuf"
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The swept parameters of a law: those that the law takes as arrays, and those with one task per value."""
+    """The swept parameters of a law, divided into array axes and loop axes."""
 
     law: Law
     axes: tuple[Axis, ...]
@@ -51,11 +51,14 @@ class Grid:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the swept parameters, in the user's order: the leading dimensions of the result."""
+        """Names of the swept parameters in the order of the user. They are the leading dimensions of the result."""
         return tuple(axis.name for axis in self.axes)
 
     def points(self) -> Iterator[tuple[tuple[int, ...], Point, Law]]:
-        """Yield every point of the loops: its index, its parameters, and the law there, validated at the corners of the array axes."""
+        """Yield the index, the parameters and the law of every point of the loops.
+
+        The law is validated at the corners of the array axes.
+        """
         first = {axis.name: axis.values[0] for axis in self.array_axes}
         for place in itertools.product(*(range(len(axis.values)) for axis in self.loop_axes)):
             point = {axis.name: axis.values[i] for axis, i in zip(self.loop_axes, place, strict=True)}
@@ -93,18 +96,21 @@ def read_grid(law: Law, over: Mapping[str, Any], together: Sequence[str]) -> Gri
     _check_names(law, over)
     metas = type(law).parameters()
     coordinates = [name for name in over if metas[name].kind == "coordinate"]
-    for name in coordinates:  # such as `times`: all values at once, they become the dimension `time`
+    for name in coordinates:  # all values of a coordinate such as `times` become its dimension `time`
         law = _with_coordinate(law, name, over[name])
     axes = tuple(read_axis(law, name, values) for name, values in over.items() if name not in coordinates)
     return Grid(law, axes, (), axes).with_arrays(together)
 
 
 def read_axis(law: Law, name: str, values: Any) -> Axis:
-    """Return the values of one swept parameter, each of them validated by the law; a value that is not allowed is named."""
+    """Return the values of one swept parameter, validated by the law.
+
+    The error for a bad value names the value.
+    """
     listed = _listed_values(name, values)
     checked = _plain_numbers(law, name, listed) or tuple(_checked_value(law, name, value) for value in listed)
     if not checked:
-        raise ValueError(f"over {name!r}: the list of values is empty; give at least one")
+        raise ValueError(f"over {name!r}: the list of values is empty; give at least one value")
     labels = _labels(checked)
     unique, counts = np.unique(labels, return_counts=True)
     if unique.size < labels.size:
@@ -134,7 +140,7 @@ def law_at(law: Law, point: Mapping[str, Any]) -> Law:
 
 
 def one_line(error: ValidationError) -> str:
-    """Return the sentence of a pydantic error, without its frame."""
+    """Return the message of a pydantic error as one sentence."""
     return str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
 
 
@@ -151,7 +157,10 @@ def _check_names(law: Law, over: Mapping[str, Any]) -> None:
 
 
 def _plain_numbers(law: Law, name: str, values: Sequence[Any]) -> tuple[float, ...] | None:
-    """Return the values of a parameter that is a number with bounds only: no law has to be made for each of them. Else None."""
+    """Return the values of a parameter that is a number with bounds only, or None.
+
+    For such a parameter no law has to be made for each value.
+    """
     field = type(law).model_fields[name]
     validators = type(law).__pydantic_decorators__.field_validators.values()
     if field.annotation not in (float, int) or field.metadata or any(name in each.info.fields for each in validators):
@@ -164,7 +173,10 @@ def _plain_numbers(law: Law, name: str, values: Sequence[Any]) -> tuple[float, .
 
 
 def _checked_value(law: Law, name: str, value: Any) -> Any:
-    """Return a value as the law validates it. A rule that joins several parameters is checked at the points of the grid."""
+    """Return a value as the law validates it.
+
+    A rule that involves several parameters is checked at the points of the grid.
+    """
     try:
         return getattr(law.replace(**{name: value}), name)
     except ValidationError as error:
@@ -175,7 +187,7 @@ def _checked_value(law: Law, name: str, value: Any) -> Any:
 
 
 def _labels(values: tuple[Any, ...]) -> NDArray[Any]:
-    """Return labels of values: numbers and names as they are, a text for any other value."""
+    """Return labels of values. Numbers and names stay unchanged, and any other value becomes a text."""
     if all(isinstance(value, bool) for value in values):
         return np.array(values, dtype=bool)
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
@@ -200,11 +212,11 @@ def _written(value: Any) -> str:
 
 
 def _with_coordinate(law: Law, name: str, values: Any) -> Law:
-    """Return the law with all values of a coordinate such as `times` at once."""
+    """Return the law with all values of a coordinate such as `times`."""
     listed = list(_listed_values(name, values))
     if any(isinstance(value, (tuple, list)) for value in listed):
         raise ValueError(
-            f"over {name!r}: {values!r} holds lists; give single numbers, they become the dimension of the result"
+            f"over {name!r}: {values!r} contains lists; give single numbers, which become the dimension of the result"
         )
     try:
         return law.replace(**{name: tuple(listed)})
@@ -213,7 +225,10 @@ def _with_coordinate(law: Law, name: str, values: Any) -> Law:
 
 
 def _corners(axes: tuple[Axis, ...]) -> Iterator[Point]:
-    """Yield the extreme points of array axes. Each value is valid by itself; rules that join parameters are checked there."""
+    """Yield the corner points of the array axes.
+
+    They are checked because a validator may involve several parameters.
+    """
     ends = [(axis.name, sorted({min(axis.values), max(axis.values)})) for axis in axes]
     for values in itertools.product(*(pair for _, pair in ends)):
         yield {name: value for (name, _), value in zip(ends, values, strict=True)}
@@ -223,13 +238,13 @@ def _corners(axes: tuple[Axis, ...]) -> Iterator[Point]:
 
 
 def theory_tasks(grid: Grid) -> list[LawTask]:
-    """Return one task per point of the loops; one call serves all values of the array axes."""
+    """Return one task per point of the loops. One call serves all values of the array axes."""
     arrays = _arrays(grid)
     return [LawTask(law, arrays, grid.names, place) for place, _, law in _checked_points(grid)]
 
 
 def simulation_tasks(grid: Grid, sizes: Sequence[int], seeds: Sequence[int]) -> list[LawTask]:
-    """Return one task per point of the loops, size and seed; one draw serves all values of the array axes."""
+    """Return one task per point of the loops, size and seed. One draw serves all values of the array axes."""
     arrays = _arrays(grid)
     return [
         LawTask(law, arrays, grid.names, (*place, i, j), size, seed)
@@ -244,7 +259,10 @@ def _arrays(grid: Grid) -> tuple[tuple[str, tuple[float, ...]], ...]:
 
 
 def _checked_points(grid: Grid) -> Iterator[tuple[tuple[int, ...], Point, Law]]:
-    """Yield the points of the grid; raise ValueError if their coordinates (such as `time`), which label one dimension, differ."""
+    """Yield the points of the grid.
+
+    ValueError is raised if their coordinates (such as `time`), which label one dimension, differ.
+    """
     common: dict[str, NDArray[Any]] | None = None
     for place, point, law in grid.points():
         here = coordinates_of(law)

@@ -1,16 +1,16 @@
-"""The statistics of a comparison: from means and predictions to the error budget and the verdict of every observable.
+"""The statistics of a comparison, from means and predictions to the error budget and the verdict of every observable.
 
 The gap between experiment and limit is modelled, entry by entry, as
 
     gap(size) = a + b size^-r,                                                                                  (1)
 
-with the declared exponent r of the law. The law is right when a = 0. The estimate of a has three errors, which are stated separately:
-the standard error of the simulation, the numerical error of the prediction, and the finite-size allowance: half of the correction
-b size^-r that the fit removed at the largest size, because (1) is only the leading term of the expansion.
+with the declared exponent r of the law. The law is right if a = 0. The estimate of a has three errors, which are stated separately.
+These are the standard error of the simulation, the numerical error of the prediction, and the finite-size allowance. The allowance
+is half of the correction b size^-r that the fit removed at the largest size, because (1) is only the leading term of the expansion.
 
-An *entry* is one number of one observable (its value at one time, say). It is judged twice: against the scale of its observable (the
-largest value), and against its own value, unless that is below a hundredth of the scale, so that the relative error of a late small
-number is also bounded.
+An *entry* is one number of one observable, for example its value at one time. Its gap is compared with the scale of its observable
+(the largest value). It is also compared with the value of the entry itself, unless that value is below a hundredth of the scale, so
+that the relative error of a small number at a late time is also bounded.
 """
 
 from __future__ import annotations
@@ -30,22 +30,25 @@ __all__ = ["Row"]
 Array = NDArray[np.float64]
 Verdict = Literal["agree", "disagree", "underpowered"]
 Reason = Literal["", "gap", "noise", "size", "rate", "misfit", "one size"]
-"""Why an entry does not agree: a gap; too few draws; finite-size effects; a gap that falls at another rate than declared, or that no
-power with the declared rate fits; a gap at the only size."""
+"""Why an entry does not agree.
+
+The reasons are a gap; too few draws; finite-size effects; a gap that falls at another rate than declared, or that no power with the
+declared rate fits; a gap at the only size.
+"""
 
 FLOOR = 1e-12
-"""Differences below this fraction of an observable's scale are rounding, whatever their standard error."""
+"""Differences below this fraction of an observable's scale count as rounding, whatever their standard error is."""
 POWER = 1.2815515655446004
-"""Standard errors by which a gap must exceed the threshold to be noticed with probability 0.9."""
+"""Standard errors by which a gap must exceed the threshold to be detected with probability 0.9."""
 LARGEST_RELATIVE_GAP, NEGLIGIBLE_ENTRY = 0.5, 0.01
-"""A gap of half of an entry's own value must be noticed, unless the entry is below this fraction of its observable's scale."""
+"""A gap of half of an entry's value must be detected, unless the entry is below this fraction of its observable's scale."""
 NEGLIGIBLE_GAP = 0.1
-"""Finite-size gaps below this fraction of the resolution may fall at any rate."""
+"""The rate test is skipped for gaps smaller than this fraction of the resolution."""
 
 
 @dataclass(frozen=True)
 class EntryEstimate:
-    """The estimates for one entry of one observable, before the verdict."""
+    """The estimates for one entry of one observable, from which its verdict follows."""
 
     observable: str
     label: str
@@ -66,17 +69,17 @@ class EntryEstimate:
 
     @property
     def z(self) -> float:
-        """Standard errors by which the gap exceeds the numerical error and the finite-size allowance."""
+        """The number of standard errors by which the gap exceeds the numerical error and the finite-size allowance."""
         beyond = max(abs(self.gap) - self.allowance - self.numerical, 0.0)
         return float(np.copysign(beyond / self.standard_error, self.gap))
 
     def room(self, resolution: float) -> float:
-        """Return the largest gap that may remain unnoticed, on the scale of the observable and on that of the entry."""
+        """Return the largest gap that may remain undetected, from the scale of the observable and from the entry itself."""
         size = abs(self.theory)
         return min(resolution * self.scale, LARGEST_RELATIVE_GAP * size if size >= NEGLIGIBLE_ENTRY * self.scale else np.inf)
 
     def half_width(self, critical: float) -> float:
-        """Return the gap that is noticed with probability 0.9."""
+        """Return the gap that is detected with probability 0.9."""
         return (critical + POWER) * self.standard_error + self.allowance + self.numerical
 
     @property
@@ -85,9 +88,12 @@ class EntryEstimate:
         return bool(np.isinf(self.declared_rates[0]))
 
     def wrong_rate(self) -> bool:
-        """Return whether the gap falls at another rate than declared, by more than half of it (the next order explains less)."""
+        """Return whether the gap falls at another rate than declared, by more than half of it.
+
+        Smaller deviations can come from the next order of the expansion.
+        """
         low, high = self.declared_rates
-        outside = max(low - self.rate, self.rate - high)  # NaN where no rate can be seen
+        outside = max(low - self.rate, self.rate - high)  # NaN if no rate can be measured
         return not self.exact and bool(outside > 4 * self.rate_error + low / 2)
 
 
@@ -107,13 +113,13 @@ class Row:
     p_value: float
     rate: float
     rate_error: float
-    half_width: float  # the widest over all entries: the gap that is noticed with probability 0.9
-    relative_half_width: float  # on the observable's scale
+    half_width: float  # the widest over all entries: the gap that is detected with probability 0.9
+    relative_half_width: float  # relative to the scale of the observable
     widest_entry: str
     verdict: Verdict
     reason: Reason
-    draws_needed: int  # per size, where more draws would decide; 0 where they would not
-    size_needed: int  # the same for a larger size
+    draws_needed: int  # draws per size that would decide; 0 if more draws would not decide
+    size_needed: int  # a larger size that would decide; 0 if it would not
 
 
 # -- entries --------------------------------------------------------------------------------------------------------------
@@ -130,11 +136,11 @@ def entries_of(law: Law, data: xr.Dataset, name: str, draws: int) -> list[EntryE
         return []
     scale = max(float(np.abs(theory[:, finite]).max()), law.natural_scale(name)) or _overall_scale(data)
     gaps = mean[:, finite] - theory[:, finite]
-    # a number that every draw gives exactly, such as a start, is not a coincidence of few draws
+    # a number that every draw gives exactly, such as a start, has no error, unlike a coincidence of few draws
     exact = (error[:, finite] <= FLOOR * scale).all(axis=0) & (np.abs(gaps) <= 10 * FLOOR * scale).all(axis=0)
     error = np.where(exact, FLOOR * scale, with_error_floor(error, FLOOR * scale)[:, finite])
     fits = [extrapolate(sizes, gaps, error, draws, rate) for rate in law.rates(name)]
-    fit, between = fits[0], np.abs(fits[1].intercept - fits[0].intercept) / 2  # an exponent known only within bounds
+    fit, between = fits[0], np.abs(fits[1].intercept - fits[0].intercept) / 2  # an exponent that is only bounded
     tests = [
         lack_of_fit(sizes, gaps, error, draws, rate, extrapolation)
         for rate, extrapolation in zip(law.rates(name), fits, strict=True)
@@ -168,7 +174,10 @@ def entries_of(law: Law, data: xr.Dataset, name: str, draws: int) -> list[EntryE
 
 
 def _overall_scale(data: xr.Dataset) -> float:
-    """Return the scale of an observable whose prediction is zero: the largest finite value of the other observables."""
+    """Return the scale of an observable whose prediction is zero.
+
+    It is the largest finite value of the other observables.
+    """
     values = [data[name].values for name in data if str(name).startswith("theory_")]
     return max((float(np.abs(array[np.isfinite(array)]).max(initial=0.0)) for array in values), default=0.0) or 1.0
 
@@ -189,7 +198,10 @@ def _labels(array: xr.DataArray) -> list[str]:
 
 
 def judge(entries: Sequence[EntryEstimate], level: float, resolution: float, sizes: Sequence[int], draws: int) -> list[Row]:
-    """Return the worst entry of each observable, after a verdict per entry (with Holm's correction over all entries)."""
+    """Return the worst entry of each observable.
+
+    Every entry gets a verdict, with Holm's correction over all entries.
+    """
     freedom = np.array([entry.freedom for entry in entries])
     p_values = two_sided_p(np.array([entry.z for entry in entries]), freedom)
     off = holm(p_values, level)
@@ -205,7 +217,7 @@ def judge(entries: Sequence[EntryEstimate], level: float, resolution: float, siz
 
 
 def _reason(entry: EntryEstimate, off: bool, misfit: bool, width: float, resolution: float, single: bool) -> Reason:
-    if off:  # with a single size a gap may be a finite-size effect: only growing sizes can tell
+    if off:  # with a single size a gap may be a finite-size effect, which only growing sizes can exclude
         return "one size" if single and not entry.exact else "gap"
     room = entry.room(resolution)
     if width > room:
@@ -218,7 +230,10 @@ def _reason(entry: EntryEstimate, off: bool, misfit: bool, width: float, resolut
 
 
 def _bound_by_size(entry: EntryEstimate, width: float, room: float) -> bool:
-    """Return whether finite-size effects, not noise, make the budget too wide; an allowance may itself be mostly noise."""
+    """Return whether finite-size effects, not noise, make the budget too wide.
+
+    An allowance may itself be mostly noise.
+    """
     noise = width - entry.allowance - entry.numerical
     if entry.allowance + entry.numerical < room / 2:
         return False
@@ -252,7 +267,10 @@ def _row(
 
 
 def _draws_needed(entry: EntryEstimate, width: float, room: float, draws: int) -> int:
-    """Return the draws per size at which the budget fits: noise, and an allowance that is noise, fall as their square root."""
+    """Return the draws per size at which the budget is small enough.
+
+    Noise, and an allowance that is noise, decrease as the inverse square root of the draws.
+    """
     fixed = entry.allowance + entry.numerical
     noise = width - fixed
     factor = noise / (room - fixed) if fixed < room / 2 else 2 * (noise + fixed) / room
@@ -261,13 +279,13 @@ def _draws_needed(entry: EntryEstimate, width: float, room: float, draws: int) -
 
 def _size_needed(entry: EntryEstimate, room: float, sizes: Sequence[int]) -> int:
     if entry.exact or entry.allowance < entry.numerical:
-        return 0  # the prediction itself is not accurate enough
+        return 0  # the prediction is not accurate enough
     digits = np.log10(max(4 * entry.allowance / room, 1e-300)) / entry.declared_rates[0]
     return int(np.ceil(sizes[-1] * 10 ** min(digits, 290.0)))
 
 
 def _worst(judged: Sequence[tuple[EntryEstimate, Row]]) -> Row:
-    """Return the row of an observable: its least favourable entry, with the widest of all its budgets."""
+    """Return the row of an observable, which has its least favourable entry and the widest of all its budgets."""
     order = {"agree": 0, "underpowered": 1, "disagree": 2}
     worst = max((row for _, row in judged), key=lambda row: (order[row.verdict], row.draws_needed, -row.p_value))
     widest = max((row for _, row in judged), key=lambda row: row.relative_half_width)
@@ -284,7 +302,10 @@ def _worst(judged: Sequence[tuple[EntryEstimate, Row]]) -> Row:
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """Fit of (1) for every entry: intercept `a`, its standard error and degrees of freedom, and the finite-size term."""
+    """The fit of (1) for every entry.
+
+    It has the intercept `a`, its standard error and degrees of freedom, and the finite-size term.
+    """
 
     intercept: Array
     standard_error: Array
@@ -295,7 +316,7 @@ class Extrapolation:
 def extrapolate(sizes: Array, gaps: Array, errors: Array, draws: int, rate: float) -> Extrapolation:
     """Fit (1) by weighted least squares, independently for every column of `gaps` (rows are sizes).
 
-    With one size, or for a law that is exact at every size (rate = inf), there is no b: a is the weighted mean gap.
+    With one size, or for a law that is exact at every size (rate = inf), there is no b, and a is the weighted mean gap.
 
     >>> sizes = np.array([50.0, 100.0, 200.0])
     >>> fit = extrapolate(sizes, (3 / sizes)[:, None], np.full((3, 1), 0.01), draws=20, rate=1.0)
@@ -308,7 +329,8 @@ def extrapolate(sizes: Array, gaps: Array, errors: Array, draws: int, rate: floa
         correction = np.zeros(gaps.shape[1])
     else:
         x = (sizes / sizes[-1]) ** -rate  # equals 1 at the largest size, so b is the correction there
-        apart = x[:, None] - x[None, :]  # differences, not sums of squares: nothing cancels when one weight dominates
+        # differences instead of sums of squares avoid cancellation when one weight dominates
+        apart = x[:, None] - x[None, :]
         determinant = np.einsum("ij,ie,je->e", apart**2, weight, weight) / 2
         hat = weight * np.einsum("ij,je->ie", -apart * x[None, :], weight) / determinant
         slope = weight * np.einsum("ij,je->ie", apart, weight) / determinant
@@ -322,10 +344,10 @@ def extrapolate(sizes: Array, gaps: Array, errors: Array, draws: int, rate: floa
 def lack_of_fit(
     sizes: Array, gaps: Array, errors: Array, draws: int, rate: float, fit: Extrapolation
 ) -> tuple[Array, Array]:
-    """Test whether (1) describes the gaps: return a p-value and the largest residual for every column.
+    """Return a p-value and the largest residual for every column, from a test whether (1) describes the gaps.
 
-    The next term of the expansion, c size^(-2r), is not held against the law as long as it is at most half of the leading one at the
-    largest size, which is what the finite-size allowance grants. With as many coefficients as sizes there is nothing to test (p = 1).
+    A next term of the expansion, c size^(-2r), is accepted if it is at most half of the leading term at the largest size, which is
+    the finite-size allowance. With as many coefficients as sizes there is nothing to test (p = 1).
 
     >>> sizes = np.array([50.0, 100.0, 200.0])
     >>> straight, bent = (3 / sizes)[:, None], np.array([[0.0], [0.2], [0.0]])
@@ -354,10 +376,10 @@ def lack_of_fit(
 
 
 def with_error_floor(errors: Array, floor: float) -> Array:
-    """Return standard errors without accidental zeros: a few draws of a discrete observable may coincide at one size.
+    """Return standard errors with a lower bound, because a few draws of a discrete observable can be identical.
 
-    An error below a third of what is typical for its entry (geometric mean over the sizes) is raised to that; an entry whose
-    errors all vanish, while those of other entries do not, takes their median for typical.
+    The typical error of an entry is the geometric mean over the sizes. If all errors of the entry vanish and those of other entries
+    do not, it is the median of the other typical errors. An error below a third of the typical error is raised to this third.
 
     >>> with_error_floor(np.array([[0.02], [0.0], [0.005]]), floor=1e-12).round(4).ravel().tolist()
     [0.02, 0.0033, 0.005]
@@ -371,7 +393,9 @@ def with_error_floor(errors: Array, floor: float) -> Array:
 
 
 def fitted_rate(sizes: Array, gaps: Array, errors: Array) -> tuple[float, float]:
-    """Return the exponent of |gap| ~ size^-r and its standard error, from the sizes whose gap exceeds the noise (else NaN, NaN).
+    """Return the exponent of |gap| ~ size^-r and its standard error, or (NaN, NaN).
+
+    The fit uses the sizes whose gap exceeds the noise.
 
     >>> sizes = np.array([50.0, 100.0, 200.0])
     >>> [round(value, 3) for value in fitted_rate(sizes, 2 / sizes, 1e-4 / sizes)]

@@ -1,4 +1,4 @@
-"""Measurements of several checks: slopes, standard errors, distances in standard errors."""
+"""Measurements for several checks, such as slopes, standard errors and distances in standard errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["largest", "log_slope", "sigmas", "smallest", "standard_error"]
 Array = NDArray[np.float64]
 
 SIGMAS = 5.0
-"""Standard errors within which a measured mean has to agree with its law."""
+"""Standard errors within which a measured mean must agree with its law."""
 
 
 class Slope(NamedTuple):
@@ -27,7 +27,7 @@ class Slope(NamedTuple):
 
 
 def words(name: str) -> str:
-    """The name of an observable as words.
+    """Return the name of an observable as words.
 
     >>> words("train_error")
     'train error'
@@ -54,7 +54,7 @@ def smallest(values: Iterable[float]) -> float:
 
 
 def standard_error(values: ArrayLike) -> float:
-    """Standard error of the mean over the first axis, largest entry.
+    """Return the largest standard error of the mean over the first axis.
 
     >>> standard_error([1.0, 3.0])
     1.0
@@ -63,7 +63,7 @@ def standard_error(values: ArrayLike) -> float:
 
 
 def sigmas(values: ArrayLike, target: ArrayLike) -> float:
-    """Largest distance of the mean over the first axis from a target, in standard errors.
+    """Return the largest distance of the mean over the first axis from a target, in standard errors.
 
     >>> sigmas([1.0, 3.0], 4.0)
     2.0
@@ -73,9 +73,9 @@ def sigmas(values: ArrayLike, target: ArrayLike) -> float:
 
 
 def slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Slope:
-    """Slope of y against x by least squares, weighted by the errors of y where they are known.
+    """Return the slope of y against x by least squares, weighted by the errors of y if they are known.
 
-    Without errors, the standard error comes from the scatter about the line (0 through two points).
+    Without errors of y, the standard error of the slope follows from the scatter about the line (it is 0 for two points).
 
     >>> slope([0, 1, 2], [1.0, 3.0, 5.0]).value
     2.0
@@ -93,7 +93,7 @@ def slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Slope:
 
 
 def log_slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Slope:
-    """Exponent of y ~ x^slope; `errors` are those of y.
+    """Return the exponent of y ~ x^slope; `errors` are those of y.
 
     >>> round(log_slope([1, 10, 100], [5.0, 0.5, 0.05]).value, 12)
     -1.0
@@ -104,7 +104,7 @@ def log_slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Sl
 
 
 def common_rate(sizes: Sequence[int], gaps: Array, errors: Array) -> Slope:
-    """The exponent r of gaps b_k d^-r with their own b_k and one r: least squares, with its standard error.
+    """Return the exponent r of gaps b_k d^-r with separate b_k and a common r, from least squares, with its standard error.
 
     Parameters
     ----------

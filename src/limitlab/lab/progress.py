@@ -1,4 +1,4 @@
-"""A progress bar that appears only when it is needed: after one second, and only on a terminal."""
+"""A progress bar that appears after one second, and only on a terminal."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Progress:
     label
         The text beside the bar.
     show
-        None: a bar when standard error is a terminal; True or False: always or never; a function is called with
-        (finished, total) after every task instead.
+        None for a bar if standard error is a terminal, True for always, False for never. A function is called with (finished,
+        total) after every task instead of the bar.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Ranges of numbers as a user types them: `0.1:100:60log`, `0:1:11`, `1,2,5`."""
+"""Ranges of numbers in the form in which a user types them, such as `0.1:100:60log`, `0:1:11` or `1,2,5`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _piece(piece: str, text: str) -> NDArray[np.float64]:
     if not geometric:
         return np.linspace(start, stop, count)
     if start * stop <= 0:
-        raise ValueError(f"range {text!r}: a geometric range needs two ends of the same sign, neither of them 0")
+        raise ValueError(f"range {text!r}: a geometric range needs two ends of the same sign, and none of them may be 0")
     return np.geomspace(start, stop, count)
 
 

@@ -1,4 +1,4 @@
-"""Figures for any law, made from its metadata: a sweep, an experiment beside its limit, an answer."""
+"""Figures for any law, made from its declarations, of a sweep, of experiments beside their limit, and of an answer."""
 
 from __future__ import annotations
 
@@ -38,12 +38,14 @@ MOST_CURVES = len(COLOURS)
 
 
 def sweep_figure(theory: xr.Dataset, observables: Sequence[str] | None = None) -> Figure:
-    """A theory on a grid: one panel per observable, along the longest dimension, one curve per point of the others.
+    """Draw a prediction on a grid, with one panel per observable along the longest dimension.
+
+    There is one curve for each point of the other dimensions.
 
     Parameters
     ----------
     theory
-        What `sweep` returned, or the theory of a law with a coordinate such as its time.
+        The result of `sweep`, or the prediction of a law with a coordinate such as its time.
     observables
         Names to draw (default: all).
 
@@ -59,10 +61,10 @@ def sweep_figure(theory: xr.Dataset, observables: Sequence[str] | None = None) -
 
 
 def simulation_figure(theory: xr.Dataset, batch: xr.Dataset | None, observables: Sequence[str] | None = None) -> Figure:
-    """As `sweep_figure`, with experiments as points: the mean over `seed` and its standard error."""
+    """Draw the figure of `sweep_figure` with experiments as points, the mean over `seed` and its standard error."""
     names = [name for name in (observables or table_names(theory)) if name in theory and theory[name].ndim]
     if not names:
-        raise ValueError("nothing to plot against: the result has no dimension; sweep over a parameter")
+        raise ValueError("the result has no dimension for a plot: sweep over a parameter")
     longest = longest_dimension(theory[names])
     figure, panels = panel_grid(len(names))
     for axes, name in zip(panels, names, strict=False):
@@ -74,7 +76,7 @@ def simulation_figure(theory: xr.Dataset, batch: xr.Dataset | None, observables:
 
 
 def draw_observable(axes: Axes, theory: xr.DataArray, measured: xr.DataArray | None, along: str) -> None:
-    """One observable: lines along a dimension, and the experiments where there are any."""
+    """Draw one observable, with lines along a dimension, and the experiments if there are any."""
     x, ticks = axis_values(theory, along)
     curves = curves_of(theory, along)
     for index, (label, line) in enumerate(curves):
@@ -102,7 +104,10 @@ def draw_observable(axes: Axes, theory: xr.DataArray, measured: xr.DataArray | N
 def draw_line(
     axes: Axes, x: Array, y: Array, index: int, label: str | None, dots: bool, color_index: float | None = None
 ) -> None:
-    """A theory line; with many curves in the shade of its rank, over names as dots."""
+    """Draw the line of a prediction.
+
+    Of many curves each has the shade of its rank; over names the line becomes dots.
+    """
     if color_index is None:
         theory_line(axes, x, y, index, label, **({"linestyle": "none", "marker": "_", "markersize": 18} if dots else {}))
     else:
@@ -115,11 +120,11 @@ def draw_line(
 
 
 def answer_figure(law: Law, answer: xr.Dataset, parameter: str, observable: str, level: float | None = None) -> Figure:
-    """An observable along a parameter, with the value that `plan` or `optimal` found and the level that was wanted."""
+    """Draw an observable along a parameter, with the value that `plan` or `optimal` returned and the target."""
     from limitlab.lab._sweep import sweep
 
-    found = float(answer[parameter].item())
-    values = around(law, parameter, found)
+    solution = float(answer[parameter].item())
+    values = around(law, parameter, solution)
     curve = sweep(law, over={parameter: values})[observable]
     figure, (axes,) = new_figure()
     theory_line(axes, values, finite_or_gap(curve.values))
@@ -127,7 +132,12 @@ def answer_figure(law: Law, answer: xr.Dataset, parameter: str, observable: str,
         axes.axhline(level, color="0.5", linestyle="--", linewidth=1.2, label=f"target {level:g}")
     best = float(answer[observable].item())
     axes.plot(
-        [found], [best], "o", color=COLOURS[1], markersize=9, label=f"{short_name(answer[parameter])} = {number(found)}"
+        [solution],
+        [best],
+        "o",
+        color=COLOURS[1],
+        markersize=9,
+        label=f"{short_name(answer[parameter])} = {number(solution)}",
     )
     finish(
         axes,
@@ -141,7 +151,7 @@ def answer_figure(law: Law, answer: xr.Dataset, parameter: str, observable: str,
 
 
 def around(law: Law, parameter: str, centre: float) -> list[float]:
-    """Values of a parameter around one of them, within its bounds."""
+    """Return values of a parameter around one value, within its bounds."""
     meta = type(law).parameters()[parameter]
     if meta.scale == "log" and centre > 0:
         values = np.geomspace(centre / 30, centre * 30, 201)
@@ -155,7 +165,7 @@ def around(law: Law, parameter: str, centre: float) -> list[float]:
 
 
 def accepts(law: Law, parameter: str, value: float) -> bool:
-    """Whether a law takes this value beside its other parameters."""
+    """Return whether a law takes this value together with its other parameters."""
     try:
         law.replace(**{parameter: value})
     except ValueError:

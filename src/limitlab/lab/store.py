@@ -1,17 +1,18 @@
 """A store is a folder with the finished cells of a sweep or a comparison, so that the same call continues where it was stopped.
 
-    sweep.json                      what is computed (law, parameters, grid, sizes, seeds)
-    cells/<2 digits>/<sha256>.cell  the result of one task each, named by the hash of everything it depends on
+    sweep.json                      the manifest (law, parameters, grid, sizes, seeds)
+    cells/<2 digits>/<sha256>.cell  the results of the tasks, each named by the hash of its inputs
 
-When all cells are there they are assembled into the result:
+When all cells are finished, they are assembled into the result:
 
     store = "x.nc"    cells in x.nc.cells/, result x.nc (netCDF)
     store = "x.zarr"  cells in x.zarr.cells/, result x.zarr (Zarr)
     store = "x"       cells in x/, result x/result.nc
 
-A Zarr result is written block by block (`Regions`), so that it may be larger than the memory. No file holds a time or anything else that
-differs between two runs, so the same sweep gives the same bytes. A cell is a file of arrays (`limitlab._core.array_file`). It is written
-whole or not at all and ends with the SHA-256 of its bytes; a damaged cell is recognised and computed again.
+A Zarr result is written block by block (`Regions`), so that it may be larger than the memory. No file contains a time or anything
+else that differs between two runs, so the same sweep gives the same bytes. A cell is a file of arrays
+(`limitlab._core.array_file`). It is written completely or not at all and ends with the SHA-256 of its bytes. A damaged cell is
+recognised by this hash and computed again.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ if TYPE_CHECKING:
 __all__ = ["DamagedCell", "caching", "open_result"]
 
 FORMAT = 3
-"""Version of what a cell means and how it is written. It is part of the key of a cell: raising it makes every cell be computed again."""
+"""Format version of stored cells. It is part of the key of a cell, so increasing it invalidates all stored cells."""
 MEMORY = 100_000_000
 """Bytes of cells that `Cells` of a folder hold in memory, so that their files are read only once."""
 MANIFEST = "sweep.json"
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 LOADED = 100_000_000
-"""Bytes up to which a Zarr result is read into memory when it is opened; the numbers of a larger one are read when they are used."""
+"""Bytes up to which a Zarr result is read into memory when it is opened. The numbers of a larger result are read when they are used."""
 BLOCK = 64_000_000
 """Bytes of the blocks of all variables of a Zarr result together."""
 
@@ -61,8 +62,11 @@ BLOCK = 64_000_000
 
 @dataclass(frozen=True)
 class Cell:
-    """The result of one task: arrays by name, their dimensions, the coordinates of these, absolute numerical errors, and the version
-    of limitlab that computed them (the revision of the law is part of the cell's key)."""
+    """The result of one task.
+
+    It has arrays by name, their dimensions, the coordinates of these, absolute numerical errors, and the version of limitlab that
+    computed them. The revision of the law is part of the cell's key.
+    """
 
     values: dict[str, NDArray[Any]]
     dims: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -77,18 +81,18 @@ class Cell:
 
 
 class DamagedCell(UserWarning):
-    """A cell on disk was damaged and is computed again."""
+    """The warning for a cell on disk that was damaged and is computed again."""
 
 
 class Cells:
-    """Finished cells by their keys: files `<2 digits>/<sha256>.cell` in a folder, and some of them in memory.
+    """Finished cells by their keys, as files `<2 digits>/<sha256>.cell` in a folder, and some of them in memory.
 
     Parameters
     ----------
     folder
-        The folder, which is made when the first cell is written. None: the cells are held in memory only.
+        The folder, which is made when the first cell is written. With None the cells are in memory only.
     lasting
-        Whether a cell that was written survives a loss of power, which costs a millisecond for each cell. A cache does not need it,
+        Whether a written cell survives a loss of power, which costs a millisecond for each cell. A cache does not need this,
         because a damaged cell is recognised and computed again.
 
     Examples
@@ -137,7 +141,7 @@ class Cells:
     def path(self, key: str) -> Path:
         """Return the file of a cell."""
         if self.folder is None:
-            raise ValueError("cells that are held in memory only have no files")
+            raise ValueError("cells in memory have no files")
         return self.folder / key[:2] / f"{key}.cell"
 
     def clean(self) -> None:
@@ -154,7 +158,10 @@ class Cells:
 
     @staticmethod
     def _make_folders(root: Path, path: Path) -> None:
-        """Make the folders above a cell; files and folders that damage has put in their places are removed."""
+        """Make the folders above a cell.
+
+        Files and folders that damage has put in their places are removed.
+        """
         for folder in (root, path.parent):
             if folder.exists() and not folder.is_dir():
                 folder.unlink()
@@ -168,9 +175,11 @@ _cache: ContextVar[Path | None] = ContextVar("limitlab_cache", default=None)
 
 @contextmanager
 def caching(folder: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Within this block sweeps and comparisons without a store read their cells from `folder` and write them there (None: no folder).
+    """Make sweeps and comparisons without a store read and write their cells in `folder` within a block.
 
-    Any number of sweeps, comparisons and reports can share a folder, because the name of a cell is the hash of all that it depends on.
+    With None there is no folder.
+
+    Any number of sweeps, comparisons and reports can share a folder, because the name of a cell is the hash of all its inputs.
 
     >>> import tempfile
     >>> from limitlab import sweep
@@ -201,7 +210,7 @@ def pack(cell: Cell, key: str, content: Mapping[str, Any]) -> bytes:
 
 
 def unpack(content: bytes, key: str) -> Cell | None:
-    """Return the cell in the bytes of a file; None if they are not the whole cell of this key.
+    """Return the cell in the bytes of a file, or None if the bytes are not the complete cell of this key.
 
     >>> cell = Cell({"risk": np.array([1.0, 2.0])}, {"risk": ("time",)}, {"time": np.array([0.0, 1.0])})
     >>> packed = pack(cell, "ab", {})
@@ -221,7 +230,7 @@ def unpack(content: bytes, key: str) -> Cell | None:
         dims = {name: tuple(names) for name, names in about["dims"].items()}
         errors = {name: float(error) for name, error in about["errors"].items()}
         return Cell(parts["value"], dims, parts["coord"], errors, str(about["version"]))
-    except (ValueError, TypeError, AttributeError, LookupError):  # not a whole file, or not of a cell
+    except (ValueError, TypeError, AttributeError, LookupError):  # an incomplete file, or not a cell
         return None
 
 
@@ -268,7 +277,10 @@ class Store:
         return self.result.suffix == ".zarr" and not self.read_only
 
     def open(self, manifest: Mapping[str, Any]) -> None:
-        """Make the store, or check that an existing one belongs to this computation; remove unfinished files of killed runs."""
+        """Make the store, or check that an existing store belongs to this computation.
+
+        Unfinished files of killed runs are removed.
+        """
         with self.clear_errors("write"):
             known = self._known_manifest()
             if known is not None:
@@ -292,15 +304,15 @@ class Store:
         content = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
         if known is None or json.dumps(known, indent=1, sort_keys=True) + "\n" != content.decode():
             if (self.home / MANIFEST).is_dir():
-                shutil.rmtree(self.home / MANIFEST)  # damage: a folder in place of the manifest
+                shutil.rmtree(self.home / MANIFEST)  # a damaged store, with a folder in place of the manifest
             write_whole(self.home / MANIFEST, content)
         if self.cell_folder.exists() and not self.cell_folder.is_dir():
-            self.cell_folder.unlink()  # damage: a file in place of the folder of cells
+            self.cell_folder.unlink()  # a damaged store, with a file in place of the folder of cells
         self.cell_folder.mkdir(exist_ok=True)
         self._clean()
 
     def finish(self, result: xr.Dataset) -> None:
-        """Write the assembled result in the place of an earlier one, unless the disk can only be read."""
+        """Write the assembled result in the place of an earlier one, unless the store is read-only."""
         if self.read_only:
             return
         with self.clear_errors("write"), replacing(self.result) as temporary:
@@ -319,7 +331,7 @@ class Store:
             described = assemble(regions)
             regions.finish(described)
         opened = open_result(self.path)
-        return opened[list(described.data_vars)] if described.data_vars else opened  # in the order of the description
+        return opened[list(described.data_vars)] if described.data_vars else opened  # the order of the description
 
     def _known_manifest(self) -> dict[str, Any] | None:
         try:
@@ -330,9 +342,9 @@ class Store:
             known = None
         if _describes_a_sweep(known):
             return dict(known)
-        if _holds_cells(self.cell_folder):  # a store of limitlab: every cell describes its content
+        if _holds_cells(self.cell_folder):  # this is a store of limitlab, because every cell describes its content
             warnings.warn(
-                f"the manifest {str(self.home / MANIFEST)!r} is damaged and is written anew", DamagedCell, stacklevel=4
+                f"the manifest {str(self.home / MANIFEST)!r} is damaged and is written again", DamagedCell, stacklevel=4
             )
             return None
         raise ValueError(
@@ -347,7 +359,7 @@ class Store:
 
     @contextmanager
     def clear_errors(self, doing: str) -> Iterator[None]:
-        """Within this block an error of the operating system becomes one line that names the store."""
+        """Raise errors of the operating system within a block as one line that names the store."""
         try:
             yield
         except OSError as error:
@@ -356,7 +368,7 @@ class Store:
 
 
 class StoredCells(Cells):
-    """The cells of a store. An error of the operating system becomes one line that names the store."""
+    """The cells of a store. Errors of the operating system are raised as one line that names the store."""
 
     def __init__(self, store: Store):
         super().__init__(store.cell_folder)
@@ -377,7 +389,7 @@ class StoredCells(Cells):
 
 
 def write_dataset(result: xr.Dataset, path: Path, zarr: bool = False) -> None:
-    """Write a Dataset as netCDF or Zarr; the same Dataset gives the same bytes."""
+    """Write a Dataset as netCDF or Zarr. The same Dataset gives the same bytes."""
     if zarr:
         # Format 2: in format 3 texts have no specified encoding yet.
         result.to_zarr(path, mode="w", zarr_format=2, consolidated=True)
@@ -386,7 +398,9 @@ def write_dataset(result: xr.Dataset, path: Path, zarr: bool = False) -> None:
 
 
 def open_result(path: str | os.PathLike[str]) -> xr.Dataset:
-    """Return the assembled result of a store, in memory unless it is a Zarr result of more than `LOADED` bytes.
+    """Return the assembled result of a store.
+
+    It is in memory unless it is a Zarr result of more than `LOADED` bytes.
 
     Parameters
     ----------
@@ -410,7 +424,9 @@ def open_result(path: str | os.PathLike[str]) -> xr.Dataset:
 
 
 def read_dataset(place: Path, most: float = math.inf) -> xr.Dataset:
-    """Return the Dataset in a netCDF or Zarr file, in memory unless it is a Zarr file of more than `most` bytes.
+    """Return the Dataset in a netCDF or Zarr file.
+
+    It is in memory unless it is a Zarr file of more than `most` bytes.
 
     An array that would have to be unpickled is refused.
     """
@@ -422,19 +438,21 @@ def read_dataset(place: Path, most: float = math.inf) -> xr.Dataset:
                 _refuse_pickles(place)
                 result = xr.open_zarr(place, chunks=None)
                 for variable in result.variables.values():
-                    variable.encoding = {}  # a copy of the result may be stored in another way
+                    variable.encoding = {}  # a copy of the result may have another encoding
                 return result.load() if result.nbytes <= most else result
             with xr.open_dataset(place, engine="h5netcdf") as result:
                 return result.load()
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        gc.collect()  # a half-opened file raises an error when it is deleted: inside this block it is not printed
-    raise ValueError(f"the result {str(place)!r} is unreadable: it is damaged, or not what its name says ({reason[:120]})")
+        gc.collect()  # collect half-opened files now, while their error messages are suppressed
+    raise ValueError(
+        f"the result {str(place)!r} is unreadable: it is damaged, or its content does not match its name ({reason[:120]})"
+    )
 
 
 @contextmanager
 def _without_unraisable_errors() -> Iterator[None]:
-    """Within this block errors of objects that are being deleted are not printed."""
+    """Suppress errors raised by destructors within a block."""
     before = sys.unraisablehook
     sys.unraisablehook = lambda _: None
     try:
@@ -444,7 +462,7 @@ def _without_unraisable_errors() -> Iterator[None]:
 
 
 def _refuse_pickles(folder: Path) -> None:
-    """Raise ValueError if an array of a Zarr file is stored as pickles, which run code when they are read."""
+    """Raise ValueError if an array of a Zarr file is stored as pickles, because reading pickles runs code."""
     for name in (".zmetadata", ".zarray", "zarr.json"):
         for file in folder.rglob(name):
             if "pickle" in file.read_text(encoding="utf-8").lower():
@@ -452,7 +470,10 @@ def _refuse_pickles(folder: Path) -> None:
 
 
 def _describes_a_sweep(known: Any) -> bool:
-    """Return whether a manifest is one of a sweep or a comparison; another format is refused later, by `_check_same_sweep`."""
+    """Return whether a manifest belongs to a sweep or a comparison.
+
+    Another format is refused later, by `_check_same_sweep`.
+    """
     if not isinstance(known, dict):
         return False
     if isinstance(known.get("format"), int) and known["format"] != FORMAT:
@@ -462,34 +483,40 @@ def _describes_a_sweep(known: Any) -> bool:
 
 
 def _holds_cells(folder: Path) -> bool:
-    """Return whether a folder holds cells and nothing else, so that a sweep made it even if its manifest is lost."""
+    """Return whether a folder contains cells and nothing else.
+
+    A sweep made such a folder, even if its manifest is lost.
+    """
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     return bool(names) and all(re.fullmatch("[0-9a-f]{2}", name) for name in names)
 
 
 def _is_blank(folder: Path) -> bool:
-    """Return whether a folder holds at most the unfinished manifest of a run that was killed at its start."""
+    """Return whether a folder contains at most the unfinished manifest of a run that was killed at its start."""
     return folder.is_dir() and all(entry.name.startswith(f".{MANIFEST}.") for entry in folder.iterdir())
 
 
 def _check_same_sweep(path: Path, known: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
-    """Raise ValueError for another law or another value of a fixed parameter; values, sizes and seeds may be added to a store."""
+    """Raise ValueError for another law or another value of a fixed parameter.
+
+    Values, sizes and seeds may be added to a store.
+    """
     other = "choose another store"
     if known["format"] != FORMAT:
         raise ValueError(
-            f"store {str(path)!r} has format {known['format']}, which this version of limitlab (format {FORMAT}) does not read: "
+            f"store {str(path)!r} has format {known['format']}, which this version of limitlab (format {FORMAT}) cannot read: "
             f"{other}, or delete this one to compute its results again"
         )
     for what in ("what", "law"):
         if known[what] != manifest[what]:
             raise ValueError(f"store {str(path)!r} holds {what} = {known[what]!r}, not {manifest[what]!r}: {other}")
     for name, value in manifest["parameters"].items():
-        before = known["parameters"].get(name, value)  # absent where the earlier sweep varied it
+        before = known["parameters"].get(name, value)  # absent if the earlier sweep varied it
         if before != value:
             raise ValueError(f"store {str(path)!r} holds a sweep at {name} = {before!r}, not {value!r}: {other}")
     if known.get("version") != manifest.get("version"):
         warnings.warn(
-            f"store {str(path)!r} was begun with limitlab {known.get('version')}; its cells are kept, new ones come from "
+            f"store {str(path)!r} was made by limitlab {known.get('version')}; its cells are used, and new cells come from "
             f"{manifest.get('version')}",
             stacklevel=3,
         )
@@ -499,10 +526,10 @@ def _check_same_sweep(path: Path, known: Mapping[str, Any], manifest: Mapping[st
 
 
 class Regions:
-    """A Zarr group (format 2) that is written block by block: the memory is that of a block, whatever the size of the result.
+    """A Zarr group (format 2) that is written block by block, so that the memory is that of one block.
 
-    Cells arrive in the order of the tasks, the last loop fastest. Every variable collects them in a block, which covers a contiguous
-    piece of that order and whole chunks of the array on disk. A block is written when the next one begins.
+    Cells are added in the order of the tasks, with the last loop varying fastest. Every variable collects them in a block, which
+    covers a contiguous part of that order and complete chunks of the array on disk. A block is written when the next block begins.
 
     Parameters
     ----------
@@ -553,14 +580,14 @@ class Regions:
         for name, variable in described.data_vars.items():
             self.group[str(name)].attrs.put({**variable.attrs, "_ARRAY_DIMENSIONS": [str(dim) for dim in variable.dims]})
         zarr.consolidate_metadata(self.group.store, zarr_format=2)
-        listing = self.folder / ".zmetadata"  # in the order of the file system; sorted, so that two runs give the same bytes
+        listing = self.folder / ".zmetadata"  # sorted, because the order of the file system differs between runs
         content = json.loads(listing.read_text(encoding="utf-8"))
         content["metadata"] = dict(sorted(content["metadata"].items()))
         listing.write_text(json.dumps(content, indent=2), encoding="utf-8")
 
 
 class Region:
-    """One array of a group, to which the values of cells are assigned at their places (leading indices) in the order of the tasks."""
+    """One array of a group, to which the values of cells are assigned in the order of the tasks."""
 
     def __init__(
         self, regions: Regions, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], axes: tuple[int, ...], size: int
@@ -590,7 +617,10 @@ class Region:
         self._cells, self._filled = self._cells[:0], 0
 
     def astype(self, wider: np.dtype[Any]) -> Region:
-        """Return the same array with a wider type; numbers that are on disk are copied chunk by chunk."""
+        """Return the same array with a wider type.
+
+        Numbers on disk are copied chunk by chunk.
+        """
         folder = self.regions.folder / self.name
         narrow = folder.rename(folder.with_name(f".{self.name}"))
         old: Any = self.regions.group[narrow.name]
@@ -607,7 +637,7 @@ class Region:
         shutil.rmtree(self.regions.folder / self.name)
 
     def close(self) -> NDArray[Any]:
-        """Write the last block, and return an array of the same shape and type that takes no memory, for the description."""
+        """Write the last block, and return an array of the same shape and type that takes no memory."""
         self.flush()
         return np.broadcast_to(np.zeros((), self.dtype), self.shape)
 
@@ -622,7 +652,9 @@ class Region:
 
 
 def chunks_of(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
-    """Return lengths of chunks of at most `most` numbers: whole last dimensions, then a part of one, then single indices.
+    """Return lengths of chunks of at most `most` numbers.
+
+    A chunk has whole last dimensions, then a part of one dimension, then single indices.
 
     >>> chunks_of((100, 5, 1000), 3000), chunks_of((100, 5, 1000), 300), math.prod(chunks_of((7, 3), 50))
     ((1, 3, 1000), (1, 1, 300), 21)

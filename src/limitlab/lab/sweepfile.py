@@ -1,4 +1,4 @@
-"""Sweep files: TOML files that state the law, the grid, the sizes and the store of a sweep; and estimates of the time of a sweep.
+"""Sweep files, which are TOML files that describe a sweep, and estimates of the time of a sweep.
 
     law = "Ridge"
     sizes = [100, 200]
@@ -13,7 +13,7 @@
     ratio = "0.1:10:30log"
     ridge = [0.01, 0.1, 1.0]
 
-Only `law` and `[over]` are needed; without `sizes` the limit itself is swept. Paths are relative to the working directory.
+Only `law` and `[over]` are required. Without `sizes` the limit is swept. Paths are relative to the working directory.
 `estimate` runs a few tasks of a sweep in a worker process and extrapolates their time, memory and disk space.
 """
 
@@ -54,11 +54,11 @@ TIMED_TASKS = 3
 
 
 class SweepSpec(BaseModel):
-    """The validated content of a sweep file. `over` holds lists and ranges as they were written."""
+    """The validated content of a sweep file. `over` contains lists and ranges in their written form."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    law: str = Field(description="name of the law, or module:Class for one of your own whose file is given by --laws")
+    law: str = Field(description="name of the law, or module:Class for your own law, whose file is given by --laws")
     parameters: dict[str, Any] = Field(default_factory=dict, description="parameters that are not swept")
     over: dict[str, list[Any] | str] = Field(min_length=1, description="values or ranges of every swept parameter")
     sizes: StrictInt | list[StrictInt] | None = Field(default=None, description="sizes of the experiments")
@@ -68,8 +68,8 @@ class SweepSpec(BaseModel):
     engine: StrictInt | str | None = Field(
         default=None, description="serial, threads, processes, a number of workers, or a cluster"
     )
-    store: str | None = Field(default=None, min_length=1, description="where to keep finished tasks and the result")
-    with_theory: StrictBool = Field(default=False, description="put the limit beside the draws")
+    store: str | None = Field(default=None, min_length=1, description="place of finished tasks and of the result")
+    with_theory: StrictBool = Field(default=False, description="add the limit to the draws")
 
     @field_validator("engine")
     @classmethod
@@ -87,7 +87,7 @@ class SweepSpec(BaseModel):
 
 
 def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
-    """Read a sweep file; raise ValueError in one line if it is wrong.
+    """Read a sweep file; raise ValueError with a one-line message if it is wrong.
 
     Examples
     --------
@@ -112,7 +112,9 @@ def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
 
 
 def read_sweep(content: Mapping[str, Any]) -> SweepSpec:
-    """Read a sweep from a mapping; the law and the grid are checked too, before anything runs.
+    """Return the sweep that a mapping describes.
+
+    The law and the grid are checked before any task runs.
 
     >>> read_sweep({"law": "Ridge", "over": {"ratio": [0.5]}, "seed": 3})
     Traceback (most recent call last):
@@ -146,14 +148,14 @@ def run_sweep(
     store: str | os.PathLike[str] | None = _UNSET,
     progress: ProgressOption = None,
 ) -> xr.Dataset:
-    """Run a sweep that a file describes.
+    """Run the sweep that a file describes.
 
     Parameters
     ----------
     spec
         The result of `load_sweep`, or the path of a sweep file.
     engine, store
-        In place of those in the file.
+        Replacements for the values in the file.
     progress
         As in `limitlab.sweep`.
 
@@ -187,21 +189,21 @@ class Estimate:
     Attributes
     ----------
     cells, done
-        Number of cells, and how many of them the store has already.
+        The number of cells, and the number of cells that the store contains already.
     timed
-        How many cells were timed.
+        The number of timed cells.
     seconds
-        Seconds of one core that the cells which are left need together.
+        Seconds of one core for all remaining cells together.
     uncertainty
         Standard error of `seconds`, from the spread of the timed cells.
     longest
         Seconds of the longest timed cell.
     each
-        Seconds that the driver needs for one cell: to compute its key, check and write it.
+        Seconds that the driver needs to compute the key of one cell, check the cell and write it.
     start
         Seconds until the first worker has finished its first cell (imports, compilation), beyond the cell itself.
     worker_memory, result_memory, disk
-        Bytes: the peak of a worker, the assembled result, the store.
+        Bytes of the peak of a worker, of the assembled result and of the store.
     """
 
     cells: int
@@ -218,11 +220,13 @@ class Estimate:
 
     @property
     def core_hours(self) -> float:
-        """Hours of one core."""
+        """The core-hours of the remaining cells."""
         return self.seconds / 3600
 
     def wall(self, workers: int) -> float:
-        """Return the seconds on a number of workers: their share of the work and the last cell, or the time of the driver if longer.
+        """Return the wall time in seconds on a number of workers.
+
+        It is the share of a worker and the last cell, or the time of the driver if that is longer.
 
         >>> Estimate(100, 0, 3, 50.0, 1.0, 0.5, 0.01, 2.0, 0, 0, 0).wall(10)
         7.5
@@ -242,7 +246,7 @@ def estimate(
     store: str | os.PathLike[str] | None = None,
     with_theory: bool = False,
 ) -> Estimate:
-    """Time a few tasks of a sweep and estimate what all of them take; parameters are those of `limitlab.sweep`."""
+    """Time a few tasks of a sweep and estimate the time of all tasks; the parameters are those of `limitlab.sweep`."""
     plan = plan_sweep(law, over, sizes, seeds, with_theory)
     left = [task for task in plan.tasks if not _is_stored(task, store)]
     kinds = defaultdict[int | None, list[LawTask]](list)
@@ -250,7 +254,8 @@ def estimate(
         kinds[task.size].append(task)
     sample = [(size, task) for size, tasks in kinds.items() for task in _spread(tasks)]
     begun = time.perf_counter()
-    tasks = [sample[0][1], *(task for _, task in sample)]  # the first twice: once to import and compile
+    # the first task runs twice, because its first run imports and compiles
+    tasks = [sample[0][1], *(task for _, task in sample)]
     outcomes = dict[int, tuple[float, int, Cell]]()
     for position, outcome in completed(_timed, tasks, 1):
         if isinstance(outcome, BaseException):
@@ -282,7 +287,7 @@ def estimate(
 
 
 def _spread(tasks: Sequence[LawTask]) -> list[LawTask]:
-    """Return a few tasks at even distances: the first, the last and between."""
+    """Return a few tasks at even distances, including the first and the last."""
     places = sorted({round(place) for place in np.linspace(0, len(tasks) - 1, TIMED_TASKS)})
     return [tasks[place] for place in places]
 

@@ -1,8 +1,9 @@
-"""Tasks and the function that runs them: a task gives one cell; sweeps, comparisons, claims and the report are lists of tasks.
+"""Tasks and the function that runs them. Sweeps, comparisons, claims and the report are lists of tasks.
 
-A task states everything that its result depends on, so the hash of its content is the key of its cell. A task of a law contains the law's
-`revision`, so that a corrected law never uses the cells of an earlier revision. `run_tasks` takes the cells that a store or a cache has,
-runs the other tasks on any engine, shows a progress bar, and stops cleanly when it is interrupted.
+A task gives one cell. It contains everything on which its result depends, so the hash of its content is the key of its cell. A task
+of a law contains the law's `revision`, so that a corrected law never uses the cells of an earlier revision. `run_tasks` reads the
+cells that a store or a cache contains, runs the other tasks on any engine, shows a progress bar, and stops cleanly when it is
+interrupted.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ __all__ = ["TasksFailed"]
 
 
 class Task(Protocol):
-    """Work that gives a cell."""
+    """A unit of work that gives a cell."""
 
     @property
     def content(self) -> dict[str, Any]:
-        """Everything that the result depends on, as plain data."""
+        """Return everything on which the result depends, as plain data."""
 
     @property
     def where(self) -> str:
-        """The task in words, for messages."""
+        """The description of the task for messages."""
 
     def run(self) -> Cell:
         """Do the work in this process."""
@@ -46,7 +47,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LawTask:
-    """One call of a law: its limit (`size` is None) or one draw.
+    """One call of a law, which gives its limit (`size` is None) or one draw.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class LawTask:
     size, seed
         Size and seed of a draw, as `Law.simulate` takes them.
     cost_checked
-        Whether the cost of the draw was checked before, with that of all draws of its size.
+        Whether the cost of the draw was checked before, together with all draws of its size.
     """
 
     law: Law
@@ -74,7 +75,7 @@ class LawTask:
 
     @property
     def content(self) -> dict[str, Any]:
-        """Everything that the result depends on, as plain data."""
+        """Return everything on which the result depends, as plain data."""
         arrays = {name: plain_numbers(values) for name, values in self.arrays}
         content = {
             "format": FORMAT,
@@ -87,7 +88,7 @@ class LawTask:
 
     @property
     def where(self) -> str:
-        """The task in words, for messages."""
+        """The description of the task for messages."""
         arrays = {name for name, _ in self.arrays}
         point = [f"{name} = {getattr(self.law, name)}" for name in self.swept if name not in arrays]
         draw = [] if self.size is None else [f"size = {self.size}", f"seed = {self.seed}"]
@@ -98,7 +99,7 @@ class LawTask:
         arrays = _as_arrays(self.arrays)
         if self.size is None:
             values = self.law.evaluate(**arrays)
-            if not arrays:  # with arrays the sweep names the point
+            if not arrays:  # for arrays the sweep names the point
                 _refuse_nan(self.law, values)
         else:
             assert self.seed is not None
@@ -108,7 +109,10 @@ class LawTask:
         return self._cell(values)
 
     def _cell(self, values: dict[str, Any]) -> Cell:
-        """Return arrays of shape (*swept arrays, *coordinates) with their dimensions; raw samples have dimensions of their own."""
+        """Return arrays of shape (*swept arrays, *coordinates) with their dimensions.
+
+        Raw samples have dimensions of their own.
+        """
         observables = {name: np.array(value, order="C") for name, value in values.items() if name != "accuracy"}
         coords = {name: axis for name, axis in coordinates_of(self.law).items() if axis.ndim}
         axes = (*(name for name, _ in self.arrays), *coords)
@@ -122,7 +126,10 @@ _latest: list[tuple[Law, dict[str, Any]]] = []
 
 
 def _parameters_of(law: Law) -> dict[str, Any]:
-    """Return `plain_parameters` of a law, remembered for the latest one: the tasks of the draws of a law follow one another."""
+    """Return `plain_parameters` of a law.
+
+    The value of the latest law is cached, because the tasks of the draws of a law follow one another.
+    """
     if not _latest or _latest[0][0] is not law:
         _latest[:] = [(law, plain_parameters(law))]
     return _latest[0][1]
@@ -131,7 +138,7 @@ def _parameters_of(law: Law) -> dict[str, Any]:
 def _refuse_nan(law: Law, values: dict[str, Any]) -> None:
     bad = [name for name, value in values.items() if name != "accuracy" and np.isnan(np.asarray(value, dtype=float)).any()]
     if bad:
-        raise FloatingPointError(f"{type(law).__name__} gave NaN for {', '.join(bad)}; please report this")
+        raise FloatingPointError(f"the prediction of {type(law).__name__} is NaN for {', '.join(bad)}; please report this")
 
 
 def coordinates_of(law: Law) -> dict[str, NDArray[Any]]:
@@ -140,19 +147,19 @@ def coordinates_of(law: Law) -> dict[str, NDArray[Any]]:
 
 
 def plain_numbers(values: Sequence[Any]) -> list[Any]:
-    """Return numbers as JSON holds them: infinity is a text there, as in the JSON of a law."""
+    """Return numbers in their form in JSON, in which infinity is a text."""
     return [("Infinity" if value > 0 else "-Infinity") if np.isinf(value) else value for value in values]
 
 
 def _as_arrays(arrays: tuple[tuple[str, tuple[float, ...]], ...]) -> dict[str, NDArray[Any]]:
-    """Return arrays that broadcast to the outer product, one axis each."""
+    """Return arrays with one axis each, which broadcast to the outer product."""
     after = len(arrays) - 1
     return {name: np.reshape(values, (-1,) + (1,) * (after - i)) for i, (name, values) in enumerate(arrays)}
 
 
 @dataclass(frozen=True)
 class TaskFailure:
-    """A task that failed and its error, as plain text, because a worker process cannot send every exception."""
+    """The error of a failed task as plain text, because a worker process cannot send every exception."""
 
     error: str
     traceback: str = ""
@@ -165,7 +172,7 @@ def key_of(task: Task) -> str:
 
 
 def attempt(task: Task) -> Cell | TaskFailure:
-    """Run a task and return its cell; an error is returned, not raised, so that one bad point does not end a sweep."""
+    """Return the cell of a task, or its error, so that one bad point does not end a sweep."""
     try:
         return run(task)
     except Exception as error:
@@ -182,7 +189,7 @@ def run(task: Task) -> Cell:
 
 
 class TasksFailed(RuntimeError):
-    """Some tasks failed. The finished cells are in the store, if there is one.
+    """The error for a run in which tasks failed. The finished cells are in the store, if there is one.
 
     Attributes
     ----------
@@ -229,7 +236,10 @@ class RunResult:
 
     @property
     def cells(self) -> Iterator[Cell | None]:
-        """The cells in the order of the tasks, None where a task has no cell. They are read one after the other."""
+        """Yield the cells in the order of the tasks, and None for a task without a cell.
+
+        The cells are read one after the other.
+        """
         return (self.store.read(key) if there else None for key, there in zip(self.keys, self.present, strict=True))
 
     def part(self, start: int, end: int) -> RunResult:
@@ -238,9 +248,12 @@ class RunResult:
         return RunResult(self.store, self.keys[start:end], self.present[start:end], failures, self.interrupted)
 
     def complete(self, what: str, store: str = "") -> list[Cell]:
-        """Return all cells; raise `TasksFailed` or KeyboardInterrupt if the run did not finish."""
+        """Return all cells.
+
+        `TasksFailed` or KeyboardInterrupt is raised if the run did not finish.
+        """
         remainder = (
-            f"the finished ones are kept in {store!r}: the same call runs only the rest" if store else "nothing is kept"
+            f"the finished tasks are stored in {store!r}; the same call runs only the rest" if store else "nothing is stored"
         )
         if self.interrupted:
             raise KeyboardInterrupt(f"{what}: stopped after {self.done} of {len(self)} tasks; {remainder}")
@@ -277,11 +290,13 @@ def run_tasks(
     engine
         As in `limitlab.sweep`.
     cells
-        Where finished cells are read and written (default: the folder of a surrounding `caching` block, or else the memory).
+        The place where finished cells are read and written (default: the folder of a surrounding `caching` block, otherwise the
+        memory).
     progress, label
         As in `limitlab.sweep`, and the text beside the bar.
     on_cell
-        Called as `on_cell(result, finished)` after every task, with the result so far and the number of tasks that succeeded or failed.
+        Called as `on_cell(result, finished)` after every task, with the result so far and the number of tasks that succeeded or
+        failed.
 
     Examples
     --------
@@ -339,7 +354,10 @@ def run_tasks(
 
 
 def _same_tasks(tasks: Sequence[Task], keys: Sequence[str]) -> dict[int, int]:
-    """Return, for every task whose content is that of an earlier one, the position of the first such task: they share a cell."""
+    """Return the position of the first task with the same content, for every later task.
+
+    Both tasks share one cell.
+    """
     first: dict[str, int] = {}
     first_of: dict[int, int] = {}
     for position, key in enumerate(keys):
@@ -347,9 +365,9 @@ def _same_tasks(tasks: Sequence[Task], keys: Sequence[str]) -> dict[int, int]:
             continue
         first_of[position] = first[key]
         if getattr(tasks[position], "law", None) != getattr(tasks[first[key]], "law", None):
-            # two values that are written alike (two lambdas, say) would share a cell
+            # two values with the same text (such as two lambdas) would share a cell
             raise ValueError(
-                f"cannot store this: two of its tasks are written alike ({tasks[position].where}); give the values different names, "
-                "or leave out the store"
+                f"the tasks cannot be stored: two of them have the same text ({tasks[position].where}); "
+                "give the values different names, or omit the store"
             )
     return first_of

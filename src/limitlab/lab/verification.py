@@ -1,4 +1,4 @@
-"""`verify`: run the checks of claims on any engine, with one record per claim. A check that raises an error does not stop the others."""
+"""The function `verify`, which runs the checks of claims on any engine and returns one record per claim."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNUSED = ("_figures", "applied", "plotting", "show", "testing")
 
 @dataclass(frozen=True)
 class Record(Described):
-    """The result of running a claim: its status, and the outcome of the check or the error that the check raised."""
+    """The record of a claim that was run, with its status, and the outcome of the check or its error."""
 
     claim: Claim
     status: ClaimStatus
@@ -35,7 +35,7 @@ class Record(Described):
     error: str = ""
 
     def page(self) -> Page:
-        """Return the plain description: the claim, its status, and what its check measured."""
+        """Return the plain description, with the claim, its status and the measured numbers."""
         outcome, error = self.outcome, [self.error] if self.error else []
         measured = outcome.page() if outcome else Page()
         data = {
@@ -57,7 +57,10 @@ class Record(Described):
 
 @dataclass(frozen=True)
 class ClaimTask:
-    """A claim as a task. Its cell holds the outcome. Comparisons inside the check store their draws in the folder `cache`."""
+    """A claim as a task.
+
+    Its cell contains the outcome. Comparisons inside the check store their draws in the folder `cache`.
+    """
 
     id: str
     quick: bool
@@ -66,19 +69,22 @@ class ClaimTask:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The claim, how it is checked, and the source that the check may use: that of limitlab and of the claim's own package."""
+        """Return the claim, its options, and the digest of the source that the check may use.
+
+        This is the source of limitlab and of the claim's own package.
+        """
         sources = [library_digest(*UNUSED), *([packages()[self.package].digest("_figures")] if self.package else [])]
         return {"format": FORMAT, "claim": self.id, "quick": self.quick, "source": sources}
 
     @property
     def where(self) -> str:
-        """The task in words."""
+        """The description of the task for messages."""
         return f"claim {self.id}"
 
     def run(self) -> Cell:
         """Run the check."""
         if self.package:
-            know_package(self.package)  # a worker process has not loaded it yet
+            know_package(self.package)  # a worker process has not loaded the package yet
         (claim,) = find_claims([self.id])
         with caching(self.cache):
             return Cell({"outcome": np.array(to_json(claim.run(self.quick)))})
@@ -96,13 +102,13 @@ def verify(
     Parameters
     ----------
     claims
-        Claims to run, or their ids (default: all claims).
+        The claims to run, or their ids (default: all claims).
     quick
-        Small sizes (seconds) or the sizes that decide (minutes).
+        Whether to use small sizes, which take seconds, or the sizes that decide, which take minutes.
     engine, progress
         As in `limitlab.sweep`.
     store
-        A folder for the outcomes and the draws behind them. A second run with the same folder computes only what changed.
+        A folder for the outcomes and their draws. A second run with the same folder computes only results whose inputs changed.
 
     Examples
     --------
@@ -135,12 +141,12 @@ def records_of(claims: Sequence[Claim], run: RunResult) -> list[Record]:
 
 
 def to_json(outcome: Outcome) -> str:
-    """An outcome as text, numbers in full."""
+    """Return an outcome as text, with all digits of its numbers."""
     return json.dumps({**asdict(outcome), "measured": dict(outcome.measured)}, default=_number)
 
 
 def from_json(text: str) -> Outcome:
-    """The outcome that `to_json` wrote.
+    """Return the outcome that `to_json` wrote.
 
     >>> from_json(to_json(Outcome((Criterion("z", 1.0, "below 5", True),)))).criterion
     'z below 5'

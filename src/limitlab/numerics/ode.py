@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab._core.checkpoints import checkpoint_within, generator_state, restore_generator
+from limitlab._core.checkpoints import generator_state, next_saved_state, restore_generator
 from limitlab._core.cost import Pace
 from limitlab.errors import ConvergenceError
 
@@ -239,7 +239,7 @@ def visit(
     >>> list(visit(lambda k, x: x + k, 0, [0, 2, 4]))
     [0, 1, 6]
     """
-    kept = checkpoint_within(start, tuple(stops), about)
+    kept = next_saved_state(start, tuple(stops), about)
     state, done, past, resting = start, 0, list[tuple[Any, NDArray[Any] | None]](), False
     if (found := kept.load()) is not None:
         state, done, past = _unpacked(found, start)

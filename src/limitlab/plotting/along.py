@@ -98,7 +98,7 @@ def along(
             if name not in predictions and name not in draws:
                 known = did_you_mean(name, {**predictions, **draws})
                 raise ValueError(
-                    f"observables = {name!r} is not allowed: {type(each).__name__} does not give it here: {known}"
+                    f"observables = {name!r} is not allowed: {type(each).__name__} does not return it at these parameters: {known}"
                 )
             words = (observables[name] if isinstance(observables, Mapping) else name.replace("_", " ")) if shared else ""
             text = ", ".join(filter(None, (law_label, words))) or label
@@ -159,21 +159,24 @@ def draws_along(
 
 
 def _changes(parameter: Setting, values: Array) -> dict[str, Array]:
-    """The parameters that change along the axis, as arrays of their values there."""
+    """Return the parameters that change along the axis, as arrays of their values on the axis."""
     if isinstance(parameter, str):
         return {} if parameter == "size" else {parameter: values}
     return {name: np.broadcast_to(np.asarray(array), values.shape) for name, array in parameter(values).items()}
 
 
 def _coordinate(law: Law, changes: Mapping[str, Array]) -> str | None:
-    """The only changing parameter if it is a coordinate of the law, such as its times."""
+    """Return the only changing parameter if it is a coordinate of the law, such as its times."""
     metas = type(law).parameters()
     names = [name for name in changes if name in metas and metas[name].kind == "coordinate"]
     return names[0] if names and len(changes) == 1 else None
 
 
 def _coordinate_first(values: Mapping[str, Any], law: Law, coordinate: str) -> dict[str, Array]:
-    """Results of a law whose first axis is a coordinate; observables that do not depend on it are left out."""
+    """Return results of a law whose first axis is a coordinate.
+
+    Observables that do not depend on it are omitted.
+    """
     dimension = type(law).parameters()[coordinate].dimension
     lines = [name for name, line in law.coordinates().items() if np.ndim(line)]
     if dimension not in lines:
@@ -188,7 +191,7 @@ def _coordinate_first(values: Mapping[str, Any], law: Law, coordinate: str) -> d
 
 
 def _laws_at(law: Law, changes: Mapping[str, Array], count: int) -> list[Law]:
-    """The law at every value on the axis."""
+    """Return the law at every value on the axis."""
     if not changes:
         return [law] * count
     columns = {name: array.tolist() for name, array in changes.items()}
@@ -196,7 +199,7 @@ def _laws_at(law: Law, changes: Mapping[str, Array], count: int) -> list[Law]:
 
 
 def _stacked(results: Iterable[Mapping[str, Any]]) -> dict[str, Array]:
-    """Results with the same observables as arrays along a new first axis."""
+    """Return results with the same observables as arrays along a new first axis."""
     rows = list(results)
     return {name: np.array([row[name] for row in rows], dtype=float) for name in rows[0] if name != "accuracy"}
 
@@ -225,7 +228,9 @@ def _check(
 ) -> None:
     """Raise ValueError if an argument of `along` is not allowed."""
     if not laws or not observables:
-        raise ValueError(f"laws = {list(laws)}, observables = {list(observables)} is not allowed: name at least one of each")
+        raise ValueError(
+            f"laws = {list(laws)}, observables = {list(observables)} is not allowed: give at least one law and one observable"
+        )
     if len(panels) != len(observables):
         raise ValueError(
             f"axes = {len(panels)} panels is not allowed: must be one panel, or one for each of {', '.join(observables)}"

@@ -1,4 +1,4 @@
-"""A figure as numbers and as bytes: the data of its lines, points, bars, bands and maps, and its pictures.
+"""Plotted data and files of a figure. The data are those of its lines, points, bars, bands and maps.
 
 The numbers are read from the artists of the figure. The same figure gives the same bytes, so that a committed picture changes only
 when its drawing changes.
@@ -26,14 +26,14 @@ __all__ = ["plotted_data", "rendered"]
 
 Row = dict[str, Any]
 COLUMNS = ("panel", "title", "x_label", "y_label", "kind", "label", "colour", "x", "y", "low", "high", "value")
-"""Of the rows: `low` and `high` are the ends of an error bar or the sides of a band, `value` is the height of a map."""
+"""Columns of the rows. `low` and `high` are the ends of an error bar or the sides of a band, `value` is the height of a map."""
 COLOUR_BAR = "<colorbar>"
 UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 """Metadata of the saved files, without the date."""
 
 
 def plotted_data(figure: Figure) -> list[Row]:
-    """Every number that a figure shows: a row per vertex of a line, point, bar of a histogram, cell of a map.
+    """Return every number that a figure shows, one row per vertex of a line, point, bar of a histogram or cell of a map.
 
     >>> figure = Figure()
     >>> _ = figure.subplots().plot([1, 2], [3.0, 4.0], label="limit")
@@ -48,7 +48,9 @@ def plotted_data(figure: Figure) -> list[Row]:
 
 
 def panels_without_data(figure: Figure) -> list[str]:
-    """The panels in which no number is shown: neither empty ones nor those with only reference lines or gaps have any.
+    """Return the panels that show no number.
+
+    Empty panels, and panels with only reference lines or gaps, show no number.
 
     >>> figure = Figure()
     >>> first, second = figure.subplots(1, 2)
@@ -121,7 +123,9 @@ def _points(about: Row, x: Any, y: Any, **more: Any) -> Iterator[Row]:
 
 
 def _line(axes: Axes, line: Line2D) -> Iterator[Row]:
-    if line.get_transform() is not axes.transData:  # drawn across the panel: one of its coordinates is a place, not a number
+    if (
+        line.get_transform() is not axes.transData
+    ):  # a line across the panel, one of whose coordinates is a position, not a number
         kind = "reference"
     else:
         kind = "line" if line.get_linestyle() not in ("None", "none", "", " ") else "points"
@@ -131,7 +135,7 @@ def _line(axes: Axes, line: Line2D) -> Iterator[Row]:
 
 def _error_bars(container: ErrorbarContainer) -> Iterator[Row]:
     line, _, columns = container.lines
-    if line is None or not np.size(line.get_xdata()):  # the second is an entry of the legend and nothing else
+    if line is None or not np.size(line.get_xdata()):  # the second belongs to the legend only
         return
     x, y = (_numbers(part) for part in line.get_data(orig=False))
     about = _about(line, "points") | {
@@ -151,7 +155,7 @@ def _collection(artist: Collection) -> Iterator[Row]:
     if isinstance(artist, QuadMesh):
         yield from _mesh(artist)
     elif hasattr(artist, "_offsets3d"):
-        x, y, z = artist._offsets3d  # there is no public way in three dimensions
+        x, y, z = artist._offsets3d  # there is no public method in three dimensions
         yield from _points(_about(artist, "points"), x, y, value=z)
     elif isinstance(artist, PathCollection):
         yield from _points(_about(artist, "points"), *_numbers(artist.get_offsets()).T)
@@ -162,8 +166,8 @@ def _collection(artist: Collection) -> Iterator[Row]:
 
 
 def _mesh(mesh: Any) -> Iterator[Row]:
-    """Cells of a map at their centres, or its corners where colours run between those."""
-    if hasattr(mesh, "grid_values"):  # of `style.value_map`: what was computed, not what is drawn between
+    """Return the cells of a map at their centres, or its corners if the colours are interpolated between the corners."""
+    if hasattr(mesh, "grid_values"):  # for `style.value_map` the computed values, not the interpolated ones
         x, y = np.meshgrid(mesh.grid_x, mesh.grid_y)
         yield from _points(_about(mesh, "map"), x, y, value=mesh.grid_values)
         return
@@ -194,7 +198,7 @@ def _bar(patch: Patch) -> Iterator[Row]:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """Rows as CSV, numbers to twelve digits.
+    """Return rows as CSV, with numbers of twelve digits.
 
     >>> as_csv([dict.fromkeys(COLUMNS, "") | {"panel": 1, "x": 1 / 3}]).splitlines()[1]
     '1,,,,,,,0.333333333333,,,,'

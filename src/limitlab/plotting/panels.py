@@ -1,4 +1,4 @@
-"""What figures made from declarations share: a grid of panels, labels with symbols, and how a dataset becomes lines."""
+"""Functions for figures that are made from declarations, such as a grid of panels and labels with symbols."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from limitlab.plotting.style import new_figure
 Array = NDArray[np.float64]
 PANELS_PER_ROW = 3
 LONGEST_LABEL = 22
-"""Letters of a meaning that fit beside a panel; a longer one gives way to the name."""
+"""Letters of a description that fit beside a panel. The name replaces a longer description."""
 MARGINS = (1.15, 0.2, 0.82, 0.3)
-"""Inches left, right, below and above a panel: enough for tick labels of seven digits beside a label of one line."""
+"""Inches left, right, below and above a panel, for tick labels of seven digits beside a label of one line."""
 TITLE = 0.35
 """Inches for the title of a figure."""
 
 
 def panel_grid(count: int) -> tuple[Figure, Sequence[Axes]]:
-    """A figure with this many panels, at most three in a row; left-over ones are removed.
+    """Return a figure with this many panels, at most three in a row. Surplus panels are removed.
 
-    The margins are given: measuring every text to find them would take as long as drawing the figure.
+    The margins are fixed, because measuring every text would take as long as drawing the figure.
     """
     columns = 2 if count == 4 else min(count, PANELS_PER_ROW)
     rows = -(-count // columns)
@@ -51,12 +51,15 @@ def panel_grid(count: int) -> tuple[Figure, Sequence[Axes]]:
 
 
 def give_title(figure: Figure, words: str) -> None:
-    """A title at the upper edge of a figure of any height."""
+    """Set a title at the upper edge of a figure of any height."""
     figure.suptitle(words, fontsize=15, y=1 - 0.08 / figure.get_figheight())
 
 
 def legend_above(axes: Axes) -> None:
-    """A legend over a panel, which makes room for it; smaller letters where it has many lines."""
+    """Add a legend above a panel and make room for it.
+
+    The letters are smaller if the legend has many lines.
+    """
     labels = axes.get_legend_handles_labels()[1]
     if not labels:
         return
@@ -76,14 +79,14 @@ def legend_above(axes: Axes) -> None:
 
 
 def longest_dimension(result: xr.Dataset) -> str:
-    """The numeric dimension with the most values (the first of several), or the first dimension of any kind."""
+    """Return the numeric dimension with the most values (the first of several), or the first dimension of any kind."""
     dims = [str(dim) for dim in result.dims]
     numeric = [dim for dim in dims if dim not in result.coords or np.issubdtype(result[dim].dtype, np.number)]
     return max(numeric or dims, key=lambda dim: result.sizes[dim])
 
 
 def axis_values(array: xr.DataArray, along: str) -> tuple[Array, list[str] | None]:
-    """Positions along a dimension, with tick labels where its values are names."""
+    """Return positions along a dimension, with tick labels if its values are names."""
     if along not in array.coords:
         return np.arange(array.sizes[along], dtype=float), None
     values = array[along].values
@@ -93,7 +96,7 @@ def axis_values(array: xr.DataArray, along: str) -> tuple[Array, list[str] | Non
 
 
 def label_of(array: xr.DataArray, name: str | None = None) -> str:
-    """An axis label: the symbol and what it stands for.
+    """Return the label of an axis, which is the symbol with the description.
 
     >>> label_of(xr.DataArray(1.0, name="bias", attrs={"symbol": "B", "long_name": "squared bias"}))
     '$B$ (squared bias)'
@@ -102,19 +105,19 @@ def label_of(array: xr.DataArray, name: str | None = None) -> str:
     meaning = str(array.attrs.get("long_name") or words)
     meaning = meaning if len(meaning) <= LONGEST_LABEL else words
     raw = str(array.attrs.get("symbol") or "")
-    visible = len(re.sub(r"[{}_^ ]", "", re.sub(r"\\[a-zA-Z]+", "x", raw)))  # a command is about one letter wide
+    visible = len(re.sub(r"[{}_^ ]", "", re.sub(r"\\[a-zA-Z]+", "x", raw)))  # a TeX command is about one letter wide
     symbol = drawable(raw) if visible + len(meaning) <= LONGEST_LABEL + 4 else ""
     return f"{symbol} ({meaning})" if symbol else meaning
 
 
 def short_name(array: xr.DataArray) -> str:
-    """The symbol of a quantity (without what it is equal to), or its name."""
+    """Return the symbol of a quantity (without an equality that follows it), or its name."""
     return drawable(str(array.attrs.get("symbol") or "").partition("=")[0].strip()) or str(array.name).replace("_", " ")
 
 
 @functools.lru_cache(maxsize=1024)
 def drawable(symbol: str) -> str:
-    r"""A LaTeX symbol as matplotlib's mathtext, or nothing where it cannot be drawn.
+    r"""Return a LaTeX symbol as matplotlib's mathtext, or an empty text if it cannot be drawn.
 
     >>> drawable(r"p/n"), drawable(""), drawable(r"\nosuchcommand{x}")
     ('$p/n$', '', '')
@@ -131,13 +134,13 @@ def drawable(symbol: str) -> str:
 
 
 def finite_or_gap(values: Any) -> Array:
-    """Infinite values as gaps in a line."""
+    """Return values with NaN in place of infinity, which is a gap in a line."""
     array = np.asarray(values, dtype=float)
     return np.where(np.isfinite(array), array, np.nan)
 
 
 def geometric(values: Array) -> bool:
-    """Whether values are spaced by a factor rather than by a step.
+    """Return whether values are spaced by a factor rather than by a step.
 
     >>> geometric(np.geomspace(0.1, 10, 5)), geometric(np.linspace(0.1, 10, 5))
     (True, False)
@@ -153,7 +156,7 @@ def geometric(values: Array) -> bool:
 
 
 def wide(values: Any) -> bool:
-    """Whether positive values span so much that only a logarithmic axis shows them all.
+    """Return whether positive values span so much that only a logarithmic axis shows all of them.
 
     >>> wide([0.01, 5.0]), wide([0.5, 5.0]), wide([0.0, 100.0])
     (True, False, False)
@@ -164,7 +167,7 @@ def wide(values: Any) -> bool:
 
 
 def curves_of(array: xr.DataArray, along: str) -> list[tuple[str | None, Array]]:
-    """The lines of an observable along a dimension, one per point of the other dimensions, with their labels."""
+    """Return the lines of an observable along a dimension, one per point of the other dimensions, with their labels."""
     if along not in array.dims:
         return [(None, np.atleast_1d(array.values))]
     others = [dim for dim in array.dims if dim != along]

@@ -1,4 +1,4 @@
-"""How every figure looks: theory as lines, simulation as points with error bars, readable on a slide, colour-blind safe."""
+"""The style of all figures, with predictions as lines, and simulations as points with error bars."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = [
     "theory_line",
 ]
 
-# Okabe and Ito's palette: distinguishable with every common form of colour blindness.
+# Okabe and Ito's palette, whose colours are distinguishable with every common form of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 BETWEEN, FINE = 8, 250
-"""Steps between two grid points of a map, at most, and along a whole side, about."""
+"""The largest number of steps between two grid points of a map, and the approximate number along a whole side."""
 
 RC: dict[str, Any] = {
     "font.size": 13,
@@ -52,9 +52,9 @@ RC: dict[str, Any] = {
 def new_figure(
     columns: int = 1, rows: int = 1, width: float = 6.4, height: float = 4.4, margins: dict[str, float] | None = None
 ) -> tuple[Figure, Sequence[Axes]]:
-    """A figure with `rows * columns` axes in the house style (no pyplot, so nothing needs closing).
+    """Return a figure with `rows * columns` axes in the style of limitlab. No pyplot is used, so no figure needs closing.
 
-    `margins` are those of a grid of matplotlib; without them every text is measured to find some, which takes as long as drawing.
+    `margins` are those of a grid of matplotlib. Without them every text is measured, which takes as long as drawing.
     """
     style: dict[Any, Any] = {**RC, "figure.constrained_layout.use": margins is None}
     with rc_context(style):
@@ -64,7 +64,7 @@ def new_figure(
 
 
 def theory_line(axes: Axes, x: ArrayLike, y: ArrayLike, index: int = 0, label: str | None = None, **options: Any) -> None:
-    """The prediction: a line in the colour of its index."""
+    """Draw a prediction as a line in the colour of its index."""
     options.setdefault("linewidth", RC["lines.linewidth"])
     axes.plot(np.asarray(x), np.asarray(y), color=COLOURS[index % len(COLOURS)], label=label, **options)
 
@@ -78,7 +78,7 @@ def simulation_points(
     label: str | None = None,
     **options: Any,
 ) -> None:
-    """The experiment: points with error bars (one standard error) in the colour of their index."""
+    """Draw an experiment as points with error bars (one standard error) in the colour of their index."""
     axes.errorbar(
         np.asarray(x),
         np.asarray(y),
@@ -94,7 +94,10 @@ def simulation_points(
 
 
 def legend_of_styles(axes: Axes, line: str | None = "limit", points: str | None = "experiment") -> None:
-    """Add grey entries to the legend that say what lines and points of every colour are. Call this function before `finish`."""
+    """Add grey entries to the legend that explain the lines and points of every colour.
+
+    Call this function before `finish`.
+    """
     if line is not None:
         axes.plot([], [], color="0.4", linewidth=RC["lines.linewidth"], label=line)
     if points is not None:
@@ -104,7 +107,9 @@ def legend_of_styles(axes: Axes, line: str | None = "limit", points: str | None 
 
 
 def value_map(axes: Axes, x: ArrayLike, y: ArrayLike, values: ArrayLike, **options: Any) -> QuadMesh:
-    """A map whose values, not whose colours, run between the grid points: halfway from 0 to 1 is drawn as 1/2.
+    """Draw a map whose values, not whose colours, are interpolated between the grid points.
+
+    Halfway from 0 to 1 the map has the colour of 1/2.
 
     >>> mesh = value_map(Figure().subplots(), [0, 1], [0, 1, 2], [[0, 1], [0, 1], [0, 1]], vmin=0, vmax=1)
     >>> mesh.get_array().shape[1] > 2, mesh.grid_values.shape
@@ -115,14 +120,14 @@ def value_map(axes: Axes, x: ArrayLike, y: ArrayLike, values: ArrayLike, **optio
     fine = np.array([np.interp(columns, np.arange(table.shape[1]), row) for row in table])
     fine = np.array([np.interp(rows, np.arange(table.shape[0]), column) for column in fine.T]).T
     mesh = axes.pcolormesh(_between(columns, x), _between(rows, y), fine, shading="gouraud", rasterized=True, **options)
-    # what the table beside the figure lists: the values of the grid, not those between
+    # the plotted data are the values on the grid, not the interpolated ones
     mesh.grid_x, mesh.grid_y, mesh.grid_values = np.asarray(x), np.asarray(y), table  # type: ignore[attr-defined]
     axes.grid(False)
     return mesh
 
 
 def _between(steps: NDArray[np.float64], grid: ArrayLike) -> NDArray[np.float64]:
-    """Places between grid points, evenly spaced in the logarithm where the grid points are."""
+    """Return positions between grid points, evenly spaced in the logarithm if the grid points are."""
     points = np.asarray(grid, dtype=float)
     if points.min() > 0 and np.allclose(
         np.diff(np.log(points)), np.log(points[-1] / points[0]) / (points.size - 1), rtol=0.1
@@ -164,7 +169,7 @@ def finish(
 
 
 def readable_ticks(axes: Axes) -> None:
-    """Plain numbers on logarithmic axes that cover less than a few decades."""
+    """Use plain numbers on logarithmic axes that cover less than a few decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
@@ -172,18 +177,18 @@ def readable_ticks(axes: Axes) -> None:
             steps = (1.0, 2.0, 3.0, 5.0, 7.0) if high / low < 12 else (1.0, 2.0, 5.0)
             axis.set_major_locator(MaxNLocator(5) if high / low < 3 else LogLocator(subs=steps))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_minor_locator(NullLocator())  # its labels would stand between ticks that a figure sets itself
+            axis.set_minor_locator(NullLocator())  # its labels would appear between ticks that a figure sets itself
 
 
 def best_line(axes: Axes, law: Any, label: str = "best possible", less: float = 0.0, **grid: ArrayLike) -> None:
-    """Draw the least error that any method can reach with the data of a law that has `gap_to_best`.
+    """Draw the least error of any method with the data of a law that has `gap_to_best`.
 
     Without `grid` it is a horizontal line, otherwise a line over the values of one parameter.
 
-    `less` is subtracted: the noise's square turns test errors into excess risks.
+    `less` is subtracted from the error. The square of the noise changes test errors into excess risks.
     """
-    found = law.gap_to_best(**grid).best_error - less
+    least_error = law.gap_to_best(**grid).best_error - less
     if grid:
-        axes.plot(next(iter(grid.values())), found, color="0.25", linewidth=1.6, linestyle="-.", label=label)
+        axes.plot(next(iter(grid.values())), least_error, color="0.25", linewidth=1.6, linestyle="-.", label=label)
     else:
-        axes.axhline(float(found), color="0.25", linewidth=1.6, linestyle="-.", label=label)
+        axes.axhline(float(least_error), color="0.25", linewidth=1.6, linestyle="-.", label=label)
