@@ -109,7 +109,10 @@ class FunctionParameter:
 
 
 def record(function: Callable[[Any], Any], *values: Array) -> str:
-    """A record of a function: where it is from, and a fingerprint of the given values of it and of what belongs to it."""
+    """Return the record of a function, which consists of its module, its name and a fingerprint of `values`.
+
+    `values` are values of the function and of all functions that belong to it, such as derivatives.
+    """
     module, name = (getattr(function, part, None) for part in ("__module__", "__qualname__"))
     return f"{module or 'builtins'}:{name or type(function).__qualname__}#{_fingerprint(values)}"
 

@@ -47,7 +47,7 @@ class History(Protocol):
         """Indices of the stored columns."""
 
     def row(self, name: str) -> Floats:
-        """Return the newest row X(t, .) of a two-time function, as a view: writing to it changes the history."""
+        """Return the newest row X(t, .) of a two-time function, as a view. Writing to the view changes the history."""
 
     def previous(self, name: str) -> Floats:
         """Return the row before the newest row, at all columns of the newest row except the last."""
