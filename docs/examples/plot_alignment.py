@@ -13,8 +13,8 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# There are four classes in high dimension, and ten test samples per dimension. The law predicts the trajectory of SGD and, at every time, the edge of the
-# bulk, the outliers, and the alignment of a weight vector with the top eigenvectors of its own block.
+# There are four classes in high dimension, and ten test samples per dimension. The law predicts the trajectory of SGD and, at every time,
+# the edge of the bulk, the outliers, and the alignment of a weight vector with the top eigenvectors of its block.
 
 times = (1.0, 2.0, 4.0, 7.0, 10.0, 15.0)
 law = ll.laws.MixtureAlignment(classes=4, snr=20.0, regularizer=0.05, times=times, test_ratio=10.0)

@@ -36,7 +36,8 @@ print(comparison.verdict)
 print(comparison.table()[["theory", "simulation", "gap", "half_width"]].round(4))
 
 # %%
-# The tangent kernel of a network with two hidden layers can be used in scikit-learn's kernel ridge regression, here on 500 images of digits:
+# The tangent kernel of a network with two hidden layers can be used in scikit-learn's kernel ridge regression, here on 500 images of
+# digits:
 
 from sklearn.kernel_ridge import KernelRidge
 
