@@ -2,8 +2,9 @@
 SGD moves into the outliers of the Hessian
 ==========================================
 
-Train softmax regression on a mixture of Gaussians by online SGD, and look at the Hessian on test data: a few eigenvalues stand apart from
-the bulk, and the weights move into their eigenspaces. How clearly one sees this depends on the number of test samples per dimension.
+Train softmax regression on a mixture of Gaussians by online SGD, and compute the Hessian on test data. A few of its eigenvalues (the
+outliers) are separated from the bulk, and the weights move into their eigenspaces. The separation depends on the number of test samples per
+dimension.
 """
 
 import numpy as np
@@ -12,8 +13,8 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Four classes in high dimension, ten test samples per dimension. The law predicts the trajectory of SGD and, at every time, the edge of the
-# bulk, the outliers, and the alignment of a weight vector with the top eigenvectors of its own block.
+# There are four classes in high dimension, and ten test samples per dimension. The law predicts the trajectory of SGD and, at every time,
+# the edge of the bulk, the outliers, and the alignment of a weight vector with the top eigenvectors of its block.
 
 times = (1.0, 2.0, 4.0, 7.0, 10.0, 15.0)
 law = ll.laws.MixtureAlignment(classes=4, snr=20.0, regularizer=0.05, times=times, test_ratio=10.0)
@@ -22,7 +23,7 @@ print("outliers of the Hessian at these times:", theory.hessian_outliers.values)
 print("outliers of the gradients' matrix:     ", theory.gradient_outliers.values)
 
 # %%
-# Some runs in dimension 150.
+# The points are five runs in dimension 150.
 
 fine = tuple(np.linspace(1.0, 15.0, 29))
 curve = law.replace(times=fine).theory()
@@ -32,12 +33,12 @@ for index, (name, label) in enumerate(
     (("hessian_alignment", "Hessian"), ("gradient_alignment", "gradients"))
 ):
     theory_line(axes, fine, curve[name], index, f"{label}, limit")
-    found = runs[name].values
+    measured = runs[name].values
     simulation_points(
         axes,
         times,
-        found.mean(axis=0),
-        found.std(axis=0, ddof=1) / np.sqrt(5),
+        measured.mean(axis=0),
+        measured.std(axis=0, ddof=1) / np.sqrt(5),
         index,
         f"{label}, $d = 150$",
     )
@@ -50,7 +51,7 @@ for matrix in ("hessian", "gradient"):
     print(f"{matrix}: {law.required_test_ratio(10.0, matrix):.2f} test samples per dimension")
 
 # %%
-# The same instrument for a network of one's own: `limitlab.applied.spectrum`.
+# `limitlab.applied.spectrum` computes the same quantities for a network of your own.
 
 
 def loss(params, x, y):

@@ -3,8 +3,8 @@ How deep until the tokens collapse?
 ===================================
 
 A transformer without feed-forward layers moves its tokens towards each other on a sphere. In high dimension random
-tokens start orthogonal, all pairs stay alike, and their common overlap obeys one equation. The collapse waits a
-number of layers that grows exponentially with the inverse temperature.
+tokens start orthogonal. All pairs then have the same overlap at all times, which obeys one equation. The number of
+layers before the collapse grows exponentially with the inverse temperature.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Common overlap of 16 tokens over the layers: the closed equation, and tokens in dimension 256.
+# The figure shows the common overlap of 16 tokens over the layers. Lines are the closed equation, and points are tokens in dimension 256.
 
 figure, (left, right) = new_figure(columns=2)
 times = np.linspace(0, 12, 13)
@@ -26,7 +26,7 @@ for index, beta in enumerate((0.0, 2.0, 4.0)):
 finish(left, "layers $t$", "common overlap of the tokens")
 
 # %%
-# Layers until the overlap passes 0.99, for several numbers of tokens:
+# The right panel shows the number of layers until the overlap exceeds 0.99, for several numbers of tokens.
 
 betas = np.linspace(0, 8, 50)
 for index, tokens in enumerate((4, 16, 64, 256)):

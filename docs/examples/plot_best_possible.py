@@ -2,8 +2,8 @@
 How far from the best possible?
 ===============================
 
-With these data no method, however clever, can make fewer errors than the Bayes-optimal one. Its error has a formula,
-so a method can be judged against the best there is instead of against other methods.
+With these data no method can make fewer errors than the Bayes-optimal method. Its error has a formula, so that a method
+can be compared with the best possible error instead of with other methods.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 # %%
-# Labels made by a plane: the best possible error and that of the largest margin, against the samples per feature. The
-# points are runs of approximate message passing, which reaches the best error here.
+# The labels are the sides of a plane. The left panel shows the best possible error and the error of the largest-margin classifier
+# as functions of the samples per feature. The points are runs of approximate message passing, which attains the best error here.
 
 samples, few = np.geomspace(0.3, 10, 40), np.array([0.5, 1.0, 2.0, 5.0])
 figure, (left, right) = new_figure(columns=2)
@@ -32,7 +32,7 @@ finish(left, "samples per feature $n/p$", "share of wrong labels", xscale="log",
 readable_ticks(left)
 
 # %%
-# When most coefficients are zero and one knows it, the best possible error falls far below that of every ridge.
+# If most coefficients are zero and the method uses this fact, the best possible error is far below the error of every ridge.
 
 for index, density in enumerate((1.0, 0.5, 0.1)):
     prior = {"prior": "gaussian"} if density == 1.0 else {"prior": "sparse", "density": density}

@@ -3,7 +3,7 @@ Double descent
 ==============
 
 The test error of least squares rises as the number of features approaches the number of samples, is infinite where they
-meet, and falls again beyond. A ridge penalty tames the peak, and the best penalty removes it.
+are equal, and falls for more features. A ridge penalty lowers the peak, and the best penalty removes it.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# The prediction, for three penalties on a fine grid of features per sample. This is one vectorised call.
+# One vectorised call computes the prediction for three penalties on a fine grid of features per sample.
 
 law = ll.laws.Ridge(noise=0.5)
 ridges = [0.0, 0.01, 0.1]
@@ -20,7 +20,7 @@ theory = ll.sweep(law, over={"ratio": np.geomspace(0.1, 10, 401), "ridge": ridge
 print(dict(theory.sizes), *theory.data_vars, sep="\n")
 
 # %%
-# The experiment, at a few ratios: 100 features, as many samples as the ratio says, 20 draws each.
+# The experiments have 100 features and a number of samples that depends on the ratio, with 20 draws each.
 
 ratios = np.array([0.15, 0.3, 0.6, 0.8, 1.25, 1.7, 3.0, 6.0])
 runs = {
@@ -32,7 +32,7 @@ runs = {
 }
 
 # %%
-# Theory as lines, experiment as points with one standard error.
+# Lines are theory, and points are experiments with one standard error.
 
 figure, (axes,) = new_figure()
 for index, ridge in enumerate(ridges):
@@ -44,7 +44,7 @@ for index, ridge in enumerate(ridges):
 finish(axes, r"features per sample $p/n$", "test error", xscale="log", ylim=(0, 4))
 
 # %%
-# With the best penalty at every ratio there is no peak: fewer features per sample, that is more data, never hurt.
+# With the best penalty at every ratio there is no peak. More data (fewer features per sample) then never increase the error.
 
 tuned = [
     float(ll.optimal(law.replace(ratio=ratio), over="ridge", minimise="test_error").test_error)

@@ -3,7 +3,7 @@ Early stopping and ridge
 ========================
 
 Gradient flow on least squares, stopped at time :math:`t`, behaves much like ridge regression with penalty
-:math:`\\lambda = 1/t`: stopping early is a kind of shrinkage. The two are not the same, and both can be predicted.
+:math:`\\lambda = 1/t`, because early stopping also shrinks the coefficients. The two are not the same, and both can be predicted.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Features are 0.8 times the samples, where the fully trained solution overfits. Both predictions, along their whole path:
+# There are 0.8 features per sample, and the fully trained solution overfits. The two predictions, for all times and all penalties, are:
 
 times = np.geomspace(0.05, 200, 121)
 flow = ll.laws.EarlyStopping(ratio=0.8, noise=1.0, times=tuple(times))
@@ -21,13 +21,13 @@ stopped = flow.theory().excess_risk
 penalised = ll.sweep(ridge, over={"ridge": 1 / times}).excess_risk
 
 # %%
-# Experiments with 100 features, at a few times. One draw serves all of them.
+# The experiments have 100 features. One draw is used for all times.
 
 few = np.array([0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])
 runs = flow.replace(times=tuple(few)).simulate_batch(100, range(40)).excess_risk
 
 # %%
-# The curves nearly coincide at first, and have their best values at similar places.
+# The curves nearly coincide at early times, and their minima are close to each other.
 
 figure, (axes,) = new_figure()
 theory_line(axes, times, stopped, 0, "gradient flow stopped at $t$")

@@ -2,8 +2,8 @@
 A learning curve without training
 =================================
 
-How does the test error of kernel ridge regression fall with the number of examples? Instead of fitting it a hundred times, decompose the
-Gram matrix once. Lines are forecasts, points are real fits on random subsets, dashes are beyond the data.
+How does the test error of kernel ridge regression fall with the number of examples? One decomposition of the Gram matrix replaces a hundred
+fits. Lines are forecasts and points are real fits on random subsets. Dashed lines are extrapolations to more examples than the data have.
 """
 
 import numpy as np
@@ -14,7 +14,8 @@ from limitlab.models.datasets import mnist, prepared
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Diabetes: 442 patients, ten measurements. All kernels do equally well, and the curves are flat: more patients would not help.
+# The diabetes data have 442 patients and ten measurements. All kernels have similar errors, and the curves are flat, so that more patients
+# would not help.
 
 figure, (axes,) = new_figure()
 X, y = prepared("diabetes")
@@ -31,7 +32,7 @@ for index, kernel in enumerate(("linear", "rbf", "relu-nngp")):
 finish(axes, "number of points $n$", "test error", "diabetes", xscale="log")
 
 # %%
-# Digits, even or odd: here the kernel matters, and so does the number of examples.
+# The second data set is images of digits, classified as even or odd. Here the error depends on the kernel and on the number of examples.
 
 figure, (axes,) = new_figure()
 X, y = prepared("digits")
@@ -49,7 +50,7 @@ for index, kernel in enumerate(("linear", "rbf", "relu-nngp")):
 finish(axes, "number of points $n$", "test error", "digits, even or odd", xscale="log", yscale="log")
 
 # %%
-# MNIST with ten classes: shares of wrong labels, forecast and measured.
+# For MNIST with ten classes, the script prints the forecast and the measured shares of wrong labels.
 
 images, labels = mnist("train")
 images, labels = images[:1000] - images.mean(axis=0), labels[:1000]
@@ -63,7 +64,7 @@ for i, n in enumerate(measured.n.values):
     print(f"n = {n}: forecast {wrong:.1%} wrong, measured {real:.1%}")
 
 # %%
-# The same decomposition gives the whole plane of points and ridges.
+# The same decomposition gives the error for every number of points and every ridge.
 
 ridges = np.geomspace(1e-3, 1, 60)
 figure, (axes,) = new_figure()

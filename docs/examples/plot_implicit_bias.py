@@ -2,9 +2,9 @@
 Which perfect fit does descent choose?
 ======================================
 
-Many weights fit the training data perfectly. From zero, gradient descent on least squares goes to the one of least
-norm, exponentially fast. On separable classification it turns towards the largest margin, at the speed of a
-logarithm: training much longer changes next to nothing.
+Many weights fit the training data perfectly. Gradient descent on least squares from zero converges to the fit of least
+norm, exponentially fast. On separable classification its direction converges to the largest margin, but the distance
+falls only like one over the logarithm of time. Much longer training therefore changes almost nothing.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Least squares with four unknowns per sample: relative distance to the least-norm solution after :math:`k` steps of the best
-# size.
+# The left panel is least squares with four unknowns per sample. It shows the relative distance to the least-norm solution after
+# :math:`k` steps of the best size.
 
 steps = np.arange(0, 21, 2)
 law = ll.laws.LeastSquaresDescent(ratio=4.0)
@@ -29,8 +29,8 @@ simulation_points(
 finish(left, "steps $k$", "distance to the solution of least norm", "least squares", yscale="log")
 
 # %%
-# Classification of a data set of your own: 40 random points in 20 dimensions. The angle to the largest margin falls
-# like :math:`1/\log t`.
+# A law can also describe classification of a data set of your own, here 40 random points in 20 dimensions. The angle to the largest
+# margin falls like :math:`1/\log t`.
 
 rng = np.random.default_rng(1)
 inputs = rng.standard_normal((40, 20))

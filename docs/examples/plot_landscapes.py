@@ -2,8 +2,8 @@
 One mode after the other
 ========================
 
-A linear network of two layers has no bad minima, but many saddles. From a small start its training is a staircase:
-every mode of the labels waits, then is learned within a short time, the strongest first.
+A linear network of two layers has no bad minima, but many saddles. From a small start, its training error falls in steps.
+Each mode of the labels is learned within a short time after a long plateau, the strongest mode first.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Strength of three modes over time, from a start of strength 0.001, and networks trained on 200 samples.
+# The left panel shows the strength of three modes over time, from a start of strength 0.001. Points are networks trained on 200 samples.
 
 values = (3.0, 2.0, 1.0)
 times = np.linspace(0, 5, 11)
@@ -29,7 +29,7 @@ for index, value in enumerate(values):
 finish(left, "time", "strength of the mode in the network")
 
 # %%
-# The smaller the start, the longer the wait: half of a mode is learned at a time that grows with the logarithm of the
+# The smaller the start, the longer the plateau. The time at which half of a mode is learned grows with minus the logarithm of the
 # start.
 
 starts = np.geomspace(1e-8, 0.1, 20)

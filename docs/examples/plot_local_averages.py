@@ -2,9 +2,9 @@
 Interpolation that does not hurt
 ================================
 
-The mean of the :math:`k` nearest labels: one neighbour interpolates and pays the noise twice, many neighbours blur. A
-smoother whose weights are infinite at distance zero passes through every noisy label as well, and still improves with
-more samples, at the best possible rate.
+Predict the mean of the :math:`k` nearest labels. With one neighbour the fit interpolates, and its error contains the noise
+variance twice. With many neighbours the bias is large. A smoother whose weights are infinite at distance zero also passes
+through every noisy label, and its error still falls with more samples, at the best possible rate.
 """
 
 import numpy as np
@@ -13,8 +13,7 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Nearest neighbours on a cusp :math:`|x|` in two dimensions. A draw is a training set; each simulation below has 400 of
-# them.
+# The left panel is nearest neighbours on a cusp :math:`|x|` in two dimensions. Each simulation has 400 training sets.
 
 figure, (left, right) = new_figure(columns=2)
 few = [1, 2, 4, 8, 16, 40]
@@ -34,7 +33,7 @@ left.axhline(2 * law.noise**2, color="grey", linestyle=":", label="twice the noi
 finish(left, "neighbours $k$", "test error", "one neighbour pays the noise twice", xscale="log")
 
 # %%
-# The smoother that interpolates, at the bandwidth that theory recommends:
+# The right panel is the smoother that interpolates, at the bandwidth that theory recommends.
 
 sizes = np.unique(np.round(np.geomspace(20, 20_000, 25))).astype(int)
 for index, singularity in enumerate((0.3, 0.9), start=2):

@@ -2,8 +2,8 @@
 Are the risks of a logistic regression calibrated?
 ==================================================
 
-With many predictors per patient a logistic regression exaggerates: its odds ratios are inflated, its risks too
-extreme, and with too few patients there is no fit at all. How many patients are enough?
+With many predictors per patient the odds ratios of a logistic regression are too large and its risks are too extreme. With
+too few patients no fit exists. How many patients are enough?
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ from limitlab.applied import sample_size
 from limitlab.plotting import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 # %%
-# Inflation of the coefficients and calibration slope (1 is perfect) against predictors per patient, and simulated
-# studies with 20 predictors.
+# The left panel shows the inflation of the coefficients and the calibration slope (1 is perfect) as functions of the predictors per
+# patient. Points are simulated studies with 20 predictors.
 
 law = ll.laws.LogisticCalibration(signal=1.5, prevalence=0.3)
 limit = float(law.existence_threshold())
@@ -34,19 +34,19 @@ left.annotate("no fit beyond", (limit, 1.0), ha="right", rotation=90, va="center
 finish(left, "predictors per patient $p/n$", "factor")
 
 # %%
-# The number of patients for a slope of 0.9 with 20 candidate predictors, and what other numbers buy.
+# The right panel shows the expected slope for 20 candidate predictors, and the number of patients for a slope of 0.9.
 
-found = sample_size(20, auc=0.8, prevalence=0.2)
+plan = sample_size(20, auc=0.8, prevalence=0.2)
 patients = np.unique(np.round(np.geomspace(300, 3000, 40))).astype(int)
-curve = found.curve(patients)
+curve = plan.curve(patients)
 theory_line(right, patients, curve.calibration_slope, 2)
-right.axvline(found.samples, color="grey", linestyle=":")
+right.axvline(plan.samples, color="grey", linestyle=":")
 right.axhline(0.9, color="grey", linestyle=":")
 finish(
     right,
     "patients $n$",
     "expected calibration slope",
-    f"{found.samples} patients for a slope of 0.9",
+    f"{plan.samples} patients for a slope of 0.9",
     xscale="log",
 )
 readable_ticks(right)

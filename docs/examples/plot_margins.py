@@ -2,9 +2,9 @@
 From separable data to the largest margin
 =========================================
 
-A plane can separate :math:`n` labelled points in :math:`p` dimensions once :math:`p/n` passes a threshold: one half for labels by tossing
-coins, less for labels that a plane made. Beyond it the classifier of largest margin exists. More features bring a
-larger margin and, here, more errors.
+A plane can separate :math:`n` labelled points in :math:`p` dimensions if :math:`p/n` exceeds a threshold. The threshold is one half for
+random labels, and smaller for labels that depend on the side of a plane. Above it the classifier of largest margin exists. More features
+give a larger margin and, here, more errors.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Labels that are right with probability :math:`\Phi(b|t|)` at a score :math:`t`. The smaller the slope :math:`b`, the noisier.
-# Lines are the limit, points 24 draws with 100 features; colours are the same in both panels.
+# The labels are right with probability :math:`\Phi(b|t|)` at a score :math:`t`. A smaller slope :math:`b` means more noise. Lines are the
+# limit, and points are 24 draws with 100 features. The colours are the same in both panels.
 
 slopes, ratios, few = [1.0, 3.0], np.linspace(0.05, 2.0, 40), np.array([0.6, 1.0, 1.5, 2.0])
 figure, (left, right) = new_figure(columns=2)

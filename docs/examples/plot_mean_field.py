@@ -3,7 +3,7 @@ When does a wide network learn features?
 ========================================
 
 Multiply the output of a two-layer network by :math:`\\alpha`. At :math:`\\alpha` of order one its neurons move and its tangent kernel
-changes; as :math:`\\alpha` grows it becomes its own linearisation. How fast depends on a symmetry of the start.
+changes. For large :math:`\\alpha` the network behaves like its linearisation. The rate depends on a symmetry of the start.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# The mean-field limit (infinitely many neurons) at fixed :math:`\alpha`, and networks of 400 neurons. A start is *generic* when all second
-# layers are near 1, *paired* when every neuron has a twin with the opposite second layer.
+# Lines are the mean-field limit (infinitely many neurons) at fixed :math:`\alpha`, and points are networks of 400 neurons. A start is
+# *generic* if all second layers are near 1. It is *paired* if for every neuron there is a neuron with the opposite second layer.
 
 scales, few = np.geomspace(0.5, 100, 8), [0.5, 4.0, 32.0]
 figure, (axes,) = new_figure()

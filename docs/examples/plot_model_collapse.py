@@ -2,16 +2,16 @@
 Models that learn from models
 =============================
 
-Each model is trained on labels that its predecessor made. Errors pile up, unless a share of the labels stays real.
-How large a share?
+Each model is trained on labels that the previous model predicted. The errors accumulate, unless a share of the labels stays
+real. How large must this share be?
 """
 
 import limitlab as ll
 from limitlab.plotting import finish, new_figure, readable_ticks, simulation_points, theory_line
 
 # %%
-# Excess risk over ten generations, for several shares of real labels; points are chains of regressions with 100
-# features.
+# The left panel shows the excess risk over ten generations, for several shares of real labels. Points are chains of regressions with
+# 100 features.
 
 generations = tuple(range(1, 11))
 figure, (left, right) = new_figure(columns=2)
@@ -26,7 +26,7 @@ finish(left, "generation", "excess risk", yscale="log")
 readable_ticks(left)
 
 # %%
-# Or keep all data that were ever made, here without a penalty: then the error stays bounded.
+# The right panel has no penalty. If each model is trained on the data of all generations so far, the error stays bounded.
 
 for index, data in enumerate(("replace", "accumulate")):
     law = ll.laws.ModelCollapse(ratio=0.5, noise=0.5, ridge=0.0, data=data, generations=generations)

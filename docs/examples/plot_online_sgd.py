@@ -3,8 +3,8 @@ How long does SGD search?
 =========================
 
 One neuron learns the direction of its teacher from fresh samples, one at a time. The first Hermite coefficient that
-teacher and student share, the information exponent, decides how flat the loss is at the start, and so how long the
-search takes.
+teacher and student share (the information exponent) determines how flat the loss is at the start, and therefore how long
+the search takes.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Three pairs of teacher and student, with information exponents 1, 2 and 3, all from the same overlap at the start.
+# There are three pairs of teacher and student, with information exponents 1, 2 and 3. All start from the same overlap.
 
 pairs = {"relu": 0.3, "square": 0.02, "h3": 0.005}
 figure, (left, right) = new_figure(columns=2)
@@ -39,7 +39,7 @@ finish(left, "overlap with the teacher", "loss, relative to the start", "the lan
 finish(right, r"time, step $\times$ samples $/N$", "overlap with the teacher", "the descent ($N = 800$)")
 
 # %%
-# How many samples until the overlap is one half, from a random start? The answer is a law of its own.
+# How many samples are needed until the overlap is one half, from a random start? A separate law answers this question.
 
 for neuron, step in (("relu", 0.3), ("square", 0.02)):
     search = ll.laws.OnlineSingleIndex(teacher=neuron, student=neuron, step=step).recovery(0.5)

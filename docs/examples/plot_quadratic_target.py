@@ -2,8 +2,8 @@
 Features, tangent features, and a network that learns
 =====================================================
 
-A quadratic function of :math:`d` inputs. Random features learn only the part of it that is a multiple of the squared length
-until their number reaches :math:`d^2`; tangent features need :math:`d` neurons; a trained network picks the largest
+The target is a quadratic function of :math:`d` inputs. With fewer than about :math:`d^2` neurons, random features learn only the part
+that is a multiple of the squared length. Tangent features need :math:`d` neurons. A trained network learns the largest
 eigenvalues first.
 """
 
@@ -13,8 +13,8 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# A target with a falling spectrum in ten dimensions. Change `spectrum` and see who wins. The points are draws of
-# neurons in 80 dimensions, with target and width stretched to match: the laws of random and tangent features are
+# The target has a decreasing spectrum in ten dimensions. Change `spectrum` to compare the three models for another target. The points
+# are draws of neurons in 80 dimensions, with target and width scaled accordingly, because the laws of random and tangent features are
 # limits.
 
 spectrum = tuple(2.0 * 0.7**k for k in range(10))

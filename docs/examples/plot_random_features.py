@@ -1,9 +1,9 @@
 """
-Random features: wider is better, after the peak
-================================================
+Random features: wider is better above the peak
+===============================================
 
-Freeze the first layer of a network and fit the second one by ridge regression. The test error as a function of the
-number of neurons has its peak where neurons and samples are equally many. Whether a penalty removes the peak, and
+The first layer of a network is random and fixed, and the second layer is fitted by ridge regression. The test error as a function
+of the number of neurons has a peak where the numbers of neurons and samples are equal. Whether a penalty removes the peak, and
 whether the widest network is the best, depends on the noise.
 """
 
@@ -13,8 +13,8 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# ReLU neurons, three samples per input dimension, a linear target. Change `noise`, `activation` or `sample_ratio` and
-# run it again.
+# The network has ReLU neurons, three samples per input dimension, and a linear target. Change `noise`, `activation` or `sample_ratio`
+# to see other cases.
 
 law = ll.laws.RandomFeaturesRidge(sample_ratio=3.0, activation="relu", noise=0.5)
 ridges, widths, few = (
@@ -25,7 +25,7 @@ ridges, widths, few = (
 theory = ll.sweep(law, over={"ridge": ridges, "width_ratio": widths})
 
 # %%
-# The experiment: 60 input dimensions, 180 samples, as many neurons as the width says.
+# The experiments have 60 input dimensions, 180 samples, and a number of neurons that depends on the width ratio.
 
 runs = ll.sweep(law, over={"ridge": ridges, "width_ratio": few}, sizes=[60], seeds=6).excess_risk.squeeze(
     "size"
@@ -42,7 +42,7 @@ axes.axvline(law.sample_ratio, color="grey", linestyle=":")
 finish(axes, "neurons per dimension $N/d$", "excess risk", xscale="log", yscale="log", ylim=(0.05, 20))
 
 # %%
-# The best penalty of an infinitely wide network, and what it buys:
+# The script prints the best penalty of an infinitely wide network, and the risk with this penalty:
 
 wide = law.replace(width_ratio=np.inf)
 best = ll.optimal(wide, over="ridge", minimise="excess_risk")

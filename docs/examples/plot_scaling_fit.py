@@ -2,8 +2,9 @@
 A scaling law and what the runs cannot decide
 =============================================
 
-Forty-eight training runs of different size :math:`N` and data :math:`D`: the fit :math:`L = E + A N^{-a} + B D^{-b}`, its intervals,
-and the best size for a larger budget. Then the same number of runs along one ray, which cannot tell the two exponents apart.
+The data are forty-eight training runs of different size :math:`N` and data :math:`D`. The script computes the fit
+:math:`L = E + A N^{-a} + B D^{-b}`, its intervals, and the best size for a larger budget. A second set of as many runs has a single
+ratio of data to size, and cannot determine the two exponents.
 """
 
 import numpy as np
@@ -15,25 +16,25 @@ N, D = (grid.ravel() for grid in np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geom
 loss = (1.82 + 482 * N**-0.348 + 2085 * D**-0.366) * np.exp(0.01 * rng.standard_normal(N.size))
 
 # %%
-# Every number comes with its interval. An interval of 95 % misses now and then, and those of E, B and b do so
-# together, as in this draw: the runs were made with E = 1.82, A = 482, B = 2085, a = 0.348 and b = 0.366.
+# Every number has an interval. An interval of 95 % sometimes misses the true value, and those of E, B and b do so together, as in this
+# draw. The runs were made with E = 1.82, A = 482, B = 2085, a = 0.348 and b = 0.366.
 
 fit = scaling_fit(N, D, loss)
 print(fit)
 
 # %%
-# The best size for a budget beyond the runs, how far beyond, and how well it is known.
+# The script prints the best size for a budget larger than that of the runs, with its interval and the degree of extrapolation.
 
 best, (low, high) = fit.optimum(1e24), fit.interval("N", compute=1e24)
 print(f"{best.N:.3g} parameters ({low:.3g} to {high:.3g}) on {best.D:.3g} tokens: {fit.trust(1e24)}")
 
 # %%
-# The picture: runs with the fit, and the best size with its band.
+# The figure shows the runs with the fit, and the best size with its band.
 
 figure = scaling_fit_figure(fit, "48 runs")
 
 # %%
-# Twenty tokens for every parameter: the same number of runs, and nothing is known about the exponents.
+# With twenty tokens for every parameter, the same number of runs does not determine the exponents.
 
 ray = np.geomspace(5e7, 1e10, 48)
 noise = np.exp(0.01 * rng.standard_normal(48))

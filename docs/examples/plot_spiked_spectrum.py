@@ -2,8 +2,8 @@
 A spike leaves the bulk
 =======================
 
-The eigenvalues of a sample covariance spread over an interval even when the true ones are all equal. One larger true
-eigenvalue, a spike, shows up outside of this bulk only when it is large enough: below the threshold the data hide it.
+The eigenvalues of a sample covariance fill an interval (the bulk) even if the true eigenvalues are all equal. One larger true
+eigenvalue (a spike) causes a sample eigenvalue outside the bulk only if it is above a threshold.
 """
 
 import numpy as np
@@ -12,26 +12,26 @@ import limitlab as ll
 from limitlab.plotting import COLOURS, finish, new_figure, simulation_points, theory_line
 
 # %%
-# The law of the bulk: half as many dimensions as samples, all true eigenvalues 1.
+# The law describes the bulk for half as many dimensions as samples, with all true eigenvalues 1.
 
 law = ll.laws.SampleCovariance(ratio=0.5, eigenvalues=(1.0,), weights=(1.0,))
 ((low, high),) = law.support()
 print(f"the bulk fills [{low:.4f}, {high:.4f}]")
 
 # %%
-# Where a spike of size 3 is predicted to be seen, and how well its eigenvector then points to the true direction (squared
-# overlap). A spike of size 1.5 is below the threshold: there is no outlier.
+# The script prints the predicted sample eigenvalue (the outlier) of a spike of size 3, and the squared overlap of its eigenvector with
+# the true direction. A spike of size 1.5 is below the threshold and has no outlier.
 
 position, squared_overlap = law.outlier(3.0)
 print(f"spike 3.0: outlier at {position:.4f}, squared overlap {squared_overlap:.4f}")
 print(f"spike 1.5: {law.outlier(1.5)}")
 
 # %%
-# One draw of 800 samples in dimension 400 with a spike of size 3 in the first direction.
+# The figure shows one draw of 800 samples in dimension 400 with a spike of size 3 in the first direction.
 
 
 def sample_eigenvalues(spike, dimension=400, ratio=0.5, seed=0):
-    """Eigenvalues of one sample covariance, and the squared overlap of its first eigenvector with the spike."""
+    """Return the eigenvalues of a sample covariance, and the squared overlap of its first eigenvector with the spike."""
     rng = np.random.default_rng([seed, dimension])
     samples = round(dimension / ratio)
     data = rng.standard_normal((samples, dimension))
@@ -52,8 +52,7 @@ axes.axvline(position, color=COLOURS[1], linestyle="--", label="predicted outlie
 finish(axes, r"eigenvalue $x$", r"density $\rho(x)$")
 
 # %%
-# The transition: the overlap of the first eigenvector with the spike is zero up to the threshold
-# :math:`1 + \sqrt{\gamma}`, then grows.
+# The overlap of the first eigenvector with the spike is zero up to the threshold :math:`1 + \sqrt{\gamma}`, and grows above it.
 
 spikes = np.linspace(1.05, 5, 80)
 overlaps = [outlier[1] if (outlier := law.outlier(spike)) is not None else 0.0 for spike in spikes]

@@ -2,9 +2,9 @@
 A hidden direction in a matrix, and in a tensor
 ===============================================
 
-Every sample is a noisy matrix (or tensor) with the same hidden direction in it; SGD at its critical step looks for
-the direction. In a matrix there is a critical strength above which any start finds it. In a tensor of order three a
-weak start is lost at every strength.
+Every sample is a noisy matrix (or tensor) with the same hidden direction, which SGD at its critical step estimates. For a
+matrix there is a critical strength above which SGD finds the direction from any start. For a tensor of order three, SGD does not
+find it from a weak start at any strength.
 """
 
 import numpy as np
@@ -13,7 +13,8 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Overlap with the hidden direction over time, from three starts. Lines are the limit, points runs in dimension 3000.
+# The figure shows the overlap with the hidden direction over time, from three starts. Lines are the limit, and points are runs in
+# dimension 3000.
 
 figure, panels = new_figure(columns=2)
 for axes, order, snr in zip(panels, (2, 3), (2.0, 4.0), strict=True):

@@ -2,8 +2,8 @@
 The staircase of random features
 ================================
 
-How many neurons does it take to learn a polynomial when only the second layer is trained? Each degree costs a further power of the
-dimension. Tangent features, which also move the first layer a little, are one degree ahead.
+How many neurons are needed to learn a polynomial if only the second layer is trained? Each degree requires another power of the
+dimension. With as many neurons, tangent features, which also change the first layer slightly, learn one more degree.
 """
 
 import numpy as np
@@ -13,12 +13,12 @@ from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 
 def activation(u):
-    """ReLU has no odd degrees from 3 on; this one has them all."""
+    """Return an activation with all degrees, while ReLU has no odd degrees from 3 on."""
     return np.tanh(u + 0.5)
 
 
 # %%
-# What is left unexplained of targets of degree 1, 2 and 3 in 20 dimensions, for any number of neurons:
+# The script computes the unexplained share of targets of degree 1, 2 and 3 in 20 dimensions, for any number of neurons:
 
 law = ll.laws.Staircase(dimension=20, activation=activation, degrees=(1, 2, 3))
 width = np.unique(np.round(np.geomspace(1, 1e5, 100)))
@@ -26,8 +26,8 @@ random = law.evaluate(width=width)["unexplained"]
 tangent = law.replace(model="nt").evaluate(width=width)["unexplained"]
 
 # %%
-# Neurons can be drawn, and their best error is exact: no input has to be sampled. Solid lines are random features, dashed
-# lines tangent features, points one draw of random neurons.
+# For a draw of neurons the best error can be computed exactly, without sampling inputs. Solid lines are random features, dashed lines are
+# tangent features, and points are one draw of random neurons.
 
 few = [2, 10, 40, 150, 500]
 drawn = np.array([law.replace(width=n).simulate(20, seed=0).unexplained for n in few])
@@ -53,7 +53,7 @@ axes.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])
 _ = axes.legend(loc="upper right", ncols=2, fontsize=10, frameon=False)
 
 # %%
-# How many neurons explain nine tenths of a quadratic target?
+# How many neurons are needed to explain nine tenths of a quadratic target?
 
 for model in ("rf", "nt"):
     answer = ll.plan(law.replace(model=model, degrees=2), {"unexplained": 0.1}, solve_for="width")

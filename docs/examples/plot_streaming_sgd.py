@@ -2,8 +2,8 @@
 Step, batch and momentum of SGD
 ===============================
 
-Least squares by one-pass SGD: every step sees fresh samples. A long step falls quickly and rests at a high floor; a
-larger batch lowers the floor for more samples; and there is a largest step beyond which the loss explodes.
+Least squares is trained by one-pass SGD, in which every step uses fresh samples. With a large step the risk falls quickly to a high
+final value. A larger batch lowers the final value and uses more samples. Above a largest stable step the loss diverges.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Excess risk over time for three steps, with runs in dimension 100.
+# The left panel shows the excess risk over time for three steps, with runs in dimension 100.
 
 figure, (left, right) = new_figure(columns=2)
 few, fine = np.linspace(0, 12, 9), np.linspace(0, 12, 100)
@@ -24,8 +24,7 @@ for index, step in enumerate((0.2, 0.6, 1.2)):
 finish(left, "time, steps over dimension", "excess risk", "batch of one sample", yscale="log")
 
 # %%
-# The largest stable step grows with the batch until the batch reaches a critical size; after that larger batches are
-# wasted.
+# The largest stable step grows with the batch up to a critical size of the batch. Larger batches do not allow larger steps.
 
 batches = np.unique(np.round(np.geomspace(1, 3000, 40))).astype(int)
 for index, variances in enumerate(((1.0, 1.0), (1.0, 10.0))):

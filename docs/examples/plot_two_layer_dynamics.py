@@ -3,7 +3,7 @@ Learning, then overfitting
 ==========================
 
 A two-layer network trained on noisy data learns its target in a time of order one and fits the noise in a time of order
-:math:`m`, its number of neurons. Dynamical mean-field theory gives both, for :math:`n` samples in :math:`d` dimensions at fixed
+:math:`m`, its number of neurons. Dynamical mean-field theory predicts both times, for :math:`n` samples in :math:`d` dimensions at fixed
 :math:`n/d`.
 """
 
@@ -14,7 +14,7 @@ from limitlab.applied import plan_stopping
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# Eight tanh neurons, four samples per dimension, labels with noise. The whole trajectory to :math:`t = 10m`:
+# The network has eight tanh neurons, four samples per dimension, and labels with noise. The law predicts the trajectory to :math:`t = 10m`:
 
 times = np.geomspace(0.1, 80, 60)
 network = ll.laws.TwoLayerDynamics(
@@ -29,8 +29,8 @@ network = ll.laws.TwoLayerDynamics(
 theory = network.theory()
 
 # %%
-# A real network of this kind in 100 dimensions, trained by gradient flow on six draws of the data. The equations replace its
-# neurons' responses by Gaussian processes; with eight neurons the errors hardly notice, the overlap does by a few per cent.
+# The experiment is a network of this kind in 100 dimensions, trained by gradient flow on six draws of the data. The equations replace the
+# responses of its neurons by Gaussian processes. With eight neurons this changes the errors very little, and the overlap by a few per cent.
 
 few = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 80.0)
 runs = network.replace(times=few, experiment_model="network").simulate_batch(100, range(6))
@@ -48,7 +48,7 @@ finish(left, "time $t$", "error", xscale="log")
 finish(right, "time $t$", "overlap", "learned, then unlearned", xscale="log")
 
 # %%
-# When should one have stopped? In the grey window.
+# When should the training stop? The grey window in the left panel contains the best times.
 
 print(f"stop between t = {plan.learned:.2g} and {plan.overfit:.2g}: test error {plan.test_error:.3f}")
 print(f"training on to t = 80 costs {100 * (plan.final_test_error / plan.test_error - 1):.0f} %")

@@ -3,7 +3,7 @@ How loose is a uniform bound?
 =============================
 
 A uniform bound holds for every predictor of a class at once. For linear predictors of bounded norm the largest gap
-between train and test risk has an exact limit. It can be compared with the gap of the one predictor that was trained.
+between train and test risk has an exact limit. This limit can be compared with the gap of the trained predictor.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# The largest gap over a ball of radius 1 (lines and points), and the gap of ridge regression at its best penalty
-# (dashed).
+# The figure shows the largest gap over a ball of radius 1 (solid line and points), and the gap of ridge regression at its best penalty
+# (dashed line).
 
 samples, few = np.geomspace(0.3, 30, 40), np.array([0.5, 1.5, 5.0, 15.0])
 law = ll.laws.UniformConvergence(radius=1.0, noise=0.5)

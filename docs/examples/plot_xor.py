@@ -2,16 +2,16 @@
 Does a narrow network solve XOR?
 ================================
 
-Four clusters at the corners of a square, opposite corners with the same label. A ReLU network finds all four only if
-its random start has a neuron for each. With four neurons that is rare; every further neuron removes a quarter of the
-failures.
+The data are four clusters at the corners of a square, where opposite corners have the same label. A ReLU network finds all four
+clusters only if its random start has a neuron for each of them. With four neurons this is rare. Every additional neuron removes a
+quarter of the failures.
 """
 
 import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# The probability that :math:`K` neurons suffice, and networks trained by SGD in dimension 50.
+# The left panel shows the probability that :math:`K` neurons find all clusters. Points are networks trained by SGD in dimension 50.
 
 law = ll.laws.XorMixture(regularizer=0.05)
 widths, few = range(4, 25), [4, 6, 8, 12, 20]
@@ -32,7 +32,7 @@ finish(
 )
 
 # %%
-# How many clusters does a network find? The dots are the limit; lines join them.
+# How many clusters does a network find? The dots in the right panel are the limit, connected by lines.
 
 for index, width in enumerate((4, 8, 16)):
     shares = law.replace(width=width).captured_distribution()

@@ -1,4 +1,4 @@
-"""What is drawn and trained: activations, data distributions and data sets, networks, optimisers."""
+"""Building blocks of experiments, such as activations, data distributions, data sets, networks and optimisers."""
 
 from limitlab._core.lazy import attach_stub
 

@@ -1,5 +1,5 @@
 # Written by `python -m limitlab._core.index`; do not edit.
-"""What is drawn and trained: activations, data distributions and data sets, networks, optimisers."""
+"""Building blocks of experiments, such as activations, data distributions, data sets, networks and optimisers."""
 
 from . import activations as activations
 from . import attention as attention

@@ -1,6 +1,6 @@
-"""The activations that have a name: function, two derivatives, kinks, parity, and their Gaussian moments where known.
+"""Table of the named activations, with two derivatives, kinks, parity, and Gaussian moments where closed forms exist.
 
-Every function takes NumPy or JAX arrays (the ones a JAX program traces included) and works element by element.
+Every function accepts NumPy or JAX arrays, including arrays that a JAX program traces, and works element by element.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ DEGREES = range(1, 7)  # of the named Hermite polynomials
 class Entry:
     """A named activation.
 
-    `parity` is that of the part beyond degree 1: with "even" the Hermite coefficients of degree 3, 5, ... vanish, with "odd"
-    those of degree 2, 4, ...; `moments` holds E s, E[Z s] and the norm of the rest (docs/theory/gaussian.md, section 5).
-    `second_derivative` is None where it has a point mass.
+    `parity` is the parity of the part beyond degree 1. With "even" the Hermite coefficients of degree 3, 5, ... vanish, and with
+    "odd" those of degree 2, 4, ... `moments` holds E s, E[Z s] and the norm of the rest (docs/theory/gaussian.md, section 5).
+    `second_derivative` is None if the second derivative has a point mass.
     """
 
     function: Function
@@ -37,13 +37,13 @@ class Entry:
 
 
 def _numpy_of(x: Any) -> ModuleType:
-    """The array module that an array belongs to: numpy, or jax.numpy."""
+    """Return the array module of an array, which is numpy or jax.numpy."""
     find = getattr(x, "__array_namespace__", None)
     return find() if find is not None else np
 
 
 def _special_of(x: Any) -> ModuleType:
-    """The special functions that go with an array: scipy.special, or jax.scipy.special."""
+    """Return the module of special functions for an array, which is scipy.special or jax.scipy.special."""
     if _numpy_of(x).__name__.startswith("jax"):
         from jax.scipy import special as jax_special
 
@@ -108,7 +108,7 @@ def _cos(x: Any) -> Any:
 
 
 def _hermite(degree: int, factor: float = 1.0) -> Function:
-    """factor x He_degree; zero for a negative degree."""
+    """Return the function factor x He_degree, which is zero for a negative degree."""
     coefficients = factor * np.polynomial.hermite_e.herme2poly([0.0] * degree + [1.0]) if degree >= 0 else np.zeros(1)
 
     def polynomial(x: Any) -> Any:
@@ -121,7 +121,7 @@ def _hermite(degree: int, factor: float = 1.0) -> Function:
 
 
 def _hermite_entry(degree: int, factor: float) -> Entry:
-    """factor x He_degree, with He_k' = k He_{k-1}."""
+    """Return the entry of factor x He_degree, with He_k' = k He_{k-1}."""
     size = factor * math.sqrt(math.factorial(degree))
     return Entry(
         _hermite(degree, factor),

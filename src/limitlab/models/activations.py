@@ -1,7 +1,7 @@
-"""Activations of neurons: by name, as a function, or through their Gaussian moments alone.
+"""Activations of neurons, specified by name, as a function, or through their Gaussian moments only.
 
-A law that takes an activation accepts a name ("relu", "tanh", ...), any function of arrays, or `Moments(mean, linear,
-nonlinear)`, which is all that the proportional limits see of it:
+A law with an activation accepts a name ("relu", "tanh", ...), any function of arrays, or `Moments(mean, linear, nonlinear)`.
+The proportional limits depend on the activation only through these moments:
 
     s(Z) = mu0 + mu1 Z + (a part of norm mu* that is uncorrelated with both),     Z ~ N(0, 1).
 
@@ -37,12 +37,12 @@ NAMES: tuple[str, ...] = tuple(TABLE)
 """Names of activations that every law accepts."""
 
 LINEAR = 1e-13
-"""A function whose distance to mu0 + mu1 x is this share of its size is linear to rounding: its mu* is 0."""
+"""A function with a smaller distance to mu0 + mu1 x, as a share of its size, is linear to rounding, and its mu* is 0."""
 
 
 @dataclass(frozen=True)
 class Moments:
-    """What the proportional limits see of an activation s, with Z a standard Gaussian.
+    """The moments of an activation s that determine the proportional limits, with Z a standard Gaussian.
 
     Parameters
     ----------
@@ -75,20 +75,22 @@ class Moments:
 
 
 class Activation(FunctionParameter):
-    """An activation function with what laws need to know of it. Immutable; a valid type for a law's parameter.
+    """An activation function with its derivatives, kinks and moments, usable as the type of a law's parameter.
+
+    Instances are immutable.
 
     Parameters
     ----------
     given
         A name (see `NAMES`), a function of arrays, `Moments` (or a mapping with its three entries), or an Activation.
     derivative, second_derivative
-        Derivatives of a given function, for laws that need them. Named activations have their own.
+        Derivatives of a function, for laws that need them. Named activations include their derivatives.
     kinks
-        Points where a given function or its derivatives jump. Found when needed if not given.
+        Points where a function or its derivatives jump. If missing, they are computed when needed.
 
     Notes
     -----
-    In JSON a named activation is its name, moments are an object, and a function is a record that tells results apart.
+    In JSON a named activation is its name, moments are an object, and a function is a record that identifies it in results.
 
     Examples
     --------
@@ -160,17 +162,20 @@ class Activation(FunctionParameter):
         self._key = (function, *self._source)
 
     def __call__(self, x: Any) -> Any:
-        """s(x), element by element."""
+        """Return s(x), element by element."""
         if self._function is None:
-            raise Refused(f"{self!r} is known by its moments only: give a name or a function where values are needed")
+            raise Refused(f"{self!r} has moments but no values: give a name or a function where values are needed")
         return self._function(_as_array(x))
 
     def derivative(self, x: Any) -> Any:
-        """s'(x), element by element; at a kink, the value from one side or between."""
+        """Return s'(x), element by element.
+
+        At a kink the result is a one-sided derivative or a value between the two.
+        """
         return self._slope(x, 0, "derivative")
 
     def second_derivative(self, x: Any) -> Any:
-        """s''(x), element by element. Activations with a kink have none."""
+        """Return s''(x), element by element, or raise an error for a named activation with a kink."""
         if self.name in TABLE and self.kinks:
             raise Refused(f"activation {self.name!r} has no bounded second derivative: use a smooth one, such as 'gelu'")
         return self._slope(x, 1, "second_derivative")
@@ -178,7 +183,7 @@ class Activation(FunctionParameter):
     def _slope(self, x: Any, order: int, name: str) -> Any:
         function = self._source[order]
         if function is None:
-            raise Refused(f"{name} of {self!r} is not known: give it as Activation(function, {name}=...)")
+            raise Refused(f"{name} of {self!r} is missing: give it as Activation(function, {name}=...)")
         return function(_as_array(x))
 
     @property
@@ -190,12 +195,12 @@ class Activation(FunctionParameter):
 
     @property
     def known_moments(self) -> Moments | None:
-        """Moments that need no quadrature: given ones, or closed forms of a named activation."""
+        """Moments that need no quadrature, because they were specified or a named activation has closed forms."""
         return self._moments
 
     @property
     def parity(self) -> str | None:
-        """ "even" or "odd" for named activations that are, else None."""
+        """The parity "even" or "odd" of a named activation, or None if there is none or it is unknown."""
         return self._parity
 
     def __repr__(self) -> str:
@@ -216,12 +221,12 @@ class Activation(FunctionParameter):
 
 
 def moments(activation: Activation | Moments | str | Callable[[Any], Any]) -> Moments:
-    """The Gaussian moments mu0, mu1, mu* of an activation: closed forms where they exist, quadrature otherwise.
+    """Return the Gaussian moments mu0, mu1, mu* of an activation, in closed form if one exists, otherwise by quadrature.
 
     Parameters
     ----------
     activation
-        A name, a function of arrays, an `Activation`, or `Moments` (returned as they are).
+        A name, a function of arrays, an `Activation`, or `Moments`, which are returned unchanged.
 
     Examples
     --------
@@ -234,9 +239,9 @@ def moments(activation: Activation | Moments | str | Callable[[Any], Any]) -> Mo
 
 
 def hermite(activation: Activation | str | Callable[[Any], Any], degree: int) -> Array:
-    """Coefficients of an activation in the orthonormal Hermite polynomials, from degree 0 to `degree`.
+    """Return the coefficients of an activation in the orthonormal Hermite polynomials, from degree 0 to `degree`.
 
-    Those of a named activation that vanish by symmetry are exactly 0.
+    Coefficients of a named activation that vanish by symmetry are exactly 0.
 
     Examples
     --------
@@ -255,8 +260,8 @@ def _moments(activation: Activation) -> Moments:
     def rest(x: Array) -> Array:
         return activation(x) - mean - linear * x
 
-    # mu*^2 is the average of a square, not a difference of averages, so that it keeps its digits when it is small; those that
-    # the rounding of s itself leaves it are all that can be asked for.
+    # mu*^2 is the average of a square, not a difference of averages, so that a small value has no cancellation. Rounding errors
+    # of s limit its accuracy.
     points, weights = panel_rule(activation.kinks)
     share = np.sqrt(weights @ rest(points) ** 2) / (np.hypot(mean, linear) or 1.0)
     if share <= LINEAR:
@@ -287,7 +292,7 @@ def _rebuilt(given: Any, derivative: Any = None, second_derivative: Any = None, 
 
 
 def _as_array(x: Any) -> Any:
-    """Lists and integers as arrays of floating-point numbers; arrays of any library as they are."""
+    """Return lists and integers as arrays of floating-point numbers, and arrays of other libraries unchanged."""
     if hasattr(x, "__array_namespace__") and not isinstance(x, (np.ndarray, np.generic)):
         return x
     array = np.asarray(x)

@@ -1,6 +1,6 @@
-"""Draws that many experiments share: inputs on a sphere, in a ball, Gaussian with a given covariance, random signs.
+"""Random inputs for experiments (on a sphere, in a ball, Gaussian with any covariance, random signs).
 
-Every function takes a NumPy generator first and returns one sample per row.
+The first argument of every function is a NumPy generator. The result has one sample per row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 def sphere(rng: np.random.Generator, rows: int, dimension: int, radius: float = 1.0) -> Array:
-    """Points uniform on the sphere of the given radius, shape (rows, dimension).
+    """Return points uniform on the sphere of radius `radius`, shape (rows, dimension).
 
     >>> x = sphere(np.random.default_rng(0), 5, 3, radius=2.0)
     >>> np.linalg.norm(x, axis=1).round(12)
@@ -28,7 +28,7 @@ def sphere(rng: np.random.Generator, rows: int, dimension: int, radius: float = 
 
 
 def ball(rng: np.random.Generator, rows: int, dimension: int, radius: float = 1.0) -> Array:
-    """Points uniform in the ball of the given radius, shape (rows, dimension).
+    """Return points uniform in the ball of radius `radius`, shape (rows, dimension).
 
     >>> bool(np.all(np.linalg.norm(ball(np.random.default_rng(0), 100, 4), axis=1) < 1))
     True
@@ -45,16 +45,19 @@ def gaussian(
     eigenvalues: ArrayLike | None = None,
     root: ArrayLike | None = None,
 ) -> Array:
-    """Centred Gaussian rows, shape (rows, dimension); standard unless a covariance is given in one of two ways.
+    """Return centred Gaussian rows, shape (rows, dimension).
+
+    The covariance is the identity unless `eigenvalues` or `root` is set.
 
     Parameters
     ----------
     rng, rows, dimension
-        Generator, number of samples, dimension of each.
+        Generator, number of samples, and dimension of each sample.
     eigenvalues
-        Variances of the coordinates (a diagonal covariance): one number or `dimension` of them.
+        Variances of the coordinates, for a diagonal covariance: a number, or one number per coordinate.
     root
-        A matrix R of `dimension` rows: the covariance is R R^T, so R may be any square root of it, or a factor of low rank.
+        A matrix R with `dimension` rows, for the covariance R R^T. R may be any square root of the covariance, or a factor of
+        low rank.
 
     Examples
     --------
@@ -64,7 +67,7 @@ def gaussian(
     _check(rows, dimension)
     refuse(
         eigenvalues is not None and root is not None,
-        "root is not allowed together with eigenvalues: give the covariance by one of them",
+        "root is not allowed together with eigenvalues: give only one of the two",
     )
     if root is not None:
         factor = array("root", root, shape=(dimension, "k"))
@@ -76,7 +79,9 @@ def gaussian(
 
 
 def gaussian_lattice(rng: np.random.Generator, count: int) -> tuple[Array, Array]:
-    """Two standard Gaussian coordinates of evenly spread points, a lattice shifted at random: averages with little noise.
+    """Return two standard Gaussian coordinates of the points of a lattice that is shifted at random.
+
+    The points are spread evenly, so that averages over them have little noise.
 
     >>> G, Z = gaussian_lattice(np.random.default_rng(0), 4096)
     >>> bool(abs(np.mean(G**2 * Z**2) - 1) < 0.02)
@@ -91,7 +96,7 @@ def gaussian_lattice(rng: np.random.Generator, count: int) -> tuple[Array, Array
 
 
 def signs(rng: np.random.Generator, rows: int, dimension: int) -> Array:
-    """Independent fair signs -1, +1 (a Rademacher matrix), shape (rows, dimension).
+    """Return independent fair signs -1, +1 (a Rademacher matrix), shape (rows, dimension).
 
     >>> signs(np.random.default_rng(1), 1, 4)
     array([[-1.,  1.,  1.,  1.]])

@@ -1,9 +1,8 @@
-"""Data sets that need no network, and small tasks on real images.
+"""Data sets that need no internet connection, and small tasks on real images.
 
 The data sets are the digits and diabetes tables of scikit-learn, and 8,000 images of MNIST. All are returned as inputs (one row per
-example) and targets. `prepared` gives them in the form in which learning curves are drawn: centred inputs of mean squared norm 1, so
-that one ridge means the same for all of them. The tasks are even or odd digits, or their ten classes, from a few whitened principal
-components.
+example) and targets. `prepared` returns them with centred inputs of mean squared norm 1, so that the same ridge has the same effect for all
+of them. The tasks are to classify digits as even or odd, or into ten classes, from a few whitened principal components.
 """
 
 from __future__ import annotations
@@ -36,12 +35,14 @@ class Data(NamedTuple):
 
 
 def mnist(part: Part = "all") -> Data:
-    """Handwritten digits: rows of 784 grey levels between 0 and 1, labels 0 to 9 (LeCun, Cortes and Burges, CC BY-SA 3.0).
+    """Return handwritten digits as rows of 784 grey levels between 0 and 1, with labels 0 to 9.
+
+    The images are from MNIST (LeCun, Cortes and Burges, CC BY-SA 3.0).
 
     Parameters
     ----------
     part
-        "train" (the first 4,000), "test" (the other 4,000) or "all".
+        "train" (the first 4,000 images), "test" (the remaining 4,000) or "all".
 
     Examples
     --------
@@ -58,7 +59,7 @@ def mnist(part: Part = "all") -> Data:
 
 
 def digits() -> Data:
-    """The 1,797 small images (8 x 8) of digits that come with scikit-learn.
+    """Return the 1,797 images (8 x 8 pixels) of digits of scikit-learn.
 
     >>> digits().X.shape
     (1797, 64)
@@ -69,7 +70,7 @@ def digits() -> Data:
 
 
 def diabetes() -> Data:
-    """Ten measurements of 442 diabetes patients and the progression of the disease a year later (scikit-learn).
+    """Return ten measurements of 442 diabetes patients and the progression of the disease a year later (scikit-learn).
 
     >>> diabetes().X.shape
     (442, 10)
@@ -80,7 +81,9 @@ def diabetes() -> Data:
 
 
 def prepared(name: str) -> Data:
-    """A data set by name, ready for kernels: centred, mean squared norm 1; digits as even (+1) or odd (-1).
+    """Return a data set by name with centred inputs of mean squared norm 1.
+
+    The labels of digits are +1 (even) and -1 (odd).
 
     Parameters
     ----------
@@ -110,7 +113,7 @@ Labels = Literal["parity", "classes"]
 
 
 class Task(NamedTuple):
-    """Training inputs and labels (some of them wrong), test inputs and labels (all right); labels are rows of +1 and -1."""
+    """Training inputs and labels (some of them wrong), test inputs and correct labels, as rows of +1 and -1."""
 
     X: Array
     y: Array
@@ -127,24 +130,24 @@ def image_task(
     labels: Labels = "parity",
     tests: int | None = None,
 ) -> Task:
-    """A random split of images with a share of wrong training labels.
+    """Return a random split of images with a share of wrong training labels.
 
     Parameters
     ----------
     images
         "digits" (1,797 of 8 x 8 pixels) or "mnist" (8,000 of 28 x 28).
     samples
-        Training images.
+        Number of training images.
     flips
-        Share of the training labels that are wrong: the other parity, or another class drawn at random.
+        Share of the training labels that are wrong. A wrong label has the opposite parity, or is another class drawn at random.
     components
-        Principal components that are kept, each scaled to variance 1.
+        Number of principal components, each scaled to variance 1.
     seed
-        Of the split and of the wrong labels.
+        Seed of the split and of the wrong labels.
     labels
-        "parity" (one column) or "classes" (ten columns, +1 for the class and -1 for the others).
+        "parity" (one column) or "classes" (ten columns, +1 for the class and -1 for the remaining columns).
     tests
-        Test images (default: all others).
+        Number of test images (default: all remaining images).
 
     Examples
     --------
@@ -169,7 +172,9 @@ def image_task(
 
 @lru_cache(maxsize=8)
 def pooled_digits(side: int = 7) -> tuple[Array, Array]:
-    """The 8,000 images of MNIST averaged to side x side pixels, with mean 0 and variance 1 over all pixels, and their digits.
+    """Return the 8,000 images of MNIST averaged to side x side pixels, and their digits.
+
+    The pixels have mean 0 and variance 1 over all images.
 
     >>> images, digit = pooled_digits(7)
     >>> images.shape, digit.shape
@@ -179,24 +184,26 @@ def pooled_digits(side: int = 7) -> tuple[Array, Array]:
     X, digit = mnist()
     window = 28 // side
     images = X.reshape(-1, side, window, side, window).mean(axis=(2, 4))
-    found = (images - images.mean()) / images.std()
-    found.setflags(write=False)
-    return found, digit
+    scaled = (images - images.mean()) / images.std()
+    scaled.setflags(write=False)
+    return scaled, digit
 
 
 def row_task(digits_in_row: int, samples: int, tests: int, seed: int = 0, side: int = 7) -> Task:
-    """Images of a row of handwritten zeros and ones: are the first two equal? The others do not matter.
+    """Return images of rows of handwritten zeros and ones, labelled by whether the first two digits are equal.
+
+    The label does not depend on the remaining digits.
 
     Parameters
     ----------
     digits_in_row
-        Digits in an image, at least 2; it has side x (digits_in_row side) pixels.
+        Number of digits in an image, at least 2. An image has side x (digits_in_row side) pixels.
     samples, tests
-        Training images, made of the first half of MNIST's, and test images, made of the second.
+        Numbers of training images, from the first half of the MNIST images, and of test images, from the second half.
     seed
-        Of the choice of digits.
+        Seed of the choice of digits.
     side
-        Pixels of a digit's side.
+        Width and height of a digit in pixels.
 
     Examples
     --------
@@ -208,16 +215,16 @@ def row_task(digits_in_row: int, samples: int, tests: int, seed: int = 0, side: 
     images, digit = pooled_digits(side)
     rng, parts = np.random.default_rng(seed), []
     for count, half in ((samples, slice(0, 4000)), (tests, slice(4000, None))):
-        known = np.arange(len(digit))[half]
-        known = known[digit[known] < 2]
-        chosen = rng.choice(known, (count, digits_in_row))
-        parts += [np.concatenate(list(images[chosen].swapaxes(0, 1)), axis=2), _parity(digit[chosen[:, :2]].sum(axis=1))]
+        eligible = np.arange(len(digit))[half]
+        eligible = eligible[digit[eligible] < 2]
+        picks = rng.choice(eligible, (count, digits_in_row))
+        parts += [np.concatenate(list(images[picks].swapaxes(0, 1)), axis=2), _parity(digit[picks[:, :2]].sum(axis=1))]
     return Task(*parts)
 
 
 @lru_cache(maxsize=8)
 def components_of(images: str, components: int) -> tuple[Array, Array]:
-    """Whitened principal components of a set of images, and their digits.
+    """Return the whitened principal components of a set of images, and their digits.
 
     >>> X, digit = components_of("digits", 3)
     >>> X.shape, (X.T @ X / len(X)).round(9).diagonal().tolist()
@@ -229,13 +236,13 @@ def components_of(images: str, components: int) -> tuple[Array, Array]:
     values, vectors = np.linalg.eigh(centred.T @ centred / len(X))
     rank = int((values > 1e-9 * values[-1]).sum())
     components = whole("components", components, least=1, most=rank, remedy="the rank of the images is the upper bound")
-    chosen = slice(None, -components - 1, -1)
+    leading = slice(None, -components - 1, -1)
     signs = np.sign(
         vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))]
-    )  # the library's choice of sign must not matter
-    found = centred @ (vectors * signs / np.sqrt(np.maximum(values, 1e-300)))[:, chosen]
-    found.setflags(write=False)
-    return found, digit
+    )  # makes the result independent of the signs that LAPACK returns
+    scores = centred @ (vectors * signs / np.sqrt(np.maximum(values, 1e-300)))[:, leading]
+    scores.setflags(write=False)
+    return scores, digit
 
 
 def _parity(digit: Array) -> Array:

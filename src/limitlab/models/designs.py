@@ -1,13 +1,13 @@
-"""Random inputs with a grouped covariance, and the risks of spectral filters on them given the draw.
+"""Random inputs with a grouped covariance, and the risks of spectral filters for a fixed draw of the inputs.
 
 A *design* is an n x p table X of independent rows with a diagonal covariance, eigenvalue s_k in a group of p_k columns. The
 labels are y = X beta + noise, where beta has squared norm b_k spread uniformly at random over the directions of group k. An
 estimator that filters the spectrum of S = X'X/n,
 
-    b = f(S) S^+ X'y / n,     f(x) = the fitted share of a direction, g(x) = 1 - f(x) = the residual share
+    b = f(S) S^+ X'y / n,     f(x) = the fitted share of a direction, g(x) = 1 - f(x) = the residual share,
 
-(ridge: f = x/(x + lambda); gradient flow: f = 1 - e^{-tx}), has errors that are quadratic in beta and in the noise. Both are
-averaged here in closed form, so that what remains random is X alone.
+has errors that are quadratic in beta and in the noise. (For ridge regression f = x/(x + lambda), for gradient flow f = 1 - e^{-tx}.)
+This module averages over beta and the noise in closed form, so that the results are random only through X.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Filter(NamedTuple):
-    """Shares of each eigendirection that an estimator fits and leaves, shape (..., r); they add up to one."""
+    """The fitted and the residual share of each eigendirection, shape (..., r), which add up to one."""
 
     fit: Array
     residual: Array
 
 
 def ridge_filter(values: Array, ridge: ArrayLike) -> Filter:
-    """The filter of a ridge penalty; the null space is never fitted.
+    """Return the filter of a ridge penalty, which does not fit the null space.
 
     >>> ridge_filter(np.array([0.0, 1.0]), [0.0, 1.0]).fit.tolist()
     [[0.0, 1.0], [0.0, 0.5]]
@@ -48,7 +48,7 @@ def ridge_filter(values: Array, ridge: ArrayLike) -> Filter:
 
 
 def ridge_resolvent(S: Array, ridge: float) -> Array:
-    """(S + ridge)^-1 of a sample covariance, the pseudo-inverse without a penalty.
+    """Return (S + ridge)^-1 of a sample covariance, or the pseudo-inverse if the ridge is 0.
 
     >>> ridge_resolvent(np.diag([1.0, 0.0]), 0.0).tolist()
     [[1.0, 0.0], [0.0, 0.0]]
@@ -59,7 +59,7 @@ def ridge_resolvent(S: Array, ridge: float) -> Array:
 
 
 def flow_filter(values: Array, time: ArrayLike) -> Filter:
-    """The filter of gradient flow from zero, stopped at a time.
+    """Return the filter of gradient flow from zero, stopped at a time.
 
     >>> flow_filter(np.array([0.0, 1.0]), [0.0, np.inf]).fit.tolist()
     [[0.0, 0.0], [0.0, 1.0]]
@@ -70,9 +70,9 @@ def flow_filter(values: Array, time: ArrayLike) -> Filter:
 
 
 def penalised_filter(values: Array, times: ArrayLike, penalty: Callable[[Array], Any], steps: int = 200) -> Filter:
-    """The filter of gradient flow from zero with a penalty that changes in time, at increasing times, by exponential steps.
+    """Return the filter of gradient flow from zero with a time-dependent penalty, at increasing times.
 
-    In a step of length h the penalty is taken at its middle, and the flow is solved exactly.
+    Each step uses the penalty at the middle of the step and solves the flow exactly.
 
     >>> penalised_filter(np.array([0.0, 1.0]), [2.0], lambda t: 1.0).fit.round(6).tolist()
     [[0.0, 0.490842]]
@@ -93,7 +93,7 @@ def penalised_filter(values: Array, times: ArrayLike, penalty: Callable[[Array],
 
 
 def descent_filter(values: Array, steps: ArrayLike, step: float) -> Filter:
-    """The filter of so many steps of gradient descent from zero.
+    """Return the filter of `steps` steps of gradient descent from zero.
 
     >>> descent_filter(np.array([0.0, 1.0]), [0, 2], 0.5).fit.tolist()
     [[0.0, 0.0], [0.0, 0.75]]
@@ -106,7 +106,7 @@ def descent_filter(values: Array, steps: ArrayLike, step: float) -> Filter:
 
 
 class Design:
-    """A drawn table of inputs, ready to give the risks of any spectral filter.
+    """A drawn table of inputs that computes the risks of any spectral filter.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class Design:
     # -- observables --------------------------------------------------------------------------------------------------
 
     def bias(self, chosen: Filter, signal: ArrayLike) -> Array:
-        """Squared bias given the inputs: the mean over beta of |Sigma^{1/2} g(S) beta|^2."""
+        """Return the squared bias for these inputs, which is the mean over beta of |Sigma^{1/2} g(S) beta|^2."""
         s, b2 = self.eigenvalues, np.asarray(signal, dtype=float)
         if len(s) == 1:
             unseen = self.features - self.values.size
@@ -146,7 +146,7 @@ class Design:
         return np.asarray((s * b2).sum() - 2 * chosen.fit @ (s * b2 @ self._shares) + fitted)
 
     def average_bias(self, chosen: Filter, signal: ArrayLike) -> Array:
-        """Squared bias of the predictor averaged over draws, which depends on g(S) through its mean in each group only."""
+        """Return the squared bias of the average predictor over draws, which depends only on the mean of g(S) in each group."""
         s, b2 = self.eigenvalues, np.asarray(signal, dtype=float)
         if self.features <= self.samples:
             left = chosen.residual @ self._shares.T
@@ -155,51 +155,51 @@ class Design:
         return np.asarray((s * b2 * left**2).sum(axis=-1))
 
     def variance(self, chosen: Filter, noise: ArrayLike) -> Array:
-        """Variance given the inputs: noise^2 / n times the trace of Sigma f(S)^2 S^+."""
+        """Return the variance for these inputs, which is noise^2 / n times the trace of Sigma f(S)^2 S^+."""
         sigma = (self.eigenvalues * self.counts) @ self._shares
         return np.asarray(np.asarray(noise) ** 2 / self.samples * ((chosen.fit**2 * self._inverse) @ sigma))
 
     def train_error(self, chosen: Filter, signal: ArrayLike, noise: ArrayLike) -> Array:
-        """Mean squared residual, averaged over beta and the noise."""
+        """Return the mean squared residual, averaged over beta and the noise."""
         along = np.asarray(signal, dtype=float) @ self._shares
-        extra = self.samples - self.values.size  # directions of the labels that no input reaches
+        extra = self.samples - self.values.size  # dimension of the label space orthogonal to all inputs
         left = chosen.residual**2
         return np.asarray(left @ (self.values * along) + np.asarray(noise) ** 2 * (left.sum(axis=-1) + extra) / self.samples)
 
     def coefficient_norm(self, chosen: Filter, signal: ArrayLike, noise: ArrayLike) -> Array:
-        """Squared norm of the coefficients, averaged over beta and the noise."""
+        """Return the squared norm of the coefficients, averaged over beta and the noise."""
         along, fitted = np.asarray(signal, dtype=float) @ self._shares, chosen.fit**2
         return np.asarray(fitted @ along + np.asarray(noise) ** 2 / self.samples * (fitted @ self._inverse))
 
     def overlap(self, chosen: Filter, signal: ArrayLike) -> Array:
-        """<beta, b> without noise, averaged over beta."""
+        """Return <beta, b> without noise, averaged over beta."""
         return np.asarray(chosen.fit @ (np.asarray(signal, dtype=float) @ self._shares))
 
     def degrees_of_freedom(self, chosen: Filter) -> Array:
-        """Trace of the hat matrix over n."""
+        """Return the trace of the hat matrix divided by n."""
         return np.asarray(chosen.fit.sum(axis=-1) / self.samples)
 
     def left_over(self, chosen: Filter) -> Array:
-        """1 - degrees of freedom, summed from the residual shares."""
+        """Return 1 - degrees of freedom, summed from the residual shares."""
         return np.asarray((chosen.residual.sum(axis=-1) + self.samples - self.values.size) / self.samples)
 
     # -- the spectrum -------------------------------------------------------------------------------------------------
 
     @property
     def values(self) -> Array:
-        """The min(n, p) leading eigenvalues of S; those that are rounding noise are exactly 0."""
+        """The min(n, p) leading eigenvalues of S, where eigenvalues at rounding level are replaced by 0."""
         return self._decomposition[0]
 
     @cached_property
     def _decomposition(self) -> tuple[Array, Array | None]:
-        """Eigenvalues and, when there is more than one group, the eigenvectors of S (columns)."""
+        """Eigenvalues of S and, if there is more than one group, its eigenvectors (columns)."""
         if len(self.eigenvalues) == 1:
             singular, vectors = np.linalg.svd(self.X, compute_uv=False), None
         else:
             _, singular, right = np.linalg.svd(self.X, full_matrices=False)
             vectors = right.T
-        kept = singular > EPSILON * max(self.X.shape) * singular.max(initial=0.0)
-        return np.where(kept, singular, 0.0) ** 2 / self.samples, vectors
+        positive = singular > EPSILON * max(self.X.shape) * singular.max(initial=0.0)
+        return np.where(positive, singular, 0.0) ** 2 / self.samples, vectors
 
     @cached_property
     def _inverse(self) -> Array:
@@ -208,7 +208,7 @@ class Design:
 
     @cached_property
     def _shares(self) -> Array:
-        """Squared norm of each eigenvector inside each group, over the group's size, shape (groups, r)."""
+        """Squared norm of each eigenvector inside each group, divided by the size of the group, shape (groups, r)."""
         vectors = self._decomposition[1]
         if vectors is None:
             return np.full((1, self.values.size), 1 / self.features)
@@ -216,14 +216,14 @@ class Design:
         return np.asarray(np.add.reduceat(vectors**2, starts, axis=0) / self.counts[:, None])
 
     def _form(self, weight: Array) -> Array:
-        """The matrix of diag(weight per group) in the basis of eigenvectors."""
+        """Return the matrix of diag(weight per group) in the basis of eigenvectors."""
         vectors = self._decomposition[1]
         assert vectors is not None
         return vectors.T @ (np.repeat(weight, self.counts)[:, None] * vectors)
 
 
 def white(rng: np.random.Generator, shape: tuple[int, int], entries: Entries) -> Array:
-    """Independent entries of mean 0 and variance 1.
+    """Return independent entries of mean 0 and variance 1.
 
     >>> white(np.random.default_rng(0), (1, 3), "sign").tolist()
     [[1.0, 1.0, 1.0]]
@@ -234,7 +234,9 @@ def white(rng: np.random.Generator, shape: tuple[int, int], entries: Entries) ->
 def draw_design(
     rng: np.random.Generator, samples: int, eigenvalues: ArrayLike, counts: Sequence[int], entries: Entries = "gaussian"
 ) -> Design:
-    """Draw n independent rows: each column is white (Gaussian, or random signs) times the root of its eigenvalue.
+    """Return a design of n independent rows.
+
+    Each column has white entries (Gaussian, or random signs) times the square root of its eigenvalue.
 
     >>> draw_design(np.random.default_rng(0), 3, [1.0, 4.0], [1, 1], "sign").X.tolist()
     [[1.0, 2.0], [1.0, -2.0], [-1.0, -2.0]]

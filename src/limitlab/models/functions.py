@@ -1,10 +1,10 @@
-"""Functions as parameters of a law: chosen by name, or given as a function of arrays.
+"""Types of law parameters that are functions, selected by name or passed as a function of arrays.
 
-`FunctionParameter` gives every such type equality and hashing, pickling, a record in JSON that tells two functions apart, and validation
-by pydantic. A name stands for itself in JSON. A function is recorded as "module:name#fingerprint", where the fingerprint is made from
-values of every function that enters the computation; such a record is never turned back into a function.
+`FunctionParameter` is the base class of these types. It implements equality, hashing, pickling, validation by pydantic, and a record in
+JSON that distinguishes two functions. The record of a name is the name. The record of a function is "module:name#fingerprint", where the
+fingerprint is computed from values of every function that enters the computation. Such a record cannot be converted back into a function.
 
-`Schedule` is a number that changes in time: a constant, a table of times and values, or a function of time.
+`Schedule` is a number that depends on time, specified by a constant, a table of times and values, or a function of time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ Array = NDArray[np.float64]
 
 
 class FunctionError(Refused):
-    """Something that cannot be used as such a function; `reason` says why, without naming the parameter."""
+    """Error for a value that cannot be used as a function of this kind.
+
+    `reason` is the part of the message without the name of the parameter.
+    """
 
     def __init__(self, kind: str, given: Any, reason: str):
         super().__init__(f"{kind} = {given!r} is not allowed: {reason}")
@@ -36,10 +39,10 @@ class FunctionError(Refused):
 
 
 class FunctionParameter:
-    """A function by name or as a callable. Immutable; a valid type for a law's parameter.
+    """Base class of functions, specified by name or as a callable, that are usable as the type of a law's parameter.
 
-    A subclass says what it is called (`KIND`), which names there are (`names`), what one must be (`MUST_BE`), how to check a callable
-    (`_probe`), and gives `name` and `_key` (what tells two of them apart) in its constructor.
+    Instances are immutable. A subclass defines the word for its kind (`KIND`), the valid names (`names`), a description of valid values
+    (`MUST_BE`) and a check of callables (`_probe`). Its constructor sets `name` and `_key`, which decides whether two instances are equal.
     """
 
     KIND: ClassVar[str] = "function"
@@ -50,16 +53,16 @@ class FunctionParameter:
     @classmethod
     @abstractmethod
     def names(cls) -> tuple[str, ...]:
-        """The names that there are."""
+        """Return the valid names."""
 
     @classmethod
     def refusal(cls, given: Any, reason: str = "") -> FunctionError:
-        """The error for something that cannot be used."""
+        """Return the error for a value that cannot be used."""
         return FunctionError(cls.KIND, given, reason or f"must be {cls.MUST_BE}")
 
     @classmethod
     def checked_name(cls, name: str) -> str:
-        """A name that there is; one that is close is suggested."""
+        """Return a valid name, or raise `FunctionError` with the most similar valid name."""
         if name not in cls.names():
             if ":" in name:
                 raise cls.refusal(name, "this names a function of another program; pass the function itself")
@@ -68,7 +71,7 @@ class FunctionParameter:
 
     @property
     def given(self) -> Any:
-        """What to construct it from again: a name, or the function."""
+        """The argument from which an equal instance can be constructed, which is a name or the function."""
         return self.name
 
     def __eq__(self, other: object) -> bool:
@@ -106,13 +109,16 @@ class FunctionParameter:
 
 
 def record(function: Callable[[Any], Any], *values: Array) -> str:
-    """A record of a function: where it is from, and a fingerprint of the given values of it and of what belongs to it."""
+    """Return the record of a function, which consists of its module, its name and a fingerprint of `values`.
+
+    `values` are values of the function and of all functions that belong to it, such as derivatives.
+    """
     module, name = (getattr(function, part, None) for part in ("__module__", "__qualname__"))
     return f"{module or 'builtins'}:{name or type(function).__qualname__}#{_fingerprint(values)}"
 
 
 def _fingerprint(parts: tuple[Array, ...]) -> str:
-    """Eight hexadecimal digits made from nine decimal ones of every value."""
+    """Return eight hexadecimal digits, computed from nine decimal digits of every value."""
     text = ""
     for values in parts:
         size = float(np.max(np.abs(values), initial=0.0))
@@ -122,7 +128,7 @@ def _fingerprint(parts: tuple[Array, ...]) -> str:
 
 
 def values_of(kind: type[FunctionParameter], function: Callable[[Any], Any], points: Array) -> Array:
-    """Values of a callable at a few points, after making sure that it is a function of arrays."""
+    """Return the values of a callable at a few points, and raise `FunctionError` if it is not a function of arrays."""
     try:
         values = np.asarray(function(points), dtype=float)
     except Exception as error:
@@ -135,21 +141,23 @@ def values_of(kind: type[FunctionParameter], function: Callable[[Any], Any], poi
 # -- functions of time --------------------------------------------------------------------------------------------------
 
 PROBES = np.array([0.0, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0])
-"""Times at which a given function is looked at."""
+"""Times at which a function is evaluated to check and identify it."""
 
 
 class Schedule(FunctionParameter):
-    """A schedule t -> value of at least 0. Immutable; a valid type for a law's parameter.
+    """A function of time with values of at least 0, usable as the type of a law's parameter.
+
+    Instances are immutable.
 
     Parameters
     ----------
     given
-        A number (constant), pairs (time, value) with increasing times from 0 on (linear between them, constant beyond the last), or a
-        function of an array of times.
+        A number (a constant schedule), pairs (time, value) with times that increase from 0, or a function of an array of times. Pairs
+        are interpolated linearly, and the value is constant after the last time.
 
     Notes
     -----
-    In JSON a constant is its number, a table its pairs, and a function a record that tells results apart.
+    In JSON a constant is its number, a table is its pairs, and a function is a record that identifies it in results.
 
     Examples
     --------
@@ -174,7 +182,7 @@ class Schedule(FunctionParameter):
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """There are none."""
+        """Return no names, because schedules have none."""
         return ()
 
     def _from_function(self, function: Callable[[Any], Any]) -> None:
@@ -204,7 +212,7 @@ class Schedule(FunctionParameter):
 
     @property
     def given(self) -> Any:
-        """What to construct it from again."""
+        """The argument from which an equal instance can be constructed."""
         return self._function if self.plain is None else self.plain
 
     @property
@@ -213,10 +221,10 @@ class Schedule(FunctionParameter):
         return () if not isinstance(self.plain, tuple) else tuple(t for t, _ in self.plain[1:])
 
     def __call__(self, times: ArrayLike) -> Array:
-        """Values at the times."""
+        """Return the values at the times."""
         values = np.asarray(self._function(np.asarray(times, dtype=float)), dtype=float)
         if not np.all(np.isfinite(values)) or values.min(initial=math.inf) < 0:
-            raise self.refusal(self.name, "must give finite numbers of at least 0 at every time")
+            raise self.refusal(self.name, "must return finite numbers of at least 0 at every time")
         return values
 
     def __reduce__(self) -> tuple[Any, tuple[Any]]:

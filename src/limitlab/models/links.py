@@ -1,11 +1,11 @@
-"""Binary labels: how the probability of y = +1 depends on a Gaussian score.
+"""Binary labels whose probability of y = +1 is a function of a Gaussian score.
 
-A *link* f gives P(y = +1 | x) = f(<beta, x>), |beta| = 1. The named ones, with their strength b:
+A *link* is a function f with P(y = +1 | x) = f(<beta, x>), |beta| = 1. The named links, with their strength b, are
 
     sign     1 if t > 0 (b is not used)          probit   Phi(b t)
     flip     the sign, wrong with probability b    logit    1 / (1 + exp(-b t))
 
-Any function of arrays with values in [0, 1] is a link too, used as f(b t).
+Any function f of arrays with values in [0, 1] is also a link, and the probability is then f(b t).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Array = NDArray[np.float64]
 NAMES = ("sign", "probit", "logit", "flip")
 """The named links."""
 
-SAME = 1e-9  # how well f(t) + f(-t) = 1 has to hold for a link to count as symmetric
-INNER_REACH, INNER_PANEL = 10.0, 2.0  # of the noise that blurs a link
+SAME = 1e-9  # largest deviation of f(t) + f(-t) from 1 for a link that counts as symmetric
+INNER_REACH, INNER_PANEL = 10.0, 2.0  # end and panel width of the rule for the Gaussian that smooths a link
 
 
 class Link(FunctionParameter):
-    """A link function without its strength: a name or a function of arrays. A valid type for a law's parameter.
+    """A link function without its strength (a name or a function of arrays), usable as the type of a law's parameter.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Link(FunctionParameter):
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The named links."""
+        """Return the names of the named links."""
         return NAMES
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -74,7 +74,7 @@ class Link(FunctionParameter):
 
 @dataclass(frozen=True)
 class Labels:
-    """A link with its strength: probabilities, draws, and averages over label and score.
+    """A link with its strength, which computes probabilities, draws, and averages over label and score.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Labels:
     strength: float = 1.0
 
     def probability(self, score: ArrayLike) -> Array:
-        """P(y = +1) at a score."""
+        """Return P(y = +1) at a score."""
         from scipy.special import expit, ndtr
 
         t = np.asarray(score, dtype=float)
@@ -103,13 +103,13 @@ class Labels:
 
     @property
     def normal_form(self) -> tuple[float, float] | None:
-        """(e, b) when f(t) = e + (1 - 2 e) Phi(b t), where b may be infinite; None for other links."""
+        """The pair (e, b) of a link f(t) = e + (1 - 2 e) Phi(b t), where b may be infinite, or None for other links."""
         forms = dict(sign=(0.0, np.inf), flip=(self.strength, np.inf), probit=(0.0, self.strength))
         return forms.get(self.link.name) if self.link.function is None else None
 
     @cached_property
     def layers(self) -> tuple[tuple[float, float], ...]:
-        """(place, width) of where the probability varies fast; the width of a jump or a kink is 0."""
+        """Pairs (place, width) of the intervals of fast variation of the probability. A jump or a kink has width 0."""
         if self.link.name in ("sign", "flip") and self.link.function is None:
             return ((0.0, 0.0),)
         smooth = ((0.0, 1 / self.strength),) if self.strength > 0 else ()
@@ -125,12 +125,12 @@ class Labels:
 
     @cached_property
     def correlation(self) -> float:
-        """E[y L] of the label with its standard Gaussian score L."""
+        """The correlation E[y L] of the label y with its standard Gaussian score L."""
         t, w = self.rule()
         return float(w @ t)
 
     def draw(self, rng: np.random.Generator, score: Array) -> Array:
-        """One label -1, +1 per score.
+        """Return a random label -1 or +1 for each score.
 
         >>> Labels(Link("sign")).draw(np.random.default_rng(0), np.array([0.3, -2.0])).tolist()
         [1.0, -1.0]
@@ -138,12 +138,12 @@ class Labels:
         return np.where(rng.random(len(score)) < self.probability(score), 1.0, -1.0)
 
     def rule(self, focus: Sequence[tuple[float, float]] = (), order: int = 24) -> tuple[Array, Array]:
-        """Nodes t and weights of averages over T = y L, whose density is phi(t) [f(t) + 1 - f(-t)].
+        """Return nodes t and weights of averages over T = y L, whose density is phi(t) [f(t) + 1 - f(-t)].
 
         Parameters
         ----------
         focus
-            (place, width) of where the function to be averaged varies fast.
+            Pairs (place, width) of the intervals of fast variation of the function to be averaged.
         order
             Nodes per panel.
 
@@ -158,7 +158,7 @@ class Labels:
         return t, w * (self.probability(t) + 1 - self.probability(-t))
 
     def oriented(self) -> Labels:
-        """These labels, or those of the score with the other sign, so that E[y L] is not negative.
+        """Return these labels, or the labels for the score with opposite sign, so that E[y L] is at least 0.
 
         >>> Labels(Link(lambda t: 1.0 * (t < 0))).oriented().correlation > 0
         True
@@ -168,10 +168,10 @@ class Labels:
         return Labels(Link(lambda t: self.probability(-np.asarray(t))))
 
     def seen(self, alignment: float, x: Array, order: int = 16) -> tuple[Array, Array]:
-        """The labels as seen through a standard Gaussian U of this correlation q with the score: two functions of x.
+        """Return two functions of x that describe the labels given a Gaussian U of correlation q with the score.
 
-        With f_q(x) = E f(q x + sqrt(1 - q^2) G), they are g = f_q(x) + 1 - f_q(-x), the density of y U over phi, and
-        the average slope f_q'(x)/q + f_q'(-x)/q.
+        U is a standard Gaussian, and q is `alignment`. With f_q(x) = E f(q x + sqrt(1 - q^2) G), the functions are
+        g = f_q(x) + 1 - f_q(-x), which is the density of y U divided by phi, and the average slope f_q'(x)/q + f_q'(-x)/q.
 
         >>> g, slope = Labels(Link("sign")).seen(0.6, np.array([0.0, 1.0]))
         >>> (g.round(6) + 0.0).tolist(), slope.round(6).tolist()
@@ -196,7 +196,7 @@ class Labels:
         return up[0] + 1 - down[0], up[1] + down[1]
 
     def _smoothed(self, alignment: float, x: Array, order: int) -> tuple[Array, Array]:
-        """E f(q x + s G) and E G f(q x + s G) / s, by panels in G that have the link's layers as edges."""
+        """Return E f(q x + s G) and E G f(q x + s G) / s, by panels in G that have the link's layers as edges."""
         spread = np.sqrt((1 - alignment) * (1 + alignment))
         edges = np.repeat(np.arange(-INNER_REACH, INNER_REACH + 1, INNER_PANEL)[None], len(x), axis=0)
         for place, width in self.layers:
@@ -208,7 +208,9 @@ class Labels:
 
 
 def misclassification(labels: Labels, alignment: float, offset: float = 0.0) -> float:
-    """P(y u <= 0) for a score u = offset + U, U standard Gaussian of the given correlation with the score behind the label.
+    """Return P(y u <= 0) for a score u = offset + U.
+
+    U is a standard Gaussian with correlation `alignment` to the score that determines the label.
 
     >>> round(misclassification(Labels(Link("sign")), np.cos(0.3 * np.pi)), 12)
     0.3

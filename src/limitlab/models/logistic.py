@@ -1,4 +1,4 @@
-"""Logistic regression on finite data: labels between 0 and 1, an intercept that is never penalised, and fits that do not exist."""
+"""Logistic regression on finite data, with labels between 0 and 1, an unpenalised intercept, and a test whether the fit exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 NEWTON_STEPS = 200
 GRADIENT = 1e-9
-LARGEST_SCORE = 200.0  # beyond it the classes are separated and the scores grow for ever
+LARGEST_SCORE = 200.0  # with larger scores the classes are separated, and the scores grow without limit
 
 
 class LogisticFit(NamedTuple):
@@ -22,9 +22,9 @@ class LogisticFit(NamedTuple):
     Attributes
     ----------
     intercept, coefficients
-        The minimiser, or the last point on the way to infinity.
+        The minimiser, or the last iterate if there is no minimiser.
     exists
-        Whether there is a minimiser.
+        Whether a minimiser exists.
     """
 
     intercept: float
@@ -33,7 +33,9 @@ class LogisticFit(NamedTuple):
 
 
 def fit_logistic(X: ArrayLike, y: ArrayLike, ridge: float = 0.0, intercept: bool = True) -> LogisticFit:
-    """Minimise (1/n) sum_i log-loss(y_i, b + <a, x_i>) + (ridge/2) |a|^2 by Newton's method with halving of steps.
+    """Return the minimiser of (1/n) sum_i log-loss(y_i, b + <a, x_i>) + (ridge/2) |a|^2.
+
+    The method is Newton's, and steps that increase the objective are halved.
 
     Parameters
     ----------
@@ -42,14 +44,14 @@ def fit_logistic(X: ArrayLike, y: ArrayLike, ridge: float = 0.0, intercept: bool
     y
         Labels 0 and 1, or probabilities between them.
     ridge
-        Penalty, at least 0; scikit-learn's C is 1/(n ridge).
+        Penalty, at least 0. The parameter C of scikit-learn is 1/(n ridge).
     intercept
-        Whether b is fitted (it is 0 otherwise).
+        Whether b is fitted. If False, b is 0.
 
     Examples
     --------
-    >>> found = fit_logistic([[0.0], [0.0], [1.0], [1.0]], [0.0, 1.0, 0.25, 0.25])
-    >>> round(found.intercept, 9), round(float(found.coefficients[0]), 6)  # logit 1/2, then logit 1/4
+    >>> fit = fit_logistic([[0.0], [0.0], [1.0], [1.0]], [0.0, 1.0, 0.25, 0.25])
+    >>> round(fit.intercept, 9), round(float(fit.coefficients[0]), 6)  # logit 1/2, then logit 1/4
     (0.0, -1.098612)
     >>> fit_logistic([[0.0], [1.0]], [0.0, 1.0]).exists
     False

@@ -1,4 +1,4 @@
-"""Losses of binary classifiers as functions of the margin m = y <a, u>, their proximal maps, and their minimisers.
+"""Losses of binary classifiers as functions of the margin m = y <a, u>, with their proximal maps and minimisers.
 
     square          (1 - m)^2 / 2          hinge      (1 - m)_+
     squared_hinge   (1 - m)_+^2 / 2        logistic   log(1 + e^-m)
@@ -25,12 +25,12 @@ Array = NDArray[np.float64]
 LossName = Literal["square", "logistic", "hinge", "squared_hinge"]
 
 NEWTON_STEPS = 100
-GRADIENT = 1e-10  # of a fitted objective, relative to its size at a = 0
+GRADIENT = 1e-10  # norm of the gradient at which a fit stops, relative to the norm at a = 0
 SVM_TOLERANCE, SVM_STEPS = 1e-9, 1_000_000
 
 
 class Proximal(NamedTuple):
-    """The proximal map p(w) = argmin loss(p) + (p - w)^2 / (2 V), with force (p - w)/V and minus the slope of the force."""
+    """The proximal map p(w) = argmin loss(p) + (p - w)^2 / (2 V), the force (p - w)/V, and minus the slope of the force."""
 
     point: Array
     force: Array
@@ -51,7 +51,7 @@ class Loss:
 
 
 def loss(name: str) -> Loss:
-    """A loss by name.
+    """Return a loss by name.
 
     >>> loss("hinge").value(np.array([-1.0, 0.5, 2.0])).tolist()
     [2.0, 0.5, 0.0]
@@ -83,10 +83,10 @@ def _hinge_proximal(w: Array, scale: float) -> Proximal:
 
 
 def _logistic_proximal(w: Array, scale: float) -> Proximal:
-    """The root of p = w + V / (1 + e^p), by Newton's method.
+    """Return the proximal map at the root of p = w + V / (1 + e^p), computed by Newton's method.
 
-    p - w - V / (1 + e^p) increases, is concave for p > 0 and convex for p < 0: from p = 0, or from w or w + V on the same side of
-    the root, Newton's steps approach the root from one side.
+    p - w - V / (1 + e^p) increases in p, and is concave for p > 0 and convex for p < 0. From p = 0, or from w or w + V on the same
+    side of the root, Newton's steps therefore approach the root from one side.
     """
     p = np.where(w > -scale / 2, np.maximum(w, 0.0), np.minimum(w + scale, 0.0))
     for _ in range(NEWTON_STEPS):
@@ -134,21 +134,21 @@ LOSSES: dict[str, Loss] = {
 
 
 def fit(name: str, vectors: ArrayLike, ridge: float) -> Array:
-    """The minimiser a of (1/n) sum_i loss(<a, v_i>) + (ridge/2) |a|^2 for rows v_i = y_i u_i.
+    """Return the minimiser a of (1/n) sum_i loss(<a, v_i>) + (ridge/2) |a|^2 for rows v_i = y_i u_i.
 
     Parameters
     ----------
     name
-        The loss.
+        Name of the loss.
     vectors
-        y_i u_i, one row per sample.
+        The vectors y_i u_i, one row per sample.
     ridge
         Penalty, above 0.
 
     Raises
     ------
     ConvergenceError
-        When the gradient did not become small.
+        If the gradient does not become small.
 
     Examples
     --------
@@ -156,47 +156,47 @@ def fit(name: str, vectors: ArrayLike, ridge: float) -> Array:
     [0.5, 0.5]
     """
     V = np.asarray(vectors, dtype=float)
-    number("ridge", ridge, above=0, remedy="there is one minimiser only for a positive ridge")
-    chosen = loss(name)
+    number("ridge", ridge, above=0, remedy="the minimiser is unique only for a positive ridge")
+    loss_function = loss(name)
     if name == "hinge":
         return _support_vector_machine(V, ridge)
     if len(V) < V.shape[1]:  # the minimiser lies in the span of the rows
         basis, triangle = np.linalg.qr(V.T)
-        return np.asarray(basis @ _newton(chosen, triangle.T, ridge))
-    return _newton(chosen, V, ridge)
+        return np.asarray(basis @ _newton(loss_function, triangle.T, ridge))
+    return _newton(loss_function, V, ridge)
 
 
-def _newton(chosen: Loss, V: Array, ridge: float) -> Array:
-    """Newton's method with halving of steps that do not lower the objective."""
+def _newton(loss_function: Loss, V: Array, ridge: float) -> Array:
+    """Return the minimiser by Newton's method, in which steps that increase the objective are halved."""
     n, p = V.shape
     a = np.zeros(p)
 
     def objective(a: Array) -> float:
-        return float(chosen.value(V @ a).mean() + ridge / 2 * (a @ a))
+        return float(loss_function.value(V @ a).mean() + ridge / 2 * (a @ a))
 
-    scale = float(np.linalg.norm(chosen.slope(np.zeros(n)) @ V / n)) or 1.0
+    scale = float(np.linalg.norm(loss_function.slope(np.zeros(n)) @ V / n)) or 1.0
     for _ in range(NEWTON_STEPS):
         m = V @ a
-        gradient = chosen.slope(m) @ V / n + ridge * a
+        gradient = loss_function.slope(m) @ V / n + ridge * a
         if np.linalg.norm(gradient) <= GRADIENT * scale:
             return a
-        hessian = (V * (chosen.curvature(m) / n)[:, None]).T @ V
+        hessian = (V * (loss_function.curvature(m) / n)[:, None]).T @ V
         hessian[np.diag_indices(p)] += ridge
         direction, now, step = np.linalg.solve(hessian, gradient), objective(a), 1.0
         while objective(a - step * direction) > now + 1e-12 * abs(now) and step > 1e-6:
             step /= 2
         a = a - step * direction
     raise ConvergenceError(
-        f"Newton's method for the {chosen.name} loss did not converge", a, float(np.linalg.norm(gradient))
+        f"Newton's method for the {loss_function.name} loss did not converge", a, float(np.linalg.norm(gradient))
     )
 
 
 def _support_vector_machine(V: Array, ridge: float) -> Array:
-    """The hinge loss, by coordinate descent on the dual problem (liblinear, without an intercept)."""
+    """Return the minimiser for the hinge loss, by coordinate descent on the dual problem (liblinear, no intercept)."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
-    # Every sample once as it is and once mirrored would change nothing: labels +1 and -1 for half of the rows each.
+    # LinearSVC needs two classes. The objective does not change if a row and its label both change sign.
     y = np.where(np.arange(len(V)) % 2 == 0, 1, -1)
     machine = LinearSVC(
         loss="hinge",

@@ -1,8 +1,8 @@
-"""Online SGD on the sphere, one fresh sample per step: as an exact Markov chain of the overlap, and with full vectors.
+"""Online SGD on the sphere with one fresh sample per step, as an exact Markov chain of the overlap and with full vectors.
 
-A step is x <- (x + C (a - w x)) / |...| with w = <a, x> and C = (delta / N) q, where the gain q depends on the sample through
-w and z = <a, v0> only. The component of `a` outside the plane of x and v0 enters through its squared length, a chi-square with N - 2
-degrees of freedom, so that the overlap m = <x, v0> is a Markov chain by itself (docs/theory/online_sgd.md, eq. 8):
+A step is x <- (x + C (a - w x)) / |...| with w = <a, x> and C = (delta / N) q, where the gain q depends on the sample only through
+w and z = <a, v0>. The component of `a` outside the plane of x and v0 enters only through its squared length, which is a chi-square with
+N - 2 degrees of freedom. The overlap m = <x, v0> is therefore a Markov chain (docs/theory/online_sgd.md, eq. 8):
 
     m' = (m + C (z - w m)) / sqrt(1 + C^2 (z^2 + t^2 + chi^2_{N-2} - w^2)),     w = m z + sqrt(1 - m^2) t.
 
@@ -33,20 +33,20 @@ from limitlab.numerics.normal_rows import fill_row, key_of
 __all__ = ["BinaryMixture", "SpikedCovariance", "TeacherStudent", "full_overlap_paths"]
 
 Array = NDArray[np.float64]
-PIECE = 1_000_000  # steps of the chain between two looks at the clock, where its state is kept
+PIECE = 1_000_000  # steps of the chain between two points at which its state may be saved
 
 
 class SphereModel(Protocol):
-    """A model whose gradient is a gain times the sample."""
+    """Interface of a model whose gradient is a gain times the sample."""
 
     def compiled(self) -> Any:
-        """What the compiled chain needs: a named tuple with a static function `sample(rng, model, m)` (see `fresh_sample`)."""
+        """Return a named tuple with a static function `sample(rng, model, m)` for the compiled chain (see `fresh_sample`)."""
 
     def first(self, z: Any, extra: Any) -> Any:
-        """The sample's component along v0, made from a standard Gaussian and another one."""
+        """Return the component of the sample along v0, computed from two standard Gaussians."""
 
     def gain(self, z: Any, w: Any, extra: Any) -> Any:
-        """q in C = (delta / N) q."""
+        """Return the gain q in C = (delta / N) q."""
 
 
 class TeacherStudentChain(NamedTuple):
@@ -59,7 +59,7 @@ class TeacherStudentChain(NamedTuple):
 
     @staticmethod
     def sample(rng: Any, model: Any, m: float) -> tuple[float, float, float, float]:
-        """Gain 2 (y - g(w)) g'(w)."""
+        """Return a sample with gain 2 (y - g(w)) g'(w)."""
         z, t = rng.standard_normal(), rng.standard_normal()
         w = m * z + math.sqrt(max(0.0, 1 - m * m)) * t
         label = look_up(model.teacher, z)
@@ -75,21 +75,21 @@ class SpikedCovarianceChain(NamedTuple):
 
     @staticmethod
     def sample(rng: Any, model: Any, m: float) -> tuple[float, float, float, float]:
-        """Gain 2 w."""
+        """Return a sample with gain 2 w."""
         z, t = model.spread * rng.standard_normal(), rng.standard_normal()
         w = m * z + math.sqrt(max(0.0, 1 - m * m)) * t
         return z, t, w, 2 * w
 
 
 class BinaryMixtureChain(NamedTuple):
-    """Two clusters for the compiled chain; a Gaussian below `threshold` chooses the first."""
+    """Two clusters for the compiled chain, where a Gaussian below `threshold` selects the first cluster."""
 
     field: float
     threshold: float
 
     @staticmethod
     def sample(rng: Any, model: Any, m: float) -> tuple[float, float, float, float]:
-        """Gain tanh(w + field)."""
+        """Return a sample with gain tanh(w + field)."""
         z, t = rng.standard_normal(), rng.standard_normal()
         z += 1.0 if rng.standard_normal() < model.threshold else -1.0
         w = m * z + math.sqrt(max(0.0, 1 - m * m)) * t
@@ -105,45 +105,45 @@ class TeacherStudent:
     noise: float = 0.0
 
     def compiled(self) -> TeacherStudentChain:
-        """The noise, and tables of f, g and g'."""
+        """Return the noise, and tables of f, g and g'."""
         return TeacherStudentChain(float(self.noise), *_tables(self.teacher, self.student))
 
     def first(self, z: Any, extra: Any) -> Any:
-        """Isotropic: the Gaussian itself."""
+        """Return z, because the inputs are isotropic."""
         return z
 
     def gain(self, z: Any, w: Any, extra: Any) -> Any:
-        """2 (y - g(w)) g'(w)."""
+        """Return 2 (y - g(w)) g'(w)."""
         return 2 * (self.teacher(z) + self.noise * extra - self.student(w)) * derivative_of(self.student)(w)
 
 
 @dataclass(frozen=True)
 class SpikedCovariance:
-    """Online PCA: loss -<a, x>^2, a ~ N(0, I + snr v0 v0^T)."""
+    """Online PCA with the loss -<a, x>^2 for samples a ~ N(0, I + snr v0 v0^T)."""
 
     snr: float
 
     def compiled(self) -> SpikedCovarianceChain:
-        """The standard deviation along v0."""
+        """Return the standard deviation along v0."""
         return SpikedCovarianceChain(math.sqrt(1 + self.snr))
 
     def first(self, z: Any, extra: Any) -> Any:
-        """Stretched along v0."""
+        """Return z, stretched to the standard deviation along v0."""
         return math.sqrt(1 + self.snr) * z
 
     def gain(self, z: Any, w: Any, extra: Any) -> Any:
-        """2 w."""
+        """Return 2 w."""
         return 2 * w
 
 
 @dataclass(frozen=True)
 class BinaryMixture:
-    """Two clusters a = +-v0 + N(0, I), with odds e^{2 field}; loss -log cosh(<a, x> + field)."""
+    """Two clusters a = +-v0 + N(0, I) with odds e^{2 field}, and the loss -log cosh(<a, x> + field)."""
 
     field: float
 
     def compiled(self) -> BinaryMixtureChain:
-        """The field, and the quantile below which a Gaussian chooses the first cluster."""
+        """Return the field, and the quantile below which a Gaussian selects the first cluster."""
         return BinaryMixtureChain(float(self.field), self._threshold())
 
     def _threshold(self) -> float:
@@ -152,11 +152,11 @@ class BinaryMixture:
         return float(ndtri(expit(2 * self.field)))
 
     def first(self, z: Any, extra: Any) -> Any:
-        """Shifted to the cluster's centre."""
+        """Return z, shifted to the centre of the cluster."""
         return z + np.where(extra < self._threshold(), 1.0, -1.0)
 
     def gain(self, z: Any, w: Any, extra: Any) -> Any:
-        """tanh(w + field)."""
+        """Return tanh(w + field)."""
         return np.tanh(w + self.field)
 
 
@@ -174,7 +174,7 @@ def _tables(teacher: Activation, student: Activation) -> tuple[Table, Table, Tab
 
 @numba.njit(cache=True, nogil=True)
 def look_up(table: Any, x: float) -> float:
-    """The function of a table (`limitlab.models.tabulated`) at x.
+    """Return the function of a table (`limitlab.models.tabulated`) at x.
 
     >>> bool(abs(look_up(tabulate(np.tanh), 0.3) - np.tanh(0.3)) < 1e-11)
     True
@@ -194,37 +194,37 @@ def look_up(table: Any, x: float) -> float:
 
 
 def fresh_sample(rng: Any, model: Any, m: float) -> tuple[float, float, float, float]:
-    """A fresh sample at overlap m: z = <a, v0>, the component t beside it in the plane, w = <a, x>, and the gain q.
+    """Return a fresh sample at overlap m, as z = <a, v0>, the orthogonal component t in the plane, w = <a, x>, and the gain q.
 
-    Compiled code calls the static function `sample` of the model's own class, so that a new model is a class of its own.
+    Compiled code calls the static function `sample` of the class of the model. A new model therefore needs a new class.
     """
     return model.sample(rng, model, m)
 
 
-# not strict: a sample function need not be annotated; inlined: a call would count references to its tables at every step
+# not strict, so that a sample function needs no annotations; inlined, because a call would count references at every step
 @overload(fresh_sample, strict=False, inline="always")
 def _compiled_sample(rng: Any, model: Any, m: float) -> Any:
     return model.instance_class.sample
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A loop of the chain, compiled; for the models of this file it is kept on disk.
+    """Return a compiled loop of the chain, which is cached on disk for the models of this file.
 
-    For models of other files it is compiled in every process: what is kept would not notice that their `sample` changes, and
-    could not be read where they are missing.
+    For models of other files the loop is compiled in every process. A cached loop would not be updated after a change of their
+    `sample`, and could not be read in a process without these files.
     """
-    kept, fresh = numba.njit(cache=True, nogil=True)(function), numba.njit(nogil=True)(function)
+    cached, fresh = numba.njit(cache=True, nogil=True)(function), numba.njit(nogil=True)(function)
 
     @wraps(function)
     def call(rng: np.random.Generator, model: Any, *arguments: Any) -> Any:
-        return (kept if type(model).__module__ == __name__ else fresh)(rng, model, *arguments)
+        return (cached if type(model).__module__ == __name__ else fresh)(rng, model, *arguments)
 
     return call
 
 
-@numba.njit(nogil=True, inline="always")  # kept on disk as a part of the loops
+@numba.njit(nogil=True, inline="always")  # cached on disk as a part of the loops
 def _next(rng: Any, model: Any, m: float, dimension: int, step: float) -> float:
-    """One step of the chain."""
+    """Return the overlap after one step of the chain."""
     z, t, w, gain = fresh_sample(rng, model, m)
     c = step / dimension * gain
     rest = rng.chisquare(dimension - 2)
@@ -233,7 +233,7 @@ def _next(rng: Any, model: Any, m: float, dimension: int, step: float) -> float:
 
 @_compiled
 def overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, counts: NDArray[np.int64]) -> Array:
-    """The overlap after the given numbers of steps (increasing), from m.
+    """Return the overlap after each of the increasing numbers of steps, from m.
 
     >>> model = SpikedCovariance(2.0).compiled()
     >>> path = overlap_path(np.random.default_rng(0), model, 0.1, 10_000, 0.5, np.array([0, 40_000]))
@@ -250,12 +250,12 @@ def overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, co
 
 
 def long_overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, counts: NDArray[np.int64]) -> Array:
-    """`overlap_path`, in pieces between which its state is kept where `limitlab._core.checkpoints` was asked to."""
-    kept = checkpoint_of("overlap chain", generator_state(rng).tobytes(), model, m, dimension, step, counts.tobytes())
-    if not kept.active:
+    """Return `overlap_path`, computed in pieces between which `limitlab._core.checkpoints` may save the state."""
+    checkpoint = checkpoint_of("overlap chain", generator_state(rng).tobytes(), model, m, dimension, step, counts.tobytes())
+    if not checkpoint.active:
         return np.asarray(overlap_path(rng, model, m, dimension, step, counts))
     path, done, column = np.full(counts.size, np.nan), 0, 0
-    if (state := kept.load()) is not None:
+    if (state := checkpoint.load()) is not None:
         m, path, done, column = float(state["m"]), state["path"], int(state["done"]), int(state["column"])
         restore_generator(rng, state["generator"])
     while column < counts.size:
@@ -266,8 +266,8 @@ def long_overlap_path(rng: Any, model: Any, m: float, dimension: int, step: floa
             path[column] = m
             column += 1
         now = {"m": m, "path": path, "done": done, "column": column, "generator": generator_state(rng)}
-        kept.offer(lambda: {name: np.asarray(value) for name, value in now.items()})  # noqa: B023 (called at once, or not)
-    kept.finish()
+        checkpoint.offer(lambda: {name: np.asarray(value) for name, value in now.items()})  # noqa: B023 (called immediately or never)
+    checkpoint.finish()
     return path
 
 
@@ -275,7 +275,10 @@ def long_overlap_path(rng: Any, model: Any, m: float, dimension: int, step: floa
 def hitting_times(
     rng: Any, model: Any, m: float, dimension: int, step: float, levels: Array, two_sided: bool, most: int
 ) -> NDArray[np.int64]:
-    """Steps until the overlap (its size, if `two_sided`) first exceeds each of the increasing levels; -1 after `most` steps."""
+    """Return the number of steps until the overlap first exceeds each of the increasing levels.
+
+    With `two_sided` the absolute value of the overlap is compared. The result is -1 for a level that is not exceeded in `most` steps.
+    """
     times, reached = np.full(levels.size, -1), 0
     for done in range(most + 1):
         while reached < levels.size and (m > levels[reached] or (two_sided and -m > levels[reached])):
@@ -288,7 +291,7 @@ def hitting_times(
 
 
 def uniform_overlap(rng: np.random.Generator, dimension: int) -> float:
-    """Overlap of a uniform unit vector with a fixed one.
+    """Return the overlap of a uniform random unit vector with a fixed unit vector.
 
     >>> bool(abs(uniform_overlap(np.random.default_rng(0), 100)) < 1)
     True
@@ -298,7 +301,7 @@ def uniform_overlap(rng: np.random.Generator, dimension: int) -> float:
 
 
 def checked_dimension(size: int) -> int:
-    """A dimension in which there is a direction outside the plane of x and v0."""
+    """Return a dimension of at least 3, in which there is a direction outside the plane of x and v0."""
     return whole("size", size, least=3, remedy="there must be a direction outside the plane of x and v0")
 
 
@@ -314,10 +317,11 @@ def full_overlap_paths(
     counts: Sequence[int],
     threads: int = 1,
 ) -> Array:
-    """Overlaps of full-vector SGD after the given numbers of steps: one row per generator, whose row depends on it alone.
+    """Return the overlaps of full-vector SGD after the numbers `counts` of steps, one row per generator.
 
-    Samples and weights are vectors of `dimension` single-precision numbers; v0 is the first axis and the start has overlap m. A generator
-    gives the start and the key of its samples (`limitlab.numerics.normal_rows`), so that the number of threads changes nothing.
+    Samples and weights are vectors of `dimension` single-precision numbers, v0 is the first axis, and the start has overlap m. A
+    generator determines the start and the key of the samples of its row (`limitlab.numerics.normal_rows`). A row therefore depends only
+    on its generator, and not on the number of threads.
 
     Examples
     --------
@@ -332,7 +336,7 @@ def full_overlap_paths(
     def run(group: NDArray[np.int64]) -> Array:
         return _full_paths(starts[group], keys[group], model, dimension, step, list(counts))
 
-    with ThreadPoolExecutor(len(groups)) as pool:  # a thread sees what surrounds the caller, such as a checkpoint's folder
+    with ThreadPoolExecutor(len(groups)) as pool:  # threads use the caller's context, such as the folder of saved states
         started = [pool.submit(copy_context().run, run, group) for group in groups]
         return np.concatenate([future.result() for future in started])
 
@@ -340,20 +344,20 @@ def full_overlap_paths(
 def _full_paths(
     x: NDArray[np.float32], keys: NDArray[np.uint32], model: SphereModel, dimension: int, step: float, marks: Sequence[int]
 ) -> Array:
-    """The runs of one thread; x, one row per run, moves in place."""
-    kept = checkpoint_of("full-vector SGD", x.tobytes(), keys.tobytes(), model, dimension, step, tuple(marks))
+    """Return the overlaps of the runs of one thread, and update x (one row per run) in place."""
+    checkpoint = checkpoint_of("full-vector SGD", x.tobytes(), keys.tobytes(), model, dimension, step, tuple(marks))
     paths = np.full((len(x), len(marks)), np.nan)
-    samples = np.empty((len(x), dimension + 2 - dimension % 2), dtype=np.float32)  # with one number more, for the labels
+    samples = np.empty((len(x), dimension + 2 - dimension % 2), dtype=np.float32)  # with an additional number for the labels
     done = 0
-    if (state := kept.load()) is not None:
+    if (state := checkpoint.load()) is not None:
         x, paths, done = state["x"], state["paths"], int(state["done"])
     while True:
         for column in (i for i, mark in enumerate(marks) if mark == done):
             paths[:, column] = x[:, 0]
         if done >= marks[-1]:
-            kept.finish()
+            checkpoint.finish()
             return paths
-        kept.offer(lambda: {"x": x, "paths": paths, "done": np.array(done)})  # noqa: B023 (called at once, or not at all)
+        checkpoint.offer(lambda: {"x": x, "paths": paths, "done": np.array(done)})  # noqa: B023 (called immediately or never)
         beside = _draw(x, keys, np.uint32(done), samples)
         extra = samples[:, dimension].astype(float)
         z = np.asarray(model.first(samples[:, 0].astype(float), extra))
@@ -373,7 +377,7 @@ def _start_vector(rng: np.random.Generator, m: float, dimension: int) -> NDArray
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def _draw(x: Any, keys: Any, index: Any, samples: Any) -> Any:
-    """A fresh sample for every run, and its product with x but for the first axis."""
+    """Draw a fresh sample for every run, and return its product with x without the first axis."""
     products = np.empty(x.shape[0])
     for i in range(x.shape[0]):
         fill_row(keys[i], index, samples[i])
@@ -386,7 +390,7 @@ def _draw(x: Any, keys: Any, index: Any, samples: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def _move(x: Any, samples: Any, w: Any, c: Any) -> None:
-    """The step of every run, in place."""
+    """Apply the step of every run to x in place."""
     for i in range(x.shape[0]):
         keep, take = np.float32(1 - c[i] * w[i]), np.float32(c[i])
         square = np.float32(0.0)

@@ -1,6 +1,6 @@
-"""Adam for NumPy arrays and for networks that JAX differentiates, and how limitlab loads JAX and recognises PyTorch.
+"""Adam for NumPy arrays and for networks that JAX differentiates, the import of JAX, and the recognition of PyTorch modules.
 
-JAX is imported at first use and works in double precision. PyTorch is never imported; a module of the user is recognised by its type.
+JAX is imported at first use and set to double precision. PyTorch is never imported; a module of the user is recognised by its type.
 The step of Adam falls to zero along half a cosine.
 """
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 
 def double_precision_jax() -> ModuleType:
-    """The module `jax` with 64-bit floats switched on; every number of the laboratory is one.
+    """Return the module `jax` with 64-bit floats switched on, because all of limitlab computes with 64-bit floats.
 
     >>> jax = double_precision_jax()
     >>> float(jax.grad(lambda x: x**3)(2.0))
@@ -33,7 +33,7 @@ def double_precision_jax() -> ModuleType:
 
 
 def is_torch_module(model: Any) -> bool:
-    """Whether this is a `torch.nn.Module`, found out without importing PyTorch.
+    """Return whether this is a `torch.nn.Module`, without importing PyTorch.
 
     >>> is_torch_module({"weights": [1.0]})
     False
@@ -45,22 +45,22 @@ def is_torch_module(model: Any) -> bool:
 
 Array = NDArray[Any]
 
-FIRST, SECOND, SMALL = 0.9, 0.999, 1e-8  # the averages and the guard of the division
+FIRST, SECOND, SMALL = 0.9, 0.999, 1e-8  # decay rates of the two averages, and a number that avoids division by 0
 AT_ONCE = 50
-"""Steps whose batches are handed to the compiled program together."""
+"""Number of steps whose batches are passed to the compiled program in one call."""
 
 
 class Adam:
-    """Moves arrays of parameters in place.
+    """The method Adam, which updates arrays of parameters in place.
 
     Parameters
     ----------
     state
         The arrays.
     step
-        Step at the start.
+        Step size at the start.
     steps
-        Number of steps after which it is zero.
+        Number of steps after which the step size is zero.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Adam:
         self.second = [np.zeros_like(part) for part in state]
 
     def move(self, slopes: list[Array]) -> None:
-        """One step against the slopes."""
+        """Make one step against the slopes."""
         now = self.step * (1 + np.cos(np.pi * self.done / self.steps)) / 2
         self.done += 1
         for part, slope, m, v in zip(self.state, slopes, self.first, self.second, strict=True):
@@ -98,24 +98,26 @@ def trained_by_adam(
     batch: int = 64,
     step: float = 0.02,
 ) -> Any:
-    """Parameters of a network `apply(parameters, x)` after `steps` steps on the mean squared error of random batches, in single precision.
+    """Return the parameters of a network `apply(parameters, x)` after training with Adam, in single precision.
+
+    The loss is the mean squared error of random batches.
 
     Parameters
     ----------
     apply, parameters
-        The network, written with JAX, and its start: arrays in lists, tuples and dictionaries.
+        The network, written with JAX, and its parameters at the start, as arrays in lists, tuples and dictionaries.
     X, y
         Training inputs and labels, shapes (samples, ...) and (samples, outputs).
     rng
-        Draws the batches.
+        Generator that draws the batches.
     steps, batch, step
-        Steps, samples in each, and Adam's step at the start.
+        Number of steps, number of samples in each batch, and step size of Adam at the start.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).standard_normal((50, 2))
-    >>> found = trained_by_adam(lambda w, x: x @ w, np.zeros((2, 1)), X, X[:, :1], np.random.default_rng(1), steps=300)
-    >>> bool(np.abs(np.asarray(found) - [[1.0], [0.0]]).max() < 1e-3)
+    >>> weights = trained_by_adam(lambda w, x: x @ w, np.zeros((2, 1)), X, X[:, :1], np.random.default_rng(1), steps=300)
+    >>> bool(np.abs(np.asarray(weights) - [[1.0], [0.0]]).max() < 1e-3)
     True
     """
     jax = double_precision_jax()
@@ -131,20 +133,22 @@ def trained_by_adam(
 
 
 def _rates(done: Array, step: float, steps: int) -> tuple[Array, Array]:
-    """What multiplies the first average in the next step, and what the second average under the root is divided by."""
+    """Return the factors of the first average in the next steps, and the divisors of the second average under the root."""
     now = step * (1 + np.cos(np.pi * done / steps)) / 2 / (1 - FIRST ** (done + 1))
     return now.astype(np.float32), (1 - SECOND ** (done + 1)).astype(np.float32)
 
 
 @functools.lru_cache(maxsize=8)
 def compiled_steps(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Adam's steps on given batches, as one program. Compiling takes longer than a short training, hence once per network
-    and shape of its batches, not once per training."""
+    """Return a compiled program that makes several steps of Adam on a list of batches.
+
+    Compiling takes longer than a short training. The program is therefore cached per network and shape of its batches.
+    """
     jax = double_precision_jax()
     slope, each = jax.grad(lambda parameters, x, y: ((apply(parameters, x) - y) ** 2).mean()), jax.tree_util.tree_map
 
-    def move(carried: Any, given: Any) -> Any:
-        (state, first, second), (x, y, now, share) = carried, given
+    def move(carried: Any, batch: Any) -> Any:
+        (state, first, second), (x, y, now, share) = carried, batch
         slopes = slope(state, x, y)
         first = each(lambda m, g: FIRST * m + (1 - FIRST) * g, first, slopes)
         second = each(lambda v, g: SECOND * v + (1 - SECOND) * g**2, second, slopes)

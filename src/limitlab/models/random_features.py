@@ -1,13 +1,13 @@
-"""Random features and ridge regression on them: how they are drawn, and the errors of one draw for every penalty.
+"""Random features, and the errors of ridge regression on one draw of them for every penalty.
 
-A neuron with random weights w turns an input x into the feature s(<w, x>). Its *Gaussian equivalent* keeps the linear part and
-replaces the rest by fresh noise: mu0 + mu1 <w, x> + mu* z. Ridge regression on either,
+A neuron with random weights w maps an input x to the feature s(<w, x>). The *Gaussian equivalent* of the feature has the same linear
+part and independent noise in place of the rest: mu0 + mu1 <w, x> + mu* z. Ridge regression on features Z of either kind,
 
     a = argmin |y - Z a|^2 + r |a|^2,     r = lambda n N / d,
 
-is linear in the labels, so that its errors are quadratic forms in the parts of the label: a linear signal <beta, x>, unit
-noise, a quadratic function of x, a constant. They can be averaged over beta, the noise and the quadratic form exactly, given
-the draw of weights and inputs; what remains random then varies much less (docs/theory/random_features.md, section 5).
+is linear in the labels. Its errors are therefore quadratic forms in the parts of the label, which are a linear signal <beta, x>, unit
+noise, a quadratic function of x, and a constant. For a fixed draw of weights and inputs, the errors can be averaged exactly over beta,
+the noise and the quadratic form. The averages vary much less between draws (docs/theory/random_features.md, section 5).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Array = NDArray[np.float64]
 Inputs = Literal["sphere", "gaussian"]
 Part = Literal["linear", "noise", "quadratic", "constant"]
 PARTS: tuple[Part, ...] = ("linear", "noise", "quadratic", "constant")
-"""What a label is made of, each of unit size."""
+"""The parts of a label, each of unit size."""
 
 EPSILON = float(np.finfo(np.float64).eps)
 
 QUADRATIC_SHARE = 0.2
-"""A rule of thumb: with N or n above this multiple of d^2 the quadratic part of the activation starts to be learned."""
+"""Multiple of d^2 above which N or n is large enough to learn the quadratic part of the activation (a rule of thumb)."""
 
 
 # -- features ---------------------------------------------------------------------------------------------------------
 
 
 def draw_weights(rng: np.random.Generator, width: int, dimension: int) -> Array:
-    """Weights of random neurons: uniform on the unit sphere, shape (width, dimension).
+    """Return the weights of random neurons, uniform on the unit sphere, shape (width, dimension).
 
     >>> np.linalg.norm(draw_weights(np.random.default_rng(0), 3, 5), axis=1).round(12).tolist()
     [1.0, 1.0, 1.0]
@@ -48,7 +48,9 @@ def draw_weights(rng: np.random.Generator, width: int, dimension: int) -> Array:
 
 
 def draw_inputs(rng: np.random.Generator, rows: int, dimension: int, inputs: Inputs = "sphere") -> Array:
-    """Inputs of norm sqrt(d): uniform on the sphere, or standard Gaussian (about that norm), shape (rows, dimension).
+    """Return inputs of norm sqrt(d), shape (rows, dimension).
+
+    The inputs are uniform on the sphere, or standard Gaussian with a norm of about sqrt(d).
 
     >>> np.linalg.norm(draw_inputs(np.random.default_rng(0), 2, 9), axis=1).round(12).tolist()
     [3.0, 3.0]
@@ -60,7 +62,7 @@ def draw_inputs(rng: np.random.Generator, rows: int, dimension: int, inputs: Inp
 
 
 def nonlinear_features(X: Array, weights: Array, activation: Activation) -> Array:
-    """The features s(<w_j, x_i>), shape (rows, width).
+    """Return the features s(<w_j, x_i>), shape (rows, width).
 
     >>> nonlinear_features(np.eye(2), np.array([[1.0, 0.0], [-1.0, 0.0]]), Activation("relu")).tolist()
     [[1.0, 0.0], [0.0, 0.0]]
@@ -69,7 +71,7 @@ def nonlinear_features(X: Array, weights: Array, activation: Activation) -> Arra
 
 
 def linear_features(rng: np.random.Generator, X: Array, weights: Array, moments: Moments) -> Array:
-    """The Gaussian equivalent of the features: mu0 + mu1 <w_j, x_i> + mu* z_ij, with independent normal z for every row.
+    """Return the Gaussian equivalent mu0 + mu1 <w_j, x_i> + mu* z_ij of the features, with independent normal z_ij.
 
     >>> Z = linear_features(np.random.default_rng(0), np.eye(2), np.eye(2), Moments(mean=1, linear=2, nonlinear=0))
     >>> Z.tolist()
@@ -83,9 +85,10 @@ def linear_features(rng: np.random.Generator, X: Array, weights: Array, moments:
 
 
 def covariance(part: Part, X: Array, Y: Array) -> Array:
-    """Covariance, over its random coefficients, of a part of the target between inputs of norm sqrt(d); shape (rows, rows).
+    """Return the covariance of a part of the target between inputs of norm sqrt(d), shape (rows, rows).
 
-    The linear part is <beta, x> with |beta| = 1, the quadratic one (x' G x - tr G)/d with independent normal G.
+    The covariance is taken over the random coefficients of the part. The linear part is <beta, x> with |beta| = 1, and the
+    quadratic part is (x' G x - tr G)/d with independent normal G.
 
     >>> x = np.full((1, 4), 1.0)
     >>> [float(covariance(part, x, x)[0, 0]) for part in ("linear", "quadratic", "constant")]
@@ -100,7 +103,9 @@ def covariance(part: Part, X: Array, Y: Array) -> Array:
 
 
 def draw_part(rng: np.random.Generator, part: Part, tables: Sequence[Array]) -> list[Array]:
-    """One draw of a part of the label at the rows of every table (noise: the first table only, 0 on the others).
+    """Return one draw of a part of the label at the rows of every table.
+
+    The noise is 0 on all tables except the first.
 
     >>> [len(values) for values in draw_part(np.random.default_rng(0), "quadratic", [np.eye(3), np.ones((5, 3))])]
     [3, 5]
@@ -123,26 +128,26 @@ def draw_part(rng: np.random.Generator, part: Part, tables: Sequence[Array]) -> 
 class Forms(NamedTuple):
     """Errors as quadratic forms in the sizes of the parts of the label, each of shape (*ridge.shape, parts, parts)."""
 
-    test: Array  # mean square of the prediction's error on new inputs (no label noise there)
+    test: Array  # mean square of the error of the prediction on new inputs without label noise
     train: Array  # mean square of the residuals
     norm: Array  # squared norm of the coefficients
 
 
 class FeatureRidge:
-    """Ridge regression on a drawn table of features, for every penalty from one factorisation.
+    """Ridge regression on a drawn table of features, which computes all penalties from one factorisation.
 
     Parameters
     ----------
     Z, X
         Features and inputs of the training rows, shapes (n, N) and (n, d).
     Z_new, X_new
-        The same of fresh rows, on which predictions are tested.
+        Features and inputs of fresh rows, on which predictions are tested.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> W, X, X_new = draw_weights(rng, 30, 20), draw_inputs(rng, 60, 20), draw_inputs(rng, 100, 20)
-    >>> model = FeatureRidge(X @ W.T, X, X_new @ W.T, X_new)      # linear neurons, more of them than inputs
+    >>> model = FeatureRidge(X @ W.T, X, X_new @ W.T, X_new)      # more linear neurons than inputs
     >>> forms = model.averaged(0.0, ("linear", "noise"))
     >>> bool(abs(forms.test[0, 0]) < 1e-12)                       # least squares finds a linear signal
     True
@@ -155,17 +160,17 @@ class FeatureRidge:
         self.samples, self.width = Z.shape
         wide = self.width > self.samples
         values, vectors = eigh(Z @ Z.T if wide else Z.T @ Z, driver="evd", overwrite_a=True, check_finite=False)
-        kept = values > EPSILON * max(Z.shape) * values.max()
-        self.singular = np.sqrt(np.where(kept, values, 0.0))
+        positive = values > EPSILON * max(Z.shape) * values.max()
+        self.singular = np.sqrt(np.where(positive, values, 0.0))
         with np.errstate(divide="ignore"):
-            inverse = np.where(kept, 1 / self.singular, 0.0)
+            inverse = np.where(positive, 1 / self.singular, 0.0)
         self.left = vectors if wide else (Z @ vectors) * inverse  # left singular vectors, shape (n, r)
-        self.new = Z_new @ (Z.T @ vectors * inverse if wide else vectors)  # new rows along the right ones, shape (n_new, r)
+        self.new = Z_new @ (Z.T @ vectors * inverse if wide else vectors)  # new rows in the right singular basis, (n_new, r)
 
     def averaged(self, ridge: ArrayLike, parts: Sequence[Part] = PARTS) -> Forms:
-        """Errors averaged over signal and noise: diagonal forms, because different parts are uncorrelated.
+        """Return the errors averaged over signal and noise, for the penalty r = `ridge` of |y - Za|^2 + r |a|^2.
 
-        `ridge` is r of |y - Za|^2 + r |a|^2.
+        The forms are diagonal, because different parts are uncorrelated.
         """
         gain, left_over = self._gains(ridge)
         outer = self.new.T @ self.new / len(self.new)
@@ -175,13 +180,13 @@ class FeatureRidge:
             diagonal = np.diag(inner)
             quadratic = ((gain @ (outer * inner)) * gain).sum(axis=-1)
             forms.test[..., i, i] = np.maximum(outside - 2 * gain @ cross + quadratic, 0.0)
-            unseen = max(total - diagonal.sum(), 0.0)  # what no feature reaches
+            unseen = max(total - diagonal.sum(), 0.0)  # the part of the label orthogonal to all features
             forms.train[..., i, i] = (unseen + left_over**2 @ diagonal) / self.samples
             forms.norm[..., i, i] = gain**2 @ diagonal
         return forms
 
     def drawn(self, rng: np.random.Generator, ridge: ArrayLike, parts: Sequence[Part] = PARTS) -> Forms:
-        """Errors for one draw of signal and noise: the plain experiment, with its cross terms and its spread."""
+        """Return the errors for one random draw of signal and noise, including the cross terms between parts."""
         labels = [draw_part(rng, part, (self.X, self.X_new)) for part in parts]
         seen, truth = (np.stack([label[k] for label in labels], axis=1) for k in (0, 1))  # (rows, parts)
         gain, left_over = self._gains(ridge)
@@ -197,14 +202,20 @@ class FeatureRidge:
         )
 
     def _gains(self, ridge: ArrayLike) -> tuple[Array, Array]:
-        """Per singular direction, shape (*ridge.shape, r): coefficient per label, and the share of the label left over."""
+        """Return the coefficient per label, and the residual share of the label, in each singular direction.
+
+        Both have the shape (*ridge.shape, r).
+        """
         r, s = np.asarray(ridge, dtype=float)[..., None], self.singular
         scale = s**2 + r
         safe = np.where(scale > 0, scale, 1.0)
         return s / safe, np.where(scale > 0, r / safe, 1.0)
 
     def _moments(self, part: Part) -> tuple[Array, Array, float, float]:
-        """A part's covariance in singular directions: U'KU, its overlap with the predictions, and its mean and total variance."""
+        """Return the moments of a part of the label in singular directions.
+
+        They are the covariance U'KU, the overlap with the predictions, and the mean and the total variance.
+        """
         U, rows = self.left, len(self.new)
         if part == "noise":  # uncorrelated with anything at new inputs
             return U.T @ U, np.zeros(U.shape[1]), 0.0, float(self.samples)
@@ -245,7 +256,9 @@ def warn_beyond_proportional(size: int, width: int, samples: int) -> None:
 
 
 def side_by_side(nonlinear: Mapping[str, Any], linear: Mapping[str, Any], names: Sequence[str]) -> dict[str, Array]:
-    """The observables of both kinds of features, and nonlinear minus linear (0 where both are infinite).
+    """Return the observables of both kinds of features, and their differences, nonlinear minus linear.
+
+    A difference is 0 if both observables are infinite.
 
     >>> {name: float(value) for name, value in side_by_side({"margin": 0.5}, {"margin": 0.25}, ["margin"]).items()}
     {'margin': 0.5, 'linear_margin': 0.25, 'margin_gap': 0.25}

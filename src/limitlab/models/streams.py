@@ -9,7 +9,9 @@ Array = NDArray[np.float64]
 
 
 def white_entries(rng: np.random.Generator, shape: tuple[int, ...], excess_kurtosis: float) -> Array:
-    """Independent entries of mean 0, variance 1 and a given excess kurtosis: Gaussian (0), signs (-2), or on the points -r, 0, r.
+    """Return independent entries of mean 0, variance 1 and excess kurtosis `excess_kurtosis`.
+
+    The entries are Gaussian for 0, signs for -2, and have the values -r, 0, r for any other excess kurtosis.
 
     >>> set(np.abs(white_entries(np.random.default_rng(0), (50,), 1.0)).tolist()) == {0.0, 2.0}
     True
@@ -36,16 +38,18 @@ def least_squares_runs(
     first: int | None,
     marks: NDArray[np.int64],
 ) -> tuple[Array, Array]:
-    """Excess risks at step numbers `marks`, mean over independent runs: of the iterate, and of the average of iterates from `first` on.
+    """Return the mean excess risks of independent runs at the step numbers `marks`.
+
+    The first result is for the iterate. The second is for the average of the iterates from number `first` on.
 
     Parameters
     ----------
     eigenvalues
-        Of the covariance, in whose eigenbasis everything is written.
+        Eigenvalues of the covariance. All vectors are written in its eigenbasis.
     gap
-        theta - beta at the start.
+        Difference theta - beta at the start.
     steps
-        The step of every iteration.
+        Step size of every iteration.
     """
     error = np.tile(gap, (runs, 1))
     before, total = error.copy(), np.zeros_like(error)

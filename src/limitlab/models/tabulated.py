@@ -1,9 +1,9 @@
-"""Functions of one variable as tables that compiled loops can read: a cubic polynomial on each of many small cells.
+"""Tables of functions of one variable for compiled loops, with a cubic polynomial on each of many small cells.
 
-A compiled loop cannot call a user's Python function, and a table of cells between the kinks of a function is as good: on a cell
-of width h the error is at most h^4 |f''''| / 3072, which with h = 1/128 is about 1e-12.
+A compiled loop cannot call a user's Python function. It can read a table of cells between the kinks of the function. On a cell of width h
+the error of the cubic is at most h^4 |f''''| / 3072, which is about 1e-12 for h = 1/128.
 
-The loops read it with `limitlab.models.online.look_up`. (This module does not import the compiler, so that laws can.)
+The loops read a table with `limitlab.models.online.look_up`. This module does not import the compiler, so that laws can import the module.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from limitlab.models.activations import Activation
 Array = NDArray[np.float64]
 
 REACH = 14.0  # a Gaussian is further out with probability 1e-44
-CELLS = 128  # per unit of length
-PANELS, DEGREE = 2, 20  # per unit of length, and the degree on each: for derivatives
+CELLS = 128  # number of cells per unit of length
+PANELS, DEGREE = 2, 20  # number of panels per unit of length, and degree on each panel, for derivatives
 CHEBYSHEV = np.cos(np.pi * (np.arange(4) + 0.5) / 4)  # nodes of a cell, inside (-1, 1)
 
 
 class Table(NamedTuple):
-    """Cells between `edges` (ends and kinks): segment s has cells of width 1 / `per_unit[s]`, the first at row `first[s]`."""
+    """Table of cubics on the cells between `edges`, which are the ends and the kinks.
+
+    Segment s has cells of width 1 / `per_unit[s]`, and its first cell is row `first[s]` of `cubics`.
+    """
 
     edges: Array
     per_unit: Array
@@ -35,14 +38,14 @@ class Table(NamedTuple):
 
 
 def tabulate(function: Callable[[Array], Any], kinks: Sequence[float] = ()) -> Table:
-    """The table of a function on [-14, 14] (beyond, the outermost cubics go on).
+    """Return the table of a function on [-14, 14], which the outermost cubics continue outside this interval.
 
     Parameters
     ----------
     function
         Function of arrays.
     kinks
-        Points where it or a derivative of it jumps.
+        Points where the function or a derivative jumps.
 
     Examples
     --------
@@ -62,14 +65,16 @@ def tabulate(function: Callable[[Array], Any], kinks: Sequence[float] = ()) -> T
 
 
 def derivative_of(activation: Activation) -> Callable[[Any], Any]:
-    """The derivative of an activation: its own, or else that of polynomials of degree 20 between its kinks.
+    """Return the derivative of an activation.
+
+    If the activation has no derivative, the result is that of polynomials of degree 20 between its kinks.
 
     >>> bool(abs(derivative_of(Activation(lambda x: np.sin(2 * x)))(0.4) - 2 * np.cos(0.8)) < 1e-9)
     True
     """
     try:
         activation.derivative(np.zeros(1))
-    except ValueError:  # a function that was given without its derivative
+    except ValueError:  # the activation is a function without a derivative
         pass
     else:
         return activation.derivative

@@ -1,8 +1,9 @@
 """Online SGD of a two-layer ReLU network on the XOR mixture as an exact chain of its summary statistics (docs/theory/xor.md, eq. 2).
 
-Four clusters at +-mu (label 1) and +-nu (label 0) with noise N(0, I / lambda); network sum_i v_i relu(<W_i, Y>), logistic loss with
-penalty (alpha/2)(|v|^2 + |W|^2), step delta = c / N on everything. A sample enters through its components along mu and nu, through those
-along the parts of W orthogonal to both, and through the length of the rest: (v, a, b, Q) is a Markov chain.
+The data are four clusters at +-mu (label 1) and +-nu (label 0) with noise N(0, I / lambda). The network is sum_i v_i relu(<W_i, Y>), with
+logistic loss, penalty (alpha/2)(|v|^2 + |W|^2), and step delta = c / N for all parameters. The update depends on a sample only through
+its components along mu and nu, its components along the parts of W orthogonal to both, and the length of the rest. Therefore (v, a, b, Q)
+is a Markov chain.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Array = NDArray[np.float64]
 
 @numba.njit(cache=True, nogil=True)
 def _cholesky(matrix: Array, factor: Array) -> None:
-    """Lower factor of a positive semi-definite matrix; directions that vanish get a zero column."""
+    """Write the lower Cholesky factor of a positive semi-definite matrix into `factor`, with zero columns for zero pivots."""
     size = matrix.shape[0]
     for j in range(size):
         pivot = matrix[j, j]
@@ -47,9 +48,9 @@ def xor_path(
     dimension: int,
     counts: NDArray[np.int64],
 ) -> Array:
-    """Second layer, overlaps with mu and nu, and residual squares (4, K, times) after the given numbers of steps.
+    """Return the second layer, overlaps with mu and nu, and residual squares (4, K, times) after `counts` steps.
 
-    `spread` is lambda^(-1/2); the arrays v, a, b, gram hold the start and then the end.
+    `spread` is lambda^(-1/2). The arrays v, a, b, gram hold the state at the start and are updated in place.
 
     >>> state = np.array([1.0]), np.array([0.1]), np.array([0.0]), np.eye(1)
     >>> xor_path(np.random.default_rng(0), *state, 0.0, 0.05, 0.01, 100, np.array([0, 5000])).shape
@@ -99,7 +100,7 @@ def xor_path(
 
 
 def random_start(rng: np.random.Generator, width: int, dimension: int) -> tuple[Array, Array, Array, Array]:
-    """Statistics of v ~ N(0, I), W ~ N(0, I / N): v, a, b and the Gram matrix of the rest of W.
+    """Return v, a, b and the Gram matrix of the rest of W for random v ~ N(0, I), W ~ N(0, I / N).
 
     >>> [part.shape for part in random_start(np.random.default_rng(0), 3, 50)]
     [(3,), (3,), (3,), (3, 3)]
@@ -113,7 +114,9 @@ def random_start(rng: np.random.Generator, width: int, dimension: int) -> tuple[
 def full_xor_run(
     rng: np.random.Generator, v: Array, weights: Array, spread: float, alpha: float, delta: float, steps: int
 ) -> tuple[Array, Array]:
-    """The same SGD with full vectors (mu and nu are the first two axes): second layer and weights at the end.
+    """Return the second layer and the weights after the same SGD with full vectors.
+
+    mu and nu are the first two axes.
 
     >>> v, w = full_xor_run(np.random.default_rng(0), np.ones(2), np.eye(2, 20), 0.3, 0.05, 0.01, 10)
     >>> v.shape, w.shape

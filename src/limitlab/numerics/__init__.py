@@ -1,4 +1,4 @@
-"""Mathematics that knows nothing of learning: Gaussian expectations, spectra, deterministic equivalents, roots."""
+"""Mathematics without reference to learning, for example Gaussian expectations, spectra, deterministic equivalents and roots."""
 
 from limitlab._core.lazy import attach_stub
 

@@ -1,5 +1,5 @@
 # Written by `python -m limitlab._core.index`; do not edit.
-"""Mathematics that knows nothing of learning: Gaussian expectations, spectra, deterministic equivalents, roots."""
+"""Mathematics without reference to learning, for example Gaussian expectations, spectra, deterministic equivalents and roots."""
 
 from . import equivalents as equivalents
 from . import gaussian as gaussian

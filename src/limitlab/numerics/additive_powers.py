@@ -1,10 +1,11 @@
-"""Fits of a sum of powers E + A N^-a + B D^-b: form, derivatives, search for the parameters (docs/theory/scaling_fit.md, eqs. 1-3).
+"""Fits of a sum of powers E + A N^-a + B D^-b to a table of losses (docs/theory/scaling_fit.md, eqs. 1-3).
 
-Inside, sizes are logarithms n = log(N / their geometric mean) and d likewise, so that the two amplitudes are parts of the loss:
+The module has the model, its derivatives and the search for the parameters. It replaces each size N by the logarithm
+n = log(N / geometric mean of the sizes), and each D by d in the same way. The two amplitudes are then parts of the loss:
 
     L = E + e^{u - a n} + e^{v - b d} [+ e^{w - p n - q d}].
 
-Parameters are kept in the order (E, u, v, a, b) or (E, u, v, a, b, w, p, q).
+Parameters are stored in the order (E, u, v, a, b) or (E, u, v, a, b, w, p, q).
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 GRID = np.geomspace(0.05, 2.5, 18)  # exponents from which the search starts
-STARTS, APART = 6, 0.15  # how many of them are polished, and how far apart they must be
-LOWEST, HIGHEST = 1e-3, 6.0  # exponents that are looked at
-HUBER = 1.345  # standard deviations beyond which a residual counts less: 95 % efficient for Gaussian ones
+STARTS, APART = 6, 0.15  # number of starts that are refined, and their smallest distance in the log of an exponent
+LOWEST, HIGHEST = 1e-3, 6.0  # bounds of the exponents
+HUBER = 1.345  # standard deviations beyond which a residual has less weight; 95 % efficient for Gaussian residuals
 SMALLEST_WIDTH = 1e-9
 
 
 class Runs(NamedTuple):
-    """A table of runs: centred log sizes, log losses, and the centres."""
+    """A table of runs with centred log sizes, log losses, and the centres."""
 
     n: Array
     d: Array
@@ -35,7 +36,10 @@ class Runs(NamedTuple):
 
 
 class Best(NamedTuple):
-    """A minimum of the cost: its parameters, cost (sum of squares, Huber's beyond `width`), and the width (inf: squares)."""
+    """A minimum of the cost.
+
+    `theta` holds its parameters. `cost` is a sum of squares, or Huber's cost with threshold `width` if the width is finite.
+    """
 
     theta: Array
     cost: float
@@ -43,11 +47,11 @@ class Best(NamedTuple):
 
 
 Embedding = Callable[[Array], tuple[Array, Array]]
-"""Free parameters -> all parameters and their derivatives."""
+"""Function of the free parameters that returns all parameters and their derivatives."""
 
 
 def model(theta: Array, runs: Runs) -> tuple[Array, Array]:
-    """Log of the loss and its derivatives in the parameters, one row per run."""
+    """Return the log of the loss and its derivatives in the parameters, one row per run."""
     first, second = np.exp(theta[1] - theta[3] * runs.n), np.exp(theta[2] - theta[4] * runs.d)
     parts = [np.ones_like(first), first, second, -first * runs.n, -second * runs.d]
     loss = theta[0] + first + second
@@ -59,14 +63,14 @@ def model(theta: Array, runs: Runs) -> tuple[Array, Array]:
 
 
 def bounds(size: int) -> tuple[Array, Array]:
-    """Lowest and highest values of the parameters."""
+    """Return the lowest and highest values of the parameters."""
     low = np.array([0.0, -60.0, -60.0, LOWEST, LOWEST, -60.0, LOWEST, LOWEST])[:size]
     high = np.array([np.inf, 60.0, 60.0, HIGHEST, HIGHEST, 60.0, HIGHEST, HIGHEST])[:size]
     return low, high
 
 
 def polished(runs: Runs, start: Array, width: float, embed: Embedding | None = None, size: int = 0) -> Best:
-    """The minimum of the cost near a start, over all parameters or over those that `embed` leaves free."""
+    """Return the minimum of the cost near a start, over all parameters or over those that `embed` leaves free."""
     from scipy.optimize import least_squares
 
     free_to_all: Embedding = embed if embed is not None else lambda theta: (theta, np.eye(theta.size))
@@ -83,7 +87,7 @@ def polished(runs: Runs, start: Array, width: float, embed: Embedding | None = N
 
     inside = np.clip(start, low + 1e-9 * (low > -np.inf), high - 1e-9 * (high < np.inf))
     options = dict(loss="linear") if np.isinf(width) else dict(loss="huber", f_scale=width)
-    found = least_squares(
+    solution = least_squares(
         residual,
         inside,
         slope,
@@ -96,11 +100,14 @@ def polished(runs: Runs, start: Array, width: float, embed: Embedding | None = N
         max_nfev=80,
         **options,
     )
-    return Best(free_to_all(found.x)[0], 2 * float(found.cost), width)
+    return Best(free_to_all(solution.x)[0], 2 * float(solution.cost), width)
 
 
 def with_exponents(runs: Runs, a: float, b: float) -> tuple[float, Array]:
-    """For given exponents the three coefficients by non-negative least squares of relative errors: their misfit, all parameters."""
+    """Return the misfit and all parameters of the best fit with these exponents.
+
+    The three coefficients minimise the sum of squared relative errors and are at least 0.
+    """
     from scipy.optimize import nnls
 
     weight = np.exp(-runs.log_loss)
@@ -111,52 +118,52 @@ def with_exponents(runs: Runs, a: float, b: float) -> tuple[float, Array]:
 
 
 def starts(runs: Runs) -> list[Array]:
-    """Good starts on a grid of exponents: the best, far apart."""
-    found = sorted((with_exponents(runs, float(a), float(b)) for a in GRID for b in GRID), key=lambda pair: pair[0])
-    chosen: list[Array] = []
-    for _, theta in found:
-        if all(np.abs(np.log(theta[3:] / other[3:])).max() > APART for other in chosen):
-            chosen.append(theta)
-        if len(chosen) == STARTS:
+    """Return the best starting points on a grid of exponents that are far apart."""
+    by_misfit = sorted((with_exponents(runs, float(a), float(b)) for a in GRID for b in GRID), key=lambda pair: pair[0])
+    distinct: list[Array] = []
+    for _, theta in by_misfit:
+        if all(np.abs(np.log(theta[3:] / other[3:])).max() > APART for other in distinct):
+            distinct.append(theta)
+        if len(distinct) == STARTS:
             break
-    return chosen
+    return distinct
 
 
 def best_fit(runs: Runs, robust: bool, interaction: bool = False) -> Best:
-    """The best parameters over all starts: least squares of log losses, then Huber's cost if it is to be robust."""
+    """Return the best fit over all starts by least squares of log losses, followed by Huber's cost if `robust`."""
     candidates = [polished(runs, start, np.inf) for start in starts(runs)]
-    best = min(candidates, key=lambda one: one.cost)
+    best = min(candidates, key=lambda fit: fit.cost)
     if interaction:
         best = _with_product(runs, best, np.inf)
     if not robust:
         return best
     spread = residuals(best.theta, runs)
     width = max(HUBER * 1.4826 * float(np.median(np.abs(spread - np.median(spread)))), SMALLEST_WIDTH)
-    again = [best.theta, *(one.theta for one in candidates)] if not interaction else [best.theta]
-    return min((polished(runs, start, width) for start in again), key=lambda one: one.cost)
+    again = [best.theta, *(fit.theta for fit in candidates)] if not interaction else [best.theta]
+    return min((polished(runs, start, width) for start in again), key=lambda fit: fit.cost)
 
 
 def _with_product(runs: Runs, additive: Best, width: float) -> Best:
-    """The best fit with a product term, from several exponents of it."""
+    """Return the best fit with a product term, from several starting exponents of this term."""
     theta = additive.theta
     small = np.log(0.1 * np.exp(runs.log_loss.mean()))
     tries = [
         np.r_[theta, small, p * theta[3], q * theta[4]]
         for p, q in ((0.5, 0.5), (0.5, 0.25), (0.25, 0.5), (1.0, 0.5), (0.5, 1.0))
     ]
-    found = [polished(runs, np.clip(start, *bounds(8)), width) for start in tries]
-    return min(found, key=lambda one: one.cost)
+    fits = [polished(runs, np.clip(start, *bounds(8)), width) for start in tries]
+    return min(fits, key=lambda fit: fit.cost)
 
 
 def centred(N: ArrayLike, D: ArrayLike, loss: ArrayLike) -> Runs:
-    """A table of sizes, data and losses as the fit takes it."""
+    """Return a table of sizes, data and losses in the form that the fit needs."""
     log_n, log_d = (np.log(np.asarray(column, dtype=float).ravel()) for column in (N, D))
     log_loss = np.log(np.asarray(loss, dtype=float).ravel())
     return Runs(log_n - log_n.mean(), log_d - log_d.mean(), log_loss, float(log_n.mean()), float(log_d.mean()))
 
 
 def log_optimum(theta: Array, runs: Runs, log_product: float) -> float:
-    """log N at the least value of the fitted sum for a given log(N D), eq. (5).
+    """Return log N at the minimum of the fitted sum for a fixed log(N D), eq. (5).
 
     >>> runs = centred([1.0, 2.0, 4.0], [4.0, 2.0, 1.0], [1.0, 1.0, 1.0])
     >>> theta = np.array([0.0, 0.0 - 0.5 * runs.centre_n, 0.0 - 0.5 * runs.centre_d, 0.5, 0.5])  # N^-1/2 + D^-1/2
@@ -168,12 +175,15 @@ def log_optimum(theta: Array, runs: Runs, log_product: float) -> float:
 
 
 def residuals(theta: Array, runs: Runs) -> Array:
-    """Log loss minus its fit."""
+    """Return the log loss minus its fit."""
     return np.asarray(runs.log_loss - model(theta, runs)[0])
 
 
 def noise_variance(best: Best, runs: Runs) -> tuple[float, float]:
-    """s^2 for differences of the cost, and the factor of (J'J)^-1 that makes it a covariance; the same for least squares."""
+    """Return s^2 for differences of the cost, and the factor by which (J'J)^-1 becomes a covariance.
+
+    For least squares the two numbers are equal.
+    """
     left, freedom = residuals(best.theta, runs), runs.n.size - best.theta.size
     inside = np.abs(left) <= best.width
     clipped = np.where(inside, left, np.sign(left) * (best.width if np.isfinite(best.width) else 0.0))
@@ -183,7 +193,10 @@ def noise_variance(best: Best, runs: Runs) -> tuple[float, float]:
 
 
 def covariance(theta: Array, runs: Runs, variance: float) -> Array:
-    """Covariance of the estimates for a variance of the log losses; huge, not infinite, where the table decides nothing."""
+    """Return the covariance of the estimates for a variance of the log losses.
+
+    Entries of parameters that the table does not determine are very large but finite.
+    """
     slope = model(theta, runs)[1]
     length = np.linalg.norm(slope, axis=0)
     length = np.where(length > 0, length, 1.0)
@@ -192,7 +205,7 @@ def covariance(theta: Array, runs: Runs, variance: float) -> Array:
 
 
 def condition(theta: Array, runs: Runs) -> float:
-    """Condition number of the derivatives in (E, log A, log B, a, b), columns of unit length."""
+    """Return the condition number of the derivatives in (E, log A, log B, a, b), scaled to columns of unit length."""
     slope = model(theta, runs)[1][:, :5]
     lengths = np.linalg.norm(slope, axis=0)
     return float(np.linalg.cond(slope / np.where(lengths > 0, lengths, 1.0)))

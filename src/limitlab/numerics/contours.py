@@ -1,4 +1,4 @@
-"""Functions of a matrix from its resolvent, and coefficients of a power series from its sum: Cauchy's formula on contours.
+"""Functions of a matrix from its resolvent, and coefficients of a power series from its sum, by Cauchy's formula on contours.
 
 For f analytic inside a contour around the spectrum in [0, b] of a symmetric A,
 
@@ -8,9 +8,10 @@ where the nodes z_j run over the upper half of the contour (the lower half is it
 trace or quadratic form of the resolvent, in particular for its deterministic equivalent. Two contours cover all filters of
 gradient descent:
 
-- `parabola(time)`, for functions that decay like e^{-time z}: the number of nodes depends neither on the spectrum nor on the
-  time;
-- `circle(bound)`, for entire functions when time * bound is of order one: *relative* accuracy survives as time tends to 0.
+- `parabola(time)`, for functions that decay like e^{-time z}. The number of nodes depends neither on the spectrum nor on the
+  time.
+- `circle(bound)`, for entire functions when time * bound is of order one. The *relative* accuracy stays the same as time
+  tends to 0.
 
 `descent_parabola` is the parabola for the powers (1 - step z)^count, which decay like e^{-count step w} in
 w = -log(1 - step z) / step.
@@ -19,8 +20,8 @@ For a power series f(L) = sum_k f_k L^{-k-1}, analytic except for real L in [0, 
 
     f_k = (1 / 2 pi i) oint L^k f(L) dL = (1 / 2 pi i) oint e^{(k+1) q} f(e^q) dq,       q = log L.              (2)
 
-From index `FEW` on, the parabola serves every index, whole or not, with the same number of nodes. For smaller indices the parabola would
-leave the strip |Im q| < pi; there `coefficients` uses a circle, which serves whole indices.
+From index `FEW` on, `coefficients` uses the parabola for every index, whole or not, with the same number of nodes. For smaller indices
+the parabola would leave the strip |Im q| < pi. There `coefficients` uses a circle, which requires whole indices.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Complex = NDArray[np.complex128]
 
 PARABOLA_NODES = 32
 CIRCLE_NODES = 96
-CIRCLE_STRETCH = 1.5  # radius over half of the bound: errors fall like stretch^-nodes
+CIRCLE_STRETCH = 1.5  # radius over half of the bound; errors fall like stretch^-nodes
 # Weideman and Trefethen (2007): the parabola for e^{-time z}, error about 2.85^-nodes until rounding.
 APEX, CURVATURE, OPENING = 0.1309, 0.1194, 0.25
 
@@ -48,7 +49,7 @@ class Contour(NamedTuple):
 
 
 def parabola(time: ArrayLike, nodes: int = PARABOLA_NODES) -> Contour:
-    """A parabola around the positive axis, for functions that decay like e^{-time z}.
+    """Return a parabola around the positive axis, for functions that decay like e^{-time z}.
 
     >>> z, weight = parabola(3.0)
     >>> value = 2 * (weight * np.exp(-3.0 * z) / (0.7 - z)).sum().real
@@ -56,14 +57,14 @@ def parabola(time: ArrayLike, nodes: int = PARABOLA_NODES) -> Contour:
     True
     """
     theta = (-np.pi * (2 * np.arange(nodes // 2) + 1) / nodes).astype(np.complex128)
-    # beyond so many nodes the apex stays: it would move out to where e^{-time z} amplifies rounding, and truncation is below it already
+    # more nodes do not move the apex further out: e^{-time z} would amplify rounding errors, which exceed the truncation already
     scale = min(nodes, PARABOLA_NODES) / np.asarray(time, dtype=float)[..., None]
     z = scale * (-APEX + CURVATURE * theta**2 - 1j * OPENING * theta)
     return Contour(z, 1j / nodes * scale * (2 * CURVATURE * theta - 1j * OPENING))
 
 
 def descent_parabola(count: ArrayLike, step: float, nodes: int = PARABOLA_NODES) -> tuple[Contour, Complex]:
-    """The contour for powers (1 - step z)^count of a spectrum in [0, 1/step], and the values of the power on it.
+    """Return the contour for powers (1 - step z)^count of a spectrum in [0, 1/step], and the values of the power on it.
 
     >>> (z, weight), power = descent_parabola(40, 0.5)
     >>> value = 2 * (weight * power / (0.7 - z)).sum().real
@@ -77,7 +78,7 @@ def descent_parabola(count: ArrayLike, step: float, nodes: int = PARABOLA_NODES)
 
 
 def circle(bound: ArrayLike, nodes: int = CIRCLE_NODES) -> Contour:
-    """A circle around [0, bound], for entire functions that do not grow much over it.
+    """Return a circle around [0, bound], for entire functions that do not grow much over it.
 
     >>> z, weight = circle(4.0)
     >>> value = 2 * (weight * np.cos(z) / (3.0 - z)).sum().real
@@ -95,13 +96,13 @@ Array = NDArray[np.float64]
 Transforms = Callable[[Complex], tuple[Complex, ...]]
 
 FEW = 16
-RADIUS, CIRCLE = 1.25, 160  # of the circle: errors fall like RADIUS^-CIRCLE
+RADIUS, CIRCLE = 1.25, 160  # radius and nodes of the circle; errors fall like RADIUS^-CIRCLE
 
 
 def coefficients(transforms: Transforms, index: Array, nodes: int = PARABOLA_NODES) -> Array:
-    """Coefficients number `index` of several series at once, shape (series, indices).
+    """Return the coefficients number `index` of several series at once, shape (series, indices).
 
-    `transforms` gives the sums of the series at points q = log L of the upper half plane.
+    `transforms` returns the sums of the series at points q = log L of the upper half plane.
 
     >>> powers = coefficients(lambda q: (1 / (np.exp(q) - 0.9),), np.array([0.0, 3.0, 16.5, 200.0]))  # 0.9^k
     >>> bool(np.allclose(powers[0], 0.9 ** np.array([0.0, 3.0, 16.5, 200.0]), rtol=1e-11, atol=1e-13))
@@ -115,12 +116,12 @@ def coefficients(transforms: Transforms, index: Array, nodes: int = PARABOLA_NOD
     if not few.all():
         z, weight = parabola(index[~few] + 1, nodes)
         parts.append((~few, -z, 2 * weight))
-    found: Array | None = None
+    result: Array | None = None
     for which, q, weight in parts:
         powers = weight * np.exp((index[which] + 1)[:, None] * q)
         values = [(powers * part).sum(axis=-1).real for part in transforms(q)]
-        if found is None:
-            found = np.empty((len(values), index.size))
-        found[:, which] = values
-    assert found is not None
-    return found
+        if result is None:
+            result = np.empty((len(values), index.size))
+        result[:, which] = values
+    assert result is not None
+    return result

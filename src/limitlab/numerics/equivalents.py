@@ -1,15 +1,15 @@
-"""Deterministic equivalents of ridge resolvents: the effective ridge and its two counts of degrees of freedom.
+"""Deterministic equivalents of ridge resolvents, that is, the effective ridge and its two counts of degrees of freedom.
 
-Let S = X'X/n be the sample covariance of n rows whose population covariance has eigenvalues s_k, a load m_k of them per
-sample (multiplicity over n). Resolvents of S then act like resolvents of the population covariance at another ridge kappa
+Let S = X'X/n be the sample covariance of n rows. The population covariance has eigenvalues s_k, and the load m_k is the
+multiplicity of s_k divided by n. Resolvents of S then act like resolvents of the population covariance at another ridge kappa
 (docs/theory/ridge.md, eqs. 1, 9 and 13):
 
     kappa (1 - df1) = lambda,    df1 = sum_k m_k s_k / (s_k + kappa),    df2 = sum_k m_k s_k^2 / (s_k + kappa)^2.
 
 Every function takes the spectrum as `eigenvalues`, shape (K,), and `load`, shape (..., K); the leading axes of `load`
-broadcast against the ridge. Counts of degrees of freedom are per sample. Nothing here is formed by subtracting nearly equal
-numbers where lambda >= 0: with u_k = kappa / (s_k + kappa), the share of direction k that is *not* learned, and P the number
-of positive eigenvalues per sample,
+broadcast against the ridge. Counts of degrees of freedom are per sample. For lambda >= 0 no result is a difference of nearly
+equal numbers. Let u_k = kappa / (s_k + kappa) be the share of direction k that is *not* learned, and P the number of positive
+eigenvalues per sample. Then
 
     1 - df1 = (1 - P) + sum m u = lambda / kappa,        1 - df2 = (1 - df1) + sum m u (1 - u).
 """
@@ -33,13 +33,13 @@ Complex = NDArray[np.complex128]
 
 EPSILON = float(np.finfo(np.float64).eps)
 MOST_NEWTON_STEPS = 300
-RANK_ROUNDING = 1e-14  # a load of positive eigenvalues this close to one sample each is meant to be one
+RANK_ROUNDING = 1e-14  # a total load of positive eigenvalues this close to 1 is treated as 1
 CONTINUATION_STEPS = (1, 8, 32, 128, 512)
 NEWTON_STEPS_PER_STAGE = 30
 
 
 class Equivalent(NamedTuple):
-    """The effective ridge and what goes with it, as arrays of the broadcast shape.
+    """The effective ridge, its degrees of freedom and their gaps to one, as arrays of the broadcast shape.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Equivalent(NamedTuple):
 
     @property
     def derivative(self) -> Array:
-        """Derivative of kappa in lambda, which is 1 / (1 - df2); infinite at the interpolation threshold."""
+        """Derivative of kappa in lambda, which is 1 / (1 - df2) and is infinite at the interpolation threshold."""
         with np.errstate(divide="ignore"):
             return np.asarray(1 / self.gap2)
 
@@ -68,9 +68,9 @@ class Equivalent(NamedTuple):
 
 
 def unlearned(kappa: ArrayLike, eigenvalues: ArrayLike) -> Any:
-    """Share kappa / (s + kappa) of each direction that ridge does not learn; 1 for a direction without variance.
+    """Return the share kappa / (s + kappa) of each direction that ridge regression does not learn.
 
-    The spectrum is the last axis of the result. `kappa` may be complex, 0 or infinite.
+    The share is 1 for a direction without variance. The spectrum is the last axis of the result. `kappa` may be complex, 0 or infinite.
 
     >>> unlearned([0.0, 1.0, np.inf], [0.0, 1.0]).tolist()
     [[1.0, 0.0], [1.0, 0.5], [1.0, 1.0]]
@@ -81,7 +81,9 @@ def unlearned(kappa: ArrayLike, eigenvalues: ArrayLike) -> Any:
 
 
 def learned(kappa: ArrayLike, eigenvalues: ArrayLike) -> Any:
-    """Share s / (s + kappa) of each direction that ridge learns; 0 for a direction without variance.
+    """Return the share s / (s + kappa) of each direction that ridge regression learns.
+
+    The share is 0 for a direction without variance.
 
     >>> learned([0.0, 1.0, np.inf], [0.0, 1.0]).tolist()
     [[0.0, 1.0], [0.0, 0.5], [0.0, 0.0]]
@@ -92,7 +94,7 @@ def learned(kappa: ArrayLike, eigenvalues: ArrayLike) -> Any:
 
 
 def both_shares(kappa: ArrayLike, eigenvalues: ArrayLike) -> tuple[Any, Any]:
-    """Both shares of each direction, `unlearned` and `learned`, in little more than the time of one.
+    """Return `unlearned` and `learned` for each direction, in little more time than a call of one of them.
 
     >>> [share.tolist() for share in both_shares(1.0, [0.0, 1.0, 3.0])]
     [[1.0, 0.5, 0.25], [0.0, 0.5, 0.75]]
@@ -106,7 +108,7 @@ def both_shares(kappa: ArrayLike, eigenvalues: ArrayLike) -> tuple[Any, Any]:
 
 
 def df1(kappa: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Any:
-    """First degrees of freedom per sample, sum m s / (s + kappa).
+    """Return the first degrees of freedom per sample, sum m s / (s + kappa).
 
     >>> float(df1(1.0, [1.0, 3.0], [0.5, 0.2]))
     0.4
@@ -115,7 +117,7 @@ def df1(kappa: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Any:
 
 
 def df2(kappa: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Any:
-    """Second degrees of freedom per sample, sum m s^2 / (s + kappa)^2.
+    """Return the second degrees of freedom per sample, sum m s^2 / (s + kappa)^2.
 
     >>> float(df2(1.0, [1.0, 3.0], [0.8, 1.6]))
     1.1
@@ -124,7 +126,9 @@ def df2(kappa: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Any:
 
 
 def rank_gap(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
-    """1 - P, where P counts the positive eigenvalues per sample; exactly 0 when they are one per sample up to rounding.
+    """Return 1 - P, where P is the number of positive eigenvalues per sample.
+
+    The result is exactly 0 if P is 1 up to rounding.
 
     >>> float(rank_gap([0.0, 1.0], [3.0, 0.25]))
     0.75
@@ -134,7 +138,7 @@ def rank_gap(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
 
 
 def gaps(kappa: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> tuple[Any, Any]:
-    """1 - df1 and 1 - df2 at any kappa, summed so that few digits cancel.
+    """Return 1 - df1 and 1 - df2 at any kappa, summed so that few digits cancel.
 
     >>> [float(gap) for gap in gaps(1.0, [1.0, 3.0], [0.5, 1.0])]
     [0.0, 0.3125]
@@ -149,12 +153,12 @@ def gaps(kappa: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> tuple[Any
 
 
 def effective_ridge(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Any:
-    """The effective ridge kappa of a ridge lambda: the largest root of kappa (1 - df1(kappa)) = lambda.
+    """Return the effective ridge kappa of a ridge lambda, the largest root of kappa (1 - df1(kappa)) = lambda.
 
     Parameters
     ----------
     ridge
-        lambda: positive, zero, infinite, or negative above `negative_ridge_limit`.
+        The ridge lambda. It may be positive, zero, infinite, or negative above `negative_ridge_limit`.
     eigenvalues
         Population eigenvalues, at least 0, shape (K,).
     load
@@ -163,13 +167,13 @@ def effective_ridge(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -
     Raises
     ------
     ValueError
-        For a ridge at or below its limit, saying the limit.
+        If a ridge is at or below its limit. The message contains the limit.
 
     Notes
     -----
-    The left side is convex on the branch that matters. Replacing the positive eigenvalues by their mean can only increase
-    df1 (s -> s / (s + kappa) is concave), so the closed root for the mean is an upper bound, and Newton's method decreases
-    monotonically from there to the root: it cannot fail. With a single eigenvalue the bound is the root.
+    The left side is convex on the branch of the largest root. Replacing the positive eigenvalues by their mean can only
+    increase df1, because s -> s / (s + kappa) is concave. The closed root for the mean is therefore an upper bound, and
+    Newton's method always decreases monotonically from there to the root. With a single eigenvalue the bound is the root.
 
     Examples
     --------
@@ -182,12 +186,12 @@ def effective_ridge(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -
 
 
 def ridge_equivalent(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Equivalent:
-    """Effective ridge, degrees of freedom and their gaps to one, at every element of the broadcast arrays.
+    """Return the effective ridge, the degrees of freedom and their gaps to one, for every element of the broadcast arrays.
 
     Parameters are those of `effective_ridge`.
 
-    >>> found = ridge_equivalent(0.05, [0.2, 1.0, 3.0], [0.5, 0.6, 0.4])
-    >>> [round(float(value), 10) for value in (found.kappa, found.df1, found.df2)]
+    >>> equivalent = ridge_equivalent(0.05, [0.2, 1.0, 3.0], [0.5, 0.6, 0.4])
+    >>> [round(float(value), 10) for value in (equivalent.kappa, equivalent.df1, equivalent.df2)]
     [0.4818128832, 0.8962252739, 0.6132313118]
     """
     s, m, lam, free = _prepare(ridge, eigenvalues, load)
@@ -201,11 +205,11 @@ def ridge_equivalent(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) 
 
 
 def negative_ridge_limit(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
-    """The value that a negative ridge has to stay above: minus the left edge of the sample eigenvalues, or 0.
+    """Return the lower limit of a negative ridge, which is minus the left edge of the sample eigenvalues, or 0.
 
-    With more positive population eigenvalues than samples, the smallest non-zero eigenvalue of S tends to a positive edge;
-    the ridge may be negative down to minus that edge (docs/theory/ridge.md, eq. 12). Otherwise the limit is 0: the theory
-    of a negative ridge is not offered there.
+    With more positive population eigenvalues than samples, the smallest non-zero eigenvalue of S tends to a positive edge.
+    The ridge may then be negative down to minus that edge (docs/theory/ridge.md, eq. 12). Otherwise the limit is 0, because
+    limitlab does not implement the theory of a negative ridge there.
 
     >>> round(-float(negative_ridge_limit([1.0, 20.0], [3.8, 0.2])), 10)
     1.1000527569
@@ -213,37 +217,39 @@ def negative_ridge_limit(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
     0.0
     """
     kappa = np.asarray(edge_kappa(eigenvalues, load))
-    lowest = kappa * gaps(kappa, eigenvalues, load)[0]  # stationary there: errors of kappa do not matter
+    lowest = kappa * gaps(kappa, eigenvalues, load)[0]  # stationary at this kappa, so errors of kappa enter at second order
     return np.where(kappa > 0, np.minimum(lowest, 0.0), 0.0)[()]
 
 
 def edge_kappa(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
-    """The effective ridge at the negative limit, where df2 = 1; 0 with at most as many directions as samples.
+    """Return the effective ridge at the negative limit, where df2 = 1.
+
+    The result is 0 if there are at most as many directions as samples.
 
     >>> round(float(edge_kappa([1.0], [4.0])), 12)
     1.0
     """
     s, m, _, free = _prepare(0.0, eigenvalues, load)
     wide = free < 0
-    m = np.where(wide[..., None], m, 4.0 * (s == s.max()))  # a harmless stand-in where there is nothing to solve
+    m = np.where(wide[..., None], m, 4.0 * (s == s.max()))  # placeholder for elements without an equation to solve
     positive = s[s > 0]
     root = np.sqrt((m * (s > 0)).sum(axis=-1)) - 1  # a single eigenvalue s has the solution s (sqrt(P) - 1)
-    slack = 1 + 1e-12  # which is monotone in s, hence a bracket; the slack absorbs rounding at its ends
+    slack = 1 + 1e-12  # the solution is monotone in s, which gives a bracket; the slack absorbs rounding at its ends
     kappa = bracketed_root(lambda k: 1 - df2(k, s, m), positive.min() * root / slack, positive.max() * root * slack)
     return np.where(wide, kappa, 0.0)[()]
 
 
 def right_edge(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
-    """The right end of the limiting spectrum of S: the largest sample eigenvalue.
+    """Return the right end of the limiting spectrum of S, which is the limit of the largest sample eigenvalue.
 
-    It is x (1 + sum m s / (x - s)) at the one x above every eigenvalue where df2(-x) = 1.
+    The right end is x (1 + sum m s / (x - s)) at the only x above every eigenvalue where df2(-x) = 1.
 
     >>> round(float(right_edge([1.0], [4.0])), 12)
     9.0
     """
     s, m, _, _ = _prepare(0.0, eigenvalues, load)
     top, slack = s.max(), 1e-12
-    alone, all_ = (m * (s == top)).sum(axis=-1), (m * (s > 0)).sum(axis=-1)  # only the top group; all of them at the top
+    alone, all_ = (m * (s == top)).sum(axis=-1), (m * (s > 0)).sum(axis=-1)  # load of the largest eigenvalue, and of all
     low, high = top * (1 + np.sqrt(alone) * (1 - slack)), top * (1 + np.sqrt(all_) * (1 + slack))
     low = np.where(alone > 0, low, top)
     x = np.asarray(bracketed_root(lambda x: 1 - (m * (s / (x[..., None] - s)) ** 2).sum(axis=-1), low, high))
@@ -251,12 +257,12 @@ def right_edge(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
 
 
 def resolvent_ridge(z: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Any:
-    """The effective ridge kappa(z) of the resolvent (S - z)^-1 at complex z off the real axis (lambda = -z).
+    """Return the effective ridge kappa(z) of the resolvent (S - z)^-1 at complex z off the real axis (lambda = -z).
 
     1 / kappa(z) is the Stieltjes transform of the n x n Gram matrix XX'/n. For Im z > 0 exactly one solution of the equation
-    has Im kappa < 0 (Silverstein and Bai 1995), so a solution with that sign is certainly the right one. Newton's method
-    starts at the closed root for the mean eigenvalue; where that fails the test, the solution is continued from large |z|
-    along a ray, in more and more steps.
+    has Im kappa < 0 (Silverstein and Bai 1995), so a solution with that sign is the correct solution. Newton's method starts
+    at the closed root for the mean eigenvalue. If the result fails this test, the solution is continued from large |z| along
+    a ray, and the number of steps is increased until the test passes.
 
     Examples
     --------
@@ -274,8 +280,8 @@ def resolvent_ridge(z: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> An
     kappa = np.empty_like(flat)
     open_ = np.arange(flat.size)
     for steps in CONTINUATION_STEPS:
-        found, good = _continued(flat[open_], s, loads[open_], frees[open_], steps)
-        kappa[open_[good]] = found[good]
+        candidate, good = _continued(flat[open_], s, loads[open_], frees[open_], steps)
+        kappa[open_[good]] = candidate[good]
         open_ = open_[~good]
         if not open_.size:
             return kappa.reshape(shape)[()]
@@ -289,7 +295,7 @@ def resolvent_ridge(z: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> An
 
 
 def _prepare(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> tuple[Array, Array, Any, Array]:
-    """Checked spectrum, the ridge broadcast against the load, and 1 - P of the same shape."""
+    """Return the checked spectrum, the ridge broadcast against the load, and 1 - P of the same shape."""
     s, m, lam = np.asarray(eigenvalues, dtype=float), np.asarray(load, dtype=float), np.asarray(ridge)
     if s.ndim != 1 or not s.size or not (s.min() >= 0 and 0 < s.max() < np.inf):  # NaN fails every comparison
         raise Refused(
@@ -302,12 +308,12 @@ def _prepare(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> tuple
     lam = lam if np.iscomplexobj(lam) else lam.astype(float)
     shape = np.broadcast_shapes(lam.shape, m.shape[:-1])
     free = rank_gap(s, m)
-    same = lam.shape == free.shape == shape  # nothing to broadcast, which would take time
+    same = lam.shape == free.shape == shape  # skips np.broadcast_to, which is slow for small arrays
     return s, m, lam if same else np.broadcast_to(lam, shape), free if same else np.broadcast_to(free, shape)
 
 
 def _effective_ridge(s: Array, m: Array, lam: Array, free: Array) -> Array:
-    """`effective_ridge` of what `_prepare` gives."""
+    """Return `effective_ridge` for the values that `_prepare` returns."""
     _check_ridge(lam, s, m, free)
     finite = np.isfinite(lam)
     target = np.where(finite, lam, 1.0)
@@ -336,17 +342,17 @@ def _check_ridge(lam: Array, s: Array, m: Array, free: Array) -> None:
 
 
 def _mean_root(lam: Any, s: Array, m: Array, free: Array) -> Any:
-    """The root of kappa (1 - P t / (t + kappa)) = lambda for the mean t of the positive eigenvalues, real or complex.
+    """Return the root of kappa (1 - P t / (t + kappa)) = lambda for the mean t of the positive eigenvalues, real or complex.
 
-    It is (A + sqrt((lambda + a)(lambda + b))) / 2 with A = lambda - (1 - P) t and the Marchenko-Pastur edges a, b. The
-    product of two principal roots has the right branch everywhere; the product of the two solutions, -lambda t, avoids
-    cancellation.
+    The root is (A + sqrt((lambda + a)(lambda + b))) / 2 with A = lambda - (1 - P) t and the Marchenko-Pastur edges a, b. The
+    product of two principal square roots is on the correct branch everywhere. Where the sum would cancel, the root follows
+    from the product of the two solutions, which is -lambda t.
     """
     count = 1 - free
     mean = (m * s).sum(axis=-1) / (m * (s > 0)).sum(axis=-1)
     left, right = mean * (free / (1 + np.sqrt(count))) ** 2, mean * (1 + np.sqrt(count)) ** 2
     if not np.iscomplexobj(lam):
-        left = np.maximum(left, -lam)  # the mean's own edge lies below the true one, up to rounding
+        left = np.maximum(left, -lam)  # minus the edge for the mean eigenvalue is below lambda, up to rounding
     linear, root = lam - free * mean, np.sqrt(lam + left) * np.sqrt(lam + right)
     adds = (np.conj(linear) * root).real >= 0
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -355,7 +361,7 @@ def _mean_root(lam: Any, s: Array, m: Array, free: Array) -> Any:
 
 
 def _newton_from_above(kappa: Array, lam: Array, s: Array, m: Array) -> Array:
-    """Newton's method for a convex increasing function from above its root, for all elements until none moves."""
+    """Return the roots by Newton's method from above, for a convex increasing function, iterated until no element changes."""
     gaps_at, room = _gaps_of(s, m), np.abs(lam)
     with np.errstate(invalid="ignore", divide="ignore"):
         for _ in range(MOST_NEWTON_STEPS):
@@ -371,7 +377,7 @@ def _newton_from_above(kappa: Array, lam: Array, s: Array, m: Array) -> Array:
 
 
 def _continued(lam: Complex, s: Array, m: Array, free: Array, steps: int) -> tuple[Complex, NDArray[np.bool_]]:
-    """Continuation of kappa from large |lambda| to lambda in geometric steps; says where the result is certainly right."""
+    """Return kappa, continued from large |lambda| to lambda in geometric steps, and a mask of the certified elements."""
     far = np.maximum(1.0, 30 * (m * s).sum(axis=-1) / np.abs(lam))
     kappa = _mean_root(lam * (far if steps > 1 else 1.0), s, m, free)
     small = np.zeros(lam.shape, dtype=bool)
@@ -390,7 +396,10 @@ def _continued(lam: Complex, s: Array, m: Array, free: Array, steps: int) -> tup
 
 
 def _gaps_of(s: Array, m: Array) -> Callable[[Any], tuple[Any, Any, Any]]:
-    """1 - df1 and 1 - df2 with the least cancellation, and the size of the terms of the first (its rounding error), of finite kappa."""
+    """Return a function of finite kappa that computes 1 - df1 and 1 - df2 with the least cancellation.
+
+    The third result of that function is the sum of the magnitudes of the terms of 1 - df1, which bounds its rounding error.
+    """
     free = rank_gap(s, m)
     if not s.all():
         s, m = s[s > 0], m[..., s > 0]
@@ -398,9 +407,9 @@ def _gaps_of(s: Array, m: Array) -> Callable[[Any], tuple[Any, Any, Any]]:
     wide, start, sign = many[..., None], np.where(many, 1.0, free), np.where(many, -1.0, 1.0)
 
     def gaps_at(kappa: Any) -> tuple[Any, Any, Any]:
-        # With at most as many directions as samples the terms are all positive; with more, those of df1 stay of order one.
+        # With at most as many directions as samples all terms are positive. With more, the terms of df1 stay of order one.
         k = kappa[..., None]
-        share = np.where(wide, s, k) / (s + k)  # learned or not
+        share = np.where(wide, s, k) / (s + k)  # the learned share if wide, otherwise the share that is not learned
         terms = m * share
         first, second = terms.sum(axis=-1), (terms * np.where(wide, share, 2 - share)).sum(axis=-1)
         size = first if first.dtype.kind == "f" else np.abs(terms).sum(axis=-1)

@@ -1,10 +1,10 @@
 """Gaussian expectations and Hermite series, with error control.
 
-A law depends on a nonlinearity only through Gaussian averages: E f(Z), E f(X, Y) for a correlated pair, and the coefficients of f in the
-orthonormal Hermite polynomials h_k = He_k / sqrt(k!). Smooth functions are averaged by Gauss-Hermite rules of growing order until two
-rules agree; functions with kinks, or of unknown smoothness, by adaptive panels (`limitlab.numerics.quadrature`). Each result is checked
-against a second rule: an average that misses its tolerance raises `ConvergenceError`. The mathematics is in docs/theory/gaussian.md;
-section 4 there treats correlated pairs.
+A law depends on a nonlinearity only through three kinds of Gaussian averages: E f(Z), E f(X, Y) for a correlated pair, and the
+coefficients of f in the orthonormal Hermite polynomials h_k = He_k / sqrt(k!). Smooth functions are averaged by Gauss-Hermite rules of
+growing order until two rules agree. Functions with kinks, or of unknown smoothness, are averaged on adaptive panels
+(`limitlab.numerics.quadrature`). Each result is checked against a second rule. An average that misses its tolerance raises
+`ConvergenceError`. The mathematics is in docs/theory/gaussian.md; section 4 there treats correlated pairs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HERMITE_ORDERS = (32, 64, 128, 256)
 
 @lru_cache(maxsize=32)
 def hermite_rule(order: int) -> tuple[Array, Array]:
-    """Gauss-Hermite nodes and weights for the standard Gaussian; exact for polynomials of degree below 2 `order`.
+    """Return Gauss-Hermite nodes and weights for the standard Gaussian, exact for polynomials of degree below 2 `order`.
 
     >>> nodes, weights = hermite_rule(3)
     >>> float(round(weights @ nodes**4, 12))
@@ -52,7 +52,7 @@ def hermite_rule(order: int) -> tuple[Array, Array]:
 def averages(
     f: Callable[[Array], Array], mean: Array, std: Array, kinks: Kinks | None, tolerance: float
 ) -> tuple[Array, Array, Array]:
-    """Expectations, their error estimates and E|f|, each of shape (components, expectations)."""
+    """Return expectations, their error estimates and E|f|, each of shape (components, expectations)."""
     if kinks is not None and len(kinks) == 0:
         result = by_hermite(lambda z: f((mean[:, None] + std[:, None] * z).ravel()), HERMITE_ORDERS, tolerance)
         if result is not None:
@@ -63,15 +63,19 @@ def averages(
         return values, np.abs(values), 0.0
 
     certain = std == 0
-    found = integrate(integrand, mean, np.where(certain, 1.0, std), kinks or (), tolerance)
+    estimate = integrate(integrand, mean, np.where(certain, 1.0, std), kinks or (), tolerance)
     if not certain.any():
-        return found.value, found.error, found.scale
+        return estimate.value, estimate.error, estimate.scale
     exact, size, _ = integrand(np.arange(mean.size), mean)
-    return np.where(certain, exact, found.value), np.where(certain, 0.0, found.error), np.where(certain, size, found.scale)
+    return (
+        np.where(certain, exact, estimate.value),
+        np.where(certain, 0.0, estimate.error),
+        np.where(certain, size, estimate.scale),
+    )
 
 
 def by_hermite(f: Callable[[Array], Array], orders: Sequence[int], tolerance: float) -> tuple[Array, Array, Array] | None:
-    """Gauss-Hermite rules of growing order until two agree; None when they do not."""
+    """Return the averages by the first of two agreeing Gauss-Hermite rules of growing order, or None if none agree."""
     previous: Array | None = None
     for order in orders:
         nodes, weights = hermite_rule(order)
@@ -87,7 +91,7 @@ def by_hermite(f: Callable[[Array], Array], orders: Sequence[int], tolerance: fl
 
 
 def declared_kinks(f: Function, kinks: Kinks | None) -> Kinks | None:
-    """The kinks that are given, or that the function carries as an attribute; None when nothing is known."""
+    """Return `kinks`, or the attribute `kinks` of the function if `kinks` is None, or None without such an attribute."""
     declared = getattr(f, "kinks", None) if kinks is None else kinks
     if declared is None:
         return None
@@ -95,13 +99,13 @@ def declared_kinks(f: Function, kinks: Kinks | None) -> Kinks | None:
 
 
 def values_at(f: Function, *points: Array) -> Array:
-    """f at flat points, at least one value per point, all finite."""
+    """Return f at flat points, checked to be finite and to have at least one value per point."""
     values = np.asarray(f(*points), dtype=float)
     if values.ndim == 0:
         values = np.full(points[0].size, values)
     if values.shape[-1] != points[0].size:
         raise Refused(
-            f"the function gave shape {values.shape} for {points[0].size} points: the points must be its last axis"
+            f"the function returned shape {values.shape} for {points[0].size} points: the points must be its last axis"
         )
     if not np.all(np.isfinite(values)):
         bad = np.argwhere(~np.isfinite(values))[0][-1]
@@ -111,7 +115,7 @@ def values_at(f: Function, *points: Array) -> Array:
 
 
 def checked(value: Array, error: Array, scale: Array, tolerance: float, with_error: bool) -> Array | tuple[Array, Array]:
-    """The value (and its error) if the tolerance is met, else a ConvergenceError that carries both."""
+    """Return the value, and its error if `with_error`; raise ConvergenceError with both if the tolerance is missed."""
     if np.any(error > (tolerance + 8 * EPSILON) * scale + 2 * SMALLEST):
         raise ConvergenceError(
             f"Gaussian expectation: error estimate {float(np.max(error)):.2g} is above {tolerance:.2g} x E|f|; "
@@ -126,7 +130,7 @@ def checked(value: Array, error: Array, scale: Array, tolerance: float, with_err
 
 PAIR_ORDERS = (24, 48, 96)
 MOST_OUTER = 400  # panels in the first variable
-BLOCK = 1_000  # averages over the second variable that are computed together
+BLOCK = 1_000  # averages over the second variable that are computed in one call
 
 
 @overload
@@ -155,7 +159,7 @@ def pair_expectation(
     tolerance: float = 1e-10,
     with_error: bool = False,
 ) -> Array | tuple[Array, Array]:
-    """E f(X, Y) for standard Gaussians X, Y of the given correlation, -1 and 1 included.
+    """Return E f(X, Y) for standard Gaussians X, Y of this correlation, which may be -1 or 1.
 
     Parameters
     ----------
@@ -165,7 +169,7 @@ def pair_expectation(
         Correlation(s) of the pair, each in [-1, 1].
     kinks
         Places c of lines x = c and y = c across which f or a derivative jumps: one sequence for both variables, or a pair
-        of sequences. `()` promises that f is smooth; None promises nothing.
+        of sequences. `()` declares f to be smooth. None makes no assumption.
     tolerance
         Largest error accepted, as a share of E|f|.
     with_error
@@ -174,7 +178,7 @@ def pair_expectation(
     Raises
     ------
     ConvergenceError
-        When the tolerance is not met; `estimate` and `accuracy` say what was reached.
+        If the tolerance is not met. Its `estimate` and `accuracy` hold the best value and its error.
 
     Examples
     --------
@@ -192,52 +196,52 @@ def pair_expectation(
 
 
 def _pair_average(f: Function, rho: float, sides: tuple[Kinks, Kinks] | None, tolerance: float) -> tuple[float, ...]:
-    """One pair expectation, its error estimate and E|f|."""
+    """Return one pair expectation, its error estimate and E|f|."""
     spread = float(np.sqrt((1 - rho) * (1 + rho)))
     if spread == 0:
         return _one_line(f, rho, sides, tolerance)
-    found = _smooth(f, rho, spread, tolerance) if sides == ((), ()) else None
-    return found if found is not None else _nested(f, rho, spread, sides or ((), ()), tolerance)
+    result = _smooth(f, rho, spread, tolerance) if sides == ((), ()) else None
+    return result if result is not None else _nested(f, rho, spread, sides or ((), ()), tolerance)
 
 
 def _one_line(f: Function, rho: float, sides: tuple[Kinks, Kinks] | None, tolerance: float) -> tuple[float, ...]:
-    """The pair (X, X) or (X, -X)."""
+    """Return the expectation for the pair (X, X) or (X, -X), its error estimate and E|f|."""
     kinks = None if sides is None else (*sides[0], *(rho * kink for kink in sides[1]))
-    found = averages(lambda x: values_at(f, x, rho * x)[None], np.zeros(1), np.ones(1), kinks, tolerance)
-    return tuple(float(part[0, 0]) for part in found)
+    result = averages(lambda x: values_at(f, x, rho * x)[None], np.zeros(1), np.ones(1), kinks, tolerance)
+    return tuple(float(part[0, 0]) for part in result)
 
 
 def _nested(f: Function, rho: float, spread: float, sides: tuple[Kinks, Kinks], tolerance: float) -> tuple[float, ...]:
-    """Panels in x, and for every x panels in y, with the kinks of y at their own places in each of them."""
-    hopeless = False
+    """Return the expectation by panels in x and, for every x, panels in y whose edges include the kinks in y."""
+    unreachable = False
 
     def given_first(x: Array) -> tuple[Array, Array, Array]:
-        """E[f(x, Y) | X = x] and E[|f(x, Y)| | X = x] for every x, and the error of the first."""
-        nonlocal hopeless
+        """Return E[f(x, Y) | X = x] and E[|f(x, Y)| | X = x] for every x, and the error of the first."""
+        nonlocal unreachable
 
         def integrand(owner: Integers, y: Array) -> tuple[Array, Array, float]:
             values = values_at(f, x[owner], y)[None]
             return values, np.abs(values), 0.0
 
-        goal = 1.0 if hopeless else tolerance / 10
+        goal = 1.0 if unreachable else tolerance / 10
         inner = integrate(integrand, rho * x, np.full(x.size, spread), sides[1], goal)
         weight = np.exp(-(x**2) / 2)
-        hopeless = hopeless or bool(np.max(weight * inner.error) > 10 * tolerance * np.max(weight * inner.scale))
+        unreachable = unreachable or bool(np.max(weight * inner.error) > 10 * tolerance * np.max(weight * inner.scale))
         return inner.value, inner.scale, inner.error
 
     def by_blocks(_: Integers, x: Array) -> tuple[Array, Array, Array]:
-        """The same for so many x at a time that memory stays small."""
+        """Return the values of `given_first`, computed for `BLOCK` points at a time to limit the memory."""
         blocks = [given_first(x[i : i + BLOCK]) for i in range(0, x.size, BLOCK)]
         value, scale, error = (np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True))
         return value, scale, error
 
-    shadows = [kink / rho for kink in sides[1] if abs(kink) < 38 * abs(rho)]  # where the inner average changes fastest
-    outer = integrate(by_blocks, np.zeros(1), np.ones(1), (*sides[0], *shadows), tolerance / 2, MOST_OUTER)
+    steep_points = [kink / rho for kink in sides[1] if abs(kink) < 38 * abs(rho)]  # where the inner average changes fastest
+    outer = integrate(by_blocks, np.zeros(1), np.ones(1), (*sides[0], *steep_points), tolerance / 2, MOST_OUTER)
     return tuple(float(part[0, 0]) for part in (outer.value, outer.error, outer.scale))
 
 
 def _smooth(f: Function, rho: float, spread: float, tolerance: float) -> tuple[float, ...] | None:
-    """Product Gauss-Hermite rules of growing order until two agree; None when they do not."""
+    """Return the average by the first of two agreeing product Gauss-Hermite rules of growing order, or None if none agree."""
     previous = np.nan
     for order in PAIR_ORDERS:
         nodes, weights = hermite_rule(order)
@@ -252,7 +256,7 @@ def _smooth(f: Function, rho: float, spread: float, tolerance: float) -> tuple[f
 
 
 def _sides(kinks: Kinks | tuple[Kinks, Kinks] | None) -> tuple[Kinks, Kinks] | None:
-    """The kinks in x and in y."""
+    """Return the kinks in x and the kinks in y."""
     if kinks is None:
         return None
     if any(np.ndim(entry) > 0 for entry in kinks):
@@ -265,18 +269,19 @@ def _sides(kinks: Kinks | tuple[Kinks, Kinks] | None) -> tuple[Kinks, Kinks] | N
 
 # -- kinks of a function of unknown smoothness --------------------------------------------------------------------------
 
-NARROW = 1e-3  # panels that had to become this narrow surround a kink
-PROBES = ((0.1234567, 3.0), (-0.3141593, 3.3))  # mean, std: a kink may hide at a panel edge of one Gaussian, not of both
-SAME = 1e-12  # two branches closer than this, relative to the function there, cannot be told apart
+NARROW = 1e-3  # panels that were halved to this width surround a kink
+PROBES = ((0.1234567, 3.0), (-0.3141593, 3.3))  # mean, std; two, because a panel edge of one Gaussian may hide a kink
+SAME = 1e-12  # largest relative distance at which two branches count as equal
 DEGREE = 5
 
 
 def find_kinks(f: Function) -> tuple[float, ...]:
-    """Points where f or its derivative jumps, in increasing order.
+    """Return the points where f or its derivative jumps, in increasing order.
 
-    The panels of an average of f close in on them; then each is located by bisection between the smooth branches to its left
-    and to its right, and given as the simplest decimal number at which the two cannot be told apart. Kinks beyond |x| = 20
-    or so, where no average sees them, are not found; jumps of the second derivative sometimes are.
+    An adaptive average of f produces narrow panels around each kink. Each kink is then located by bisection between the smooth
+    branches to its left and to its right. The result is the decimal number with the fewest digits at which the two branches
+    are equal to rounding. Kinks beyond about |x| = 20 are not found, because they do not contribute to the average. Jumps of
+    the second derivative are sometimes found.
 
     Parameters
     ----------
@@ -297,10 +302,10 @@ def find_kinks(f: Function) -> tuple[float, ...]:
 
     places: list[float] = []
     for mean, std in PROBES:
-        found = integrate(integrand, np.array([mean]), np.array([std]), (), 1e-12)
-        narrow = found.widths < NARROW
-        order = np.argsort(found.middles[narrow])
-        middles, widths = found.middles[narrow][order], found.widths[narrow][order]
+        estimate = integrate(integrand, np.array([mean]), np.array([std]), (), 1e-12)
+        narrow = estimate.widths < NARROW
+        order = np.argsort(estimate.middles[narrow])
+        middles, widths = estimate.middles[narrow][order], estimate.widths[narrow][order]
         low, high = (mean + std * (middles + side * widths / 2) for side in (-1, 1))
         starts = np.flatnonzero(low[1:] > high[:-1] + NARROW) + 1
         groups = zip(np.split(low, starts), np.split(high, starts), strict=True)
@@ -310,13 +315,13 @@ def find_kinks(f: Function) -> tuple[float, ...]:
 
 
 def _narrowest(low: Array, high: Array) -> tuple[float, float]:
-    """An interval around the narrowest of adjacent panels, with its neighbours in case the kink is on its edge."""
+    """Return an interval of the narrowest of adjacent panels and its neighbours, because the kink may be on an edge."""
     i = int(np.argmin(high - low))
     return float(low[max(i - 1, 0)]), float(high[min(i + 1, low.size - 1)])
 
 
 def _located(f: Function, low: float, high: float) -> float:
-    """The place in an interval where f changes from its left branch to its right one."""
+    """Return the point of an interval where f changes from its left branch to its right branch."""
     reach = max(10 * (high - low), 1e-4)
     left, right = _branch(f, low - reach, low), _branch(f, high, high + reach)
     a, b = low, high
@@ -336,7 +341,7 @@ def _located(f: Function, low: float, high: float) -> float:
 
 
 def _branch(f: Function, low: float, high: float) -> np.polynomial.Chebyshev:
-    """The polynomial through f at Chebyshev points of an interval on which f is smooth."""
+    """Return the polynomial through f at Chebyshev points of an interval on which f is smooth."""
     return np.polynomial.Chebyshev.interpolate(lambda x: values_at(f, x), DEGREE, domain=[low, high])
 
 
@@ -372,7 +377,7 @@ def expectation(
     tolerance: float = 1e-12,
     with_error: bool = False,
 ) -> Array | tuple[Array, Array]:
-    """E f(mean + std Z) for a standard Gaussian Z.
+    """Return E f(mean + std Z) for a standard Gaussian Z.
 
     Parameters
     ----------
@@ -381,8 +386,8 @@ def expectation(
     mean, std
         Mean and standard deviation; arrays broadcast and give one expectation each.
     kinks
-        Points where f or a derivative of it jumps. `()` promises that f is smooth, and Gauss-Hermite is tried first. None
-        takes the attribute `kinks` of f if it has one; else nothing is promised, and kinks are found by bisection.
+        Points where f or a derivative of f jumps. `()` declares f to be smooth, and Gauss-Hermite rules are tried first.
+        None stands for the attribute `kinks` of f. If f has no such attribute, kinks are located by bisection.
     tolerance
         Largest error accepted, as a share of E|f|.
     with_error
@@ -391,14 +396,14 @@ def expectation(
     Returns
     -------
     ndarray, or (ndarray, ndarray)
-        Values of shape (*leading axes of f, *shape of mean and std); with their error estimates if asked.
+        Values of shape (*leading axes of f, *shape of mean and std), and their error estimates if `with_error`.
 
     Raises
     ------
     ConvergenceError
-        When the tolerance is not met; `estimate` and `accuracy` say what was reached.
+        If the tolerance is not met. Its `estimate` and `accuracy` hold the best value and its error.
     ValueError
-        When f is not finite somewhere.
+        If f is not finite at some point.
 
     Examples
     --------
@@ -416,13 +421,15 @@ def expectation(
         lead = values.shape[:-1]
         return values.reshape(-1, x.size)
 
-    found = averages(flat, centre.ravel(), spread.ravel(), declared_kinks(f, kinks), tolerance)
-    value, error, scale = (part.reshape((*lead, *centre.shape)) for part in found)
+    result = averages(flat, centre.ravel(), spread.ravel(), declared_kinks(f, kinks), tolerance)
+    value, error, scale = (part.reshape((*lead, *centre.shape)) for part in result)
     return checked(value, error, scale, tolerance, with_error)
 
 
 def norm(f: Function, *, kinks: Kinks | None = None, tolerance: float = 1e-12) -> Array:
-    """The Gaussian norm sqrt(E f(Z)^2); arguments as in `expectation`.
+    """Return the Gaussian norm sqrt(E f(Z)^2).
+
+    The arguments are those of `expectation`.
 
     >>> float(norm(lambda x: x**3).round(12)) == round(15**0.5, 12)
     True
@@ -432,7 +439,10 @@ def norm(f: Function, *, kinks: Kinks | None = None, tolerance: float = 1e-12) -
 
 
 def inner_product(f: Function, g: Function, *, kinks: Kinks | None = None, tolerance: float = 1e-12) -> Array:
-    """E f(Z) g(Z); `kinks` are those of both functions (None: those that f and g declare, or unknown).
+    """Return E f(Z) g(Z).
+
+    `kinks` are the kinks of both functions. None stands for those that f and g declare; if one of them declares none, kinks
+    are located by bisection.
 
     >>> float(inner_product(np.sin, lambda x: x).round(12)) == round(float(np.exp(-0.5)), 12)
     True
@@ -445,9 +455,9 @@ def inner_product(f: Function, g: Function, *, kinks: Kinks | None = None, toler
 
 
 def hermite_values(x: ArrayLike, degree: int) -> Array:
-    """The orthonormal Hermite polynomials h_0(x), ..., h_degree(x), stacked along a first axis.
+    """Return the orthonormal Hermite polynomials h_0(x), ..., h_degree(x), stacked along a first axis.
 
-    By the recurrence sqrt(k+1) h_{k+1} = x h_k - sqrt(k) h_{k-1}, in which nothing overflows that does not have to.
+    The recurrence is sqrt(k+1) h_{k+1} = x h_k - sqrt(k) h_{k-1}. Its terms overflow only if the values do.
 
     >>> hermite_values([0.0, 1.0], 2)
     array([[ 1.        ,  1.        ],
@@ -475,7 +485,7 @@ def hermite_coefficients(
 def hermite_coefficients(
     f: Function, degree: int, *, kinks: Kinks | None = None, tolerance: float = 1e-12, with_error: bool = False
 ) -> Array | tuple[Array, Array]:
-    """Coefficients E f(Z) h_k(Z), k = 0, ..., degree, in the orthonormal basis h_k = He_k / sqrt(k!).
+    """Return the coefficients E f(Z) h_k(Z), k = 0, ..., degree, in the orthonormal basis h_k = He_k / sqrt(k!).
 
     Parameters
     ----------
@@ -484,12 +494,12 @@ def hermite_coefficients(
     degree
         Largest degree.
     kinks, tolerance, with_error
-        As in `expectation`; the error of each coefficient is relative to E|f h_k|, which is at most the norm of f.
+        As in `expectation`. The error of each coefficient is relative to E|f h_k|, which is at most the norm of f.
 
     Returns
     -------
-    ndarray
-        The degree + 1 coefficients; with their error estimates if asked.
+    ndarray, or (ndarray, ndarray)
+        The degree + 1 coefficients, and their error estimates if `with_error`.
 
     Examples
     --------
@@ -501,8 +511,8 @@ def hermite_coefficients(
     def products(x: Array) -> Array:
         return values_at(f, x) * hermite_values(x, top)
 
-    # An empty tuple of kinks would send the products to a Gauss-Hermite rule, which aliases high degrees: panels always.
+    # None selects panels. An empty tuple of kinks would select a Gauss-Hermite rule, which aliases high degrees.
     places = declared_kinks(f, kinks) or None
-    found = averages(products, np.zeros(1), np.ones(1), places, tolerance)
-    value, error, scale = (part[:, 0] for part in found)
+    result = averages(products, np.zeros(1), np.ones(1), places, tolerance)
+    value, error, scale = (part[:, 0] for part in result)
     return checked(value, error, scale, tolerance, with_error)

@@ -1,7 +1,8 @@
-"""Eigenvalues of large symmetric matrices from products with vectors only: the top of the spectrum, and its density.
+"""Largest eigenvalues and spectral density of large symmetric matrices, computed from products with vectors only.
 
-`top_eigenpairs` is ARPACK's restarted Lanczos (through SciPy) with a fixed start, so that it repeats. `spectral_measure` is stochastic
-Lanczos quadrature: for a random unit vector v, some steps of Lanczos give the Gauss rule of v^T f(A) v, whose mean over v is tr f(A) / n.
+`top_eigenpairs` uses ARPACK's restarted Lanczos method (through SciPy) with a fixed start, so that its results are reproducible.
+`spectral_measure` is stochastic Lanczos quadrature. For a random unit vector v, some steps of Lanczos give the Gauss rule of v^T f(A) v,
+whose mean over v is tr f(A) / n.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ DENSE = 64
 
 
 class Eigenpairs(NamedTuple):
-    """Eigenvalues, largest first, and unit eigenvectors as columns."""
+    """Eigenvalues in decreasing order, and unit eigenvectors as columns."""
 
     values: Array
     vectors: Array
 
 
 def top_eigenpairs(product: Product, size: int, count: int, tolerance: float = 1e-10) -> Eigenpairs:
-    """The largest eigenvalues (algebraically) of a symmetric matrix and their eigenvectors.
+    """Return the (algebraically) largest eigenvalues of a symmetric matrix and their eigenvectors.
 
     Parameters
     ----------
     product
-        Maps a vector v to A v.
+        Function that maps a vector v to A v.
     size
         Length of v.
     count
-        How many, at most `size`.
+        Number of eigenvalues, at most `size`.
     tolerance
         Relative accuracy of the eigenvalues.
 
@@ -59,20 +60,20 @@ def top_eigenpairs(product: Product, size: int, count: int, tolerance: float = 1
         return Eigenpairs(values[::-1][:count], vectors[:, ::-1][:, :count])
     operator = LinearOperator((size, size), matvec=lambda v: product(np.ravel(v)), dtype=np.float64)
     start = np.random.default_rng(size).standard_normal(size)
-    kept = min(size - 1, max(2 * count + 10, 20))
-    values, vectors = eigsh(operator, k=count, which="LA", tol=tolerance, v0=start, ncv=kept)
+    basis_size = min(size - 1, max(2 * count + 10, 20))
+    values, vectors = eigsh(operator, k=count, which="LA", tol=tolerance, v0=start, ncv=basis_size)
     order = np.argsort(values)[::-1]
     return Eigenpairs(values[order], vectors[:, order])
 
 
 class SpectralMeasure(NamedTuple):
-    """An approximate spectrum: places and their shares, which add up to 1."""
+    """An approximate spectrum, consisting of nodes and their shares, which add up to 1."""
 
     nodes: Array
     shares: Array
 
     def density(self, points: ArrayLike, width: float) -> Array:
-        """The measure smoothed by Gaussians of standard deviation `width`.
+        """Return the density of the measure, smoothed by Gaussians of standard deviation `width`.
 
         >>> measure = SpectralMeasure(np.array([0.0]), np.array([1.0]))
         >>> float(measure.density(0.0, 1.0).round(6))
@@ -82,27 +83,27 @@ class SpectralMeasure(NamedTuple):
         return np.asarray(np.exp(-(distance**2) / 2) @ self.shares / (width * np.sqrt(2 * np.pi)))
 
     def moment(self, order: int) -> float:
-        """tr A^order / size."""
+        """Return tr A^order / size."""
         return float(self.shares @ self.nodes**order)
 
 
 def spectral_measure(
     product: Product, size: int, steps: int = 40, probes: int = 8, rng: np.random.Generator | None = None
 ) -> SpectralMeasure:
-    """The spectrum of a symmetric matrix by stochastic Lanczos quadrature.
+    """Return the spectrum of a symmetric matrix by stochastic Lanczos quadrature.
 
     Parameters
     ----------
     product
-        Maps a vector v to A v.
+        Function that maps a vector v to A v.
     size
         Length of v.
     steps
-        Lanczos steps per probe: nodes of each Gauss rule.
+        Number of Lanczos steps per probe, which is the number of nodes of each Gauss rule.
     probes
-        Random vectors that are averaged.
+        Number of random vectors over which the rules are averaged.
     rng
-        Where they come from (default: a fixed one).
+        Generator of the random vectors (default: one with a fixed seed).
 
     Examples
     --------
@@ -123,7 +124,7 @@ def spectral_measure(
 
 
 def _tridiagonal(product: Product, start: Array, steps: int) -> tuple[Array, Array]:
-    """Lanczos with full reorthogonalisation: the tridiagonal matrix of A in the Krylov space of `start`."""
+    """Return the tridiagonal matrix of A in the Krylov space of `start`, by Lanczos with full reorthogonalisation."""
     basis = np.empty((steps, start.size))
     basis[0] = start / np.linalg.norm(start)
     diagonal, beside = np.empty(steps), np.empty(steps - 1)
@@ -132,7 +133,7 @@ def _tridiagonal(product: Product, start: Array, steps: int) -> tuple[Array, Arr
         diagonal[j] = basis[j] @ image
         if j == steps - 1:
             break
-        for _ in range(2):  # twice is enough
+        for _ in range(2):  # two passes make the basis orthogonal to rounding
             image = image - basis[: j + 1].T @ (basis[: j + 1] @ image)
         beside[j] = np.linalg.norm(image)
         if beside[j] < 1e-12 * max(float(np.abs(diagonal[: j + 1]).max()), 1e-300):  # the Krylov space is exhausted

@@ -1,11 +1,11 @@
 """Rows of standard Gaussian numbers in single precision, made from a key and a counter.
 
-The numbers of a row are a pure function of its key (two 32-bit words) and its index, so that any row can be made again, alone or beside
-others, in any order and on any number of threads. Words come from the block cipher Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror
-and Shaw 2011), of which each call gives two; Box and Muller's transformation makes two Gaussians of them. All of it is arithmetic without
-branches or tables, which a compiler turns into vector instructions: several times as fast as a ziggurat.
+The numbers of a row are a pure function of the key (two 32-bit words) and the index of the row. Any row can therefore be computed again,
+in any order and on any number of threads. Each call of the block cipher Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror and Shaw 2011)
+returns two random words, and the transformation of Box and Muller turns them into two Gaussians. The arithmetic has no branches or
+tables, so that a compiler can use vector instructions. This is several times as fast as the ziggurat method.
 
-A radius has 31 random bits, an angle 32: numbers beyond 6.66 standard deviations (one in 4e10) do not occur.
+A radius has 31 random bits and an angle 32. Numbers beyond 6.66 standard deviations (one in 4e10) therefore do not occur.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PARITY = np.uint32(0x1BD11BDA)
 
 
 def key_of(rng: np.random.Generator) -> NDArray[np.uint32]:
-    """A key drawn from a generator, which decides every row that is made with it."""
+    """Return a key drawn from a generator. The key determines all rows."""
     return rng.integers(0, 2**32, size=2, dtype=np.uint32)
 
 
@@ -46,7 +46,7 @@ def _four_rounds(x: Any, y: Any, a: int, b: int, c: int, d: int) -> tuple[Any, A
 
 @numba.njit(cache=True, nogil=True)
 def threefry(first: Any, second: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """Threefry-2x32 with 20 rounds: the words of counter (a, b) under the key (first, second).
+    """Return the words of counter (a, b) under the key (first, second), by Threefry-2x32 with 20 rounds.
 
     >>> [hex(word) for word in threefry(np.uint32(0), np.uint32(0), np.uint32(0), np.uint32(0))]
     ['0x6b200159', '0x99ba4efe']
@@ -63,7 +63,7 @@ def threefry(first: Any, second: Any, a: Any, b: Any) -> tuple[Any, Any]:
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def fill_row(key: Any, index: Any, row: Any) -> None:
-    """Row number `index` of a key, in place; the length must be even."""
+    """Write row number `index` of a key into `row`, whose length must be even."""
     half = row.size // 2
     first, second = key[0], key[1]
     for j in range(half):

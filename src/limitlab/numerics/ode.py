@@ -1,13 +1,13 @@
-"""Ordinary differential equations: states at given times, with adaptive steps and an error estimate, or with fixed steps.
+"""Solutions of ordinary differential equations at listed times, by adaptive steps with an error estimate or by fixed steps.
 
-**Adaptive steps** (`integrate`). The error is measured: the equation is solved at two tolerances, and twice the difference is an upper
-estimate of the error of the finer solution, which is returned. The estimate is never smaller than the tolerance of one step. An
-integration that stops short raises `ConvergenceError`, and so does an integration that would take longer than the time limit. An explicit
-method near a point of rest takes steps as short as the fastest rate requires, although the state hardly changes. There an implicit
-method takes over, whose steps grow, so that long times cost little.
+**Adaptive steps** (`integrate`). The equation is solved at two tolerances. The finer solution is returned, and twice the difference of the
+two is an upper estimate of its error. The estimate is never smaller than the tolerance of one step. An integration that stops before the
+last time raises `ConvergenceError`, and so does an integration that would take longer than the time limit. Near a point of rest the state
+hardly changes, but the steps of an explicit method stay as short as the fastest rate requires. The integration then switches to an
+implicit method. Its steps grow, so that long times take little computation.
 
-**Fixed steps** (`follow`, `visit`). Experiments move a state from time to time in this way. A state is an array or a tuple of arrays. A
-function advances it by one step; `runge_kutta` makes such a function of order 4 from a velocity.
+**Fixed steps** (`follow`, `visit`). Experiments use these functions. A state is an array or a tuple of arrays. A function advances the
+state by one step; `runge_kutta` returns such a function of order 4 for a velocity.
 """
 
 from __future__ import annotations
@@ -32,22 +32,24 @@ __all__ = ["Trajectory", "integrate"]
 Array = NDArray[np.float64]
 
 COARSER = 30.0
-"""Ratio of the two tolerances."""
+"""Ratio of the coarser to the finer tolerance."""
 
 SAFETY = 2.0
-"""Times the difference of the two solutions. Where stability sets the steps, both may err alike: by up to 1.7 times in a scan."""
+"""Factor from the difference of the two solutions to the error estimate.
+
+Where stability determines the steps, both solutions may have similar errors. In a scan the error was up to 1.7 times the difference."""
 
 RESTING = 1e-5
-"""A step that moves the state by less than this share of its size is short for stability's sake, not for accuracy's."""
+"""A step that changes the state by less than this share of its size is limited by stability, not by accuracy."""
 
 RESTED = 50, 200
-"""So many such steps in a row, and at least so many more to come, before an implicit method takes over."""
+"""Number of such steps in a row, and number of steps that must remain, for a switch to an implicit method."""
 
 LARGEST_IMPLICIT = 300
-"""Components of the largest state for which the derivative of the velocity is worth its price."""
+"""Largest number of components for which an implicit method computes the derivative of the velocity."""
 
 TIGHTEST = 1e-13
-"""Tolerances below this ask for less than rounding."""
+"""Smallest tolerance; rounding errors are larger than any tolerance below it."""
 
 
 class Trajectory(NamedTuple):
@@ -58,7 +60,7 @@ class Trajectory(NamedTuple):
     states
         One row per time.
     errors
-        Estimated error of every component: the largest over the times.
+        Estimated error of every component, the largest over the times.
     """
 
     states: Array
@@ -66,7 +68,10 @@ class Trajectory(NamedTuple):
 
     @property
     def relative_error(self) -> float:
-        """The largest error of a component relative to its largest value (to that of all components, where it is zero)."""
+        """The largest error of a component relative to its largest value.
+
+        For a component that is always zero, the largest value of all components is used.
+        """
         scale = np.abs(self.states).max(axis=0)
         return float(np.max(self.errors / np.where(scale > 0, scale, scale.max() or 1.0)))
 
@@ -79,12 +84,12 @@ def integrate(
     method: str = "DOP853",
     floor: float = 0.01,
 ) -> Trajectory:
-    """States x(t) of dx/dt = velocity(t, x) at increasing times, from x(0) = `start`.
+    """Return the states x(t) of dx/dt = velocity(t, x) at increasing times, from x(0) = `start`.
 
     Parameters
     ----------
     velocity
-        Right side, a function of the time and of the state (one-dimensional).
+        Right side of the equation, a function of the time and of the (one-dimensional) state.
     start
         State at time 0.
     times
@@ -92,14 +97,15 @@ def integrate(
     tolerance
         Error per step, relative to the state.
     method
-        A method of `scipy.integrate.solve_ivp`: explicit Runge-Kutta of order 8, or an implicit one for stiff equations.
+        A method of `scipy.integrate.solve_ivp`. The default is explicit Runge-Kutta of order 8; stiff equations need an
+        implicit method.
     floor
-        Components smaller than this share of the start's largest one need no more absolute accuracy than one of that size.
+        The absolute tolerance of every component is that of a component of this share of the start's largest component.
 
     Examples
     --------
-    >>> path = integrate(lambda t, x: -x, [1.0], [0.0, 1.0])
-    >>> bool(abs(path.states[1, 0] - np.exp(-1)) <= path.errors[0] < 1e-9)
+    >>> solution = integrate(lambda t, x: -x, [1.0], [0.0, 1.0])
+    >>> bool(abs(solution.states[1, 0] - np.exp(-1)) <= solution.errors[0] < 1e-9)
     True
     """
     if not np.any(np.asarray(times) > 0):
@@ -119,7 +125,7 @@ def states_at(
     method: str = "DOP853",
     floor: float = 0.01,
 ) -> Array:
-    """The states of `integrate` alone, at half its price: for callers who find the error in another way.
+    """Return the states of `integrate` without error estimates, in about half the time.
 
     >>> float(states_at(lambda t, x: -x, [1.0], [0.0, 1.0])[1, 0].round(9))
     0.367879441
@@ -132,7 +138,7 @@ def states_at(
 
 
 def _smallest(start: ArrayLike, floor: float) -> float:
-    """The size below which a component needs no more absolute accuracy."""
+    """Return the size of a component whose relative tolerance sets the absolute tolerance of all smaller components."""
     return floor * max(float(np.abs(start).max()), 1e-3)
 
 
@@ -145,7 +151,7 @@ def solved(
     method: str = "DOP853",
     implicit_at_rest: bool = True,
 ) -> Array:
-    """States at increasing times, one row each, at one relative and one absolute tolerance.
+    """Return the states at increasing times, one row each, at one relative and one absolute tolerance.
 
     >>> late = solved(lambda t, x: 1 - x, np.zeros(1), np.array([1.0, 1e7]), 1e-10, 1e-12)
     >>> late.round(8).ravel().tolist()
@@ -153,9 +159,9 @@ def solved(
     """
     from scipy import integrate as methods
 
-    if not np.isfinite(velocity(0.0, start)).all():  # SciPy would look for a first step for ever
+    if not np.isfinite(velocity(0.0, start)).all():  # SciPy's search for a first step would not end
         raise ConvergenceError("the velocity at the start is not finite", start[None, :])
-    end, errors = float(times[-1]), dict(rtol=relative, atol=max(absolute, 1e-300))  # 0 / 0 in the first step otherwise
+    end, errors = float(times[-1]), dict(rtol=relative, atol=max(absolute, 1e-300))  # avoids 0 / 0 in the first step
     solver = getattr(methods, method)(velocity, 0.0, start, end, **errors)
     pace, states, resting = Pace(end=end), np.empty((0, start.size)), 0
     explicit = method in ("DOP853", "RK45", "RK23") and implicit_at_rest and start.size <= LARGEST_IMPLICIT
@@ -177,14 +183,14 @@ def solved(
 
 
 def _reason(message: str | None) -> str:
-    """Why a solver failed, in our words."""
+    """Return the reason of a solver's failure as part of an error message."""
     return "the state is no longer finite" if message is None else "no step is short enough (the state blows up, or jumps)"
 
 
 # -- fixed steps --------------------------------------------------------------------------------------------------------
 
 Advance = Callable[[float, Any, float], Any]
-"""(time, state, step) -> state."""
+"""Function of (time, state, step) that returns the state after the step."""
 
 
 def follow(
@@ -195,10 +201,11 @@ def follow(
     at_rest: Callable[[Any, Any], bool] | None = None,
     rng: np.random.Generator | None = None,
 ) -> Iterator[Any]:
-    """The state at each of the increasing times; every interval between two of them is cut into equal steps of at most `step`.
+    """Yield the state at each of the increasing times.
 
-    `at_rest` tells from the states before and after a step whether nothing moves any more, so that the rest need not be followed.
-    `rng` is the generator that `advance` draws from, if it does (see `visit`).
+    Every interval between two times is divided into equal steps of at most `step`. `at_rest` decides from the states before and
+    after a step whether the state has stopped changing; the remaining steps are then skipped. `rng` is the generator that
+    `advance` draws from, if any (see `visit`).
 
     >>> grow = runge_kutta(lambda t, x: x)
     >>> [round(float(x), 4) for x in follow(grow, np.array(1.0), [0.0, 1.0], step=0.1)]
@@ -231,42 +238,42 @@ def visit(
     rng: np.random.Generator | None = None,
     about: Any = None,
 ) -> Iterator[Any]:
-    """The state after each of the increasing numbers of moves; `move(k, state)` makes the one after the first k.
+    """Yield the state after each of the increasing numbers of moves, where `move(k, state)` is move number k, counted from 0.
 
-    Within an experiment or a prediction of a law the state is kept where `limitlab._core.checkpoints` was asked to. So is that of the
-    generator `rng` that the moves draw from: without it they may not draw.
+    Within an experiment or a prediction of a law, `limitlab._core.checkpoints` may save the state and that of the generator `rng`.
+    Moves that draw random numbers must draw them from `rng`, otherwise a resumed computation would differ.
 
     >>> list(visit(lambda k, x: x + k, 0, [0, 2, 4]))
     [0, 1, 6]
     """
-    kept = next_saved_state(start, tuple(stops), about)
+    saved_state = next_saved_state(start, tuple(stops), about)
     state, done, past, resting = start, 0, list[tuple[Any, NDArray[Any] | None]](), False
-    if (found := kept.load()) is not None:
-        state, done, past = _unpacked(found, start)
+    if (saved := saved_state.load()) is not None:
+        state, done, past = _unpacked(saved, start)
     for number, stop in enumerate(stops):
         if number < len(past):
             seen, drawn = past[number]
-            _restore(rng, drawn)  # whoever looks at the state may draw too
+            _restore(rng, drawn)  # the code that receives the state may draw from the generator too
             yield seen
             continue
-        if found is not None:
-            _restore(rng, found.get("rng"))
-            found = None
+        if saved is not None:
+            _restore(rng, saved.get("rng"))
+            saved = None
         while done < stop and not resting:
             before, state = state, move(done, state)
             done += 1
             resting = at_rest is not None and at_rest(before, state)
-            kept.offer(lambda: _packed(state, done, past, rng))  # noqa: B023 (called at once, or not at all)
-        if kept.active:
+            saved_state.offer(lambda: _packed(state, done, past, rng))  # noqa: B023 (called immediately or never)
+        if saved_state.active:
             past.append((copy.deepcopy(state), None if rng is None else generator_state(rng)))
         yield state
-    kept.finish()
+    saved_state.finish()
 
 
 def _packed(
     state: Any, done: int, past: list[tuple[Any, NDArray[Any] | None]], rng: np.random.Generator | None
 ) -> dict[str, NDArray[Any]]:
-    """All that a checkpoint needs, as arrays by name."""
+    """Return the contents of a saved state, as arrays by name."""
     packed = {f"state.{i}": np.asarray(part) for i, part in enumerate(_parts(state))} | {"done": np.array(done)}
     for number, (seen, drawn) in enumerate(past):
         packed |= {f"past.{number}.{i}": np.asarray(part) for i, part in enumerate(_parts(seen))}
@@ -274,28 +281,30 @@ def _packed(
     return packed if rng is None else {**packed, "rng": generator_state(rng)}
 
 
-def _unpacked(found: dict[str, NDArray[Any]], start: Any) -> tuple[Any, int, list[tuple[Any, NDArray[Any] | None]]]:
+def _unpacked(saved: dict[str, NDArray[Any]], start: Any) -> tuple[Any, int, list[tuple[Any, NDArray[Any] | None]]]:
     width = len(_parts(start))
 
     def state(name: str) -> Any:
-        parts = tuple(found[f"{name}.{i}"] for i in range(width))
+        parts = tuple(saved[f"{name}.{i}"] for i in range(width))
         return parts if isinstance(start, tuple) else parts[0]
 
-    numbers = itertools.takewhile(lambda number: f"past.{number}.0" in found, itertools.count())
-    return state("state"), int(found["done"]), [(state(f"past.{n}"), found.get(f"past.{n}.rng")) for n in numbers]
+    numbers = itertools.takewhile(lambda number: f"past.{number}.0" in saved, itertools.count())
+    return state("state"), int(saved["done"]), [(state(f"past.{n}"), saved.get(f"past.{n}.rng")) for n in numbers]
 
 
 def _parts(state: Any) -> tuple[Any, ...]:
     return state if isinstance(state, tuple) else (state,)
 
 
-def _restore(rng: np.random.Generator | None, kept: NDArray[Any] | None) -> None:
-    if rng is not None and kept is not None:
-        restore_generator(rng, kept)
+def _restore(rng: np.random.Generator | None, saved: NDArray[Any] | None) -> None:
+    if rng is not None and saved is not None:
+        restore_generator(rng, saved)
 
 
 def runge_kutta(velocity: Callable[[float, Any], Any], settle: Callable[[Any], Any] | None = None) -> Advance:
-    """The classical method of order 4; `settle` puts a state back where it belongs (on a sphere, say) after every step.
+    """Return one step of the classical Runge-Kutta method of order 4.
+
+    `settle` maps the state after every step back to its domain, for example to a sphere.
 
     >>> turn = runge_kutta(lambda t, state: (-state[1], state[0]))
     >>> x, y = turn(0.0, (1.0, 0.0), 0.1)
@@ -319,7 +328,7 @@ def runge_kutta(velocity: Callable[[float, Any], Any], settle: Callable[[Any], A
 
 
 def euler(velocity: Callable[[float, Any], Any], settle: Callable[[Any], Any] | None = None) -> Advance:
-    """One step along the velocity: what stochastic descent does."""
+    """Return one Euler step along the velocity, which is also a step of stochastic gradient descent."""
 
     def advance(t: float, state: Any, h: float) -> Any:
         new = _moved(state, h, velocity(t, state))

@@ -1,19 +1,19 @@
-"""Quadrature for Gaussian averages: adaptive panels, fixed panels, and rules whose nodes a flow moves.
+"""Quadrature for Gaussian averages on adaptive panels, on fixed panels, and by rules whose nodes move with a flow.
 
-**Adaptive panels** (`integrate`): composite Gauss-Legendre quadrature with the Gaussian weight, refined where the error estimate is large.
-A kink inside a panel limits the accuracy of a rule: the error of Gauss-Hermite on |x| falls only like a power of the number of nodes.
-Inside panels whose edges are the kinks the integrand is smooth, and Gauss-Legendre converges geometrically. Kinks that are not declared
-are located by bisection: a panel that does not resolve its integrand is halved repeatedly, so that a kink at an unknown place costs a
-few dozen panels and no accuracy (docs/theory/gaussian.md, section 3). `integrate` treats many Gaussian expectations at once, each with
-its own mean, standard deviation and panels.
+**Adaptive panels** (`integrate`) are composite Gauss-Legendre quadrature with the Gaussian weight, refined where the error estimate is
+large. A kink inside a panel limits the accuracy of a rule. For example, the error of Gauss-Hermite on |x| falls only like a power of the
+number of nodes. Inside panels whose edges are the kinks the integrand is smooth, and Gauss-Legendre converges geometrically. Kinks that
+are not declared are located by bisection: a panel that does not resolve its integrand is halved repeatedly. An undeclared kink therefore
+adds a few dozen panels and does not reduce the accuracy (docs/theory/gaussian.md, section 3). `integrate` treats many Gaussian
+expectations at once, each with its own mean, standard deviation and panels.
 
-**Fixed panels** (`gaussian_panels`): Gauss-Legendre nodes on panels, with the Gaussian density in the weights. The edges are placed evenly
-with every kink as an edge (`panel_rule`), graded towards places of fast variation (`graded_rule`), or row by row for many Gaussians at
+**Fixed panels** (`gaussian_panels`) have Gauss-Legendre nodes and the Gaussian density in the weights. The edges are placed evenly
+with every kink as an edge (`panel_rule`), graded towards points of fast variation (`graded_rule`), or row by row for many Gaussians at
 once (`between_kinks`).
 
-**Rules for a flow**: nodes and weights are chosen at the start, and the nodes move with the flow. Quantiles (`quantile_rule`) put nodes
-where the mass is, wherever the flow carries it. Averages over even levels u would be of first order only, because quantile functions are
-singular at 0 and 1; levels u(v) = v - sin(2 pi v) / (2 pi) at even v, weighted with u'(v), make the ends flat (Sidi's substitution).
+**Rules for a flow** have nodes and weights that are set at the start, and the flow moves the nodes. Quantiles (`quantile_rule`) follow the
+mass of the distribution under the flow. Averages over even levels u would be of first order only, because quantile functions are singular
+at 0 and 1. Levels u(v) = v - sin(2 pi v) / (2 pi) at even v, weighted with u'(v), remove the effect of these ends (Sidi's substitution).
 Where the flow stays smooth, even nodes weighted with the density (`even_gaussian_rule`) converge faster than any power.
 """
 
@@ -33,23 +33,28 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Integrand = Callable[[Integers, Array], tuple[Array, Array, Array | float]]
-"""(which expectation, points), both flat -> values, their magnitudes and their own errors, of shape (components, points)."""
+"""Function of the flat arrays (index of the expectation, points).
+
+It returns values, their magnitudes and their errors, each of shape (components, points)."""
 
 EPSILON = float(np.finfo(np.float64).eps)
-SMALLEST = 1e-290  # an average below this is 0: its digits are those of subnormal numbers
-REACHES = (14.0, 26.0, 38.0)  # standard deviations: a weight of 1e-43, 1e-148, and the end of the floating-point numbers
+SMALLEST = 1e-290  # an average below this counts as 0, because subnormal numbers limit its accuracy
+REACHES = (14.0, 26.0, 38.0)  # ends in standard deviations, where the weight is 1e-43, 1e-148 and the smallest float
 PANEL = 2.0  # width of the first panels, in standard deviations
 NODES = 24  # per panel
-TAIL = 4  # Legendre coefficients that show whether a panel is resolved; several, as one may vanish by chance or symmetry
-ROUNDING = 32 * EPSILON  # what of them is noise
-NUDGE = 1e-14  # of a panel's width: how far inside its edges a function is looked at there
+TAIL = 4  # number of last Legendre coefficients that measure the error; several, since one may vanish by chance or symmetry
+ROUNDING = 32 * EPSILON  # rounding error of these coefficients
+NUDGE = 1e-14  # distance from the edges at which a function is evaluated there, as a share of the panel's width
 MOST_ROUNDS = 120
-MOST_PANELS, MOST_PER_OWNER = 4_000, 300  # for one expectation, and on average for many
+MOST_PANELS, MOST_PER_OWNER = 4_000, 300  # largest number of panels for one expectation, and on average for many
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Expectations with their error estimates; `scale` is E|f|, `widths` and `middles` describe the final panels."""
+    """Expectations with their error estimates.
+
+    `scale` is E|f|, and `middles` and `widths` describe the final panels.
+    """
 
     value: Array
     error: Array
@@ -60,7 +65,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Panels:
-    """Panels in units of the standard deviation: which expectation each belongs to, its ends, and its integrals."""
+    """Panels in units of the standard deviation, with the index of the expectation, the ends and the integrals of each."""
 
     owner: Integers
     low: Array
@@ -71,14 +76,14 @@ class Panels:
     inherited: Array
 
     def joined(self, other: Panels, keep: NDArray[np.bool_]) -> Panels:
-        """These panels where `keep` says so, and the other ones."""
+        """Return the panels at which `keep` is true, followed by all panels of `other`."""
         flat = [np.concatenate([getattr(self, n)[keep], getattr(other, n)]) for n in ("owner", "low", "high")]
         names = ("value", "error", "size", "inherited")
         wide = [np.concatenate([getattr(self, n)[:, keep], getattr(other, n)], axis=1) for n in names]
         return Panels(*flat, *wide)
 
     def total(self, integrals: Array, owners: int) -> Array:
-        """Sums over the panels of each expectation."""
+        """Return the sums over the panels of each expectation."""
         if owners == 1:
             return integrals.sum(axis=1, keepdims=True)
         return np.stack([np.bincount(self.owner, weights=row, minlength=owners) for row in integrals])
@@ -87,9 +92,9 @@ class Panels:
 def integrate(
     f: Integrand, mean: Array, std: Array, kinks: Sequence[float], tolerance: float, most: int = MOST_PANELS
 ) -> Estimate:
-    """E f(mean_i + std_i Z) for every i, with error at most `tolerance` E|f| where that can be had with `most` panels.
+    """Return E f(mean_i + std_i Z) for every i, with error at most `tolerance` E|f| if `most` panels suffice.
 
-    Does not raise when it cannot: the error estimate says so, and the caller decides.
+    If they do not suffice, the function does not raise. The error estimate then exceeds the tolerance, and the caller checks it.
     """
     for reach in REACHES:
         panels = _refined(f, mean, std, kinks, tolerance, reach, most)
@@ -106,7 +111,7 @@ def integrate(
 def _refined(
     f: Integrand, mean: Array, std: Array, kinks: Sequence[float], tolerance: float, reach: float, most: int
 ) -> Panels:
-    """Halve the panels that matter until every expectation has its accuracy, or halving no longer helps."""
+    """Return panels, halved until every expectation meets its tolerance, no panel can be halved, or the limit is met."""
     panels = _measured(f, mean, std, *_first_panels(mean, std, kinks, reach))
     for _ in range(MOST_ROUNDS):
         allowed = tolerance * panels.total(panels.size, mean.size) + SMALLEST
@@ -126,7 +131,7 @@ def _refined(
 
 
 def _first_panels(mean: Array, std: Array, kinks: Sequence[float], reach: float) -> tuple[Integers, Array, Array]:
-    """Panels of equal width plus an edge at every kink that is within reach."""
+    """Return panels of equal width with an additional edge at every kink between -`reach` and `reach`."""
     base = np.linspace(-reach, reach, round(2 * reach / PANEL) + 1)
     places = np.clip((np.asarray(kinks, dtype=float) - mean[:, None]) / std[:, None], -reach, reach)
     edges = np.sort(np.concatenate([np.broadcast_to(base, (mean.size, base.size)), places], axis=1), axis=1)
@@ -137,12 +142,12 @@ def _first_panels(mean: Array, std: Array, kinks: Sequence[float], reach: float)
 
 
 def _measured(f: Integrand, mean: Array, std: Array, owner: Integers, low: Array, high: Array) -> Panels:
-    """The integrals over given panels, each with an error estimate made of two checks.
+    """Return the integrals over the panels, each with an error estimate that is the sum of two parts.
 
-    The first is the tail of the integrand's Legendre series, which falls slowly as soon as the panel contains a kink. It is
-    blind to a kink between an edge and the node next to it, a part of relative width `blind`, so the second compares f just
-    inside both edges with the polynomial through the nodes. For a single jump or kink anywhere in the panel the sum of both
-    is at least the true error (docs/theory/gaussian.md, section 3).
+    The first part is the tail of the integrand's Legendre series, which falls slowly if the panel contains a kink. This part
+    misses a kink between an edge and the node next to it, an interval of relative width `blind`. The second part therefore
+    compares f just inside both edges with the polynomial through the nodes. For a single jump or kink anywhere in the panel
+    the sum of both is at least the true error (docs/theory/gaussian.md, section 3).
     """
     points, weights, to_tail, to_edges = _rule()
     blind = points[0]
@@ -150,29 +155,32 @@ def _measured(f: Integrand, mean: Array, std: Array, owner: Integers, low: Array
     z = low[:, None] + width * points
     x = mean[owner][:, None] + std[owner][:, None] * z
     x[:, NODES:] += np.array([1, -1]) * _nudge(mean[owner], std[owner] * width[:, 0], x)
-    values, sizes, own = f(np.repeat(owner, points.size), x.ravel())
-    values, sizes, own = (np.broadcast_to(part, values.shape).reshape(-1, *z.shape) for part in (values, sizes, own))
+    values, sizes, errors = f(np.repeat(owner, points.size), x.ravel())
+    values, sizes, errors = (np.broadcast_to(part, values.shape).reshape(-1, *z.shape) for part in (values, sizes, errors))
     density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * width
     inside = (values * density)[..., :NODES]
     tail = np.abs(inside @ to_tail).max(axis=-1) - ROUNDING * np.abs(inside).max(axis=-1)
     surprise = np.abs(values[..., NODES:] - values[..., :NODES] @ to_edges) * density[..., NODES:]
     error = np.maximum(tail, 0.0) + blind * surprise.sum(axis=-1)
-    size, inherited = ((part * density)[..., :NODES] @ weights for part in (sizes, own))
+    size, inherited = ((part * density)[..., :NODES] @ weights for part in (sizes, errors))
     return Panels(owner, low, high, inside @ weights, error, size, inherited)
 
 
 def _nudge(mean: Array, width: Array, x: Array) -> Array:
-    """How far inside its edges to look: as little as rounding allows, so that a jump at an edge is seen from its own side."""
+    """Return the distance from a panel's edges at which f is evaluated.
+
+    The distance is as small as rounding allows, so that a jump at an edge is evaluated on the side of the panel.
+    """
     rounding = 8 * EPSILON * (np.abs(mean) + np.abs(x).max(axis=1))
     return np.minimum(np.maximum(NUDGE * width, rounding), 1e-3 * width)[:, None]
 
 
 @lru_cache(maxsize=1)
 def _rule() -> tuple[Array, Array, Array, Array]:
-    """The Gauss-Legendre rule on [0, 1] as matrices acting on values at its nodes.
+    """Return the Gauss-Legendre rule on [0, 1] as matrices that act on values at its nodes.
 
-    Returns the nodes followed by both edges; the weights; the map to the last Legendre coefficients; the map to the values of
-    the interpolating polynomial at the edges.
+    The results are the nodes followed by both edges, the weights, the map to the last Legendre coefficients, and the map to the
+    values of the interpolating polynomial at the edges.
     """
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     edges = np.array([-1.0, 1.0])
@@ -185,14 +193,14 @@ def _rule() -> tuple[Array, Array, Array, Array]:
 # -- fixed panels -------------------------------------------------------------------------------------------------------
 
 GROWTH = 2.5
-"""Growth of the panels of a graded rule away from a place where something varies fast."""
+"""Ratio of the widths of adjacent panels of a graded rule, away from a point of fast variation."""
 
 GRADED_REACH, GRADED_PANEL = 13.0, 2.0
-"""End of a graded rule, in standard deviations, and width of its widest panels."""
+"""End of a graded rule and width of its widest panels, in standard deviations."""
 
 
 def gaussian_panels(edges: ArrayLike, order: int = 24) -> tuple[Array, Array]:
-    """Nodes and weights on the panels between increasing edges (last axis): shape (..., panels * order).
+    """Return nodes and weights of shape (..., panels * order) on the panels between increasing edges (last axis).
 
     >>> nodes, weights = gaussian_panels(np.linspace(-12, 12, 13))
     >>> bool(abs(weights @ nodes**4 - 3) < 1e-13)
@@ -209,7 +217,9 @@ def gaussian_panels(edges: ArrayLike, order: int = 24) -> tuple[Array, Array]:
 def panel_rule(
     kinks: Sequence[float] = (), *, order: int = 24, width: float = 2.0, reach: float = 14.0
 ) -> tuple[Array, Array]:
-    """A rule for laws that average many functions with the same kinks: panels of at most the given width, every kink an edge.
+    """Return nodes and weights on panels of at most the width `width`, with an edge at every kink.
+
+    Laws that average many functions with the same kinks use this rule.
 
     Parameters
     ----------
@@ -232,7 +242,7 @@ def panel_rule(
 
 
 def graded_rule(layers: Sequence[tuple[float, float]], order: int = 24) -> tuple[Array, Array]:
-    """A rule whose panels shrink geometrically towards every (place, width) of fast variation.
+    """Return nodes and weights on panels that shrink geometrically towards every (place, width) of fast variation.
 
     >>> from scipy.special import ndtr
     >>> t, w = graded_rule([(0.3, 1e-4)])
@@ -253,7 +263,7 @@ def graded_rule(layers: Sequence[tuple[float, float]], order: int = 24) -> tuple
 def between_kinks(
     kinks: Sequence[float], mean: Array, spread: float, *, panels: int, order: int, reach: float
 ) -> tuple[Array, Array]:
-    """A rule in t for each of several means (rows), with panels that end where mean + spread t is a kink.
+    """Return nodes and weights in t for each of several means (rows), with panel edges where mean + spread t is a kink.
 
     >>> t, w = between_kinks((0.0,), np.array([0.3, -1.0]), 0.5, panels=4, order=16, reach=9.0)
     >>> np.maximum([[0.3], [-1.0]] + 0.5 * t, 0).shape == w.shape
@@ -269,7 +279,7 @@ def between_kinks(
 
 @lru_cache(maxsize=16)
 def _legendre(order: int) -> tuple[Array, Array]:
-    """Gauss-Legendre nodes and weights on [0, 1]."""
+    """Return Gauss-Legendre nodes and weights on [0, 1]."""
     points, weights = np.polynomial.legendre.leggauss(order)
     return (points + 1) / 2, weights / 2
 
@@ -278,7 +288,7 @@ def _legendre(order: int) -> tuple[Array, Array]:
 
 
 class QuantileRule(NamedTuple):
-    """Levels u of quantiles, 1 - u without cancellation, and weights that add up to 1."""
+    """Levels u of quantiles, complements 1 - u without cancellation, and weights that add up to 1."""
 
     levels: Array
     complements: Array
@@ -286,10 +296,10 @@ class QuantileRule(NamedTuple):
 
 
 def quantile_rule(count: int) -> QuantileRule:
-    """The rule with `count` nodes.
+    """Return the quantile rule with `count` nodes.
 
     >>> rule = quantile_rule(40)
-    >>> variance = 1.0  # of the exponential law, whose quantiles are -log(1 - u)
+    >>> variance = 1.0  # of the exponential distribution, whose quantiles are -log(1 - u)
     >>> bool(abs(rule.weights @ (np.log(rule.complements) + 1) ** 2 - variance) < 1e-3)
     True
     """
@@ -299,7 +309,7 @@ def quantile_rule(count: int) -> QuantileRule:
 
 
 def gaussian_quantiles(count: int) -> tuple[Array, Array]:
-    """Nodes and weights of the rule for a standard Gaussian.
+    """Return nodes and weights of the quantile rule for a standard Gaussian.
 
     >>> nodes, weights = gaussian_quantiles(40)
     >>> bool(abs(weights @ nodes**4 - 3) < 4e-3)
@@ -312,7 +322,7 @@ def gaussian_quantiles(count: int) -> tuple[Array, Array]:
 
 
 def even_gaussian_rule(spacing: float, reach: float = 7.5) -> tuple[Array, Array]:
-    """Even nodes for a standard Gaussian, symmetric about 0, with weights that add up to 1.
+    """Return even nodes for a standard Gaussian, symmetric about 0, with weights that add up to 1.
 
     >>> x, weights = even_gaussian_rule(0.25)
     >>> round(float(weights @ x**4), 8), round(float(weights @ np.tanh(x) ** 2), 10)

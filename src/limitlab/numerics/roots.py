@@ -1,13 +1,13 @@
-"""Roots of real functions on arrays: brackets rather than hope.
+"""Vectorised bracketing root finders for real functions.
 
-Every equation of the lab that has no closed root is brought to a form with exactly one sign change, so that it can be solved
-without a starting guess and without a branch to choose. Both solvers here work on whole arrays of equations at once (the
-function is called with an array that holds one trial point per equation), keep a bracket around every root, and stop only
+limitlab writes every equation without a closed root in a form with exactly one sign change. The equation can then be solved
+without a starting guess and without a choice of branch. Both solvers here work on whole arrays of equations at once: the
+function is called with an array that holds one trial point per equation. They keep a bracket around every root and stop only
 when the bracket is as narrow as floating-point numbers allow.
 
-The method is Chandrupatla's: inverse quadratic interpolation where the last three points say it is safe, bisection elsewhere
-(Chandrupatla, Adv. Eng. Softw. 28 (1997) 145). On top of it, when three steps did not halve the number of floating-point
-numbers in a bracket, the next step does, so that at most 4 x 64 steps are needed whatever the function.
+The method is Chandrupatla's (Adv. Eng. Softw. 28 (1997) 145). It uses inverse quadratic interpolation where a test of the last
+three points allows it, and bisection elsewhere. In addition, if three steps did not halve the number of floating-point numbers
+in a bracket, the next step does. At most 4 x 64 steps are therefore needed for any function.
 """
 
 from __future__ import annotations
@@ -30,35 +30,36 @@ EPSILON = float(np.finfo(np.float64).eps)
 SMALLEST = float(np.finfo(np.float64).tiny)
 LOWEST = np.int64(np.iinfo(np.int64).min)
 TOP_BIT = np.uint64(2**63)
-LARGEST_LOG = 690.0  # exp(690) = 1e299.7: trial points stay clear of overflow
+LARGEST_LOG = 690.0  # exp(690) = 1e299.7, so trial points do not overflow
 FIRST_LOG_STEP = 1.0
-LOG_WIDTH = 0.5  # a bracket [t, t e^0.5] is narrow enough to go on in t itself
-PATIENCE = 3  # steps within which a bracket has to lose half of its numbers
+LOG_WIDTH = 0.5  # a bracket [t, t e^0.5] is narrow enough to continue in t instead of log t
+PATIENCE = 3  # number of steps after which a bracket must hold at most half as many floating-point numbers
 MOST_STEPS = 4 * 64 + 16
 
 
 def bracketed_root(f: Function, low: ArrayLike, high: ArrayLike) -> Array:
-    """Root of f between `low` and `high`, for every element of the arrays, to rounding level.
+    """Return the root of f between `low` and `high` for every element of the arrays, accurate to rounding.
 
     Parameters
     ----------
     f
-        Function of an array of trial points that returns an array of values (one equation per element; it may close over
-        arrays that broadcast). It has to change sign between `low` and `high`; with several roots one of them is found.
+        Function of an array of trial points that returns an array of values, one equation per element. It may use arrays of
+        its scope that broadcast. It has to change sign between `low` and `high`. If there are several roots, the result is
+        one of them.
     low, high
-        Ends of the brackets, in either order; broadcast against each other and against the values of f.
+        Ends of the brackets, in either order. They broadcast against each other and against the values of f.
 
     Returns
     -------
     ndarray
-        The roots; a NumPy scalar when everything is a scalar.
+        The roots. The result is a NumPy scalar if all arguments and values are scalars.
 
     Raises
     ------
     ValueError
-        When f has the same sign at both ends.
+        If f has the same sign at both ends.
     ConvergenceError
-        When f returns NaN.
+        If f returns NaN.
 
     Examples
     --------
@@ -82,30 +83,31 @@ def bracketed_root(f: Function, low: ArrayLike, high: ArrayLike) -> Array:
 
 
 def increasing_root_log(f: Function, start: ArrayLike = 1.0, *, unbounded: bool = False) -> Array:
-    """Root t > 0 of an increasing function, for every element, to rounding level; no bracket is needed.
+    """Return the root t > 0 of an increasing function for every element, accurate to rounding, without a bracket.
 
-    The bracket is widened geometrically from `start`, narrowed in log t, and finished in t.
+    The solver widens a bracket geometrically from `start`, narrows it in log t, and then in t.
 
     Parameters
     ----------
     f
-        Function of an array t > 0, increasing in t, that returns an array of values (one equation per element; it may close
-        over arrays that broadcast).
+        Function of an array t > 0, increasing in t, that returns an array of values, one equation per element. It may use
+        arrays of its scope that broadcast.
     start
-        Where to begin the search: any positive numbers.
+        Positive numbers at which the search begins.
     unbounded
-        What to do where f has no root between 1e-299 and 1e299: raise (False), or give the limit (True), which is `inf`
-        where f stays negative and 0 where it stays positive.
+        Whether to return a limit for equations that have no root between 1e-299 and 1e299. The limit is `inf` where f stays
+        negative and 0 where f stays positive. If False, such an equation raises an error.
 
     Returns
     -------
     ndarray
-        The roots, with the shape that `start` and the values of f broadcast to; a NumPy scalar when everything is a scalar.
+        The roots, with the shape that `start` and the values of f broadcast to. The result is a NumPy scalar if all arguments
+        and values are scalars.
 
     Raises
     ------
     ConvergenceError
-        When some equation has no root (f is then not increasing through zero), or f returns NaN. `estimate` holds the trial
+        If some equation has no root (f then does not increase through zero), or if f returns NaN. `estimate` holds the trial
         points.
 
     Examples
@@ -131,7 +133,7 @@ def increasing_root_log(f: Function, start: ArrayLike = 1.0, *, unbounded: bool 
             estimate=np.exp(far)[()],
         )
     limit = np.where(f_far > 0, 0.0, np.inf)[missing]
-    far = np.where(missing, near, far)  # an empty bracket: nothing to do there
+    far = np.where(missing, near, far)  # an empty bracket ends the search for these elements
 
     def in_log(x: Array) -> Array:
         return _values(f, np.exp(x))
@@ -144,7 +146,10 @@ def increasing_root_log(f: Function, start: ArrayLike = 1.0, *, unbounded: bool 
 
 
 def _expand(f: Function, x: Array) -> tuple[Array, Array, Array, Array]:
-    """Points near, far in x = log t and their values: a sign change between them, or `far` at the end of the range."""
+    """Return two points near, far in x = log t and their values.
+
+    Either the values have different signs, or `far` is the end of the range.
+    """
     values = _values(f, np.exp(x))
     x, value = (np.array(part) for part in np.broadcast_arrays(x, values))
     near, f_near, far, f_far = x.copy(), value.copy(), x, value
@@ -163,9 +168,9 @@ def _expand(f: Function, x: Array) -> tuple[Array, Array, Array, Array]:
 def _chandrupatla(
     f: Function, a: Array, fa: Array, b: Array, fb: Array, *, relative: float, absolute: float
 ) -> tuple[Array, Array, Array]:
-    """Narrow every bracket [a, b] to width `relative` |x| + `absolute`: the best points and the ends of the brackets.
+    """Narrow every bracket [a, b] to width `relative` |x| + `absolute`; return the best points and the ends of the brackets.
 
-    `a` is always the newest point, `b` the end with the other sign, `c` the point that was dropped last.
+    `a` is always the newest point, `b` the end with the opposite sign, and `c` the point that was dropped last.
     """
     a, fa, b, fb = (np.array(part) for part in np.broadcast_arrays(a, fa, b, fb))
     c, fc = b.copy(), fb.copy()
@@ -184,7 +189,7 @@ def _chandrupatla(
         halved = floats <= target
         patience, target = np.where(halved, PATIENCE, patience - 1), np.where(halved, floats / 2, target)
         trial = a + fraction * (b - a)
-        late = (patience < 0) | (trial == a) | (trial == b)  # or rounding put the trial on an end
+        late = (patience < 0) | (trial == a) | (trial == b)  # rounding may also put the trial point on an end
         if (late & active).any():
             trial = np.where(late, _middle_float(a, b), trial)
         trial = np.where(active, trial, best)
@@ -197,7 +202,7 @@ def _chandrupatla(
 
 
 def _fraction(a: Array, fa: Array, b: Array, fb: Array, c: Array, fc: Array, least: Array) -> Array:
-    """Where to cut [a, b]: by inverse quadratic interpolation if (a, b, c) allow it, else in the middle."""
+    """Return the fraction at which to divide [a, b], by inverse quadratic interpolation if that is safe, otherwise 1/2."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
         safe = (1 - np.sqrt(1 - xi) < phi) & (phi < np.sqrt(xi))
@@ -207,26 +212,29 @@ def _fraction(a: Array, fa: Array, b: Array, fb: Array, c: Array, fc: Array, lea
 
 
 def _floats_between(a: Array, b: Array) -> Array:
-    """How many floating-point numbers a bracket holds: the measure of width by which no bracket takes long to close."""
-    i, j = (_ordinal(end).view(np.uint64) ^ TOP_BIT for end in (a, b))  # unsigned: a difference cannot overflow
+    """Return the number of floating-point numbers in a bracket."""
+    i, j = (_ordinal(end).view(np.uint64) ^ TOP_BIT for end in (a, b))  # differences of unsigned integers do not overflow
     return (np.maximum(i, j) - np.minimum(i, j)).astype(float)
 
 
 def _middle_float(a: Array, b: Array) -> Array:
-    """The number in the middle of all floating-point numbers between a and b."""
+    """Return the median of all floating-point numbers between a and b."""
     i, j = _ordinal(a), _ordinal(b)
     middle = (i >> 1) + (j >> 1) + (i & j & 1)
     return np.where(middle < 0, LOWEST - np.minimum(middle, 0), middle).view(np.float64)
 
 
 def _ordinal(x: Array) -> NDArray[np.int64]:
-    """Position of x in the ordered list of all floating-point numbers (0 for zero)."""
+    """Return the position of x in the ordered list of all floating-point numbers (0 for zero)."""
     bits = np.array(x).view(np.int64)
     return np.where(bits < 0, LOWEST - np.minimum(bits, 0), bits)
 
 
 def _values(f: Function, points: Array) -> Array:
-    """f at the trial points; overflow at a far trial point is no event (it has a sign all the same), NaN is an error."""
+    """Return f at the trial points; raise ConvergenceError if a value is NaN.
+
+    Overflow at a distant trial point is allowed, because only the sign of the value is used there.
+    """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
         values = np.asarray(f(points[()]), dtype=float)
     if np.isnan(values).any():

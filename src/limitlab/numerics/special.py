@@ -1,7 +1,7 @@
-"""Two special functions that SciPy has only in part: ratios of gamma functions, exponential integrals of any order.
+"""Ratios of gamma functions, exponential integrals of any real order, and Fourier coefficients of a von Mises kernel.
 
-Both are needed where the obvious formula loses digits: a difference of two log-gamma values at 10^7 keeps only eight, and
-SciPy's `expn` knows integer orders only.
+The first two are only partly available in SciPy. A difference of two log-gamma values at 10^7 has only eight correct digits, and
+SciPy's `expn` accepts integer orders only.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ __all__ = ["exponential_integral", "gamma_ratio", "von_mises_coefficients"]
 Array = NDArray[np.float64]
 
 SHIFT = 16
-"""Arguments are moved up by this much before Stirling's series, whose six terms are then exact to rounding."""
+"""Amount by which small arguments are increased before Stirling's series, whose six terms are then exact to rounding."""
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 """Coefficients B_2k / (2k (2k-1)) of the correction to Stirling's formula."""
 NODES = 128
-"""Gauss-Legendre nodes of an exponential integral."""
+"""Number of Gauss-Legendre nodes of an exponential integral."""
 CUT = 40.0
 """The integrand of an exponential integral is dropped below e^-40 of its largest value."""
 
 
 def gamma_ratio(x: ArrayLike, shift: ArrayLike) -> Array:
-    r"""Gamma(x + shift) / Gamma(x) for x > 0 and shift >= 0, without forming either gamma function.
+    r"""Return Gamma(x + shift) / Gamma(x) for x > 0 and shift >= 0, without computing either gamma function.
 
-    Stirling's formula is subtracted from itself term by term, so that the relative error stays near rounding for every x:
+    The two Stirling formulas are subtracted term by term, so that the relative error is of the order of rounding for every x:
 
     .. math:: \log\frac{\Gamma(x+a)}{\Gamma(x)} = a \log x + (x + a - \tfrac12) \log(1 + a/x) - a + s(x+a) - s(x).
 
@@ -57,18 +57,19 @@ def gamma_ratio(x: ArrayLike, shift: ArrayLike) -> Array:
 
 
 def _stirling_tail(x: Array) -> Array:
-    """log Gamma(x) minus Stirling's formula, for x >= SHIFT."""
+    """Return log Gamma(x) minus Stirling's formula, for x >= SHIFT."""
     return np.asarray(sum(c * x ** -(2 * k + 1) for k, c in enumerate(STIRLING)))
 
 
 def exponential_integral(order: float, argument: ArrayLike, nodes: int = NODES) -> Array:
-    r"""The exponential integral of any real order of at least 0, for positive arguments.
+    r"""Return the exponential integral of any real order of at least 0, for positive arguments.
 
     .. math:: E_\nu(t) = \int_1^\infty x^{-\nu} e^{-t x}\, dx
               = e^{-t} \int_0^\infty e^{-(\nu - 1) y - t (e^y - 1)}\, dy.
 
-    The second form is smooth in y and is cut where it has fallen below e^-40; Gauss-Legendre converges geometrically
-    (see `tests/numerics/test_special.py`) for every order, including the integers where the power series has its poles.
+    The integrand of the second form is smooth in y, and the integral is cut where the integrand is below e^-40. Gauss-Legendre
+    quadrature converges geometrically for every order (see `tests/numerics/test_special.py`). This includes the integers, where
+    the power series has its poles.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def exponential_integral(order: float, argument: ArrayLike, nodes: int = NODES) 
     argument
         Array of positive arguments.
     nodes
-        Number of Gauss-Legendre nodes; the default reaches 1e-12 down to arguments of 1e-30.
+        Number of Gauss-Legendre nodes. The default has an error of 1e-12 down to arguments of 1e-30.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def exponential_integral(order: float, argument: ArrayLike, nodes: int = NODES) 
 
 @lru_cache(maxsize=8)
 def _unit_legendre(nodes: int) -> tuple[Array, Array]:
-    """Gauss-Legendre nodes and weights on [0, 1]."""
+    """Return Gauss-Legendre nodes and weights on [0, 1]."""
     from scipy.special import roots_legendre
 
     x, weight = roots_legendre(nodes)
@@ -106,7 +107,9 @@ def _unit_legendre(nodes: int) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=32)
 def von_mises_coefficients(beta: float, count: int) -> tuple[Array, Array]:
-    """Means over the circle of K(t) cos kt and of sin(t) K(t) sin kt, K(t) = exp(beta (cos t - 1)), for k = 0, ..., count.
+    """Return the means over the circle of K(t) cos kt and of sin(t) K(t) sin kt for k = 0, ..., count.
+
+    The kernel is K(t) = exp(beta (cos t - 1)).
 
     >>> even, odd = von_mises_coefficients(0.0, 2)
     >>> even.tolist(), odd.tolist()
@@ -117,5 +120,5 @@ def von_mises_coefficients(beta: float, count: int) -> tuple[Array, Array]:
     k = np.arange(count + 1)
     even, odd = ive(k, beta), (ive(np.abs(k - 1), beta) - ive(k + 1, beta)) / 2
     for part in (even, odd):
-        part.flags.writeable = False  # every caller gets the same ones
+        part.flags.writeable = False  # all callers share the cached arrays
     return even, odd

@@ -1,13 +1,13 @@
-"""Functions on the sphere: Gegenbauer polynomials, harmonic dimensions, averages over one coordinate, Funk and Hecke's formula.
+"""Gegenbauer polynomials, harmonic dimensions, averages over one coordinate of the sphere, and the formula of Funk and Hecke.
 
-Notation.  x is uniform on the sphere of radius sqrt(d) in R^d, w and w' are unit vectors, t = <w, x>/sqrt(d), which has density
-           proportional to (1 - t^2)^((d-3)/2) on [-1, 1]. Q_k is the Gegenbauer polynomial of degree k with Q_k(1) = 1, B_k the number of
-           spherical harmonics of degree k. Equation numbers are those of docs/theory/approximation.md.
+Notation.  x is uniform on the sphere of radius sqrt(d) in R^d, and w and w' are unit vectors. t = <w, x>/sqrt(d) has a density
+           proportional to (1 - t^2)^((d-3)/2) on [-1, 1]. Q_k is the Gegenbauer polynomial of degree k with Q_k(1) = 1, and B_k is the
+           number of spherical harmonics of degree k. Equation numbers are those of docs/theory/approximation.md.
 
               E[Q_k(t) Q_l(t)] = delta_kl / B_k,       E_x[Q_k(<w, x>/sqrt d) Q_k(<w', x>/sqrt d)] = Q_k(<w, w'>) / B_k.
 
-B_k grows like d^k/k!, so that sums of small coefficients times B_k lose their digits in the normalisation Q_k(1) = 1. Averages are
-therefore taken with the orthonormal q_k = sqrt(B_k) Q_k, whose values where the density lives are of order 1.
+B_k grows like d^k/k!. In the normalisation Q_k(1) = 1, sums of small coefficients times B_k would therefore be inaccurate. Averages use
+the orthonormal q_k = sqrt(B_k) Q_k, whose values are of order 1 where the density is concentrated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REACH, PANEL, PHASE = 15.0, 1.0, 10.0
 
 
 def log_harmonic_dimension(dimension: int, degree: int) -> float:
-    """log B(d, k), from whole numbers of any size: exact to rounding (eq. 2).
+    """Return log B(d, k), exact to rounding because B is a whole number of arbitrary size (eq. 2).
 
     >>> round(math.exp(log_harmonic_dimension(10, 3)), 9)
     210.0
@@ -45,7 +45,9 @@ def log_harmonic_dimension(dimension: int, degree: int) -> float:
 
 
 def harmonic_dimension(dimension: int, degree: int) -> float:
-    """B(d, k), the number of independent harmonic polynomials of degree k in d variables; inf beyond the largest float.
+    """Return B(d, k), the number of independent harmonic polynomials of degree k in d variables.
+
+    The result is inf if it exceeds the largest floating-point number.
 
     >>> [harmonic_dimension(10, k) for k in (0, 1, 2, 3)]
     [1.0, 10.0, 54.0, 210.0]
@@ -60,7 +62,7 @@ def _harmonic_dimension(dimension: int, degree: int) -> int:
 
 
 def gegenbauer_values(t: ArrayLike, dimension: int, degree: int) -> Array:
-    """Q_0(t), ..., Q_degree(t), stacked along a first axis, by the three-term recurrence (eq. 1).
+    """Return Q_0(t), ..., Q_degree(t), stacked along a first axis, by the three-term recurrence (eq. 1).
 
     >>> gegenbauer_values([0.0, 1.0], 3, 2)
     array([[ 1. ,  1. ],
@@ -79,7 +81,9 @@ def gegenbauer_values(t: ArrayLike, dimension: int, degree: int) -> Array:
 
 
 def gegenbauer_slopes(t: ArrayLike, dimension: int, degree: int, order: int = 1) -> Array:
-    """Derivatives of Q_0, ..., Q_degree, of any order: Q_k' in dimension d is k (k+d-2)/(d-1) Q_{k-1} in dimension d + 2.
+    """Return derivatives of any order of Q_0, ..., Q_degree.
+
+    Q_k' in dimension d is k (k+d-2)/(d-1) Q_{k-1} in dimension d + 2.
 
     >>> gegenbauer_slopes(1.0, 10, 3).round(12)                       # k (k + d - 2) / (d - 1) at t = 1
     array([0.        , 1.        , 2.22222222, 3.66666667])
@@ -95,7 +99,7 @@ def gegenbauer_slopes(t: ArrayLike, dimension: int, degree: int, order: int = 1)
 
 
 def orthonormal_values(t: ArrayLike, dimension: int, degree: int) -> Array:
-    """q_k = sqrt(B_k) Q_k for k up to `degree`, by the recurrence t q_k = b_{k+1} q_{k+1} + b_k q_{k-1} (eq. 3).
+    """Return q_k = sqrt(B_k) Q_k for k up to `degree`, by the recurrence t q_k = b_{k+1} q_{k+1} + b_k q_{k-1} (eq. 3).
 
     >>> float(orthonormal_values(1.0, 10, 3)[3].round(9)) == round(210**0.5, 9)
     True
@@ -116,15 +120,15 @@ def orthonormal_values(t: ArrayLike, dimension: int, degree: int) -> Array:
 
 
 def coordinate_rule(dimension: int, kinks: Sequence[float] = (), degree: int = 0, order: int = ORDER) -> tuple[Array, Array]:
-    """Nodes u and weights for averages of functions of u = sqrt(d) t, the coordinate of x along a unit vector.
+    """Return nodes u and weights for averages of functions of u = sqrt(d) t, the coordinate of x along a unit vector.
 
-    Gauss-Legendre panels in the angle phi, u = sqrt(d) sin(phi), in which the density cos(phi)^(d-2) is smooth up to the poles;
-    every kink is an edge, and the panels are short enough for polynomials up to `degree`.
+    The rule consists of Gauss-Legendre panels in the angle phi with u = sqrt(d) sin(phi). In phi the density cos(phi)^(d-2) is
+    smooth up to the poles. Every kink is an edge, and the panels are short enough for polynomials up to `degree`.
 
     Parameters
     ----------
     dimension
-        d, at least 3.
+        The dimension d, at least 3.
     kinks
         Values of u where the functions to be averaged, or their derivatives, jump.
     degree
@@ -156,12 +160,13 @@ def coordinate_rule(dimension: int, kinks: Sequence[float] = (), degree: int = 0
 def orthonormal_coefficients(
     f: Callable[[Array], Any], dimension: int, degree: int, kinks: Sequence[float] = ()
 ) -> tuple[Array, float]:
-    """E[f(sqrt(d) t) q_k(t)] for k up to `degree`, and E[f(sqrt(d) t)^2]; Parseval: the squares add up to the latter.
+    """Return the coefficients E[f(sqrt(d) t) q_k(t)] for k up to `degree`, and E[f(sqrt(d) t)^2].
 
-    They are the norms of the projections of the ridge function f(<b, x>), |b| = 1, on the polynomials of each degree (eq. 4).
+    The coefficients are the norms of the projections of the ridge function f(<b, x>), |b| = 1, on the polynomials of each
+    degree (eq. 4). By Parseval's identity their squares, over all degrees, add up to E[f(sqrt(d) t)^2].
 
-    >>> found, energy = orthonormal_coefficients(np.square, 5, 4)
-    >>> bool(abs(found @ found - energy) < 1e-12), (found.round(6) + 0.0).tolist()
+    >>> coefficients, energy = orthonormal_coefficients(np.square, 5, 4)
+    >>> bool(abs(coefficients @ coefficients - energy) < 1e-12), (coefficients.round(6) + 0.0).tolist()
     (True, [1.0, 0.0, 1.069045, 0.0, 0.0])
     """
     u, weights = coordinate_rule(dimension, kinks, degree)
@@ -175,8 +180,9 @@ def orthonormal_coefficients(
 
 
 def funk_hecke(f: Callable[[Array], Any], dimension: int, degree: int, kinks: Sequence[float] = ()) -> Array:
-    """Eigenvalues of the kernel f(<w, x>) on harmonics of degree 0, ..., `degree`: lambda_k = E[f(sqrt(d) t) Q_k(t)] (eq. 4).
+    """Return the eigenvalues of the kernel f(<w, x>) on harmonics of degree 0, ..., `degree` (eq. 4).
 
+    The eigenvalues are lambda_k = E[f(sqrt(d) t) Q_k(t)]. They satisfy
     E_x[Q_k(<x, y>/d) f(<w, x>)] = lambda_k Q_k(<w, y>/sqrt(d)) for every unit vector w and every y on the sphere.
 
     >>> (funk_hecke(lambda u: u, 9, 2).round(12) + 0.0).tolist()               # linear functions: 1/sqrt(d)

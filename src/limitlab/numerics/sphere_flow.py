@@ -1,13 +1,13 @@
-"""Flows on spheres: points x with unit rows that move with dx/dt = P_x F(t, x), P_x y = y - <x, y> x.
+"""Flows on spheres dx/dt = P_x F(t, x) of points x of unit length, where P_x y = y - <x, y> x.
 
-States are arrays whose last axis has unit length; leading axes (points, systems) are integrated together. A `Drift` F is given
-without the projection. The methods and their orders (measured in tests/numerics/test_sphere_flow.py):
+States are arrays whose last axis has unit length. Leading axes (points, systems) are integrated together. A `Drift` F does not
+include the projection. The methods and their orders (measured in tests/numerics/test_sphere_flow.py) are:
 
-- "rk4": classical Runge-Kutta on the projected field, renormalised after every step; order 4;
-- "exponential": x moves along the great circle of its velocity, h at a time; order 1;
-- "projected": normalise(x + h P_x F); order 1;
-- "layers": normalise(x + h F), the map that a layer of a network with layer normalisation applies; order 1, with a clock that is
-  slow by 1 + h <x, F>; with the corrected step h / (1 - h <x, F>) it is exactly "projected";
+- "rk4": classical Runge-Kutta on the projected field, renormalised after every step (order 4).
+- "exponential": steps of length h along the great circle of the velocity (order 1).
+- "projected": normalise(x + h P_x F) (order 1).
+- "layers": normalise(x + h F), which is the map of a layer of a network with layer normalisation (order 1). Time advances more
+  slowly by the factor 1 + h <x, F>. With the corrected step h / (1 - h <x, F>) the map is exactly "projected".
 - "adaptive": an explicit Runge-Kutta method of order 8 with error control.
 """
 
@@ -29,11 +29,11 @@ Step = Callable[[Drift, float, Array, float], Array]
 Method = Literal["rk4", "exponential", "projected", "layers", "adaptive"]
 
 NORM_DRIFT = 1e-6
-"""Largest departure from unit length at which an adaptive solution is still put back on the sphere."""
+"""Largest departure from unit length of an adaptive solution. A solution with a smaller departure is normalised."""
 
 
 def normalise(x: Array) -> Array:
-    """Rows of unit length.
+    """Return the rows divided by their lengths.
 
     >>> normalise(np.array([3.0, 4.0]))
     array([0.6, 0.8])
@@ -47,7 +47,7 @@ def normalise(x: Array) -> Array:
 
 
 def tangent(x: Array, y: Array) -> Array:
-    """P_x y: the part of y orthogonal to x, row by row.
+    """Return P_x y, the part of y orthogonal to x, row by row.
 
     >>> tangent(np.array([1.0, 0.0]), np.array([2.0, 3.0]))
     array([0., 3.])
@@ -56,7 +56,7 @@ def tangent(x: Array, y: Array) -> Array:
 
 
 def exponential_map(x: Array, v: Array) -> Array:
-    """The point reached from x along the great circle with initial velocity v (tangent at x) after unit time.
+    """Return the point on the great circle from x with initial velocity v (tangent at x) after unit time.
 
     >>> exponential_map(np.array([1.0, 0.0]), np.array([0.0, np.pi / 2])).round(12)
     array([0., 1.])
@@ -70,7 +70,7 @@ def _rk4(field: Drift, t: float, x: Array, h: float) -> Array:
 
 
 def _exponential(field: Drift, t: float, x: Array, h: float) -> Array:
-    return normalise(exponential_map(x, h * tangent(x, field(t, x))))  # normalised against the slow growth of rounding
+    return normalise(exponential_map(x, h * tangent(x, field(t, x))))  # removes accumulated rounding errors of the length
 
 
 def _projected(field: Drift, t: float, x: Array, h: float) -> Array:
@@ -93,18 +93,18 @@ def flow_on_spheres(
     step: float = 0.05,
     tolerance: float = 1e-11,
 ) -> Array:
-    """States at the given times of dx/dt = P_x field(t, x), with x = start at time 0.
+    """Return the states of dx/dt = P_x field(t, x) at the times, with x = start at time 0.
 
     Parameters
     ----------
     field
-        F(t, x), not projected; it has the shape of x.
+        The drift F(t, x) without projection, of the shape of x.
     start
         Array whose last axis has unit length.
     times
-        One time, or increasing times, all at least 0.
+        A time, or increasing times, all at least 0.
     method, step
-        See the module's docstring; each interval between two times is cut into equal steps of at most `step`.
+        The methods are in the module's docstring. Each interval between two times is divided into equal steps of at most `step`.
     tolerance
         Relative tolerance of "adaptive".
 
@@ -115,7 +115,7 @@ def flow_on_spheres(
 
     Examples
     --------
-    One point that is pulled to the pole meets it exponentially: tan(angle / 2) = e^-t tan(angle(0) / 2).
+    A point that is attracted to the pole approaches it exponentially, tan(angle / 2) = e^-t tan(angle(0) / 2).
 
     >>> pole = np.array([0.0, 1.0])
     >>> x = flow_on_spheres(lambda t, x: pole, np.array([1.0, 0.0]), 1.0, method="adaptive")
@@ -142,10 +142,10 @@ def checked_times(times: ArrayLike) -> NDArray[np.float64]:
 def _fixed(advance: Step, field: Drift, start: Array, grid: NDArray[np.float64], step: float) -> Array:
     states = np.empty((grid.size, *start.shape), dtype=start.dtype)
 
-    def one(t: float, x: Array, h: float) -> Array:
+    def advance_state(t: float, x: Array, h: float) -> Array:
         return advance(field, t, x, h).astype(start.dtype, copy=False)
 
-    for index, x in enumerate(follow(one, start, grid, step)):
+    for index, x in enumerate(follow(advance_state, start, grid, step)):
         states[index] = x
         if not np.isfinite(x).all():
             raise ConvergenceError(
@@ -164,7 +164,7 @@ def _adaptive(field: Drift, start: Array, grid: NDArray[np.float64], tolerance: 
     first = np.asarray(start, dtype=np.float64).ravel()
     rows = solved(
         velocity, first, grid, max(tolerance, 3e-14), tolerance, implicit_at_rest=False
-    )  # which would leave the sphere
+    )  # the implicit method would leave the sphere
     states = rows.reshape(grid.size, *start.shape)
     drift = float(np.abs(np.linalg.norm(states, axis=-1) - 1).max())
     if not drift < NORM_DRIFT:

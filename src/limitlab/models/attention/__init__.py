@@ -1,4 +1,4 @@
-"""Transformers as interacting particles: attention fields, flows of tokens on the sphere, clusters and energies."""
+"""Transformers as interacting particles, with attention fields, flows of tokens on the sphere, clusters and energies."""
 
 from limitlab.models.attention.clusters import cluster_count as cluster_count
 from limitlab.models.attention.clusters import overlap_profile as overlap_profile

@@ -1,12 +1,12 @@
-"""Compiled flows of many small systems with Q = K = V = I: one adaptive Runge-Kutta integration per system, no Python inside.
+"""Compiled flows of many small systems with Q = K = V = I, each by an adaptive Runge-Kutta integration.
 
-A system is a matrix y: either n tokens in rows (`gram` False) or their Gram matrix G (`gram` True). With E = exp(beta (G - 1)) and
+A system is a matrix y, which holds n tokens in rows (`gram` False) or their Gram matrix G (`gram` True). With E = exp(beta (G - 1)) and
 Z = E 1 the velocities are (docs/theory/attention.md, eqs. 3 and 11)
 
     tokens:  x' = a - diag(a x^T) x,  a = E x / Z;          Gram:  G' = H + H^T,  H = E G / Z - diag(E G / Z) G.
 
-Without normalisation Z is n e^-beta. Steps are Dormand and Prince's 5(4) with their continuous extension of order 4, so that many
-output times cost no further steps.
+Without normalisation Z is n e^-beta. The method is Dormand and Prince's 5(4) with its continuous extension of order 4, so that output
+times require no additional steps.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 DONE, NOT_FINITE, OUTSIDE, TOO_MANY_STEPS = 0, 1, 2, 3
-"""What `integrate` returns."""
+"""Status codes that `integrate` returns."""
 
 OVERLAP_SLACK = 1e-8  # an overlap further outside [-1, 1] is a failure, not rounding
-FASTMATH = {"reassoc", "contract", "arcp", "nsz"}  # sums may be reordered; NaN must still be seen
+FASTMATH = {"reassoc", "contract", "arcp", "nsz"}  # sums may be reordered, but NaN must be detected
 
-# Dormand and Prince (1980); the last row is the solution of order 5, ERROR its difference from the one of order 4.
+# Dormand and Prince (1980). The last row is the solution of order 5, and ERROR is its difference from the solution of order 4.
 STAGES = np.array(
     [
         [1 / 5, 0, 0, 0, 0, 0],
@@ -53,7 +53,7 @@ EXTENSION = np.array(
 
 @numba.njit(cache=True, nogil=True, fastmath=FASTMATH)
 def velocity(gram: bool, normalised: bool, beta: float, y: Array, out: Array, weights: Array) -> None:
-    """The time derivative of one system, written into `out`; `weights` is room for an n x n matrix."""
+    """Write the time derivative of one system into `out`. `weights` is work space for an n x n matrix."""
     n, m = y.shape
     if gram:
         for i in range(n):
@@ -92,7 +92,7 @@ def velocity(gram: bool, normalised: bool, beta: float, y: Array, out: Array, we
 
 @numba.njit(cache=True, nogil=True)
 def _bad(gram: bool, y: Array) -> int:
-    """Whether a state is not finite, or a Gram matrix not one of unit vectors."""
+    """Return the status of a state, which must be finite and, if a Gram matrix, have overlaps in [-1, 1]."""
     for i in range(y.shape[0]):
         for k in range(y.shape[1]):
             if not np.isfinite(y[i, k]):
@@ -104,7 +104,7 @@ def _bad(gram: bool, y: Array) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def _copy(source: Array, to: Array) -> None:
-    """Entry by entry: an assignment of arrays would compile its message about wrong shapes, for seconds."""
+    """Copy a matrix entry by entry, because numba takes seconds to compile an assignment of arrays."""
     for i in range(source.shape[0]):
         for k in range(source.shape[1]):
             to[i, k] = source[i, k]
@@ -123,7 +123,7 @@ def _renormalise(y: Array) -> None:
 
 @numba.njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _combine(start: Array, slopes: Array, coefficients: Array, h: float, out: Array) -> None:
-    """out = start + h sum_k coefficients[k] slopes[k], row by row: loops along a row become vector instructions."""
+    """Write start + h sum_k coefficients[k] slopes[k] into `out`, in loops along rows that the compiler vectorises."""
     for i in range(start.shape[0]):
         for k in range(start.shape[1]):
             out[i, k] = start[i, k]
@@ -135,7 +135,7 @@ def _combine(start: Array, slopes: Array, coefficients: Array, h: float, out: Ar
 
 @numba.njit(cache=True, nogil=True)
 def _step_error(slopes: Array, zero: Array, room: Array) -> float:
-    """Largest entry of the difference between the solutions of orders 5 and 4, over the step; NaN if there is one."""
+    """Return the largest entry of the difference between the solutions of orders 5 and 4, divided by the step, or NaN."""
     _combine(zero, slopes, ERROR, 1.0, room)
     worst = 0.0
     for i in range(room.shape[0]):
@@ -147,7 +147,7 @@ def _step_error(slopes: Array, zero: Array, room: Array) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def _extend(theta: float, weights: Array) -> None:
-    """Weights of the slopes in the continuous extension at a fraction theta of the step."""
+    """Write the weights of the slopes in the continuous extension at a fraction theta of the step into `weights`."""
     for stage in range(7):
         power, total = theta, 0.0
         for p in range(4):
@@ -160,7 +160,7 @@ def _extend(theta: float, weights: Array) -> None:
 def integrate(
     gram: bool, normalised: bool, beta: float, start: Array, times: Array, tolerance: float, most_steps: int, out: Array
 ) -> int:
-    """Integrate one system (n, m) and write its states at `times` (increasing) into `out` (times, n, m); its status code."""
+    """Write the states of one system (n, m) at increasing `times` into `out` (times, n, m), and return a status code."""
     n, m = start.shape
     y, trial, zero, room = start.copy(), start.copy(), np.zeros((n, m)), np.empty((n, m))
     slopes, weights, between = np.empty((7, n, m)), np.empty((n, n)), np.empty(7)
@@ -203,9 +203,10 @@ def integrate(
 
 @numba.njit(cache=True, nogil=True, fastmath=FASTMATH)
 def circle_velocity(angles: Array, even: Array, odd: Array, normalised: bool, factor: float, out: Array) -> None:
-    """Angular velocities from the kernels' Fourier coefficients: two passes over the tokens, O(n K), nothing stored but K moments.
+    """Write the angular velocities, computed from the Fourier coefficients of the kernels, into `out`.
 
-    Powers e^{ik theta} come from the recurrence z^{k+1} = z z^k.
+    The function makes two passes over the tokens with O(n K) operations, and stores K moments. Powers e^{ik theta} are computed by the
+    recurrence z^{k+1} = z z^k.
     """
     n, top = angles.size, even.size - 1
     real, imaginary = np.zeros(top + 1), np.zeros(top + 1)

@@ -1,8 +1,8 @@
-"""Tokens on the circle: densities to draw them from, and the exact field of n tokens in O(n K) operations.
+"""Tokens on the circle, with densities to draw them from and their exact velocities in O(n K) operations.
 
 With angles theta and K(t) = exp(beta (cos t - 1)), W(t) = -sin(t) K(t), the velocity at theta is the ratio of the means of W and K
 over all tokens (docs/theory/attention.md, eq. 14). The Fourier coefficients of both kernels are Bessel functions that fall faster
-than exponentially beyond k ~ sqrt(beta), so K harmonics of the tokens decide it to rounding.
+than exponentially beyond k ~ sqrt(beta). A number K of harmonics of the tokens therefore determines the velocity to rounding.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from limitlab.numerics.sphere_flow import checked_times
 Array = NDArray[Any]
 
 STILL = 1e-15
-"""Tokens that one step moves by less than this angle are at rest."""
+"""Tokens are at rest if one step changes every angle by at most this amount."""
 
 Coefficients = Sequence[tuple[float, float]]
-"""(a_k, b_k) for k = 1, 2, ...: the density (1 + sum a_k cos k theta + b_k sin k theta) / 2 pi."""
+"""Pairs (a_k, b_k), k = 1, 2, ..., of the density (1 + sum a_k cos k theta + b_k sin k theta) / 2 pi."""
 
 
 def harmonics(beta: float) -> int:
-    """Number of harmonics beyond which the kernels' Fourier coefficients are below rounding.
+    """Return the number of harmonics after which the Fourier coefficients of the kernels are below rounding.
 
     >>> harmonics(4.0)
     28
@@ -39,7 +39,7 @@ def harmonics(beta: float) -> int:
 
 
 def angular_velocity(angles: Array, beta: float, normalised: bool = True) -> Array:
-    """Velocity of every token from the first harmonics of their empirical law: exact to rounding, in O(n K) operations.
+    """Return the velocity of every token, exact to rounding, from the first harmonics of the tokens in O(n K) operations.
 
     >>> angular_velocity(np.array([0.0, np.pi / 2]), 0.0).round(12)
     array([ 0.5, -0.5])
@@ -54,7 +54,7 @@ def angular_velocity(angles: Array, beta: float, normalised: bool = True) -> Arr
 
 
 def circle_flow(angles: ArrayLike, beta: float, times: ArrayLike, *, normalised: bool = True, step: float = 0.05) -> Array:
-    """Angles of tokens on the circle over time, shape (times, n): Runge-Kutta of order 4 with the Fourier field.
+    """Return the angles of tokens on the circle over time, shape (times, n), by the Runge-Kutta method of order 4.
 
     >>> circle_flow([0.0, 1.0], 1.0, [0.0, 20.0])[1].round(6)
     array([0.5, 0.5])
@@ -70,7 +70,7 @@ def circle_flow(angles: ArrayLike, beta: float, times: ArrayLike, *, normalised:
 
 
 def density_values(density: Coefficients, theta: ArrayLike) -> Array:
-    """The density at angles.
+    """Return the density at angles.
 
     >>> float(2 * np.pi * density_values([(0.5, 0.0)], 0.0))
     1.5
@@ -83,7 +83,7 @@ def density_values(density: Coefficients, theta: ArrayLike) -> Array:
 
 
 def density_quantiles(density: Coefficients, levels: ArrayLike) -> Array:
-    """Angles in [0, 2 pi] below which the density has the given masses.
+    """Return the angles in [0, 2 pi] below which the density has the masses `levels`.
 
     >>> density_quantiles([(0.0, 0.0)], [0.25]).round(12) / np.pi
     array([0.5])
@@ -96,7 +96,7 @@ def density_quantiles(density: Coefficients, levels: ArrayLike) -> Array:
 
 
 def density_masses(density: Coefficients, theta: Array) -> Array:
-    """Masses of the density between angle 0 and the given ones."""
+    """Return the masses of the density between angle 0 and the angles `theta`."""
     mass = theta / (2 * np.pi)
     for k, (a, b) in enumerate(density, start=1):
         mass = mass + (a * np.sin(k * theta) + b * (1 - np.cos(k * theta))) / (2 * np.pi * k)
@@ -104,7 +104,7 @@ def density_masses(density: Coefficients, theta: Array) -> Array:
 
 
 def angle_moments(angles: ArrayLike) -> dict[str, Array]:
-    """Means of cos, sin and cos 2 theta over tokens (last axis).
+    """Return the means of cos theta, sin theta and cos 2 theta over tokens (last axis).
 
     >>> angle_moments([0.0, np.pi])["cos2"]
     np.float64(1.0)

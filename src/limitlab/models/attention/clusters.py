@@ -1,8 +1,9 @@
-"""Measurements on tokens: overlaps, shares of close pairs, numbers of clusters, energies; layer by layer for a user's embeddings.
+"""Measurements on tokens, such as overlaps, shares of close pairs, numbers of clusters and energies.
 
-The functions keep leading axes. `overlap_profile` takes the stored embeddings of any transformer, an array (layers, tokens, d), and
-measures how the tokens cluster. The built-in example, `random_transformer`, applies the same random layer repeatedly (constant
-parameters, as in ALBERT): layer normalisation, several attention heads, a feed-forward layer, residual connections.
+Leading axes of the arguments are preserved. `overlap_profile` measures how the tokens of any transformer cluster from layer to layer, from
+an array of stored embeddings (layers, tokens, d). The built-in example, `random_transformer`, applies the same random layer repeatedly
+(constant parameters, as in ALBERT). The layer has layer normalisation, several attention heads, a feed-forward layer and residual
+connections.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Array = NDArray[Any]
 
 
 def mean_overlap(gram: ArrayLike) -> Array:
-    """Mean of <x_i, x_j> over i != j.
+    """Return the mean of <x_i, x_j> over i != j.
 
     >>> mean_overlap([[1.0, 0.2], [0.2, 1.0]]).round(12)
     np.float64(0.2)
@@ -33,7 +34,7 @@ def mean_overlap(gram: ArrayLike) -> Array:
 
 
 def smallest_overlap(gram: ArrayLike) -> Array:
-    """Smallest <x_i, x_j>: all tokens are one cluster when it is close to 1.
+    """Return the smallest <x_i, x_j>, which is close to 1 if all tokens form one cluster.
 
     >>> smallest_overlap([[1.0, 0.2], [0.2, 1.0]])
     np.float64(0.2)
@@ -42,7 +43,9 @@ def smallest_overlap(gram: ArrayLike) -> Array:
 
 
 def pair_fraction(gram: ArrayLike, closeness: float = 1e-3, *, antipodal: bool = False) -> Array:
-    """Share of pairs i != j with <x_i, x_j> > 1 - closeness; with `antipodal`, of |<x_i, x_j>|.
+    """Return the share of pairs i != j with <x_i, x_j> > 1 - closeness.
+
+    With `antipodal` the condition is |<x_i, x_j>| > 1 - closeness.
 
     >>> pair_fraction(np.ones((3, 3)))
     np.float64(1.0)
@@ -54,7 +57,7 @@ def pair_fraction(gram: ArrayLike, closeness: float = 1e-3, *, antipodal: bool =
 
 
 def all_close(gram: ArrayLike, closeness: float = 1e-3) -> Array:
-    """Whether every pair is close.
+    """Return whether every pair is close.
 
     >>> bool(all_close(np.ones((3, 3))))
     True
@@ -63,7 +66,7 @@ def all_close(gram: ArrayLike, closeness: float = 1e-3) -> Array:
 
 
 def cluster_count(gram: ArrayLike, closeness: float = 1e-3) -> Array:
-    """Number of connected components of the graph of close pairs.
+    """Return the number of connected components of the graph of close pairs.
 
     >>> int(cluster_count([[1.0, 0.9995, 0.0], [0.9995, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     2
@@ -77,10 +80,10 @@ def cluster_count(gram: ArrayLike, closeness: float = 1e-3) -> Array:
 
 
 def circle_clusters(angles: ArrayLike, closeness: float = 1e-3, least_share: float = 0.01) -> int:
-    """Number of clusters of tokens on the circle: chains of neighbours closer than arccos(1 - closeness).
+    """Return the number of clusters on the circle, as chains of neighbours closer than arccos(1 - closeness).
 
-    Tokens that are still on their way from one cluster to another form short chains: those with less than `least_share` of all
-    tokens do not count.
+    Tokens that are still moving between clusters form short chains. Chains with less than `least_share` of all tokens do not
+    count.
 
     >>> circle_clusters([0.0, 0.01, 3.0, 6.28])
     2
@@ -95,9 +98,9 @@ def circle_clusters(angles: ArrayLike, closeness: float = 1e-3, least_share: flo
 
 
 def token_energy(gram: ArrayLike, beta: ArrayLike) -> Array:
-    """E_beta = sum_ij exp(beta <x_i, x_j>) / (2 beta n^2), which self-attention with Q = K = V = I never decreases.
+    """Return E_beta = sum_ij exp(beta <x_i, x_j>) / (2 beta n^2), which self-attention with Q = K = V = I never decreases.
 
-    At beta = 0 the constant is dropped: E_0 = sum_ij <x_i, x_j> / 2n^2 (docs/theory/attention.md, eq. 5).
+    At beta = 0 the result is E_0 = sum_ij <x_i, x_j> / 2n^2, without the divergent constant (docs/theory/attention.md, eq. 5).
 
     >>> token_energy(np.ones((2, 2)), [0.0, 1.0]).round(6).tolist()
     [0.5, 1.359141]
@@ -110,7 +113,9 @@ def token_energy(gram: ArrayLike, beta: ArrayLike) -> Array:
 
 
 def energy_rate(x: ArrayLike, velocity: ArrayLike, beta: float, normalised: bool = True) -> float:
-    """dE_beta/dt along self-attention: (1/n) sum_i (Z_i / n) |x_i'|^2, without Z_i / n for unnormalised attention.
+    """Return dE_beta/dt along self-attention, which is (1/n) sum_i (Z_i / n) |x_i'|^2.
+
+    For unnormalised attention the factor Z_i / n is missing.
 
     >>> energy_rate(np.eye(2), np.zeros((2, 2)), 1.0)
     0.0
@@ -121,7 +126,10 @@ def energy_rate(x: ArrayLike, velocity: ArrayLike, beta: float, normalised: bool
 
 
 def _finite(gram: ArrayLike) -> Array:
-    """NaN > 1 - closeness is False: a diverged system would silently count as not clustered."""
+    """Return the Gram matrix, or raise an error if it is not finite.
+
+    Without this check a diverged system would count as not clustered, because NaN > 1 - closeness is False.
+    """
     g = np.asarray(gram)
     refuse(not np.isfinite(g).all(), "gram is not allowed: it has entries that are not finite; use a smaller step")
     return g
@@ -132,7 +140,7 @@ def _finite(gram: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class OverlapProfile:
-    """How the tokens of a network cluster over its layers; every array has one entry (or row) per layer.
+    """Measures of the clustering of tokens over the layers of a network, with one entry (or row) per layer.
 
     Attributes
     ----------
@@ -155,7 +163,7 @@ class OverlapProfile:
     closeness: float
 
     def collapse_layer(self, share: float = 0.5) -> int | None:
-        """The first layer at which this share of the pairs is close; None if there is none."""
+        """Return the first layer at which this share of the pairs is close, or None if there is none."""
         reached = np.flatnonzero(self.pair_probability >= share)
         return int(reached[0]) if reached.size else None
 
@@ -163,18 +171,18 @@ class OverlapProfile:
 def overlap_profile(
     embeddings: ArrayLike, *, closeness: float = 0.01, bins: int = 50, centre: bool = False
 ) -> OverlapProfile:
-    """Overlaps of normalised tokens over the layers of a network.
+    """Return the overlaps of normalised tokens over the layers of a network.
 
     Parameters
     ----------
     embeddings
-        Array of shape (layers, tokens, d): the tokens after each layer, of any length (they are normalised here).
+        Array of shape (layers, tokens, d) of the tokens after each layer. The function normalises them.
     closeness
         Pairs with overlap above 1 - closeness count as merged.
     bins
         Number of bins between -1 and 1.
     centre
-        Subtract the mean token of each layer first; use it where a common offset hides the differences.
+        Whether to subtract the mean token of each layer first. Use this if all tokens have a large common offset.
 
     Examples
     --------
@@ -182,7 +190,7 @@ def overlap_profile(
     >>> profile = overlap_profile(x)
     >>> profile.histograms.shape
     (13, 50)
-    >>> bool(profile.mean[-1] > profile.mean[0])  # the tokens of a random network draw together
+    >>> bool(profile.mean[-1] > profile.mean[0])  # the tokens of a random network move together
     True
     """
     x = array("embeddings", embeddings, shape=("layers", "tokens", "d"))
@@ -212,10 +220,10 @@ def random_transformer(
     feed_forward: float = 0.5,
     seed: int = 0,
 ) -> Array:
-    """Token embeddings of a transformer with random constant parameters, shape (layers + 1, tokens, dimension), unit rows.
+    """Return token embeddings of a transformer with random constant parameters, shape (layers + 1, tokens, dimension).
 
-    One layer is x -> N(x + step attention(x)) followed by x -> N(x + step feed_forward w tanh(a x)), where N divides by the
-    length of each token; queries, keys and values of each head have dimension / heads coordinates.
+    One layer is x -> N(x + step attention(x)) followed by x -> N(x + step feed_forward w tanh(a x)), where N divides each token
+    by its length. Queries, keys and values of each head have dimension / heads coordinates.
 
     >>> random_transformer(layers=2, tokens=3, dimension=8, heads=2).shape
     (3, 3, 8)

@@ -1,8 +1,8 @@
-"""Many small systems with Q = K = V = I: tokens or their Gram matrices over time, by compiled adaptive integration.
+"""Flows of many small systems with Q = K = V = I, for tokens or their Gram matrices, by compiled adaptive integration.
 
-The Gram matrix of the tokens moves by itself, so for d >= n the cost does not depend on d (`gram_flow`). For d < n the Gram
-equation is unstable (rounding makes an eigenvalue negative, and an overlap pushed below -1 runs away): it is refused, and
-`gram_path` integrates the vectors instead.
+The Gram matrix of the tokens obeys a closed equation, so that for d >= n the cost does not depend on d (`gram_flow`). For d < n the Gram
+equation is unstable: rounding makes an eigenvalue negative, and overlaps below -1 then diverge. `gram_flow` raises an error in this case,
+and `gram_path` integrates the vectors instead.
 """
 
 from __future__ import annotations
@@ -29,55 +29,57 @@ MOST_STEPS = 200_000
 def gram_flow(
     gram: ArrayLike, beta: ArrayLike, times: ArrayLike, *, normalised: bool = True, tolerance: float = 1e-9
 ) -> Array:
-    """Gram matrices over time, from the Gram matrices of linearly independent tokens (d >= n).
+    """Return Gram matrices over time, from the Gram matrices of linearly independent tokens (d >= n).
 
     Parameters
     ----------
     gram
-        Overlaps at time 0: (n, n), or (systems, n, n).
+        Overlaps at time 0, of shape (n, n) or (systems, n, n).
     beta
-        Inverse temperature: one number, or one per system.
+        Inverse temperature, as a number or as one number per system.
     times
-        One time, or increasing times.
+        A time, or increasing times.
     normalised
-        Softmax attention, or exp(score) / n.
+        Whether attention is softmax attention. If False, the weights are exp(score) / n.
     tolerance
         Absolute error allowed in each step.
 
     Returns
     -------
     ndarray
-        Shape (times, systems, n, n), without the axes that were not given.
+        Gram matrices of shape (times, systems, n, n), without the axes that the arguments do not have.
 
     Examples
     --------
     >>> gram_flow(np.eye(3), 1.0, 2.0)[0].round(6)
     array([1.      , 0.894766, 0.894766])
     """
-    given = array("gram", gram, shape=(..., "n", "n"))
+    matrices = array("gram", gram, shape=(..., "n", "n"))
     refuse(
-        given.ndim > 3 or given.shape[-1] < 2,
-        f"gram of shape {given.shape} is not allowed: must be (n, n) or (systems, n, n) with n at least 2",
+        matrices.ndim > 3 or matrices.shape[-1] < 2,
+        f"gram of shape {matrices.shape} is not allowed: must be (n, n) or (systems, n, n) with n at least 2",
     )
     refuse(
-        not np.allclose(np.diagonal(given, axis1=-2, axis2=-1), 1, atol=1e-8, rtol=0),
+        not np.allclose(np.diagonal(matrices, axis1=-2, axis2=-1), 1, atol=1e-8, rtol=0),
         "gram is not allowed: its diagonal must be 1 (tokens of unit length)",
     )
     refuse(
-        not np.linalg.eigvalsh(given).min() > INDEPENDENT,
+        not np.linalg.eigvalsh(matrices).min() > INDEPENDENT,
         "gram is not allowed: the tokens are linearly dependent (d < n, or equal tokens), where the Gram equation is "
         "unstable; integrate the vectors (token_paths or flow)",
     )
-    start = given.reshape(-1, *given.shape[-2:]).copy()
+    start = matrices.reshape(-1, *matrices.shape[-2:]).copy()
     diagonal = np.arange(start.shape[-1])
     start[:, diagonal, diagonal] = 1.0
-    return _shaped(_run(True, start, beta, times, normalised, tolerance), given.ndim == 3, times)
+    return _shaped(_run(True, start, beta, times, normalised, tolerance), matrices.ndim == 3, times)
 
 
 def token_paths(
     x0: ArrayLike, beta: ArrayLike, times: ArrayLike, *, normalised: bool = True, tolerance: float = 1e-9
 ) -> Array:
-    """Tokens over time for many small systems: like `flow` with Q = K = V = I, compiled, one adaptive step size per system.
+    """Return tokens over time for many small systems with Q = K = V = I.
+
+    The results are those of `flow`. The integration is compiled, and each system has a separate adaptive step size.
 
     >>> x = token_paths(np.eye(3), 1.0, 2.0)
     >>> round(float(x[0] @ x[1]), 6)
@@ -91,7 +93,9 @@ def token_paths(
 def gram_path(
     x0: ArrayLike, beta: ArrayLike, times: ArrayLike, *, normalised: bool = True, tolerance: float = 1e-9
 ) -> Array:
-    """Gram matrices over time, from tokens, by whichever engine is stable: Gram for d >= n, vectors for d < n.
+    """Return Gram matrices over time, from tokens.
+
+    The function integrates the Gram matrices for d >= n, and the vectors for d < n, where the Gram equation is unstable.
 
     >>> gram_path(np.eye(3), 1.0, [0.0, 2.0])[:, 0, 1].round(6)
     array([0.      , 0.894766])
@@ -133,7 +137,7 @@ def _run(gram: bool, start: Array, beta: ArrayLike, times: ArrayLike, normalised
 
 
 def _shaped(out: Array, several: bool, times: ArrayLike, systems: tuple[int, ...] = ()) -> Array:
-    """(systems, times, ...) as (times, *systems, ...), without the axes that were not asked for."""
+    """Return (systems, times, ...) as (times, *systems, ...), without the axes that the arguments did not have."""
     moved = np.moveaxis(out, 1, 0)
     if not several:
         moved = moved[:, 0]
@@ -146,7 +150,7 @@ def _shaped(out: Array, several: bool, times: ArrayLike, systems: tuple[int, ...
 
 
 def random_tokens(rng: np.random.Generator, systems: int, tokens: int, dimension: int) -> Array:
-    """Independent uniform tokens on the sphere, shape (systems, tokens, dimension).
+    """Return independent uniform tokens on the sphere, shape (systems, tokens, dimension).
 
     >>> random_tokens(np.random.default_rng(0), 2, 3, 4).shape
     (2, 3, 4)
@@ -155,7 +159,9 @@ def random_tokens(rng: np.random.Generator, systems: int, tokens: int, dimension
 
 
 def random_grams(rng: np.random.Generator, systems: int, tokens: int, dimension: int) -> Array:
-    """Gram matrices of uniform tokens, at a cost that does not depend on the dimension (Bartlett's decomposition); d >= n.
+    """Return Gram matrices of uniform tokens for d >= n, at a cost that does not depend on the dimension d.
+
+    The method is Bartlett's decomposition.
 
     >>> random_grams(np.random.default_rng(0), 1, 2, 10**6)[0, 0, 1].round(4)
     np.float64(0.0006)
@@ -169,7 +175,7 @@ def random_grams(rng: np.random.Generator, systems: int, tokens: int, dimension:
 
 
 def correlated_tokens(rng: np.random.Generator, tokens: int, dimension: int, overlap: float) -> Array:
-    """Random tokens whose overlaps tend to a common value as the dimension grows, shape (tokens, dimension).
+    """Return random tokens whose overlaps tend to a common value as the dimension grows, shape (tokens, dimension).
 
     >>> x = correlated_tokens(np.random.default_rng(0), 3, 100_000, 0.5)
     >>> (x @ x.T)[0].round(2)

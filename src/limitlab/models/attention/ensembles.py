@@ -1,11 +1,11 @@
-"""Random attention matrices: four ensembles of (Q^T K, V), and phase diagrams of clustering in (time, beta).
+"""Four ensembles of random attention matrices (Q^T K, V), and phase diagrams of clustering in (time, beta).
 
-With G of independent standard normal entries, B = Q^T K is drawn as a product G1^T G2 / sqrt(d) of two of them ("A", "B", "C"; its
-scores have the size of a trained head's) or as the symmetric (G + G^T) / sqrt(2) ("D"), and
+Let G, G1, G2, G3 be matrices of independent standard normal entries. In the ensembles "A", "B" and "C", B = Q^T K is the product
+G1^T G2 / sqrt(d), so that its scores have the size of those of a trained head. In "D", B is the symmetric (G + G^T) / sqrt(2). Furthermore
 
     A: V = G3 / sqrt(d),      B: V = G3 G3^T / d (positive semidefinite),      C and D: V = B / sqrt(d).
 
-V = B / sqrt(d) is a gradient flow in D, where B is symmetric, and not in C.
+With V = B / sqrt(d) the dynamics is a gradient flow in D, where B is symmetric, and not in C.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CHUNK_BYTES = 64 * 2**20
 
 
 def draw_matrices(rng: np.random.Generator, ensemble: Ensemble, dimension: int) -> tuple[Array, Array]:
-    """B = Q^T K and V of one system.
+    """Return B = Q^T K and V of one system.
 
     >>> B, V = draw_matrices(np.random.default_rng(0), "D", 4)
     >>> bool(np.allclose(B, B.T) and np.allclose(V, B / 2))
@@ -45,9 +45,9 @@ def draw_matrices(rng: np.random.Generator, ensemble: Ensemble, dimension: int) 
 
 
 def ensemble_drift(beta: float, B: Array, V: Array | float) -> Any:
-    """Softmax attention with scores beta <x_i, B x_j> and values V x_j; V as a number c stands for c B.
+    """Return the drift of softmax attention with scores beta <x_i, B x_j> and values V x_j.
 
-    Products with B are shared between scores and values, and no n x d x d product is done twice.
+    A number V = c stands for the matrix c B. The product with B is then computed once for scores and values.
     """
 
     def drift(time: float, x: Array) -> Array:
@@ -74,7 +74,7 @@ def ensemble_paths(
     step: float = 0.1,
     dtype: DTypeLike = np.float32,
 ) -> Array:
-    """Tokens over time of one system with random matrices, shape (times, tokens, dimension).
+    """Return the tokens over time of one system with random matrices, shape (times, tokens, dimension).
 
     >>> ensemble_paths(np.random.default_rng(0), "A", 4, 6, 1.0, [0.0, 1.0]).shape
     (2, 4, 6)
@@ -88,7 +88,7 @@ def ensemble_paths(
 
 @dataclass(frozen=True)
 class ClusterStatistics:
-    """Averages over systems, each of shape (betas, times); `spread` is the standard deviation of the pair share over systems."""
+    """Averages over systems, each of shape (betas, times), and the standard deviation `spread` of the pair share."""
 
     beta: Array
     times: Array
@@ -99,17 +99,17 @@ class ClusterStatistics:
     clusters: Array
 
     def half_time(self) -> Array:
-        """Time at which half of the pairs are close, per beta, by linear interpolation; inf where it is not reached."""
-        found = np.full(len(self.beta), np.inf)
+        """Return the time at which half of the pairs are close, for each beta, by linear interpolation, or inf."""
+        half = np.full(len(self.beta), np.inf)
         for row, shares in enumerate(self.pair_probability):
             above = np.flatnonzero(shares >= 0.5)
             if above.size:
                 k = int(above[0])
-                found[row] = self.times[k]
+                half[row] = self.times[k]
                 if k:
                     low, high = shares[k - 1], shares[k]
-                    found[row] = self.times[k - 1] + (0.5 - low) / (high - low) * (self.times[k] - self.times[k - 1])
-        return found
+                    half[row] = self.times[k - 1] + (0.5 - low) / (high - low) * (self.times[k] - self.times[k - 1])
+        return half
 
 
 def phase_diagram(
@@ -125,12 +125,14 @@ def phase_diagram(
     count: bool = False,
     workers: int = 1,
 ) -> ClusterStatistics:
-    """Clustering over time and temperature for Q = K = V = I: averages over random starts, the same ones for every beta.
+    """Return statistics of clustering over time and temperature for Q = K = V = I, averaged over random starts.
+
+    The starts are the same for every beta.
 
     Parameters
     ----------
     tokens, dimension
-        n and d. For d >= n the Gram engine is used, at a cost that does not depend on d.
+        Number of tokens n and dimension d. For d >= n the Gram matrices are integrated, at a cost that does not depend on d.
     beta, times
         Inverse temperatures and increasing times.
     systems, seed
@@ -140,14 +142,14 @@ def phase_diagram(
     tolerance
         Absolute error allowed in each step.
     count
-        Whether to count clusters (slower; zeros otherwise).
+        Whether to count clusters, which takes more time. If False, the counts are 0.
     workers
-        Threads (the compiled flow does not hold Python's lock).
+        Number of threads (the compiled flow releases Python's global lock).
 
     Examples
     --------
-    >>> found = phase_diagram(8, 16, [0.5, 5.0], [2.0, 20.0], systems=4)
-    >>> found.pair_probability.shape
+    >>> diagram = phase_diagram(8, 16, [0.5, 5.0], [2.0, 20.0], systems=4)
+    >>> diagram.pair_probability.shape
     (2, 2)
     """
     betas, grid = np.atleast_1d(np.asarray(beta, dtype=float)), np.atleast_1d(np.asarray(times, dtype=float))
@@ -155,7 +157,7 @@ def phase_diagram(
     by_gram = dimension >= tokens
     start = (random_grams if by_gram else random_tokens)(rng, systems, tokens, dimension)
 
-    def one(b: float) -> list[Array]:
+    def statistics_at(b: float) -> list[Array]:
         rows = []
         chunk = max(1, CHUNK_BYTES // (8 * grid.size * tokens * max(tokens, dimension if not by_gram else 0)))
         for first in range(0, systems, chunk):
@@ -171,8 +173,8 @@ def phase_diagram(
         return list(np.concatenate(rows, axis=-1))
 
     with ThreadPoolExecutor(workers) as pool:
-        found = list(pool.map(one, betas))
-    table: Array = np.asarray(found)  # (betas, statistics, times, systems)
+        statistics = list(pool.map(statistics_at, betas))
+    table: Array = np.asarray(statistics)  # (betas, statistics, times, systems)
     mean = table.mean(axis=-1)
     spread = table[:, 0].std(axis=-1, ddof=min(1, systems - 1))
     return ClusterStatistics(betas, grid, mean[:, 0], spread, mean[:, 1], mean[:, 2], mean[:, 3])

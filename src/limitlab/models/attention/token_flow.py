@@ -7,8 +7,8 @@ For tokens x_1, ..., x_n on the unit sphere of R^d the drift of token i (before 
 with rows of A that add up to 1 (softmax attention) or with A_ij = exp(beta <Q x_i, K x_j>) / n (`normalised=False`, the true
 gradient flow when Q = K = V = I). Equations (1)-(4) of docs/theory/attention.md.
 
-Leading axes of x are independent systems, and `beta` may have one value for each. Score matrices are formed for a block of rows
-at a time, so that no n x n array is held.
+Leading axes of x are independent systems, and `beta` may have one value for each system. Score matrices are computed for a block of
+rows at a time, so that no n x n array is stored.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ Matrix = Array | Callable[[float], Array]
 """A matrix of shape (d, d), one per system (..., d, d), or a function of time that returns either."""
 
 LARGEST_EXPONENT = 700.0
-"""exp of more overflows: unnormalised attention is refused beyond it."""
+"""Largest beta of unnormalised attention, because exp overflows for larger values."""
 
 BLOCK_BYTES = 2**20
-"""Size of a block of scores: it should stay in the cache."""
+"""Size of a block of scores in bytes, chosen to fit into the processor's cache."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """One attention head; None is the identity.
+    """An attention head, where None stands for the identity.
 
     >>> Head(V=0.5 * np.eye(2)).at(0.0)[2]
     array([[0.5, 0. ],
@@ -53,14 +53,14 @@ class Head:
     V: Matrix | None = None
 
     def at(self, time: float) -> tuple[Array | None, Array | None, Array | None]:
-        """The three matrices at a time."""
+        """Return the three matrices at a time."""
         q, k, v = (m(time) if callable(m) else m for m in (self.Q, self.K, self.V))
         return q, k, v
 
 
 @dataclass(frozen=True)
 class FeedForward:
-    """The layer w sigma(a x + b) that acts on every token alone; w, a, b may be functions of time.
+    """The layer w sigma(a x + b), applied to each token separately, where w, a, b may be functions of time.
 
     >>> FeedForward(np.eye(2), np.eye(2), np.zeros(2))(0.0, np.zeros((3, 2))).shape
     (3, 2)
@@ -72,33 +72,33 @@ class FeedForward:
     activation: Callable[[Array], Array] = np.tanh
 
     def __call__(self, time: float, x: Array) -> Array:
-        """The layer's output for tokens x at a time."""
+        """Return the output of the layer for tokens x at a time."""
         w, a, b = (m(time) if callable(m) else np.asarray(m) for m in (self.w, self.a, self.b))
         return np.asarray(self.activation(x @ np.swapaxes(a, -1, -2) + b) @ np.swapaxes(w, -1, -2), dtype=x.dtype)
 
 
 @dataclass(frozen=True)
 class Attention:
-    """The drift F of a transformer's tokens: heads, feed-forward layer, temperature.
+    """The drift F of the tokens of a transformer, from attention heads, a feed-forward layer and a temperature.
 
     Parameters
     ----------
     beta
-        Inverse temperature, at least 0: one number, or one per system.
+        Inverse temperature, at least 0, as a number or as one number per system.
     heads
-        Attention heads; their contributions are added.
+        Attention heads, whose contributions are added.
     feed_forward
-        Further drift of each token alone, as a function of (time, x).
+        Additional drift of each token, as a function of (time, x).
     normalised
-        Softmax attention (SA) or, if False, exp(score) / n (USA).
+        Whether attention is softmax attention (SA). If False, the weights are exp(score) / n (USA).
     causal
         Whether token i attends only to tokens j <= i.
     block
-        Rows of scores formed at a time (default: as many as fit in a megabyte).
+        Number of rows of scores computed at a time (default: as many as fit in a megabyte).
 
     Examples
     --------
-    At beta = 0 every token is pulled to the mean:
+    At beta = 0 every token moves towards the mean:
 
     >>> Attention(0.0).drift(0.0, np.array([[1.0, 0.0], [0.0, 1.0]]))
     array([[0.5, 0.5],
@@ -118,7 +118,7 @@ class Attention:
             array("beta", self.beta, most=LARGEST_EXPONENT, remedy="exp(beta) overflows there; use normalised=True")
 
     def drift(self, time: float, x: Array) -> Array:
-        """F(x) at a time: the shape of x, not projected."""
+        """Return F(x) at a time, of the shape of x and without projection."""
         total = np.zeros_like(x)
         for head in self.heads:
             total += self._head(head, time, x)
@@ -152,12 +152,12 @@ class Attention:
 
 
 def applied(matrix: Array | None, x: Array) -> Array:
-    """The matrix applied to every token; None is the identity."""
+    """Return the matrix applied to every token, where None stands for the identity."""
     return x if matrix is None else np.asarray(x @ np.swapaxes(np.asarray(matrix, dtype=x.dtype), -1, -2))
 
 
 def blocks(x: Array, block: int | None = None) -> Iterator[slice]:
-    """Row ranges whose scores fit in `BLOCK_BYTES` (or have the given number of rows).
+    """Return row ranges whose scores fit in `BLOCK_BYTES`, or ranges of `block` rows.
 
     >>> [rows.stop for rows in blocks(np.zeros((5, 2)), 2)]
     [2, 4, 5]
@@ -169,9 +169,10 @@ def blocks(x: Array, block: int | None = None) -> Iterator[slice]:
 
 
 def _symmetric(beta: Array, x: Array, values: Array, block: int | None) -> Array:
-    """Softmax attention with Q = K = I and many tokens: scores are symmetric, so each block of exponentials serves twice.
+    """Return softmax attention with Q = K = I for many tokens.
 
-    The largest score of a row of unit tokens is its own, beta; subtracting it makes the diagonal weight 1.
+    The scores are symmetric, so that each block of exponentials is used twice. The largest score of a row of unit tokens is the
+    diagonal score beta. Its subtraction makes the diagonal weight 1.
     """
     side = block or max(64, int((BLOCK_BYTES // x.itemsize) ** 0.5))
     n = x.shape[-2]
@@ -217,42 +218,43 @@ def flow(
     dtype: DTypeLike | None = None,
     block: int | None = None,
 ) -> Array:
-    """Tokens on the unit sphere under self-attention: their positions at the given times.
+    """Return the positions of tokens on the unit sphere under self-attention at the times `times`.
 
     Parameters
     ----------
     x0
-        Tokens at time 0, shape (n, d), or (..., n, d) for independent systems; unit rows.
+        Tokens at time 0, of unit length, with shape (n, d), or (..., n, d) for independent systems.
     beta
-        Inverse temperature, at least 0: one number, or one per system.
+        Inverse temperature, at least 0, as a number or as one number per system.
     times
-        One time, or increasing times, all at least 0.
+        A time, or increasing times, all at least 0.
     Q, K, V
-        Matrices (d, d), one per system (..., d, d), or functions of time; None is the identity. Scores are beta <Q x_i, K x_j>.
+        Matrices (d, d), one matrix per system (..., d, d), or functions of time. None stands for the identity. Scores are
+        beta <Q x_i, K x_j>.
     normalised
-        Softmax attention, or exp(score) / n if False.
+        Whether attention is softmax attention. If False, the weights are exp(score) / n.
     heads
-        Several heads instead of Q, K, V: a sequence of `Head` or of (Q, K, V). As a number H, Q, K and V hold one matrix per head
-        along their first axis.
+        Several heads, as a sequence of `Head` or of (Q, K, V), instead of Q, K and V. If `heads` is a number H, Q, K and V hold one
+        matrix per head along their first axis.
     feed_forward
-        `FeedForward`, a tuple (w, a, b) or (w, a, b, activation) (tanh by default), or a function of (time, x): w sigma(a x + b) is
-        added to the drift.
+        Additional drift w sigma(a x + b), as a `FeedForward`, a tuple (w, a, b) or (w, a, b, activation) with tanh as default
+        activation, or a function of (time, x).
     causal
         Whether token i attends only to tokens j <= i.
     method, step, tolerance
-        See `limitlab.numerics.sphere_flow`. The default is adaptive; a fixed step is 0.05 by default (0.1 exp(-beta) at most
-        without normalisation).
+        The methods are those of `limitlab.numerics.sphere_flow`. The default is adaptive. The default of a fixed step is 0.05, and
+        without normalisation at most 0.1 exp(-beta).
     normalise
-        Scale the rows of x0 to unit length instead of refusing others.
+        Whether to scale the rows of x0 to unit length. If False, rows of another length raise an error.
     dtype
-        float64 or float32 (fixed steps only); default: that of x0.
+        float64 or float32 (fixed steps only). The default is the type of x0.
     block
-        Rows of scores formed at a time.
+        Number of rows of scores computed at a time.
 
     Returns
     -------
     ndarray
-        Shape (times, ..., n, d), or (..., n, d) for a single time.
+        Positions of shape (times, ..., n, d), or (..., n, d) for a single time.
 
     Examples
     --------
@@ -282,25 +284,25 @@ def flow(
 
 
 def checked_tokens(x0: ArrayLike, *, normalise: bool = False, dtype: DTypeLike | None = None) -> Array:
-    """Tokens as an array of unit rows, at least two of them in at least two dimensions.
+    """Return tokens as an array of unit rows, and check that there are at least two tokens and two dimensions.
 
     >>> checked_tokens([[2.0, 0.0], [0.0, 1.0]], normalise=True)
     array([[1., 0.],
            [0., 1.]])
     """
-    given = np.asarray(x0)
-    x = given.astype(np.float64)
+    tokens = np.asarray(x0)
+    x = tokens.astype(np.float64)
     check_shape("x0", x.shape, (..., "n", "d"))
     refuse(min(x.shape[-2:]) < 2, f"x0 of shape {x.shape} is not allowed: must be (..., n, d) with n and d at least 2")
     length = np.linalg.norm(x, axis=-1)
     refuse(not np.isfinite(length).all(), "x0 is not allowed: it has entries that are not finite")
     refuse(np.any(length == 0), "x0 is not allowed: a token is zero and has no direction; remove it")
-    tolerance = UNIT_TOLERANCE if given.dtype != np.float32 else 1e-5
+    tolerance = UNIT_TOLERANCE if tokens.dtype != np.float32 else 1e-5
     worst = float(np.abs(length - 1).max())
     if worst > tolerance and not normalise:
-        raise Refused(f"x0 is not allowed: a row has length off by {worst:.2g} from 1; scale it or say normalise=True")
-    kept = given.dtype if given.dtype == np.float32 else np.float64
-    wanted = np.dtype(kept if dtype is None else dtype)
+        raise Refused(f"x0 is not allowed: a row has length off by {worst:.2g} from 1; scale it or pass normalise=True")
+    default_type = tokens.dtype if tokens.dtype == np.float32 else np.float64
+    wanted = np.dtype(default_type if dtype is None else dtype)
     one_of("dtype", str(wanted), ("float32", "float64"))
     return unit_rows(x).astype(wanted)
 
@@ -308,29 +310,29 @@ def checked_tokens(x0: ArrayLike, *, normalise: bool = False, dtype: DTypeLike |
 def checked_heads(
     Q: Matrix | None, K: Matrix | None, V: Matrix | None, heads: Sequence[Any] | int | None, dimension: int
 ) -> list[Head]:
-    """The heads, however they were given, with matrices of the right shape."""
+    """Return a list of heads from any of the forms that `flow` accepts, with checked shapes of their matrices."""
     if heads is None:
-        found = [Head(Q, K, V)]
+        parsed = [Head(Q, K, V)]
     elif isinstance(heads, (int, np.integer)):
         stacks = [None if m is None else np.asarray(m) for m in (Q, K, V)]
         refuse(
             heads < 1 or any(m is not None and (m.ndim < 3 or len(m) != heads) for m in stacks),
             f"heads = {heads} is not allowed: Q, K and V must hold that many matrices along their first axis",
         )
-        found = [Head(*(None if m is None else m[h] for m in stacks)) for h in range(heads)]
+        parsed = [Head(*(None if m is None else m[h] for m in stacks)) for h in range(heads)]
     else:
         refuse(not all(m is None for m in (Q, K, V)), "heads is not allowed together with Q, K, V: give the matrices once")
-        found = [head if isinstance(head, Head) else Head(*head) for head in heads]
-        refuse(not found, "heads = [] is not allowed: give at least one head")
-    for head in found:
+        parsed = [head if isinstance(head, Head) else Head(*head) for head in heads]
+        refuse(not parsed, "heads = [] is not allowed: give at least one head")
+    for head in parsed:
         for name, matrix in zip("QKV", head.at(0.0), strict=True):
             if matrix is not None:
                 check_shape(name, np.shape(matrix), (..., dimension, dimension))
-    return found
+    return parsed
 
 
 def checked_feed_forward(given: Any) -> Callable[[float, Array], Array] | None:
-    """A function of (time, x), however the layer was given."""
+    """Return a function of (time, x) from any of the forms of the layer that `flow` accepts."""
     if given is None or isinstance(given, FeedForward):
         return given
     if isinstance(given, Sequence) and not isinstance(given, str) and len(given) in (2, 3, 4):
@@ -342,4 +344,4 @@ def checked_feed_forward(given: Any) -> Callable[[float, Array], Array] | None:
 
 def _warn_of_antipodes(x: Array) -> None:
     if x.shape[-2] == 2 and np.any(np.einsum("...d,...d->...", x[..., 0, :], x[..., 1, :]) < -1 + 1e-12):
-        warnings.warn("two antipodal tokens are an unstable equilibrium: they stay where they are", stacklevel=3)
+        warnings.warn("two antipodal tokens are an unstable equilibrium: their positions do not change", stacklevel=3)

@@ -1,4 +1,4 @@
-"""Spectra of large sample covariance matrices: the Marchenko-Pastur law and its version for any population spectrum."""
+"""Spectra of large sample covariance matrices (the Marchenko-Pastur law and its extension to any population spectrum)."""
 
 from limitlab.numerics.spectra import marchenko_pastur as marchenko_pastur
 from limitlab.numerics.spectra import silverstein as silverstein

@@ -19,16 +19,16 @@ RANK_ROUNDING = 1e-14
 
 
 class SampleSpectrum:
-    """Limiting spectrum of S = X^T X / n for a population of given eigenvalues (docs/theory/spectra.md, eqs. 8-14).
+    """Limiting spectrum of S = X^T X / n for a discrete population spectrum (docs/theory/spectra.md, eqs. 8-14).
 
-    Everything follows from one number per point, the solution u of psi(u) = z (`limitlab.numerics.spectra.silverstein`): the
-    transforms, the density, and in closed form the distribution function.
+    The transforms, the density and the distribution function are closed expressions in one number per point, the solution u of
+    psi(u) = z (`limitlab.numerics.spectra.silverstein`).
 
     Parameters
     ----------
     eigenvalues
-        Population eigenvalues, at least 0 and not all 0. Equal ones are merged. Hundreds are fine: a continuous population
-        law is given by the nodes and weights of a quadrature rule.
+        Population eigenvalues, at least 0 and not all 0. Equal eigenvalues are merged. A continuous population law can be
+        represented by the nodes and weights of a quadrature rule, with hundreds of eigenvalues.
     weights
         Share of dimensions of each eigenvalue, up to a common factor (default: equal shares).
     ratio
@@ -50,8 +50,8 @@ class SampleSpectrum:
         positive = self.eigenvalues > 0
         self._null = float(self.weights[~positive].sum())
         deficit = (1 - self.ratio) + self.ratio * self._null  # 1 - rank/n
-        deficit = 0.0 if abs(deficit) < RANK_ROUNDING else deficit  # a rank this close to n is meant to be n
-        self._scale = float(self.eigenvalues[-1])  # all solving is done for a largest eigenvalue of 1
+        deficit = 0.0 if abs(deficit) < RANK_ROUNDING else deficit  # a rank this close to n is treated as n
+        self._scale = float(self.eigenvalues[-1])  # the equations are solved for a largest eigenvalue of 1
         self._population = silverstein.Population(
             self.eigenvalues[positive] / self._scale, self.ratio * self.weights[positive], deficit
         )
@@ -65,11 +65,11 @@ class SampleSpectrum:
         return self._scale * silverstein.image(self._critical, self._population)
 
     def support(self) -> list[tuple[float, float]]:
-        """The bulks from left to right, as (low, high); the atom at zero, if any, is not among them."""
+        """Return the bulks from left to right, as (low, high), without the atom at zero."""
         return [(float(low), float(high)) for low, high in zip(self._edges[::2], self._edges[1::2], strict=True)]
 
     def atom(self) -> float:
-        """Mass at zero: null directions of the population, or those that n < p samples cannot see.
+        """Return the mass at zero, from directions without variance or from n < p samples that span only n directions.
 
         >>> SampleSpectrum([1.0, 3.0], ratio=4.0).atom()
         0.75
@@ -77,15 +77,15 @@ class SampleSpectrum:
         return max(self._null, 1 - 1 / self.ratio, 0.0)
 
     def bulk_masses(self) -> list[float]:
-        """Mass of each bulk. A bulk holds exactly the weights of the eigenvalues it stems from (eq. 12)."""
+        """Return the mass of each bulk, which is the sum of the weights of the eigenvalues that form it (eq. 12)."""
         s, c, deficit = self._population
         low, high = self._critical[::2, None], self._critical[1::2, None]
         masses = np.sum(np.where((s > low) & (s < high), c, 0.0), axis=1)
-        masses[0] += min(deficit, 0.0)  # with more dimensions than samples the first bulk loses what the atom takes
+        masses[0] += min(deficit, 0.0)  # with more dimensions than samples the first bulk loses the mass of the atom
         return [float(mass) for mass in masses / self.ratio]
 
     def density(self, x: ArrayLike) -> Array:
-        """Density of the continuous part at x; infinite at x = 0 when the rank of the population equals n.
+        """Return the density of the continuous part at x, infinite at x = 0 if the rank of the population equals n.
 
         >>> float(SampleSpectrum([1.0], ratio=0.25).density(1.0).round(12))
         0.616404444061
@@ -98,7 +98,7 @@ class SampleSpectrum:
         return np.asarray(np.where(hard_edge, np.inf, np.where(u.imag > 0, value, 0.0)) / self._scale)[()]
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Distribution function at x, atom included, in closed form given the solution u of psi(u) = x (eq. 12).
+        """Return the distribution function at x, atom included, in closed form in the solution u of psi(u) = x (eq. 12).
 
         >>> float(SampleSpectrum([1.0, 4.0, 10.0], [0.5, 0.3, 0.2], ratio=0.15).cdf(2.0).round(12))
         0.5
@@ -112,7 +112,7 @@ class SampleSpectrum:
         return np.asarray(np.where(x < 0, 0.0, value))[()]
 
     def companion(self, z: ArrayLike) -> NDArray[Any]:
-        """Stieltjes transform v(z) of the n x n matrix X X^T / n; real z have to lie outside the support.
+        """Return the Stieltjes transform v(z) of the n x n matrix X X^T / n, where real z must be outside the support.
 
         >>> SampleSpectrum([1.0], ratio=1.0).companion(-1.0).round(12) == round((5**0.5 - 1) / 2, 12)
         np.True_
@@ -123,10 +123,10 @@ class SampleSpectrum:
         return self._returned(z, value)
 
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
-        """Stieltjes transform of the spectrum, the integral of dmu(x) / (x - z); infinite at a pole at z = 0.
+        """Return the Stieltjes transform of the spectrum, the integral of dmu(x) / (x - z).
 
-        Real z (outside the support) give real values. A complex z on the real axis inside the support stands for the limit
-        from above.
+        The value is infinite at z = 0 if there is a pole. Real z, which must be outside the support, have real values. A
+        complex z on the real axis inside the support stands for the limit from above.
 
         >>> complex(SampleSpectrum([1.0, 2.0], ratio=0.1).stieltjes(1 + 1j).round(9))
         (0.185046746+0.723634632j)
@@ -143,7 +143,7 @@ class SampleSpectrum:
         return self._returned(z, np.where(pole, np.inf, value))
 
     def moment(self, order: int) -> float:
-        """The moment E x^k, from the free cumulants c_1 s_1^k + c_2 s_2^k + ... of the companion law (eq. 13).
+        """Return the moment E x^k, from the free cumulants c_1 s_1^k + c_2 s_2^k + ... of the companion law (eq. 13).
 
         >>> SampleSpectrum([1.0, 3.0], ratio=0.5).moment(2)  # mean of s^2 plus ratio times squared mean
         7.0
@@ -154,7 +154,7 @@ class SampleSpectrum:
         s, c, _ = self._population
         series = np.zeros(order + 1)  # M(t) = 1 + sum of m_k t^k solves M = 1 + sum of cumulant_k (t M)^k
         series[0] = 1.0
-        for _ in range(order):  # every pass fixes one more coefficient
+        for _ in range(order):  # every pass determines one more coefficient
             new, power = np.zeros(order + 1), np.zeros(order + 1)
             new[0] = power[0] = 1.0
             for k in range(1, order + 1):
@@ -164,13 +164,13 @@ class SampleSpectrum:
         return float(series[order] / self.ratio * self._scale**order)
 
     def outlier(self, spike: float) -> tuple[float, float] | None:
-        """Where one population eigenvalue `spike` outside the rest is seen in the sample, and how well (eq. 14).
+        """Return the sample eigenvalue of an additional population eigenvalue `spike` and its overlap (eq. 14).
 
         Returns
         -------
         tuple or None
-            Position of the sample eigenvalue and squared overlap of its eigenvector with the population's; None if the spike
-            drowns in the bulk.
+            Position of the sample eigenvalue, and squared overlap of its eigenvector with that of the population. None if no
+            sample eigenvalue separates from the bulk.
 
         Examples
         --------
@@ -190,12 +190,12 @@ class SampleSpectrum:
     # -- helpers ----------------------------------------------------------------------------------------------------------
 
     def _solve(self, z: Complex) -> Complex:
-        """The u (in units of the largest eigenvalue) with psi(u) = z, for an array z with Im z >= 0."""
+        """Return the u (in units of the largest eigenvalue) with psi(u) = z, for an array z with Im z >= 0."""
         flat = silverstein.preimage(np.ravel(z) / self._scale, self._population, self._critical)
         return flat.reshape(np.shape(z))
 
     def _upper(self, z: ArrayLike) -> tuple[NDArray[Any], Complex]:
-        """The argument as an array, and its mirror image in the closed upper half plane."""
+        """Return the argument as an array, and its mirror image in the closed upper half plane."""
         points = checked_points(z, "z")
         refuse(not np.iscomplexobj(points) and (np.searchsorted(self._edges, points) % 2 == 1).any(), INSIDE)
         return points, points.real + 1j * np.abs(points.imag)
@@ -225,7 +225,7 @@ def _checked_population(eigenvalues: ArrayLike, weights: ArrayLike | None) -> tu
 
 
 def _merged(values: Array, shares: Array) -> tuple[Array, Array]:
-    """Distinct eigenvalues in increasing order with their total weights; those of weight 0 are dropped."""
+    """Return the distinct eigenvalues of positive weight in increasing order, with their total weights."""
     keep = shares > 0
     distinct, group = np.unique(values[keep], return_inverse=True)
     return distinct, np.bincount(group, weights=shares[keep]).astype(float)

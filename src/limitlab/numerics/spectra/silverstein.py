@@ -1,23 +1,25 @@
-"""Silverstein's equation: the map psi whose inverse is the spectrum of a large sample covariance matrix.
+"""Solver of Silverstein's equation psi(u) = z, whose solution determines the spectrum of a large sample covariance matrix.
 
-Setting.   S = X^T X / n with rows x_i = Sigma^(1/2) z_i. The population covariance Sigma has distinct eigenvalues s_k > 0,
-           c_k n of them each. The companion transform v(z) belongs to the n x n matrix X X^T / n. Write v = -1/u. Then
+Setting.   S = X^T X / n has rows x_i = Sigma^(1/2) z_i. The population covariance Sigma has distinct eigenvalues s_k > 0
+           of multiplicity c_k n. The companion transform v(z) belongs to the n x n matrix X X^T / n. Write v = -1/u. Then
 
                z = psi(u) = u + sum_k c_k s_k u / (u - s_k),     Im u > 0 for Im z > 0                                   (8)
 
            (docs/theory/spectra.md). In terms of the effective ridge, u = -kappa.
 
-Edges.     psi'(u) = 1 - f(u), f(u) = sum c_k s_k^2 / (u - s_k)^2. The support is what psi misses on {u real: f(u) < 1};
-           its edges are psi at the roots of f = 1. f is convex between two poles: no root or two there; one on either side.
+Edges.     psi'(u) = 1 - f(u) with f(u) = sum c_k s_k^2 / (u - s_k)^2. The support is the complement of the image of
+           {u real: f(u) < 1} under psi. Its edges are psi at the roots of f = 1. Since f is convex between two poles, there
+           are no roots or two roots between them. There is one root below all poles and one above.
 
 Inverse.   For real u1 and height y >= 0 exactly one u2 >= 0 has Im psi(u1 + i u2) = y (u2 = 0 if y = 0 and f(u1) <= 1), and
-           Re psi increases along this curve from -inf to inf. So every z of the closed upper half plane is found by two
-           nested monotone equations: no starting guess, no branch to choose, no continuation in Im z.
+           Re psi increases along this curve from -inf to inf. The u of every z of the closed upper half plane is therefore the
+           solution of two nested monotone equations. They need no starting guess, no choice of a branch, and no continuation
+           in Im z.
 
-           - u2: with q = u2^2 the equation is Phi(q) = sum c_k s_k^2 / ((u1 - s_k)^2 + q) + y q^(-1/2) = 1. Phi is a
-             Stieltjes function, hence 1/Phi is concave, and Newton's method on it increases to the root from its left.
-           - u1: Newton's method in a bracket, with d Re psi / d u1 = 1 / Re(1/psi'(u)). The bracket is
-             |x - sum c_k s_k - u1| <= sqrt(sum c_k s_k^2), by Cauchy-Schwarz, since f <= 1 on the curve.
+           - Inner equation for u2. With q = u2^2 it is Phi(q) = sum c_k s_k^2 / ((u1 - s_k)^2 + q) + y q^(-1/2) = 1. Phi is a
+             Stieltjes function, hence 1/Phi is concave, and Newton's method on 1/Phi increases to the root from its left.
+           - Outer equation for u1. It is solved by Newton's method in a bracket, with d Re psi / d u1 = 1 / Re(1/psi'(u)). The
+             bracket is |x - sum c_k s_k - u1| <= sqrt(sum c_k s_k^2), by Cauchy-Schwarz, since f <= 1 on the curve.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 MOST_STEPS = 200
 POLISHING_STEPS = 8
 CHUNK = 1_000_000
-"""Most numbers in one array of points times eigenvalues."""
+"""Largest number of entries of an array over points and eigenvalues."""
 ACCURACY = 1e-12
 """Largest residual |psi(u) - z| that is accepted, relative to |z| and the mean eigenvalue."""
 
@@ -61,7 +63,7 @@ class Population(NamedTuple):
 
 
 def image(u: NDArray[Any], population: Population) -> NDArray[Any]:
-    """psi(u) of (8), for real or complex arrays u.
+    """Return psi(u) of (8), for real or complex arrays u.
 
     >>> population = Population(np.array([1.0]), np.array([0.25]), 0.75)
     >>> image(np.array([0.5, 1.5]), population)  # the edges of the Marchenko-Pastur law of ratio 1/4
@@ -75,7 +77,9 @@ def image(u: NDArray[Any], population: Population) -> NDArray[Any]:
 
 
 def total(term: Callable[[NDArray[Any]], NDArray[Any]], u: NDArray[Any], population: Population) -> NDArray[Any]:
-    """sum_k term(u)_k for an array u of any shape, where `term` gets u with a last axis for k; memory stays bounded.
+    """Return sum_k term(u)_k for an array u of any shape, computed in blocks that bound the memory.
+
+    `term` is called with an array u that has an additional last axis for k.
 
     >>> population = Population(np.array([1.0, 2.0]), np.array([0.25, 0.25]), 0.5)
     >>> total(lambda u: population.c / (u - population.s), np.array([3.0]), population)
@@ -87,22 +91,29 @@ def total(term: Callable[[NDArray[Any]], NDArray[Any]], u: NDArray[Any], populat
 
 
 def slope(u: NDArray[Any], population: Population) -> NDArray[Any]:
-    """psi'(u) = 1 - f(u)."""
+    """Return psi'(u) = 1 - f(u)."""
     s, c, _ = population
     return np.asarray(1 - np.sum(c * (s / (u[..., None] - s)) ** 2, axis=-1))
 
 
 def critical_points(population: Population) -> Array:
-    """All real roots of f = 1 in increasing order; consecutive pairs enclose the bulks, psi maps them to the edges.
+    """Return all real roots of f = 1 in increasing order.
+
+    psi maps the roots to the edges, and consecutive pairs of roots to the ends of the bulks.
 
     >>> critical_points(Population(np.array([1.0]), np.array([0.25]), 0.75))
     array([0.5, 1.5])
     """
     s, c, deficit = population
-    reach, own = np.sqrt(population.energy), s * np.sqrt(c)  # f >= 1 within `own` of a pole, f <= 1 beyond `reach` of all
-    low = 0.0 if deficit == 0 else s[0] - _root(lambda d: _f_below(s[0] - d, population), own[0], reach)
-    high = s[-1] + _root(lambda d: 1 - _f(s[-1] + d, population), own[-1], reach)
-    inner = [point for k in _candidates(s, own) for point in _gap(s[k] + own[k], s[k + 1] - own[k + 1], population)]
+    # f >= 1 within the distance `near_pole` of a pole, and f <= 1 if all poles are further than `reach`
+    reach, near_pole = np.sqrt(population.energy), s * np.sqrt(c)
+    low = 0.0 if deficit == 0 else s[0] - _root(lambda d: _f_below(s[0] - d, population), near_pole[0], reach)
+    high = s[-1] + _root(lambda d: 1 - _f(s[-1] + d, population), near_pole[-1], reach)
+    inner = [
+        point
+        for k in _candidates(s, near_pole)
+        for point in _gap(s[k] + near_pole[k], s[k + 1] - near_pole[k + 1], population)
+    ]
     return np.array([low, *inner, high])
 
 
@@ -111,27 +122,33 @@ def _f(u: float, population: Population) -> float:
 
 
 def _f_below(u: float, population: Population) -> float:
-    """1 - f below the smallest pole, without cancellation near u = 0, where f = sum(c)."""
+    """Return 1 - f below the smallest pole, without cancellation near u = 0, where f = sum(c)."""
     s, c, deficit = population
     return float(deficit - u * np.sum(c * (2 * s - u) / (u - s) ** 2))
 
 
 def _root(increasing: Callable[[float], float], low: float, high: float) -> float:
-    """The sign change of an increasing function; the bracket may be exact, so rounding gets some room."""
+    """Return the root of an increasing function; the bracket is widened because the root may be at its end up to rounding."""
     from scipy.optimize import brentq
 
     low, high = low * (1 - 1e-12), high * (1 + 1e-12)
     return float(brentq(increasing, low, high, xtol=EPSILON * low, rtol=4 * EPSILON, maxiter=500))
 
 
-def _candidates(s: Array, own: Array) -> list[int]:
-    """Intervals between poles where the two nearest terms of f leave room for f < 1: a^(2/3) + b^(2/3) < length^(2/3)."""
-    room = np.diff(s) ** (2 / 3) - own[:-1] ** (2 / 3) - own[1:] ** (2 / 3)
+def _candidates(s: Array, near_pole: Array) -> list[int]:
+    """Return the intervals between poles in which the two nearest terms of f allow f < 1.
+
+    The condition is a^(2/3) + b^(2/3) < length^(2/3).
+    """
+    room = np.diff(s) ** (2 / 3) - near_pole[:-1] ** (2 / 3) - near_pole[1:] ** (2 / 3)
     return [int(k) for k in np.flatnonzero(room > 0)]
 
 
 def _gap(low: float, high: float, population: Population) -> list[float]:
-    """The two roots of f = 1 between two poles, where f is convex and at least 1 at both ends; none if f stays above 1."""
+    """Return the two roots of f = 1 in an interval between two poles, or no root if f stays above 1.
+
+    f is convex in the interval and at least 1 at both ends.
+    """
     from scipy.optimize import brentq
 
     s, c, _ = population
@@ -151,16 +168,16 @@ def _gap(low: float, high: float, population: Population) -> list[float]:
 
 
 def _root_or_end(decreasing: Callable[[float], float], end: float, width: float) -> float:
-    """The sign change of a decreasing function on [0, end], or the end itself where rounding hides it."""
+    """Return the root of a decreasing function on [0, end], or `end` if the function is not negative there due to rounding."""
     from scipy.optimize import brentq
 
     return end if decreasing(end) >= 0 else float(brentq(decreasing, 0.0, end, xtol=EPSILON * width, rtol=4 * EPSILON))
 
 
 def preimage(z: Complex, population: Population, critical: Array) -> Complex:
-    """The u of the closed upper half plane with psi(u) = z, for a flat array of z with Im z >= 0.
+    """Return the u of the closed upper half plane with psi(u) = z, for a flat array of z with Im z >= 0.
 
-    Real z inside the support give the limit from above, real z outside it the real u.
+    For real z inside the support the result is the limit from above. For real z outside the support u is real.
 
     >>> population = Population(np.array([1.0]), np.array([0.25]), 0.75)
     >>> u = preimage(np.array([1.0 + 0j, 4.0 + 0j]), population, critical_points(population))
@@ -187,7 +204,10 @@ def _preimage(z: Complex, population: Population, critical: Array) -> Complex:
 
 
 def _nested(x: Array, height: Array, population: Population, critical: Array) -> Complex:
-    """Root u1 of Re psi(u1 + i u2(u1)) = x: Newton's method, with bisection wherever it leaves the bracket or dawdles."""
+    """Return u at the root u1 of Re psi(u1 + i u2(u1)) = x.
+
+    The method is Newton's, with bisection where a step leaves the bracket or does not halve the previous step.
+    """
     low, high, u1 = _brackets(x, height, population, critical)
     u = u1 + 1j * _heights(u1, height, population)
     last, previous = high - low, high - low
@@ -197,7 +217,7 @@ def _nested(x: Array, height: Array, population: Population, critical: Array) ->
         miss = image(here, population).real - x[active]
         low[active] = np.where(miss < 0, here.real, low[active])
         high[active] = np.where(miss > 0, here.real, high[active])
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # psi' = 0 at an edge: bisection then
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # psi' = 0 at an edge, where bisection is used
             step = -miss * (1 / slope(here, population)).real
         trial = here.real + step
         bisect = ~((trial > low[active]) & (trial < high[active]) & (np.abs(step) <= 0.5 * np.abs(previous[active])))
@@ -211,11 +231,11 @@ def _nested(x: Array, height: Array, population: Population, critical: Array) ->
         u[index] = trial[~done] + 1j * _heights(trial[~done], height[index], population)
         active = np.zeros(x.shape, dtype=bool)
         active[index] = True
-    return u  # the residual decides whether this is good enough
+    return u  # `_preimage` checks the residual
 
 
 def _brackets(x: Array, height: Array, population: Population, critical: Array) -> tuple[Array, Array, Array]:
-    """Ends of an interval that holds u1, and a first trial in it."""
+    """Return the ends of an interval that contains u1, and a first trial point in the interval."""
     centre, reach = x - population.trace, np.sqrt(population.energy) * (1 + 1e-9)
     edges = image(critical, population)
     room = np.searchsorted(edges, x, side="right")  # odd: inside a bulk
@@ -228,7 +248,7 @@ def _brackets(x: Array, height: Array, population: Population, critical: Array) 
 
 
 def _heights(u1: Array, height: Array, population: Population) -> Array:
-    """The u2 >= 0 with Im psi(u1 + i u2) = height: Newton's method on 1/Phi, which increases to the root."""
+    """Return the u2 >= 0 with Im psi(u1 + i u2) = height, by Newton's method on 1/Phi, which increases to the root."""
     weight, distance = population.c * population.s**2, (u1[:, None] - population.s) ** 2
     q = np.maximum(np.max(weight - distance, axis=1), height**2)  # Phi >= 1 here
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -251,7 +271,7 @@ def _heights(u1: Array, height: Array, population: Population) -> Array:
 
 
 def _excess(u1: Array, q: Array, distance: Array, population: Population) -> Array:
-    """sum c_k s_k^2 / ((u1 - s_k)^2 + q) - 1, without cancellation for small u1 and q, where the sum is sum(c)."""
+    """Return sum c_k s_k^2 / ((u1 - s_k)^2 + q) - 1, without cancellation for small u1 and q, where the sum is sum(c)."""
     s, c, deficit = population
     near = distance + q[:, None]
     if deficit >= -1:
@@ -260,7 +280,7 @@ def _excess(u1: Array, q: Array, distance: Array, population: Population) -> Arr
 
 
 def _polished(u: Complex, z: Complex, population: Population) -> Complex:
-    """A few complex Newton steps, kept where they lower the residual: relative accuracy for tiny z and u."""
+    """Return u after a few complex Newton steps, used where they reduce the residual, so that tiny u are accurate."""
     miss = image(u, population) - z
     for _ in range(POLISHING_STEPS):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

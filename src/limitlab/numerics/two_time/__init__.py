@@ -1,8 +1,8 @@
-"""Causal integrators for two-time (Volterra) systems: triangular histories, memory integrals, extrapolation.
+"""Causal integrators for two-time (Volterra) systems, with triangular histories, memory integrals and extrapolation.
 
-- `march` integrates a `TwoTimeSystem` on a uniform grid, with the whole history or a thinned one;
-- `extrapolate` combines marches with N, 2N, 4N, ... steps and estimates the error;
-- `limitlab.numerics.two_time.examples` has a solvable system to start from.
+- `march` integrates a `TwoTimeSystem` on a uniform grid, with the whole history or a thinned history.
+- `extrapolate` combines marches with N, 2N, 4N, ... steps and estimates the error.
+- `limitlab.numerics.two_time.examples` has a system with a known solution, as a pattern for new systems.
 """
 
 from limitlab.numerics.two_time._marching import Extrapolated as Extrapolated

@@ -1,4 +1,4 @@
-"""Saved states of marches: files of arrays (`limitlab._core.array_file`), written whole or not at all."""
+"""Saved states of marches in files of arrays (`limitlab._core.array_file`), which are replaced atomically."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def save_checkpoint(
     rates: Mapping[str, float],
     forcings: Mapping[str, Floats | float],
 ) -> None:
-    """Write the history up to its newest point and the flow there; a reader gets the earlier file or the new one."""
+    """Write the history up to its newest point, and the flow there.
+
+    The file is replaced atomically, so that a reader finds either the earlier file or the new file.
+    """
     arrays: dict[str, NDArray[Any]] = {f"history/{name}": array for name, array in history.state().items()}
     arrays |= {f"path/{name}": path[: history.index + 1] for name, path in history.paths.items()}
     arrays |= {f"record/{name}": path[: history.index + 1] for name, path in history.records.items()}
@@ -34,9 +37,9 @@ def save_checkpoint(
 def load_checkpoint(
     path: str | os.PathLike[str], signature: str, history: History
 ) -> tuple[dict[str, float], dict[str, Floats | float]] | None:
-    """Fill the history from a file and return rates and forcings at its newest point; None if there is no file.
+    """Fill the history from a file and return rates and forcings at its newest point, or None if there is no file.
 
-    Raise ValueError for the file of another system or another grid, and for a file that is damaged or of another version.
+    Raise ValueError if the file belongs to another system or grid, is damaged, or was written by another version.
     """
     try:
         about, arrays = read_arrays(path)

@@ -1,21 +1,22 @@
-"""Marching a causal two-time system forward, and extrapolation from several grids.
+"""Integration of a causal two-time system forward in time ("march"), and extrapolation from several grids.
 
 A system has *correlations* C(t, s) = C(s, t), *responses* R(t, s) with R(t, t) = 1, and *functions* x(t), which obey
 
     d/dt X(t, s) = -lambda_X(t) X(t, s) + F_X(t, s),     d/dt C(t, t) = 2 [-lambda_C(t) C(t, t) + F_C(t, t)],          (1)
 
-where the forcings F contain memory integrals over everything up to t; and *auxiliary* two-time functions that follow
-algebraically from these (solutions of Volterra equations of the second kind, say). A step computes one row of the triangular history.
-The step is Crank-Nicolson in (1): the local rate lambda is implicit, so that a fast mode is damped. One predictor (forcing and rate of
-the previous point) and one corrector make two evaluations of the system per step; the error is O(step^2).
+where the forcings F contain memory integrals over all times up to t. A system may also have *auxiliary* two-time functions that follow
+algebraically from these, for example solutions of Volterra equations of the second kind. A step computes one row of the triangular
+history. The step is the Crank-Nicolson method for (1), in which the local rate lambda is implicit, so that a fast mode is damped. Each step
+evaluates the system twice, after a predictor (with the forcing and rate of the previous point) and after a corrector. The error is
+O(step^2).
 
-The error of a march is c_2 step^2 + c_3 step^3 + c_4 step^4 + ... (the predictor is explicit, so odd powers do occur), and
-the values on grids of N, 2N, 4N, ... steps combine as in Romberg's quadrature with these powers,
+The error of a march is c_2 step^2 + c_3 step^3 + c_4 step^4 + ... Odd powers occur because the predictor is explicit. The values on
+grids of N, 2N, 4N, ... steps are combined as in Romberg's quadrature with these powers,
 
     f^(0)_k = value with 2^k N steps,     f^(j)_k = f^(j-1)_k + (f^(j-1)_k - f^(j-1)_{k-1}) / (2^(j+1) - 1).             (2)
 
-The reported error is a third of the last change |f^(J-1)_J - f^(J-1)_{J-1}| in the second-best column of the table: for two grids
-this is the usual estimate by step doubling; for more grids it is larger than the error of the best value f^(J)_J.
+The reported error is a third of the last change |f^(J-1)_J - f^(J-1)_{J-1}| in the second-best column of the table. For two grids
+this is the usual estimate by step doubling. For more grids it is larger than the error of the best value f^(J)_J.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Flow:
-    """What a system says at the newest time: rates and forcings of (1), and one-time observables to record."""
+    """The rates and forcings of (1) at the newest time, and one-time observables to record."""
 
     rates: Mapping[str, float]
     forcings: Mapping[str, Floats | float]
@@ -79,18 +80,18 @@ class TwoTimeSystem(Protocol):
         """Names of the observables that the flow reports."""
 
     def start(self) -> Mapping[str, float]:
-        """Values at time 0 of every function and of the diagonal of every correlation."""
+        """Return the values at time 0 of every function and of the diagonal of every correlation."""
 
     def flow(self, history: History) -> Flow:
-        """Rates and forcings at the newest time; writes the newest rows of the auxiliaries into the history."""
+        """Return rates and forcings at the newest time, and write the newest rows of the auxiliaries into the history."""
 
     def constrain(self, history: History) -> None:
-        """Impose constraints on the newest row, such as a fixed norm; called before every evaluation."""
+        """Impose constraints on the newest row, such as a fixed norm. `march` calls this before every evaluation."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a march is: steps done, steps in all, seconds used, seconds left (estimated from the work still to do)."""
+    """Progress of a march, as steps done, total steps, seconds used, and seconds left, estimated from the remaining work."""
 
     done: int
     steps: int
@@ -100,14 +101,14 @@ class Progress:
 
 @dataclass(frozen=True)
 class Solution:
-    """A finished march: times, functions and recorded observables by name, and the history of the two-time functions."""
+    """Result of a march, with times, functions and recorded observables by name, and the history of two-time functions."""
 
     times: Floats
     paths: Mapping[str, Floats]
     history: History
 
     def two_time(self, name: str) -> Floats:
-        """A two-time function as a full lower triangle (zeros above the diagonal); needs the whole history."""
+        """Return a two-time function as a full lower triangle with zeros above the diagonal. Requires a whole history."""
         if not isinstance(self.history, WholeHistory):
             raise Refused(f"two_time({name!r}) is not allowed with per_octave: a thinned history keeps `last_row` only")
         size = self.times.size
@@ -116,12 +117,12 @@ class Solution:
         return full
 
     def last_row(self, name: str) -> tuple[Floats, Floats]:
-        """The earlier times that the last row keeps, and X(end, .) there."""
+        """Return the earlier times that the last row stores, and X(end, .) at these times."""
         return self.times[self.history.columns], self.history.row(name)
 
 
 def memory_bytes(system: TwoTimeSystem, steps: int, per_octave: int | None = None) -> int:
-    """Bytes that the two-time functions of a march take."""
+    """Return the number of bytes of the two-time functions of a march."""
     functions = len(system.correlations) + len(system.responses) + len(system.auxiliaries)
     if per_octave is None:
         return 8 * functions * triangle_size(steps)
@@ -149,16 +150,16 @@ def march(
     end, steps
         Last time and number of steps.
     per_octave
-        Points per octave of a thinned history; None keeps the whole history. Step i then costs O((per_octave * log i)^2 + i)
-        instead of O(i^2).
+        Points per octave of a thinned history. With a thinned history step i costs O((per_octave * log i)^2 + i) operations
+        instead of O(i^2). None stores the whole history.
     memory_limit
-        Refuse to start when the triangles need more bytes than this.
+        Largest allowed number of bytes of the two-time functions. If they need more, `march` raises an error at the start.
     checkpoint, checkpoint_every
-        File (npz) that is rewritten after this many seconds, and read at the start if it exists: an interrupted march
-        continues where it was, with the same result to the last bit. It is removed at the end. Without a file, that of a
-        surrounding `limitlab._core.checkpoints.checkpointing` block is used.
+        File (npz) for the state of the march, and number of seconds between two saves. If the file exists, the march continues
+        from the saved state, with the same result to the last bit. The file is removed at the end. Without `checkpoint`, the
+        file of a surrounding `limitlab._core.checkpoints.checkpointing` block is used.
     progress
-        Called about ten times a second.
+        Function that is called with a `Progress` about ten times a second.
 
     Examples
     --------
@@ -179,13 +180,13 @@ def march(
         checkpoint, checkpoint_every = around.place, around.every
         if checkpoint is not None:
             Path(checkpoint).parent.mkdir(parents=True, exist_ok=True)
-            signature = Path(checkpoint).stem  # the hash of the system; a representation need not tell two of them apart
+            signature = Path(checkpoint).stem  # the hash of the system, because two systems may have the same representation
     resumed = None if checkpoint is None else load_checkpoint(checkpoint, signature, history)
     flow = _begin(system, history) if resumed is None else Flow(*resumed, {})
     clock = _Clock(steps, per_octave, history.index, progress)
     saved = time.monotonic()
     for index in range(history.index + 1, steps + 1):
-        with np.errstate(over="ignore", invalid="ignore"):  # an overflow is found and explained by _advance
+        with np.errstate(over="ignore", invalid="ignore"):  # _advance raises ConvergenceError after an overflow
             flow = _advance(system, history, flow, step, index)
         clock.tick(index)
         if checkpoint is not None and time.monotonic() - saved > checkpoint_every:
@@ -208,7 +209,7 @@ def _check(end: float, steps: int, needed: int, limit: float) -> None:
 
 
 def _begin(system: TwoTimeSystem, history: History) -> Flow:
-    """Write the start into row 0 and evaluate the system there."""
+    """Write the start into row 0 and return the flow there."""
     start = system.start()
     for name in system.functions:
         history.paths[name][0] = start[name]
@@ -227,10 +228,10 @@ def _record(system: TwoTimeSystem, history: History, flow: Flow) -> Flow:
 
 
 def _advance(system: TwoTimeSystem, history: History, old: Flow, step: float, index: int) -> Flow:
-    """One step: predict with the old flow, evaluate, correct, evaluate."""
+    """Advance by one step (predict with the old flow, evaluate, correct, evaluate) and return the new flow."""
     history.close_row()
-    kept = history.begin_row(index)
-    forcings = {name: f[kept] if isinstance(f, np.ndarray) else f for name, f in old.forcings.items()}
+    stored = history.begin_row(index)
+    forcings = {name: f[stored] if isinstance(f, np.ndarray) else f for name, f in old.forcings.items()}
     new = old = Flow(old.rates, forcings, old.observed)
     for _ in range(2):
         _crank_nicolson(system, history, old, new, step, index)
@@ -251,7 +252,7 @@ def _sum(force: Floats | float) -> float:
 
 
 def _crank_nicolson(system: TwoTimeSystem, history: History, old: Flow, new: Flow, step: float, index: int) -> None:
-    """Write the newest point of every evolving quantity; `new is old` makes the predictor."""
+    """Write the newest point of every evolving quantity. With `new is old` this is the predictor."""
     half = 0.5 * step
     for name in system.functions:
         path, (l0, l1) = history.paths[name], (old.rates[name], new.rates[name])
@@ -266,7 +267,7 @@ def _crank_nicolson(system: TwoTimeSystem, history: History, old: Flow, new: Flo
 
 @numba.njit(cache=True, error_model="numpy")
 def _move_row(before: Any, newest: Any, f0: Any, f1: Any, l0: Any, l1: Any, step: Any, symmetric: Any) -> None:
-    """X(t, s) of (1) for all s < t, and X(t, t): along both arguments for a correlation, 1 for a response."""
+    """Write X(t, s) of (1) for all s < t, and X(t, t), which evolves in both arguments or is 1 for a response."""
     half, last = 0.5 * step, before.size - 1
     for s in range(before.size):
         newest[s] = (before[s] * (1 - half * l0) + half * (f0[s] + f1[s])) / (1 + half * l1)
@@ -276,7 +277,7 @@ def _move_row(before: Any, newest: Any, f0: Any, f1: Any, l0: Any, l1: Any, step
 
 
 class _Clock:
-    """Calls back with the time that is left, estimated from the work of the remaining steps."""
+    """Reports the remaining time of a march, estimated from the work of the remaining steps."""
 
     def __init__(self, steps: int, per_octave: int | None, first: int, callback: Callable[[Progress], None] | None):
         size = np.arange(steps + 1, dtype=float)
@@ -285,17 +286,17 @@ class _Clock:
         self.work = np.cumsum(size**2 + 100.0 * np.arange(steps + 1) / max(steps, 1) + 2000.0)
         self.first, self.steps, self.callback = first, steps, callback
         self.began = self.last = time.monotonic()
-        self.speaks = self.began + FIRST_LOOK
+        self.next_log = self.began + FIRST_LOOK
 
     def tick(self, done: int) -> None:
         now = time.monotonic()
-        if self.callback is None and now > self.speaks and done < self.steps:
+        if self.callback is None and now > self.next_log and done < self.steps:
             share = (self.work[-1] - self.work[done]) / (self.work[done] - self.work[self.first])
             logging.getLogger("limitlab").warning(
                 f"the march has done {done} of {self.steps} steps after {now - self.began:.0f} s, about "
                 f"{duration((now - self.began) * float(share))} to go"
             )
-            self.speaks = now + 2 * FIRST_LOOK
+            self.next_log = now + 2 * FIRST_LOOK
         if self.callback is None or (now - self.last < 0.1 and done < self.steps):
             return
         self.last = now
@@ -308,12 +309,12 @@ class _Clock:
 
 @dataclass(frozen=True)
 class Extrapolated:
-    """Functions at chosen times, extrapolated to step zero, with the estimated error of every entry.
+    """Functions at requested times, extrapolated to step zero, with the estimated error of every entry.
 
     Attributes
     ----------
     values, errors
-        By name, arrays over the chosen times.
+        Arrays over the requested times, by name.
     finest
         The march with the most steps.
     """
@@ -324,7 +325,7 @@ class Extrapolated:
 
 
 def romberg_table(levels: Sequence[Floats]) -> tuple[Floats, Floats]:
-    """The extrapolated value and its error estimate from values on grids N, 2N, 4N, ...
+    """Return the extrapolated value and its error estimate from values on grids N, 2N, 4N, ...
 
     >>> value, error = romberg_table([np.array(1.0 + h**2 + h**3) for h in (0.4, 0.2, 0.1)])
     >>> bool(abs(value - 1) < 1e-12), bool(error < 0.01)
@@ -342,7 +343,7 @@ def romberg_table(levels: Sequence[Floats]) -> tuple[Floats, Floats]:
 
 
 def at_times(solution: Solution, name: str, times: Floats, points: int = 6) -> Floats:
-    """A function of a solution at arbitrary times, by local polynomials of degree `points - 1` (exact on grid points)."""
+    """Return a function of a solution at any times, by local polynomials of degree `points - 1` (exact on grid points)."""
     grid, values = solution.times, solution.paths[name]
     points = min(points, grid.size)
     step = grid[1] - grid[0]
@@ -364,16 +365,17 @@ def at_times(solution: Solution, name: str, times: Floats, points: int = 6) -> F
 def extrapolate(
     solve: Callable[[int], Solution], steps: int, times: Floats, levels: int = 3, names: Sequence[str] | None = None
 ) -> Extrapolated:
-    """March on `levels` grids, the finest with `steps` steps (rounded up to a multiple of 2^(levels-1)), and extrapolate.
+    """March on `levels` grids and return the functions extrapolated to step zero.
 
     Parameters
     ----------
     solve
-        A march with a given number of steps.
+        Function that runs a march with the number of steps that is its argument.
     steps, levels
-        Steps of the finest grid, number of grids (each has half the steps of the next).
+        Steps of the finest grid, rounded up to a multiple of 2^(levels-1), and number of grids. Each grid has half the steps of
+        the next.
     times
-        Where to report.
+        Times of the results.
     names
         Functions to report (default: all).
 

@@ -1,12 +1,12 @@
-"""Histories of a two-time system: the rows of all its functions up to the newest time, and the memory integrals over them.
+"""Histories of a two-time system, which store the rows of all its functions and compute memory integrals over them.
 
-For a row f(t, .) at the newest time there are three integrals over a two-time function X, each by the trapezoid rule,
+For a row f(t, .) at the newest time there are three integrals over a two-time function X, each by the trapezoid rule:
 
     after(s)  = int_s^t f(t, u) X(u, s) du,     before(s) = int_0^s f(t, u) X(s, u) du,
     whole(s)  = int_0^t f(t, u) X(u, s) du      for symmetric X, which is the sum of the two.
 
-A `WholeHistory` keeps every point: packed lower triangles in which row i starts at entry i (i + 1) / 2, read once for `after` and
-`before` together, i^2 / 2 contiguous reads. `limitlab.numerics.two_time._thinned.ThinnedHistory` keeps few columns.
+A `WholeHistory` stores every point in packed lower triangles, in which row i starts at entry i (i + 1) / 2. `after` and `before` together
+need one pass over a triangle, which is i^2 / 2 contiguous reads. `limitlab.numerics.two_time._thinned.ThinnedHistory` stores few columns.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Mask = slice | NDArray[np.bool_]
 
 
 class History(Protocol):
-    """All two-time functions up to the newest time `index * step`, on the points `columns` of every row.
+    """Interface of a history of all two-time functions up to the newest time `index * step`.
 
     Attributes
     ----------
     index, step
-        The newest grid point and the distance of grid points.
+        Index of the newest grid point, and distance of grid points.
     columns
-        The earlier points s at which the newest row knows X(t, s); the last one is `index` itself.
+        The points s at which the newest row stores X(t, s). The last entry is `index`.
     paths, records
         Functions of one time and recorded observables, by name, at all grid points.
     """
@@ -44,100 +44,102 @@ class History(Protocol):
 
     @property
     def columns(self) -> Integers:
-        """Indices of the kept columns."""
+        """Indices of the stored columns."""
 
     def row(self, name: str) -> Floats:
-        """The newest row X(t, .) of a two-time function (a view: writing to it changes the history)."""
+        """Return the newest row X(t, .) of a two-time function, as a view. Writing to the view changes the history."""
 
     def previous(self, name: str) -> Floats:
-        """The row before the newest one, at all columns of the newest row but the last."""
+        """Return the row before the newest row, at all columns of the newest row except the last."""
 
     def path(self, name: str) -> Floats:
-        """A function of one time at the columns."""
+        """Return a function of one time at the columns."""
 
     def memory(self) -> Any:
-        """The arrays as a named tuple that compiled code reads (`limitlab.numerics.two_time.compiled`)."""
+        """Return the arrays as a named tuple that compiled code reads (`limitlab.numerics.two_time.compiled`)."""
 
     def begin_row(self, index: int) -> Mask:
-        """Open the row of a new time; returns which columns of the row before are kept."""
+        """Start the row of a new time, and return a mask of the columns of the previous row that remain stored."""
 
     def close_row(self) -> None:
-        """The newest row will not change any more."""
+        """Finish the newest row, which does not change afterwards."""
 
     def after(self, f: Floats, name: str) -> Floats:
-        """int_s^t f(u) X(u, s) du."""
+        """Return int_s^t f(u) X(u, s) du."""
 
     def after_start(self, f: Floats, name: str) -> Floats:
-        """`after` for an auxiliary X whose weight is near u = s; the newest row of X must be 0."""
+        """Return `after` for an auxiliary X whose weight is near u = s. The newest row of X must be 0."""
 
     def before(self, f: Floats, name: str) -> Floats:
-        """int_0^s f(u) X(s, u) du."""
+        """Return int_0^s f(u) X(s, u) du."""
 
     def both(self, forward: Floats, backward: Floats, name: str) -> tuple[Floats, Floats]:
-        """`after(forward)` and `before(backward)`."""
+        """Return `after(forward)` and `before(backward)`."""
 
     def whole(self, f: Floats, name: str) -> Floats:
-        """int_0^t f(u) X(u, s) du for a symmetric X."""
+        """Return int_0^t f(u) X(u, s) du for a symmetric X."""
 
     def total(self, f: Floats) -> float:
-        """int_0^t f(u) du."""
+        """Return int_0^t f(u) du."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Everything that is needed to continue, as arrays."""
+        """Return the arrays from which the march can continue."""
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` of an equal history returned."""
+        """Restore the arrays that `state` of an equal history returned."""
 
 
 class Integrals(ABC):
-    """The memory integrals of a history, by name: those of its `memory()`, which compiled code can take as well.
+    """Base class of histories that computes memory integrals, by name of the function, with the functions of `memory()`.
+
+    Compiled code uses the same functions.
 
     Attributes
     ----------
     numbers
-        Place of every two-time function in the arrays of the memory.
+        Index of every two-time function in the arrays of the memory.
     """
 
     numbers: dict[str, int]
 
     @abstractmethod
     def memory(self) -> Any:
-        """The arrays as a named tuple."""
+        """Return the arrays as a named tuple."""
 
     def after(self, f: Floats, name: str) -> Floats:
-        """int_s^t f(u) X(u, s) du."""
+        """Return int_s^t f(u) X(u, s) du."""
         memory = self.memory()
         return np.asarray(memory.after(memory, f, self.numbers[name]))
 
     def after_start(self, f: Floats, name: str) -> Floats:
-        """`after` for an auxiliary X whose weight is near u = s; the newest row of X must be 0."""
+        """Return `after` for an auxiliary X whose weight is near u = s. The newest row of X must be 0."""
         memory = self.memory()
         return np.asarray(memory.after_start(memory, f, self.numbers[name]))
 
     def before(self, f: Floats, name: str) -> Floats:
-        """int_0^s f(u) X(s, u) du."""
+        """Return int_0^s f(u) X(s, u) du."""
         memory = self.memory()
         return np.asarray(memory.before(memory, f, self.numbers[name]))
 
     def both(self, forward: Floats, backward: Floats, name: str) -> tuple[Floats, Floats]:
-        """`after(forward)` and `before(backward)`."""
+        """Return `after(forward)` and `before(backward)`."""
         memory = self.memory()
         after, before = memory.both(memory, forward, backward, self.numbers[name])
         return after, before
 
     def whole(self, f: Floats, name: str) -> Floats:
-        """int_0^t f(u) X(u, s) du for a symmetric X."""
+        """Return int_0^t f(u) X(u, s) du for a symmetric X."""
         memory = self.memory()
         return np.asarray(memory.whole(memory, f, self.numbers[name]))
 
     def total(self, f: Floats) -> float:
-        """int_0^t f(u) du."""
+        """Return int_0^t f(u) du."""
         memory = self.memory()
         return float(memory.total(memory, f))
 
 
 def triangle(steps: int, *functions: int) -> Floats:
-    """A packed lower triangle of zeros with rows 0..steps, or as many as there are functions.
+    """Return a packed lower triangle of zeros with rows 0..steps, for each function if `functions` is set.
 
     >>> triangle(2).size, triangle(2, 4).shape
     (6, (4, 6))
@@ -146,7 +148,7 @@ def triangle(steps: int, *functions: int) -> Floats:
 
 
 def triangle_size(steps: int) -> int:
-    """Entries of a packed lower triangle with rows 0..steps.
+    """Return the number of entries of a packed lower triangle with rows 0..steps.
 
     >>> triangle_size(2)
     6
@@ -155,7 +157,7 @@ def triangle_size(steps: int) -> int:
 
 
 def row(packed: Floats, i: int) -> Floats:
-    """Row i of a packed triangle, as a view.
+    """Return row i of a packed triangle, as a view.
 
     >>> row(np.arange(6.0), 2)
     array([3., 4., 5.])
@@ -166,7 +168,7 @@ def row(packed: Floats, i: int) -> Floats:
 
 @numba.njit(cache=True, fastmath=True)
 def _dense_pass(packed: Any, forward: Any, backward: Any, step: Any, after: Any, before: Any) -> None:
-    """Both integrals at once: `forward` is the row of `after`, `backward` that of `before`."""
+    """Add both integrals to `after` and `before`, where `forward` is the row of `after` and `backward` the row of `before`."""
     last = forward.size - 1
     for u in range(last + 1):
         first = u * (u + 1) // 2
@@ -203,7 +205,7 @@ def _dense_before(packed: Any, backward: Any, step: Any, before: Any) -> None:
 
 
 class WholeMemory(NamedTuple):
-    """A whole history in compiled code (see `limitlab.numerics.two_time.compiled`): packed triangles, newest point, step."""
+    """A whole history in compiled code (see `limitlab.numerics.two_time.compiled`), as packed triangles, newest index and step."""
 
     triangles: Floats
     last: int
@@ -211,41 +213,41 @@ class WholeMemory(NamedTuple):
 
     @staticmethod
     def newest(memory: Any, number: int) -> Any:
-        """X(t, .)."""
+        """Return X(t, .)."""
         first = memory.last * (memory.last + 1) // 2
         return memory.triangles[number, first : first + memory.last + 1]
 
     @staticmethod
     def after(memory: Any, f: Any, number: int) -> Any:
-        """int_s^t f(u) X(u, s) du."""
+        """Return int_s^t f(u) X(u, s) du."""
         result = np.zeros(f.size)
         _dense_after(memory.triangles[number], f, memory.step, result)
         return result
 
     @staticmethod
     def after_start(memory: Any, f: Any, number: int) -> Any:
-        """The same: nothing is split off. (A named tuple cannot give a function two names.)"""
+        """Return `after`, which needs no separate treatment here. (A named tuple cannot have two names for a function.)"""
         result = np.zeros(f.size)
         _dense_after(memory.triangles[number], f, memory.step, result)
         return result
 
     @staticmethod
     def before(memory: Any, f: Any, number: int) -> Any:
-        """int_0^s f(u) X(s, u) du."""
+        """Return int_0^s f(u) X(s, u) du."""
         result = np.zeros(f.size)
         _dense_before(memory.triangles[number], f, memory.step, result)
         return result
 
     @staticmethod
     def both(memory: Any, forward: Any, backward: Any, number: int) -> Any:
-        """`after(forward)` and `before(backward)`."""
+        """Return `after(forward)` and `before(backward)`."""
         after, before = np.zeros(forward.size), np.zeros(forward.size)
         _dense_pass(memory.triangles[number], forward, backward, memory.step, after, before)
         return after, before
 
     @staticmethod
     def whole(memory: Any, f: Any, number: int) -> Any:
-        """int_0^t f(u) X(u, s) du for a symmetric X."""
+        """Return int_0^t f(u) X(u, s) du for a symmetric X."""
         after, before = np.zeros(f.size), np.zeros(f.size)
         _dense_pass(memory.triangles[number], f, f, memory.step, after, before)
         after += before
@@ -253,17 +255,17 @@ class WholeMemory(NamedTuple):
 
     @staticmethod
     def total(memory: Any, f: Any) -> Any:
-        """int_0^t f(u) du."""
+        """Return int_0^t f(u) du."""
         return memory.step * (f.sum() - 0.5 * (f[0] + f[-1]))
 
 
 class WholeHistory(Integrals):
-    """Every point of every row, in packed triangles (see `History`).
+    """A history that stores every point of every row, in packed triangles (see `History`).
 
     Parameters
     ----------
     two_time, auxiliaries
-        Names of the two-time functions that evolve, and of those that the system computes itself.
+        Names of the two-time functions that evolve, and of those that the system computes algebraically.
     functions, observed
         Names of the functions of one time and of the recorded observables.
     steps, step
@@ -271,7 +273,7 @@ class WholeHistory(Integrals):
 
     Examples
     --------
-    A constant history, f = 1, t = 2: int_s^t du = t - s.
+    For a constant history, f = 1 and t = 2, the integral is int_s^t du = t - s.
 
     >>> history = WholeHistory(("X",), (), (), (), steps=2, step=1.0)
     >>> history.triangles["X"][:] = 1.0
@@ -300,40 +302,40 @@ class WholeHistory(Integrals):
 
     @property
     def columns(self) -> Integers:
-        """All points up to the newest."""
+        """All points up to the newest point."""
         return self._all[: self.index + 1]
 
     def row(self, name: str) -> Floats:
-        """X(t, .)."""
+        """Return X(t, .)."""
         return row(self.triangles[name], self.index)
 
     def previous(self, name: str) -> Floats:
-        """X(t - step, .)."""
+        """Return X(t - step, .)."""
         return row(self.triangles[name], self.index - 1)
 
     def path(self, name: str) -> Floats:
-        """x at all points up to the newest."""
+        """Return x at all points up to the newest point."""
         return self.paths[name][: self.index + 1]
 
     def memory(self) -> WholeMemory:
-        """What compiled code sees."""
+        """Return the arrays that compiled code reads."""
         return WholeMemory(self._triangles, self.index, self.step)
 
     def begin_row(self, index: int) -> Mask:
-        """Nothing is dropped."""
+        """Start the row of a new time. No column is dropped."""
         self.index = index
         return slice(None)
 
     def close_row(self) -> None:
-        """Nothing to do."""
+        """Do nothing, because a whole history needs no update."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The used part of every triangle."""
+        """Return the used part of every triangle."""
         used = triangle_size(self.index)
         return {f"triangle/{name}": packed[:used] for name, packed in self.triangles.items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Copy the triangles."""
+        """Copy the saved triangles into this history."""
         for name, packed in self.triangles.items():
             saved = state[f"triangle/{name}"]
             packed[: saved.size] = saved

@@ -1,26 +1,28 @@
-"""A history that keeps few points of every row and of every column, dense at both ends.
+"""Two-time functions stored on a thinned grid that is dense near the diagonal and near time 0 and sparse between.
 
-A two-time function X(t, s) of a system that ages changes on the scale of min(t - s, s): quickly near the diagonal and near
-the start, slowly in between. Between two ends a point is therefore kept if its index is a multiple of a spacing, a power of two that
-grows with the distance from the nearer end: 1 up to 2 p, 2 up to 4 p, 4 up to 8 p, and so on, p = `per_octave` points per octave, O(p
-log n) of n in all. Values in between are interpolated by local cubics, and the weights of an integral are
+A two-time function X(t, s) of a system that ages changes on the scale of min(t - s, s). It changes quickly near the diagonal and near
+the start, and slowly in between. Between two ends a point is therefore stored if its index is a multiple of a spacing. The spacing is a
+power of two that grows with the distance from the nearer end. It is 1 up to 2 p, 2 up to 4 p, 4 up to 8 p, and so on, where
+p = `per_octave` is the number of points per octave. O(p log n) of n points are stored. Values in between are interpolated by local cubics,
+and the weights of an integral are
 
     W = P^T w,    w = trapezoid weights of all points,   P = interpolation from kept points to all points,            (1)
 
-so that the rule *is* the trapezoid rule for whatever the cubics reproduce. Its error is therefore the trapezoid error of
-the fine grid (which extrapolates cleanly) plus an interpolation error that the number of points per octave controls.
+so that the rule *is* the trapezoid rule for all functions that the cubics reproduce. Its error is therefore the sum of the trapezoid
+error of the fine grid, which can be extrapolated, and an interpolation error, which depends on the number of points per octave.
 
-It matters that spacings are powers of two of the *index*. When an end moves on, points are only dropped: a point that is kept now was kept
-before, no value has to be interpolated again, and a point keeps its weight until a neighbour is dropped. With points at fixed distances
-from the moving end, which is also accurate, the weight of an old event oscillates, and these oscillations amplify themselves.
+The spacings are powers of two of the *index* for a reason. When an end advances, points are only dropped, so that every point that is
+stored now was stored before. No value has to be interpolated again, and the weight of a point changes only when a neighbour is dropped.
+Points at fixed distances from the moving end are also accurate, but the weight of an old event then oscillates, and these oscillations are
+amplified.
 
-A row at time t keeps O(p log i) of its i columns. A column that is dropped is never needed again, so a kept column s holds every u from
-s to t, of which it keeps those that are dense near s and near t; the row of a kept s has its own columns. Both memory integrals at a
-kept column are therefore sums of O(p log i) stored numbers, and only the integrand f(t, .) is interpolated. A step costs
-O((p log i)^2 + i), and the whole history is O((p log T)^2) numbers, instead of O(i^2) and O(T^2).
+A row at time t stores O(p log i) of its i columns. A dropped column is not needed again. The remaining column s covers all u from s to t,
+and it stores points u that are dense near s and near t. The row of a stored s has a separate list of columns. Both memory integrals at
+a stored column are therefore sums of O(p log i) stored numbers, and only the integrand f(t, .) is interpolated. A step costs
+O((p log i)^2 + i) operations, and the whole history has O((p log T)^2) numbers, instead of O(i^2) and O(T^2).
 
-The bulk of `after`, a value times an integral over all points, is split off before the sum is thinned: when the motion has stopped it
-cancels against local terms, and the rest is small and so is its error.
+The largest part of `after`, a value times an integral over all points, is computed separately and exactly. When the motion has stopped,
+this part cancels against local terms. The rest is small, and so is the error of thinning it.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ Integers = NDArray[np.int64]
 
 
 def spacings(longest: int, per_octave: int) -> Integers:
-    """The spacing of kept points at every distance 0..longest from the nearer end.
+    """Return the spacing of stored points at every distance 0..longest from the nearer end.
 
     >>> spacings(20, per_octave=2)
     array([1, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 8, 8])
@@ -53,7 +55,7 @@ def spacings(longest: int, per_octave: int) -> Integers:
 
 
 def kept(points: Integers, last: int, spacing: Integers) -> NDArray[np.bool_]:
-    """Which points between 0 and `last` are kept.
+    """Return a mask of the points between 0 and `last` that are stored.
 
     >>> points = np.arange(14)
     >>> points[kept(points, 13, spacings(13, per_octave=2))]
@@ -63,7 +65,7 @@ def kept(points: Integers, last: int, spacing: Integers) -> NDArray[np.bool_]:
 
 
 def capacity(longest: int, per_octave: int) -> int:
-    """An upper bound of the number of points that are kept between two ends at most `longest` apart.
+    """Return an upper bound of the number of stored points between two ends at most `longest` apart.
 
     >>> spacing = spacings(3000, 4)
     >>> rows = [kept(np.arange(n + 1), n, spacing).sum() for n in range(3000)]
@@ -76,7 +78,7 @@ def capacity(longest: int, per_octave: int) -> int:
 
 @numba.njit(cache=True)
 def trapezoid_weights(points: Any, weights: Any) -> None:
-    """The weights (1) of increasing integers, written into `weights`."""
+    """Write the weights (1) of increasing integers into `weights`."""
     size = points.size
     for k in range(size):
         weights[k] = 1.0
@@ -86,7 +88,7 @@ def trapezoid_weights(points: Any, weights: Any) -> None:
         gap = float(points[k + 1] - points[k])
         if gap == 1.0:
             continue
-        # The sum over the points inside the gap of each Lagrange polynomial of four neighbours, by sums of powers 1..gap-1.
+        # Each Lagrange polynomial of four neighbours is summed over the points inside the gap, by sums of powers 1..gap-1.
         s0, s1 = gap - 1.0, 0.5 * gap * (gap - 1.0)
         s2, s3 = s1 * (2.0 * gap - 1.0) / 3.0, s1 * s1
         low = min(max(k - 1, 0), size - 4)
@@ -104,7 +106,7 @@ def trapezoid_weights(points: Any, weights: Any) -> None:
 
 @numba.njit(cache=True, fastmath=True)
 def interpolate_gaps(points: Any, values: Any) -> None:
-    """Fill `values` (known at `points`) in place between them by local cubics, written as powers of the distance from the gap."""
+    """Fill `values` in place between the `points` by local cubics, in powers of the distance from the start of the gap."""
     size = points.size
     for k in range(size - 1):
         first, gap = points[k], points[k + 1] - points[k]
@@ -130,7 +132,7 @@ def interpolate_gaps(points: Any, values: Any) -> None:
 
 @numba.njit(cache=True)
 def _fill(columns: Any, values: Any, last: Any) -> Any:
-    """All points from the kept ones."""
+    """Return the values at all points, interpolated from the values at the columns."""
     full = np.empty(last + 1)
     for k in range(columns.size):
         full[columns[k]] = values[k]
@@ -140,7 +142,7 @@ def _fill(columns: Any, values: Any, last: Any) -> Any:
 
 @numba.njit(cache=True)
 def _thin(columns: Any, slots: Any, last: Any, spacing: Any, sizes: Any, points: Any, weights: Any, stored: Any) -> None:
-    """Drop from every column the points that it does not keep at the newest time, add that time, and weigh what is left."""
+    """Drop the points of every column that are not stored at the newest time, add that time, and update the weights."""
     for c in range(columns.size):
         s, slot, size = columns[c], slots[c], 0
         for k in range(sizes[slot] if s < last else 0):
@@ -158,7 +160,10 @@ def _thin(columns: Any, slots: Any, last: Any, spacing: Any, sizes: Any, points:
 
 @numba.njit(cache=True, fastmath=True)
 def _after(memory: Any, f: Any, number: Any) -> Any:
-    """int_s^t f(u) X(u,s) du = X(t,s) int_s^t f - int_s^t f(u) [X(t,s) - X(u,s)] du, the first integral over all points."""
+    """Return int_s^t f(u) X(u,s) du = X(t,s) int_s^t f - int_s^t f(u) [X(t,s) - X(u,s)] du.
+
+    The first integral on the right is taken over all points.
+    """
     newest, stored, (sizes, points, weights) = memory.rows_now[number], memory.columns_kept[number], memory.column_rule
     last = f.size - 1
     tail, later = np.zeros(last + 1), 0.5 * f[last]
@@ -176,7 +181,7 @@ def _after(memory: Any, f: Any, number: Any) -> Any:
 
 @numba.njit(cache=True, fastmath=True)
 def _after_start(memory: Any, f: Any, number: Any) -> Any:
-    """int_s^t f(u) X(u,s) du = f(s) int_s^t X(u,s) du + int_s^t [f(u) - f(s)] X(u,s) du, where X(t,s) counts as 0."""
+    """Return int_s^t f(u) X(u,s) du = f(s) int_s^t X(u,s) du + int_s^t [f(u) - f(s)] X(u,s) du, where X(t,s) counts as 0."""
     stored, sums, (sizes, points, weights) = memory.columns_kept[number], memory.sums[number], memory.column_rule
     result = np.empty(memory.columns.size)
     for c in range(memory.columns.size):
@@ -189,7 +194,7 @@ def _after_start(memory: Any, f: Any, number: Any) -> Any:
 
 @numba.njit(cache=True, fastmath=True)
 def _before(memory: Any, f: Any, number: Any) -> Any:
-    """int_0^s f(u) X(s,u) du over the columns that row s had; the newest row is not stored yet."""
+    """Return int_0^s f(u) X(s,u) du over the columns of row s. The newest row is not stored yet."""
     stored, (sizes, points, weights) = memory.rows_kept[number], memory.row_rule
     result = np.empty(memory.slots.size)
     for c in range(memory.slots.size):
@@ -202,11 +207,11 @@ def _before(memory: Any, f: Any, number: Any) -> Any:
 
 
 Rule = tuple[Integers, Integers, Floats]
-"""How many points every column (or row) keeps, the points, and their weights in an integral."""
+"""Number of stored points of every column (or row), the points, and their weights in an integral."""
 
 
 class ThinnedMemory(NamedTuple):
-    """A thinned history as compiled code sees it (`limitlab.numerics.two_time.compiled`)."""
+    """The arrays of a thinned history that compiled code reads (`limitlab.numerics.two_time.compiled`)."""
 
     rows_now: Floats
     columns: Integers
@@ -221,33 +226,33 @@ class ThinnedMemory(NamedTuple):
 
     @staticmethod
     def newest(memory: Any, number: int) -> Any:
-        """X(t, .) at the columns."""
+        """Return X(t, .) at the columns."""
         return memory.rows_now[number]
 
     @staticmethod
     def after(memory: Any, f: Any, number: int) -> Any:
-        """int_s^t f(u) X(u, s) du."""
+        """Return int_s^t f(u) X(u, s) du."""
         return _after(memory, _fill(memory.columns, f, memory.last), number)
 
     @staticmethod
     def after_start(memory: Any, f: Any, number: int) -> Any:
-        """int_s^t f(u) X(u, s) du without its last point u = t."""
+        """Return int_s^t f(u) X(u, s) du without its last point u = t."""
         return _after_start(memory, _fill(memory.columns, f, memory.last), number)
 
     @staticmethod
     def before(memory: Any, f: Any, number: int) -> Any:
-        """int_0^s f(u) X(s, u) du."""
+        """Return int_0^s f(u) X(s, u) du."""
         return _before(memory, _fill(memory.columns, f, memory.last), number)
 
     @staticmethod
     def both(memory: Any, forward: Any, backward: Any, number: int) -> Any:
-        """`after(forward)` and `before(backward)`."""
+        """Return `after(forward)` and `before(backward)`."""
         after = _after(memory, _fill(memory.columns, forward, memory.last), number)
         return after, _before(memory, _fill(memory.columns, backward, memory.last), number)
 
     @staticmethod
     def whole(memory: Any, f: Any, number: int) -> Any:
-        """int_0^t f(u) X(u, s) du for a symmetric X."""
+        """Return int_0^t f(u) X(u, s) du for a symmetric X."""
         full = _fill(memory.columns, f, memory.last)
         result = _after(memory, full, number)
         result += _before(memory, full, number)
@@ -255,15 +260,15 @@ class ThinnedMemory(NamedTuple):
 
     @staticmethod
     def total(memory: Any, f: Any) -> Any:
-        """int_0^t f(u) du."""
+        """Return int_0^t f(u) du."""
         return memory.step * np.sum(memory.row_rule[2][memory.slots[-1], : f.size] * f)
 
 
 class ThinnedHistory(Integrals):
-    """Few points of every row and column (see `History` for the methods).
+    """A history that stores few points of every row and column (see `History` for the methods).
 
-    Every kept column s owns a slot: an index into the arrays that hold the column, X(u, s) for kept u, and the row, X(s, u) for the
-    columns u that it kept.
+    Every stored column s has a slot, which is an index into two kinds of arrays. One holds the column, X(u, s) at the stored u. The
+    second holds the row, X(s, u) at the columns u that were stored at time s.
 
     Parameters
     ----------
@@ -295,7 +300,7 @@ class ThinnedHistory(Integrals):
         self.numbers = {name: number for number, name in enumerate(names)}
         self._newest = self._previous = np.zeros((len(names), 1))
         self._columns, self._rows = np.zeros((2, len(names), size, size))
-        self._sums = np.zeros((len(names), size))  # over u of X(u, s), up to the last closed row
+        self._sums = np.zeros((len(names), size))  # sums over u of X(u, s), up to the last finished row
         self._column_rule, self._row_rule = (
             (np.zeros(size, dtype=np.int64), np.zeros((size, size), dtype=np.int64), np.zeros((size, size)))
             for _ in range(2)
@@ -303,7 +308,7 @@ class ThinnedHistory(Integrals):
         self._open_row()
 
     def _open_row(self) -> None:
-        """The newest row: its columns with their weights, and the points of all columns up to it."""
+        """Set the weights of the newest row's columns, and the points and weights of all columns up to the newest time."""
         slot, size = self.slots[-1], self.columns.size
         sizes, points, weights = self._row_rule
         sizes[slot], points[slot, :size] = size, self.columns
@@ -312,19 +317,19 @@ class ThinnedHistory(Integrals):
         self._sums[:, slot] = 0.0
 
     def row(self, name: str) -> Floats:
-        """X(t, .) at the columns."""
+        """Return X(t, .) at the columns."""
         return self._newest[self.numbers[name]]
 
     def previous(self, name: str) -> Floats:
-        """X(t - step, .) at the columns but the last."""
+        """Return X(t - step, .) at the columns except the last."""
         return self._previous[self.numbers[name]]
 
     def path(self, name: str) -> Floats:
-        """x at the columns."""
+        """Return x at the columns."""
         return self.paths[name][self.columns]
 
     def memory(self) -> ThinnedMemory:
-        """What compiled code sees."""
+        """Return the arrays that compiled code reads."""
         return ThinnedMemory(
             self._newest,
             self.columns,
@@ -339,7 +344,7 @@ class ThinnedHistory(Integrals):
         )
 
     def begin_row(self, index: int) -> Mask:
-        """Drop the columns that a row at this time does not keep, and add its own."""
+        """Drop the columns that a row at this time does not store, and add the column of this time."""
         still = kept(self.columns, index, self._spacing)
         self._free += self.slots[~still].tolist()
         self._previous = np.compress(still, self._newest, axis=1)
@@ -359,7 +364,7 @@ class ThinnedHistory(Integrals):
         self._sums[:, slot] *= 0.5
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Columns, slots and what they own."""
+        """Return the columns, the slots and the arrays that they index."""
         state: dict[str, NDArray[Any]] = {
             "columns": self.columns,
             "slots": self.slots,
@@ -374,7 +379,7 @@ class ThinnedHistory(Integrals):
         return state
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take everything back."""
+        """Restore the arrays that `state` returned."""
         self.columns, self.slots, self._free = state["columns"], state["slots"], state["free"].tolist()
         self._columns, self._rows = state["stored_columns"], state["stored_rows"]
         self._column_rule, self._row_rule = (

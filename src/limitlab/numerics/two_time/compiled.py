@@ -1,10 +1,11 @@
 """Memory integrals inside compiled code, so that the flow of a system can be one compiled function.
 
-A history's `memory()` is a named tuple of its arrays whose static functions are the integrals of
-`limitlab.numerics.two_time._memory.History`. The functions of this file stand for them in compiled code, where the kind of tuple decides
-which one is meant. A two-time function has a number there: its place among (correlations, responses, auxiliaries).
+The `memory()` of a history is a named tuple of its arrays. Its static functions are the integrals of
+`limitlab.numerics.two_time._memory.History`. Compiled code calls the functions of this file, and the type of the tuple selects the static
+function. A two-time function is identified by a number, its position among (correlations, responses, auxiliaries).
 
-A compiled flow that is kept on disk contains the integrals: after a change of theirs touch its file too.
+A compiled flow that numba caches on disk contains the integrals. After a change of the integrals, touch the file of the flow too, so that
+numba compiles it again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numba.extending import overload
 
 
 def _compiled(name: str, what: str, choose: Callable[..., Any]) -> Callable[..., Any]:
-    """What compiled code calls: the static function `name` of the tuple that comes first."""
+    """Return a function for compiled code that calls the static function `name` of its first argument, a tuple."""
 
     def call(memory: Any, *arguments: Any) -> Any:
         return getattr(memory, name)(memory, *arguments)

@@ -16,15 +16,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DampedOscillator:
-    r"""A particle whose friction remembers, x' = -x - g int_0^t e^{-(t-s)} x(s) ds, pushed by a random constant force.
+    r"""A particle with memory friction, x' = -x - g int_0^t e^{-(t-s)} x(s) ds, under a random constant force.
 
-    With S(t, u) = -g e^{-(t-u)} and a force of unit variance::
+    With S(t, u) = -g e^{-(t-u)} and a force of unit variance, the equations are::
 
         d/dt R(t,s) = -R(t,s) + int_s^t S(t,u) R(u,s) du,
         d/dt C(t,s) = -C(t,s) + int_0^t S(t,u) C(u,s) du + int_0^s R(s,u) du,
 
-    where R is the response and C the correlation with the force. Solution: R(t,s) = e^{-(t-s)} cos(sqrt(g) (t-s)) and
-    C(t,s) = R(t,0) R(s,0) + y(t) y(s), where y(t) = int_0^t R(t,u) du. The function x starts at 1 and feels no force.
+    where R is the response and C the correlation with the force. The solution is R(t,s) = e^{-(t-s)} cos(sqrt(g) (t-s)) and
+    C(t,s) = R(t,0) R(s,0) + y(t) y(s), where y(t) = int_0^t R(t,u) du. The function x starts at 1 without force.
 
     >>> float(DampedOscillator(coupling=4.0).exact(0.0))
     1.0
@@ -38,11 +38,11 @@ class DampedOscillator:
     observed = ("power",)
 
     def start(self) -> Mapping[str, float]:
-        """x(0) = C(0, 0) = 1."""
+        """Return the start x(0) = C(0, 0) = 1."""
         return {"x": 1.0, "C": 1.0}
 
     def flow(self, history: History) -> Flow:
-        """Unit damping and the memory integrals."""
+        """Return unit damping rates and the memory integrals."""
         lag = history.step * (history.index - history.columns)
         kernel = -self.coupling * np.exp(-lag)
         response, pushed = history.both(kernel, np.ones(lag.size), "R")
@@ -57,15 +57,15 @@ class DampedOscillator:
         )
 
     def constrain(self, history: History) -> None:
-        """No constraint."""
+        """Do nothing, because the system has no constraint."""
 
     def exact(self, t: ArrayLike) -> Floats:
-        """x(t), which is also the response after a time t."""
+        """Return x(t), which is also the response after a time t."""
         t = np.asarray(t, dtype=float)
         return np.asarray(np.exp(-t) * np.cos(np.sqrt(self.coupling) * t))
 
     def exact_power(self, t: ArrayLike) -> Floats:
-        """C(t, t) = x(t)^2 + y(t)^2."""
+        """Return C(t, t) = x(t)^2 + y(t)^2."""
         t, w = np.asarray(t, dtype=float), np.sqrt(self.coupling)
         y = (1 + np.exp(-t) * (w * np.sin(w * t) - np.cos(w * t))) / (1 + w**2)
         return np.asarray(self.exact(t) ** 2 + y**2)
