@@ -99,7 +99,10 @@ def stopping_windows(quick: bool = True) -> Figure:
     ]
     tables[1] = tables[1].assign_coords(sample_ratio=tables[1].sample_ratio / m)
     labels = [r"width $m$, $\alpha = 1/2$", *(label for _, label, _ in studies)]
-    figure.suptitle(f"two-layer networks, $m = {m}$ unless it varies: best stopping time, and errors with and without stopping", fontsize=14)
+    figure.suptitle(
+        f"two-layer networks, $m = {m}$ unless it varies: best stopping time, and errors with and without stopping",
+        fontsize=14,
+    )
     for column, (table, label) in enumerate(zip(tables, labels, strict=True)):
         scales = {} if "noise" in label else {"xscale": "log"}
         draw_plans(axes[2 * column], axes[2 * column + 1], table, label, (column == 0, column == 0), **scales)

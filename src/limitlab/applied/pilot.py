@@ -1,10 +1,10 @@
 """Estimates from a pilot table for a planned study.
 
 They are the number of predictors, the prevalence, the AUC of the true model, and the skewness of the rows. The AUC of a fit on its own rows
-is too large, and the law `LogisticCalibration` quantifies by how much. A leave-one-out score of a row is its score in a fit without this row.
-These scores have the standard deviation S of equation (3), which depends on p/n, the prevalence and the strength gamma of the true model.
-S is estimated without refitting (Yadlowsky et al. 2021). The law is then solved for gamma, and gamma determines the AUC of the true model.
-See docs/theory/logistic_calibration.md, section "A pilot".
+is too large, and the law `LogisticCalibration` quantifies by how much. A leave-one-out score of a row is its score in a fit without this
+row. These scores have the standard deviation S of equation (3), which depends on p/n, the prevalence and the strength gamma of the true
+model. S is estimated without refitting (Yadlowsky et al. 2021). The law is then solved for gamma, and gamma determines the AUC of the true
+model. See docs/theory/logistic_calibration.md, section "A pilot".
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Pilot:
     score_spread
         Standard deviation of the leave-one-out scores.
     leverage_variation, gaussian_variation, scored_variation
-        Standard deviation over mean of the leverages of the rows, for the table, for Gaussian predictors, and after a transformation of every
-        column to normal scores.
+        Standard deviation over mean of the leverages of the rows, for the table, for Gaussian predictors, and after a transformation of
+        every column to normal scores.
     notes
         The steps taken to read the table.
     """
@@ -102,8 +102,8 @@ def read_pilot(pilot: str | Path | tuple[ArrayLike, ArrayLike], target: str | No
     pilot
         A CSV, TSV, Parquet or NPZ file, or arrays (X, y) of inputs and labels. Files are parsed as data only; no code in them runs.
     target
-        Name of the column of labels, for a file. It must contain two classes. The larger number, or the class that is later in the alphabet,
-        is label 1.
+        Name of the column of labels, for a file. It must contain two classes. The larger number, or the class that is later in the
+        alphabet, is label 1.
 
     Raises
     ------

@@ -1,9 +1,10 @@
 """Spectra of the Hessian and of the second moment of the gradients of your own network, for each layer.
 
-A "block" is one array w of parameters. Its matrices are the Hessian E[d^2 L / dw^2] and the second moment E[dL/dw dL/dw^T] of the gradients.
-The code computes only their products with vectors, by two passes of automatic differentiation (JAX or PyTorch) over batches of the data.
-The top eigenpairs come from restarted Lanczos, and the density from stochastic Lanczos quadrature. No matrix is formed. The memory is that of
-a few dozen vectors of the size of the block, plus one batch. docs/theory/alignment.md describes the spectra of two models.
+A "block" is one array w of parameters. Its matrices are the Hessian E[d^2 L / dw^2] and the second moment E[dL/dw dL/dw^T] of the
+gradients. The code computes only their products with vectors, by two passes of automatic differentiation (JAX or PyTorch) over batches of
+the data. The top eigenpairs come from restarted Lanczos, and the density from stochastic Lanczos quadrature. No matrix is formed. The
+memory is that of a few dozen vectors of the size of the block, plus one batch. docs/theory/alignment.md describes the spectra of two
+models.
 """
 
 from __future__ import annotations

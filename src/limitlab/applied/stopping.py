@@ -1,8 +1,8 @@
 """Stopping times of training, at the minimum of the test error along a trajectory, and the window of good times.
 
-The functions accept every law with a test error along training times. A two-layer network learns in a time of order 1 and overfits in a time
-of order m (docs/theory/two_layer_dynamics.md, section "Timeline"). Between these times lies a window in which the test error is close to its
-smallest value. For least squares, early stopping acts like a penalty (docs/theory/early_stopping.md).
+The functions accept every law with a test error along training times. A two-layer network learns in a time of order 1 and overfits in a
+time of order m (docs/theory/two_layer_dynamics.md, section "Timeline"). Between these times lies a window in which the test error is close
+to its smallest value. For least squares, early stopping acts like a penalty (docs/theory/early_stopping.md).
 """
 
 from __future__ import annotations
@@ -201,7 +201,9 @@ def trajectory(law: Law, end: float | None, slack: float, points: int) -> tuple[
     last, before = 4.0 if end is None else float(end), np.inf
     for _ in range(MOST_EXTENSIONS if end is None else 0):
         test = _read(law, 1e-2 * last, last, 30)[1].test_error.values
-        if test[-1] > (1 + slack) * test.min() or abs(test[-1] / before - 1) < 0.1 * slack:  # the test error has risen or is constant
+        if (
+            test[-1] > (1 + slack) * test.min() or abs(test[-1] / before - 1) < 0.1 * slack
+        ):  # the test error has risen or is constant
             break
         last, before = EXTENSION_FACTOR * last, test[-1]
     return _read(law, 1e-4 * last, last, points)

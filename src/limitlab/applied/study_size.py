@@ -2,8 +2,8 @@
 
 The input is the number p of candidate predictors, the prevalence and the discrimination (AUC) of the true model. The law
 `LogisticCalibration` predicts the calibration and the losses of a fit without penalty to n samples. Each requirement is monotone in p/n, so
-it can be solved for n. The result assumes jointly Gaussian predictors (skewed ones need more samples), a correct logistic model, no selection
-of predictors and no penalty. The requirements hold in the mean over studies. A single study deviates from this mean, and
+it can be solved for n. The result assumes jointly Gaussian predictors (skewed ones need more samples), a correct logistic model, no
+selection of predictors and no penalty. The requirements hold in the mean over studies. A single study deviates from this mean, and
 `SampleSize.simulated_slopes` shows by how much. See docs/theory/logistic_calibration.md, section "Sample sizes".
 """
 

@@ -131,11 +131,11 @@ def with_metric(
 class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
     """Kernel ridge regression that predicts its test error for any number of training points and any ridge.
 
-    A forecast is fitted to N points and needs one eigendecomposition. `predict_error` returns the errors of ridge regression trained on n of
-    the points and tested on the others. `learning_curve` adds a band, extrapolates beyond N, and accepts any metric. `best_ridge` returns the
-    best ridge for every n, `error_over_time` the errors along training, and `samples_for` the number of points that an error requires.
-    `backtest` estimates how reliable an extrapolation is. `check_gap` tests whether the error on test data is consistent with the forecast.
-    As an estimator of scikit-learn, a forecast is the fit to all N points.
+    A forecast is fitted to N points and needs one eigendecomposition. `predict_error` returns the errors of ridge regression trained on n
+    of the points and tested on the others. `learning_curve` adds a band, extrapolates beyond N, and accepts any metric. `best_ridge`
+    returns the best ridge for every n, `error_over_time` the errors along training, and `samples_for` the number of points that an error
+    requires. `backtest` estimates how reliable an extrapolation is. `check_gap` tests whether the error on test data is consistent with
+    the forecast. As an estimator of scikit-learn, a forecast is the fit to all N points.
 
     Parameters
     ----------
@@ -151,11 +151,11 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
     intercept
         Size of a constant feature, penalised like the others; 0 means none.
     task
-        "regression", "classification" or "auto". In a classification, two classes become one target of +1 and -1, and several classes become
-        one target of 0 and 1 each. "auto" means classification if y contains text, True and False, or few different whole numbers.
+        "regression", "classification" or "auto". In a classification, two classes become one target of +1 and -1, and several classes
+        become one target of 0 and 1 each. "auto" means classification if y contains text, True and False, or few different whole numbers.
     method
-        "exact" (all eigenvectors), "subsets" (the average of forecasts from disjoint random subsets), "nystrom" (features from `rank` random
-        points), or "auto" (exact up to 5,000 points, then subsets).
+        "exact" (all eigenvectors), "subsets" (the average of forecasts from disjoint random subsets), "nystrom" (features from `rank`
+        random points), or "auto" (exact up to 5,000 points, then subsets).
     subsets, subset_size
         Number of subsets, and points in each ("auto": 1,000).
     rank
@@ -212,8 +212,8 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         n, ridge
             Numbers of points (below N) and ridges (default: the ridge of the estimator). Each is a dimension of the result.
         corrected
-            Also return `corrected_test_error`, which uses the leverage of each point instead of their mean. It is more accurate if leverages
-            differ, and `learning_curve` uses it.
+            Also return `corrected_test_error`, which uses the leverage of each point instead of their mean. It is more accurate if
+            leverages differ, and `learning_curve` uses it.
 
         Returns
         -------
@@ -255,8 +255,8 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             "mse" (the default for numbers), "error" (the default for labels), "accuracy", "auc", or a function of scores and labels. A
             function works up to n = N only.
         band
-            Nominal probability of the band. Beyond N its width grows with the error that forecasts from halves of the data make for all data.
-            For labels the band beyond N is approximate.
+            Nominal probability of the band. Beyond N its width grows with the error that forecasts from halves of the data make for all
+            data. For labels the band beyond N is approximate.
         baselines
             Whether to add the power law through real fits at a few sizes. This is done only if some n is above N.
 
@@ -318,8 +318,8 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
     def exponent(self) -> float:
         """Return the power of n with which the error at the best ridge falls between N/2 and N points.
 
-        The noise of the targets is subtracted from the error. The result is a local slope that follows from the spectrum and the targets. It
-        is not a fit to runs, and it does not apply beyond the data.
+        The noise of the targets is subtracted from the error. The result is a local slope that follows from the spectrum and the targets.
+        It is not a fit to runs, and it does not apply beyond the data.
 
         >>> X = np.random.default_rng(0).standard_normal((400, 20))
         >>> y = X @ np.ones(20) + np.random.default_rng(1).standard_normal(400)

@@ -1,9 +1,9 @@
 """Kernels and feature maps for kernel ridge regression.
 
 The kernels are linear, Gaussian, Laplace, arc-cosine, random features, and kernels of the user. The data set the parameters of a `Kernel`,
-such as the width of a Gaussian or the weights of random features. A kernel then compares rows in blocks, so that no temporary array is larger
-than the result. A kernel that is an inner product of features has the attribute `features`. With fewer features than rows, computations with
-the features are cheaper.
+such as the width of a Gaussian or the weights of random features. A kernel then compares rows in blocks, so that no temporary array is
+larger than the result. A kernel that is an inner product of features has the attribute `features`. With fewer features than rows,
+computations with the features are cheaper.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ridge regression for many penalties, with a single factorisation of the inputs.
 
-The penalty is lambda in (1/n)|y - Xb|^2 + lambda |b|^2, so alpha = n lambda in `Ridge(alpha)` of scikit-learn. At lambda = 0 the solution is
-the interpolant or least-squares solution of smallest norm.
+The penalty is lambda in (1/n)|y - Xb|^2 + lambda |b|^2, so alpha = n lambda in `Ridge(alpha)` of scikit-learn. At lambda = 0 the solution
+is the interpolant or least-squares solution of smallest norm.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class RidgePath:
     """Least squares with a ridge penalty, for all penalties from a single factorisation.
 
     Orthogonal transformations bring the smaller Gram matrix to tridiagonal form, so that every penalty costs no more than a matrix product.
-    If the matrix is ill conditioned for a penalty, a refinement step with the residuals of the data restores the digits that were lost in the
-    Gram matrix. If the matrix is singular in double precision, a singular value decomposition is computed once.
+    If the matrix is ill conditioned for a penalty, a refinement step with the residuals of the data restores the digits that were lost in
+    the Gram matrix. If the matrix is singular in double precision, a singular value decomposition is computed once.
 
     Parameters
     ----------

@@ -12,14 +12,14 @@ eq. 13). Its score in a fit to n random points deviates from m_i, to first order
     g = (H(xi e) - h xi e) / (1 - h),      xi_j = (1[j drawn] - p) / sqrt(p (1 - p)),      p = min(n/N, 1/2),             (14)
 
 with the same xi for every output. A common factor scales all g so that mean (m + g - y)^2 is the test error that the law predicts for n
-points. Functions of scores and labels (error rate, area under the curve, a cost) are averaged over such draws. This is a heuristic. The same
-page reports its accuracy in trials.
+points. Functions of scores and labels (error rate, area under the curve, a cost) are averaged over such draws. This is a heuristic. The
+same page reports its accuracy in trials.
 
 Probit line
 -----------
-For n < N the pairs (log mean square, Phi^-1(error rate)) lie nearly on a line. The line is fitted to these pairs. The error rate for n > N is
-its value at the extrapolated mean square (docs/theory/learning_curves.md, eq. 15). One minus the area under the curve is treated in the same
-way.
+For n < N the pairs (log mean square, Phi^-1(error rate)) lie nearly on a line. The line is fitted to these pairs. The error rate for n > N
+is its value at the extrapolated mean square (docs/theory/learning_curves.md, eq. 15). One minus the area under the curve is treated in the
+same way.
 """
 
 from __future__ import annotations
@@ -252,7 +252,9 @@ class Classes:
         """Return the metric for every number of points."""
         total = self.population.spectrum.population
         linked = isinstance(metric, str) and metric in RATES
-        beyond = samples >= total if linked else samples > total  # use the line at N too, because the noise of a few mistakes would produce a kink
+        beyond = (
+            samples >= total if linked else samples > total
+        )  # use the line at N too, because the noise of a few mistakes would produce a kink
         if beyond.any() and not linked:
             raise ValueError(
                 f"n = {samples[beyond][0]:g} is not allowed if the metric is a function: must be at most N = {total}; "
@@ -283,8 +285,8 @@ class Classes:
     def deviation(self, metric: str, values: Array, base: float, samples: Array, tail: Array) -> Array:
         """Return the standard deviation of the logarithm of the loss (approximate beyond N).
 
-        It combines the binomial error with the error of the extrapolation. `base` is the value at N, and `tail` is b_t of the mean square for
-        every n (6a).
+        It combines the binomial error with the error of the extrapolation. `base` is the value at N, and `tail` is b_t of the mean square
+        for every n (6a).
         """
         total = self.population.spectrum.population
         rate = np.array([loss(metric, float(value)) for value in values])

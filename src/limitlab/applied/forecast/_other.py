@@ -1,9 +1,9 @@
 """Learning curves of other estimators of scikit-learn (experimental).
 
-limitlab has no law for forests or boosted models. The effect of more data depends mostly on the data, so the forecast takes the shape of the
-curve from a kernel. It is the last measured value times theory(n) / theory(last), where theory is the best-ridge curve of the kernel that
-leave-one-out selects. In trials this forecast was as accurate as a power law at twice the data and more accurate at four times. The result
-contains both.
+limitlab has no law for forests or boosted models. The effect of more data depends mostly on the data, so the forecast takes the shape of
+the curve from a kernel. It is the last measured value times theory(n) / theory(last), where theory is the best-ridge curve of the kernel
+that leave-one-out selects. In trials this forecast was as accurate as a power law at twice the data and more accurate at four times. The
+result contains both.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ kernels they come from all eigenvectors of the Gram matrix. If this matrix is to
 approximation (Williams and Seeger 2001), K ~ K_M (K_MM)^-1 K_M' for `rank` random points M.
 
 The remainder of this approximation is positive semi-definite and its trace is known. The law represents the remainder by one eigenvalue of
-high multiplicity. Its energy is the part of the targets that the other directions do not explain. The error of the approximation is estimated
-as twice the difference to an approximation with half of the points M. This is a bound if the error falls faster than one over the root of
-their number.
+high multiplicity. Its energy is the part of the targets that the other directions do not explain. The error of the approximation is
+estimated as twice the difference to an approximation with half of the points M. This is a bound if the error falls faster than one over
+the root of their number.
 """
 
 from __future__ import annotations
@@ -198,10 +198,13 @@ def nystrom_features(kernel: Kernel, X: Array, landmarks: Array, dtype: Any) -> 
 
 
 def from_nystrom(table: Array, targets: Array, diagonal: Array, coarse: Spectrum | None = None) -> Spectrum:
-    """An approximation by features; what it misses of the diagonal of the Gram matrix becomes the last eigenvalue."""
-    found = from_features(table, targets)
+    """Return the spectrum of an approximation by features.
+
+    The part of the diagonal of the Gram matrix that the features miss becomes the last eigenvalue.
+    """
+    spectrum = from_features(table, targets)
     missing = max(float(diagonal.sum() - (table.astype(float) ** 2).sum()), 0.0)
-    values, count = found.eigenvalues.copy(), float(found.multiplicities[-1])
+    values, count = spectrum.eigenvalues.copy(), float(spectrum.multiplicities[-1])
     if count > 0 and missing > ROUNDING[np.dtype(np.float64)] * float(diagonal.sum()):
         values[-1] = missing / spectrum.population / count
     return replace(spectrum, eigenvalues=values, coarse=coarse)
@@ -240,9 +243,9 @@ def decompose(
         factor_bytes(n, count, itemsize), max_memory, f"a Nystrom approximation of rank {count} for {n} points",
         f"use a smaller rank than {count}" + (", dtype='float32'" if itemsize == 8 else "") + ", or fewer rows",
     )  # fmt: skip
-    chosen = rng.permutation(n)[:count]
+    landmarks = rng.permutation(n)[:count]
     diagonal = kernel.diagonal(X)
-    half, _ = nystrom_features(kernel, X, X[chosen[: max(1, count // 2)]], dtype)
+    half, _ = nystrom_features(kernel, X, X[landmarks[: max(1, count // 2)]], dtype)
     coarse = replace(from_nystrom(half, targets, diagonal), vectors=None, projections=None, right=None)
     table, root = nystrom_features(kernel, X, X[landmarks], dtype)
     return from_nystrom(table, targets, diagonal, coarse), X[landmarks], root
@@ -279,11 +282,11 @@ def _asymmetry(gram: Array, block: int = 1024) -> float:
 
 
 def _projected(values: Array, vectors: Array, targets: Array) -> Spectrum:
-    """Energies along eigenvectors; what they leave is measured on the residuals, so that it keeps its digits."""
+    """Return a spectrum with the energies along eigenvectors. The remaining energy is that of the residuals, for accuracy."""
     projections = vectors.T @ targets.astype(vectors.dtype)
     energies = (projections.astype(float) ** 2).mean(axis=1) / len(targets)
     rest = float(np.mean((targets - vectors @ projections).astype(float) ** 2)) if len(values) < len(targets) else 0.0
-    found = _assembled(values, energies, rest, len(targets))
+    spectrum = _assembled(values, energies, rest, len(targets))
     return replace(spectrum, vectors=vectors, targets=targets, projections=projections)
 
 

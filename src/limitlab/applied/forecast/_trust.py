@@ -2,10 +2,10 @@
 
 Leverages
 ---------
-The law replaces the leverage h_i of every point by the mean. The coefficient of variation of 1 - h_i over the data measures the error of this
-replacement. In trials on digits and diabetes, with linear, random-feature, Gaussian and arc-cosine kernels and the largest subsets, forecasts
-with a coefficient of at most 0.03 had errors of at most 3 %. With a coefficient of 0.25 or more, errors were between 2 % and 59 %. The large
-errors occurred at ridge 0 (docs/theory/learning_curves.md).
+The law replaces the leverage h_i of every point by the mean. The coefficient of variation of 1 - h_i over the data measures the error of
+this replacement. In trials on digits and diabetes, with linear, random-feature, Gaussian and arc-cosine kernels and the largest subsets,
+forecasts with a coefficient of at most 0.03 had errors of at most 3 %. With a coefficient of 0.25 or more, errors were between 2 % and 59
+%. The large errors occurred at ridge 0 (docs/theory/learning_curves.md).
 
 Test data
 ---------
@@ -96,7 +96,9 @@ def explain(variation: float, ridge: float) -> str:
     """
     at = f"at ridge {ridge:.3g} "
     if verdict(variation) == "trusted":
-        return f"{at}the points have nearly equal leverage (variation {variation:.2f}); such forecasts were correct within 3%"
+        return (
+            f"{at}the points have nearly equal leverage (variation {variation:.2f}); such forecasts were correct within 3%"
+        )
     if verdict(variation) == "fair":
         return f"{at}leverages differ somewhat (variation {variation:.2f}); expect the law to be correct within about 10%"
     return (
@@ -299,7 +301,15 @@ def gains(points: int, best: xr.Dataset, fixed: xr.Dataset | None) -> Gains:
         return Gains(points, cut, low, high, None, 0.0, tuned, float(now), float(now))
     errors = fixed.test_error.values
     return Gains(
-        points, cut, low, high, float(1 - errors[1] / errors[0]), float(1 - now / errors[0]), tuned, float(errors[0]), float(now)
+        points,
+        cut,
+        low,
+        high,
+        float(1 - errors[1] / errors[0]),
+        float(1 - now / errors[0]),
+        tuned,
+        float(errors[0]),
+        float(now),
     )
 
 

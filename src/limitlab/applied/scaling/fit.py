@@ -433,7 +433,9 @@ class ScalingFit:
         as "N at 1e+22".
         """
         if not self.separable:
-            raise ValueError(f"a bootstrap of this table is meaningless, because {self._why_not()}: add runs with another D/N")
+            raise ValueError(
+                f"a bootstrap of this table is meaningless, because {self._why_not()}: add runs with another D/N"
+            )
         rng, left = np.random.default_rng(seed), form.residuals(self.best.theta, self.runs)
         left = (left - left.mean()) * math.sqrt(left.size / (left.size - self.best.theta.size))
         centre, estimates = form.model(self.best.theta, self.runs)[0], []
