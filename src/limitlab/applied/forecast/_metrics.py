@@ -276,8 +276,8 @@ class Classes:
         few = samples[samples * rarest < FEWEST_PER_CLASS]
         if few.size:
             warnings.warn(
-                f"n = {few.min():g} has about {few.min() * rarest:.0f} points of the rarest class; with fewer than {FEWEST_PER_CLASS} points per class, "
-                "forecasts of error rates were too low by up to a fifth",
+                f"n = {few.min():g} has about {few.min() * rarest:.0f} points of the rarest class; with fewer than "
+                f"{FEWEST_PER_CLASS} points per class, forecasts of error rates were too low by up to a fifth",
                 ForecastWarning,
                 stacklevel=4,
             )

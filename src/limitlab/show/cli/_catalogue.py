@@ -138,9 +138,9 @@ def guide(
     as_json: JsonOption = False,
 ) -> None:
     """Not sure where to start? Three questions, then the command to type and the law behind it."""
-    first = settle("have", "What do you have?", HAVE, have)
-    second = settle("want", "What do you want to know?", WANT, want)
-    third = settle("model", "Which kind of model?", MODEL, model)
+    first = choose("have", "What do you have?", HAVE, have)
+    second = choose("want", "What do you want to know?", WANT, want)
+    third = choose("model", "Which kind of model?", MODEL, model)
     found = answer(first, second, third)
     if as_json:
         print_json(vars(found))
@@ -149,18 +149,18 @@ def guide(
     typer.echo(f"The law behind it is {found.law}: limitlab show {found.law}")
 
 
-def somebody_there() -> bool:
+def has_terminal() -> bool:
     """Whether there is a terminal to ask at."""
     return sys.stdin.isatty()
 
 
-def settle(option: str, question: str, choices: dict[str, str], given: str | None) -> str:
+def choose(option: str, question: str, choices: dict[str, str], given: str | None) -> str:
     """The answer that was given, or the one that is asked for; where nobody can be asked, an error that lists the choices."""
     if given is not None:
         if given not in choices:
             raise ValueError(f"--{option} {given} is not allowed: {did_you_mean(given, choices)}")
         return given
-    if not somebody_there():
+    if not has_terminal():
         raise ValueError(f"--{option} is not given, and there is nobody to ask: choose one of {', '.join(choices)}")
     typer.echo(question)
     names = list(choices)

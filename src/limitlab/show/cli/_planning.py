@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from limitlab._core.tables import number, rows_of
-from limitlab.show.cli._app import working
-from limitlab.show.cli._law import LawArgument, LawsOption, asked_law, law_command, read_numbers, single, title_of
-from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
+from limitlab.show.cli._app import status_line
+from limitlab.show.cli._law import LawArgument, LawsOption, parse_law, law_command, read_numbers, require_single_values, title_of
+from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, write_outputs, print_table
 from limitlab.show.cli._running import require_axis
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def plan(
     """How much data, width or ridge does a target need? Exit code 1 when it is out of reach, with the best there is."""
     from limitlab.lab import plan as run
 
-    law = single(asked_law(ctx, law_name), "plan").law
+    law = require_single_values(parse_law(ctx, law_name), "plan").law
     observable, wanted = read_target(target)
     parameter = solve_for.removeprefix("--").replace("-", "_")
     interval = read_bounds(bounds)
     check_paths(out, plot)
-    with working(f"looking for {parameter}"):
+    with status_line(f"looking for {parameter}"):
         result = run(law, {observable: wanted}, parameter, interval, prefer)
     finish(law, result, parameter, observable, as_json, out, plot, level=wanted)
     if not as_json:
@@ -84,11 +84,11 @@ def optimal(
     """The best value of a parameter: the global minimum of an observable of the limit."""
     from limitlab.lab import optimal as run
 
-    law = single(asked_law(ctx, law_name), "optimal").law
+    law = require_single_values(parse_law(ctx, law_name), "optimal").law
     parameter, observable = over.removeprefix("--").replace("-", "_"), minimise.replace("-", "_")
     interval = read_bounds(bounds)
     check_paths(out, plot)
-    with working(f"looking for the best {parameter}"):
+    with status_line(f"looking for the best {parameter}"):
         result = run(law, parameter, observable, interval)
     finish(law, result, parameter, observable, as_json, out, plot)
     if not as_json:
@@ -119,7 +119,7 @@ def finish(
         rows = [{"observable": name, "value": result[name].item()} for name in names if result[name].ndim == 0]
         print_table(rows, title=f"{title_of(law, [parameter])} at {parameter} = {number(result[parameter].item())}")
 
-    deliver(result, as_json, out, plot, draw, show)
+    write_outputs(result, as_json, out, plot, draw, show)
 
 
 def in_words(law: Law, parameter: str, value: float) -> str:
@@ -194,19 +194,19 @@ def stop(
 
     if law_name.startswith("-"):  # the law is left out: what stands in its place is its first parameter
         ctx.args, law_name = [law_name, *ctx.args], DEFAULT
-    asked = asked_law(ctx, law_name)
-    if not can_stop(type(asked.law)):
+    parsed = parse_law(ctx, law_name)
+    if not can_stop(type(parsed.law)):
         raise ValueError(
             f"stop {law_name} is not allowed: it has no test error along training times; these laws have one: "
             f"{', '.join(stoppable())}"
         )
     check_paths(out, plot)
     if plot is not None:
-        require_axis(asked)
-    first = next(name for name in type(asked.law).parameters() if isinstance(getattr(asked.law, name), (int, float)))
-    over = dict(asked.over) or {first: [getattr(asked.law, first)]}
-    with working("following the test error"):
-        table = stopping_table(asked.law, over, end=end, slack=slack)
+        require_axis(parsed)
+    first = next(name for name in type(parsed.law).parameters() if isinstance(getattr(parsed.law, name), (int, float)))
+    over = dict(parsed.over) or {first: [getattr(parsed.law, first)]}
+    with status_line("following the test error"):
+        table = stopping_table(parsed.law, over, end=end, slack=slack)
 
     def draw() -> Figure:
         from limitlab.applied.plots import stopping_figure
@@ -215,11 +215,11 @@ def stop(
         return stopping_figure(table) if len(over) == 1 else sweep_figure(table, ("time", "test_error", "final_test_error"))
 
     def show() -> None:
-        print_table(rows_of(table), title=f"when to stop: {title_of(asked.law, [*over, 'times'])}")
-        if not asked.over:
-            typer.echo(plan_stopping(asked.law, end, slack).words())
+        print_table(rows_of(table), title=f"when to stop: {title_of(parsed.law, [*over, 'times'])}")
+        if not parsed.over:
+            typer.echo(plan_stopping(parsed.law, end, slack).words())
 
-    deliver(table, as_json, out, plot, draw, show)
+    write_outputs(table, as_json, out, plot, draw, show)
 
 
 def stoppable() -> list[str]:

@@ -9,8 +9,8 @@ import typer
 
 from limitlab._core.tables import long_rows, rows_of, table_names
 from limitlab.errors import did_you_mean
-from limitlab.show.cli._app import FAILED, INTERRUPTED, working
-from limitlab.show.cli._law import Asked, LawArgument, LawsOption, asked_law, law_command, read_sizes, single, title_of
+from limitlab.show.cli._app import FAILED, INTERRUPTED, status_line
+from limitlab.show.cli._law import ParsedLaw, LawArgument, LawsOption, parse_law, law_command, read_sizes, require_single_values, title_of
 from limitlab.show.cli._output import (
     EngineOption,
     JsonOption,
@@ -18,11 +18,11 @@ from limitlab.show.cli._output import (
     PlotOption,
     StoreOption,
     check_paths,
-    deliver,
+    write_outputs,
     print_page,
     print_table,
     read_engine,
-    say,
+    print_note,
 )
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ def predict(
     laws: LawsOption = None,
 ) -> None:
     """The limit that a law predicts. An option with several values (0,0.1 or 0.1:10:50log) is swept over."""
-    asked = asked_law(ctx, law_name)
-    names = chosen(asked.law, observables)
+    parsed = parse_law(ctx, law_name)
+    names = chosen(parsed.law, observables)
     check_paths(out, plot)
     if plot is not None:
-        require_axis(asked)
-    with working(f"solving {type(asked.law).__name__}"):
-        result = beside_best(asked) if best else select(predicted(asked), names)
+        require_axis(parsed)
+    with status_line(f"solving {type(parsed.law).__name__}"):
+        result = beside_best(parsed) if best else select(predicted(parsed), names)
 
     def draw() -> Figure:
         from limitlab.lab.result_figures import sweep_figure
@@ -65,33 +65,33 @@ def predict(
         return sweep_figure(result)
 
     saved = out is not None or plot is not None
-    deliver(result, as_json, out, plot, draw, None if saved else lambda: print_prediction(asked, result))
+    write_outputs(result, as_json, out, plot, draw, None if saved else lambda: print_prediction(parsed, result))
 
 
-def predicted(asked: Asked) -> xr.Dataset:
+def predicted(parsed: ParsedLaw) -> xr.Dataset:
     """The theory of a law, on the grid of its swept parameters where there are any."""
-    if not asked.over:
-        return asked.law.theory()
+    if not parsed.over:
+        return parsed.law.theory()
     from limitlab.lab import sweep
 
-    return sweep(asked.law, over=asked.over, progress=False)
+    return sweep(parsed.law, over=parsed.over, progress=False)
 
 
-def beside_best(asked: Asked) -> xr.Dataset:
+def beside_best(parsed: ParsedLaw) -> xr.Dataset:
     """A law's error, the best possible one and the gap, on the grid of its swept parameters where there are any."""
     from limitlab.laws.classification.beside_best import BesideBest
 
-    if not isinstance(asked.law, BesideBest):
+    if not isinstance(parsed.law, BesideBest):
         raise ValueError(
-            f"--best is not allowed with {type(asked.law).__name__}: its data are not those of a channel whose best possible error is "
+            f"--best is not allowed with {type(parsed.law).__name__}: its data are not those of a channel whose best possible error is "
             "known (see BayesOptimal)"
         )
-    return asked.law.gap_to_best(**asked.over)
+    return parsed.law.gap_to_best(**parsed.over)
 
 
-def print_prediction(asked: Asked, result: xr.Dataset) -> None:
+def print_prediction(parsed: ParsedLaw, result: xr.Dataset) -> None:
     """A prediction as a table: an observable per row, or a grid point per row."""
-    names, title = table_names(result), title_of(asked.law, asked.over)
+    names, title = table_names(result), title_of(parsed.law, parsed.over)
     if len({result[name].dims for name in names}) > 1:
         print_table(long_rows(result, names), title=title)
     elif result[names[0]].ndim:
@@ -102,9 +102,9 @@ def print_prediction(asked: Asked, result: xr.Dataset) -> None:
         print_table(rows, title=title)
     accuracy = result.attrs["accuracy"]
     words = accuracy if isinstance(accuracy, str) else f"{float(accuracy):.1g}"
-    typer.echo(f"status: {asked.law.status}; estimated relative accuracy {words}")
-    if asked.law.caveat():
-        typer.echo(f"note: {asked.law.caveat()}")
+    typer.echo(f"status: {parsed.law.status}; estimated relative accuracy {words}")
+    if parsed.law.caveat():
+        typer.echo(f"note: {parsed.law.caveat()}")
 
 
 @law_command("simulate ridge --ratio 0.5,2 --size 200 --seeds 10")
@@ -121,39 +121,39 @@ def simulate(
     laws: LawsOption = None,
 ) -> None:
     """Finite experiments of a law, beside its prediction. The same seed gives the same numbers."""
-    asked = asked_law(ctx, law_name)
-    names = chosen(asked.law, observables)
+    parsed = parse_law(ctx, law_name)
+    names = chosen(parsed.law, observables)
     check_paths(out, plot)
     if seeds < 1:
         raise ValueError(f"--seeds {seeds} is not allowed: must be at least 1")
     if plot is not None:
-        require_axis(asked)
-    experiment_size = size if size is not None else asked.law.simulation.sizes[-1]
-    with working(f"simulating {type(asked.law).__name__} at size {experiment_size}"):
-        result = select(simulated(asked, experiment_size, seed, seeds), names)
+        require_axis(parsed)
+    experiment_size = size if size is not None else parsed.law.simulation.sizes[-1]
+    with status_line(f"simulating {type(parsed.law).__name__} at size {experiment_size}"):
+        result = select(simulated(parsed, experiment_size, seed, seeds), names)
 
     def draw() -> Figure:
         from limitlab.lab.result_figures import simulation_figure
 
-        return simulation_figure(select(predicted(asked), names), result)
+        return simulation_figure(select(predicted(parsed), names), result)
 
     def show() -> None:
-        print_simulation(asked, experiment_size, result, select(predicted(asked), names))
+        print_simulation(parsed, experiment_size, result, select(predicted(parsed), names))
 
     saved = out is not None or plot is not None
-    deliver(result, as_json, out, plot, draw, None if saved else show)
+    write_outputs(result, as_json, out, plot, draw, None if saved else show)
     if result.sizes["seed"] < seeds:
         raise typer.Exit(INTERRUPTED)
 
 
-def simulated(asked: Asked, size: int, seed: int, draws: int) -> xr.Dataset:
+def simulated(parsed: ParsedLaw, size: int, seed: int, draws: int) -> xr.Dataset:
     """Experiments along a dimension `seed`, on the grid of the swept parameters where there are any: the same draws either way."""
     seeds = range(seed, seed + draws)
-    if not asked.over:
-        return drawn(asked.law, size, seeds)
+    if not parsed.over:
+        return drawn(parsed.law, size, seeds)
     from limitlab.lab import sweep
 
-    return sweep(asked.law, asked.over, sizes=[size], seeds=list(seeds), progress=False).squeeze("size")
+    return sweep(parsed.law, parsed.over, sizes=[size], seeds=list(seeds), progress=False).squeeze("size")
 
 
 def drawn(law: Law, size: int, seeds: Sequence[int]) -> xr.Dataset:
@@ -170,11 +170,11 @@ def drawn(law: Law, size: int, seeds: Sequence[int]) -> xr.Dataset:
     except KeyboardInterrupt:
         if not runs:
             raise
-        say(f"interrupted after {len(runs)} of {len(seeds)} draws: these are kept")
+        print_note(f"interrupted after {len(runs)} of {len(seeds)} draws: these are kept")
     return stacked(runs, seeds[: len(runs)])
 
 
-def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dataset) -> None:
+def print_simulation(parsed: ParsedLaw, size: int, result: xr.Dataset, theory: xr.Dataset) -> None:
     """Mean over the draws, its standard error, and the limit, one row per observable and grid point."""
     import numpy as np
     import xarray as xr
@@ -192,7 +192,7 @@ def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dat
         rows.append({**place, "simulation": value, **uncertainty, "limit": goal["value"]})
     draw_words = f"{draws} draws" if draws > 1 else "1 draw"
     print_table(
-        rows, title=f"{title_of(asked.law, asked.over)}, size {size} ({asked.law.simulation.size_meaning}), {draw_words}"
+        rows, title=f"{title_of(parsed.law, parsed.over)}, size {size} ({parsed.law.simulation.size_meaning}), {draw_words}"
     )
 
 
@@ -232,11 +232,11 @@ def compare(
     from limitlab._core.draws import checked_seeds
     from limitlab.lab import compare as run
 
-    law = single(asked_law(ctx, law_name), "compare").law
+    law = require_single_values(parse_law(ctx, law_name), "compare").law
     names = chosen(law, observables)
     check_paths(out, plot)
     sizes = read_sizes("size", size) if size is not None else None
-    with working(f"comparing {type(law).__name__} with experiments"):
+    with status_line(f"comparing {type(law).__name__} with experiments"):
         draws = checked_seeds(law.simulation.draws if seeds is None else seeds, least=2)
         time = budget if budget is not None or seeds is not None else BUDGET_SECONDS
         options: dict[str, Any] = dict(
@@ -249,7 +249,7 @@ def compare(
         for result in results:
             print_page(result.page())
 
-    deliver(found.dataset, as_json, out, plot, found.plot, show, lambda: describe_comparisons(results))
+    write_outputs(found.dataset, as_json, out, plot, found.plot, show, lambda: describe_comparisons(results))
     if not found.passed:
         raise typer.Exit(FAILED)
 
@@ -286,9 +286,9 @@ def select(result: xr.Dataset, names: list[str] | None) -> xr.Dataset:
     return result if names is None else result[names]
 
 
-def require_axis(asked: Asked) -> None:
+def require_axis(parsed: ParsedLaw) -> None:
     """A plot needs something to run along: a swept parameter, or a coordinate of the law such as its time."""
     import numpy as np
 
-    if not asked.over and not any(np.ndim(axis) for axis in asked.law.coordinates().values()):
+    if not parsed.over and not any(np.ndim(axis) for axis in parsed.law.coordinates().values()):
         raise ValueError("nothing to plot against: give a parameter several values, such as 0.1:10:50log")

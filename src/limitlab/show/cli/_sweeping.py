@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limitlab._core.tables import rows_of, table_names
-from limitlab.show.cli._app import FAILED, app, working
+from limitlab.show.cli._app import FAILED, app, status_line
 from limitlab.show.cli._law import LawsOption
 from limitlab.show.cli._output import (
     EngineOption,
@@ -19,11 +19,11 @@ from limitlab.show.cli._output import (
     PlotOption,
     StoreOption,
     check_paths,
-    deliver,
+    write_outputs,
     print_json,
     print_table,
     read_engine,
-    say,
+    print_note,
 )
 
 if TYPE_CHECKING:
@@ -65,30 +65,30 @@ def sweep(
     check_paths(out, plot)
     spec = load_sweep(file)
     if dry_run:
-        foretell(spec, store if store is not None else spec.store, _numbers(workers), as_json)
+        print_estimate(spec, store if store is not None else spec.store, _numbers(workers), as_json)
         return
     changes: dict[str, Any] = {}
     if engine is not None:
         changes["engine"] = read_engine(engine)
     if store is not None:
         changes["store"] = store
-    with working(f"sweeping {spec.law}", counted=True) as tell:
+    with status_line(f"sweeping {spec.law}", counted=True) as tell:
         quiet = sys.stderr.isatty()  # there a bar is drawn
         result = run_sweep(
             spec, **changes, progress=None if quiet else lambda n, of: tell(f"{n} of {of} tasks are finished")
         )
     kept = changes.get("store", spec.store)
     if kept is not None:
-        say(f"wrote {kept}")
+        print_note(f"wrote {kept}")
 
     def show() -> None:
         print_table(rows_of(averaged(result)), title=f"{spec.law}, {size_words(result)}")
 
     saved = any(place is not None for place in (out, plot, kept))
-    deliver(result, as_json, out, plot, lambda: figure_of(spec, result), None if saved else show)
+    write_outputs(result, as_json, out, plot, lambda: figure_of(spec, result), None if saved else show)
 
 
-def foretell(spec: SweepSpec, store: str | None, workers: list[int], as_json: bool) -> None:
+def print_estimate(spec: SweepSpec, store: str | None, workers: list[int], as_json: bool) -> None:
     """What the sweep would take: cells, core-hours, memory, and the wall time on so many workers."""
     from dataclasses import asdict
 
@@ -173,7 +173,7 @@ def reproduce(
     """Compute a saved result again and say whether every number is the same; exit code 1 if they differ."""
     from limitlab.lab import reproduce as run
 
-    with working(f"computing {file} again"):
+    with status_line(f"computing {file} again"):
         found = run(file, engine=read_engine(engine), progress=False)
     if as_json:
         print_json({**asdict(found), "matches": found.matches})

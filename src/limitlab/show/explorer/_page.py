@@ -97,7 +97,7 @@ class Page:
         self.laws, self.pool, self.state = laws, pool, first
         self._tell_address = tell_address or (lambda address: None)
         self._quiet = False
-        self._knobs: dict[str, Knob] = {}
+        self._knobs: dict[str, ParameterWidget] = {}
         self.runner = Runner(pool, self._on_running, pn.state.curdoc)
         self.views: dict[str, View] = {mode: kind(self) for mode, kind in VIEWS.items()}
         self._make_widgets()
@@ -379,7 +379,7 @@ class Page:
 # -- the widgets of a parameter -----------------------------------------------------------------------------------------------
 
 
-class Knob:
+class ParameterWidget:
     """The widgets of one parameter and the value that they show.
 
     Attributes
@@ -485,12 +485,12 @@ class Knob:
             self._slider.value = min(max(place, self._slider.start), self._slider.end)
 
 
-def knobs_of(law: type[Law], changed: Callable[[], None]) -> dict[str, Knob]:
+def knobs_of(law: type[Law], changed: Callable[[], None]) -> dict[str, ParameterWidget]:
     """A knob per parameter of a law; `changed` is called when a visitor changes one."""
-    return {name: Knob(control, changed) for name, control in controls_of(law).items()}
+    return {name: ParameterWidget(control, changed) for name, control in controls_of(law).items()}
 
 
-def laid_out(knobs: dict[str, Knob]) -> list[Any]:
+def laid_out(knobs: dict[str, ParameterWidget]) -> list[Any]:
     """The knobs in their groups; all but those of the physics are folded away."""
     parts: list[Any] = []
     for group, title in GROUPS:

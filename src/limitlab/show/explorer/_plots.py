@@ -56,7 +56,7 @@ class CurvePlot:
             self.lines[name], self.points[name] = line, dots
         _legend(self.figure, dark)
         self._entries = [item for item in self.figure.legend[0].items if item.label.value.endswith("experiment")]
-        self.forget()
+        self.remove_experiments()
 
     def draw(self, x: Array, y: Mapping[str, Array]) -> None:
         """Replace the curves; a gap where there is no finite value."""
@@ -74,7 +74,7 @@ class CurvePlot:
         for entry in self._entries:
             entry.visible = True
 
-    def forget(self) -> None:
+    def remove_experiments(self) -> None:
         """Take the experiments away."""
         for dots in self.points.values():
             dots.data = {"x": [], "y": [], "low": [], "high": []}
@@ -285,7 +285,7 @@ def _bytes(figure: Any) -> bytes:
 
 # -- results as words and tables ----------------------------------------------------------------------------------------------
 
-BUDGET = {
+COLUMNS = {
     "observable": "observable",
     "verdict": "verdict",
     "theory": "limit",
@@ -302,9 +302,9 @@ BUDGET = {
 
 def verdict_html(result: Mapping[str, Any]) -> str:
     """A comparison: the verdict, why, and its error budget."""
-    rows = [[shown(row.get(field, "")) for field in BUDGET] for row in result["rows"]]
+    rows = [[shown(row.get(field, "")) for field in COLUMNS] for row in result["rows"]]
     badge = f'<p class="verdict {result["verdict"]}"><b>{result["verdict"]}</b> {html.escape(result["explanation"])}</p>'
-    return badge + table_html(list(BUDGET.values()), rows)
+    return badge + table_html(list(COLUMNS.values()), rows)
 
 
 def plan_html(result: Mapping[str, Any], along: str, observable: str, wanted: float) -> str:
@@ -362,7 +362,7 @@ def phase_csv(x: str, y: str, observable: str, result: Mapping[str, Any]) -> str
 
 def compare_csv(result: Mapping[str, Any]) -> str:
     """The error budget."""
-    return _csv(list(BUDGET), [[row.get(field, "") for field in BUDGET] for row in result["rows"]])
+    return _csv(list(COLUMNS), [[row.get(field, "") for field in COLUMNS] for row in result["rows"]])
 
 
 def plan_csv(result: Mapping[str, Any], along: str) -> str:

@@ -174,7 +174,7 @@ class CurveView(View):
             return
         self._seen, self.points = now, None
         if self.plot is not None:
-            self.plot.forget()
+            self.plot.remove_experiments()
         law = page.law
         page.runner.start(
             "curve", self._heard, law=law, along=state.x.name, values=values_of(law, state.x), observables=state.observables
