@@ -156,7 +156,9 @@ def messages(error: Exception) -> list[str]:
     if isinstance(error, UsageError):
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context is not None else ""
-        message = _one_line(error.format_message()).replace("Value error, ", "").replace(NO_INTEGER, "must be a whole number")
+        message = (
+            _one_line(error.format_message()).replace("Value error, ", "").replace(NO_INTEGER, "must be a whole number")
+        )
         return [message + hint] if message else []  # a command without arguments prints its help and has no error
     if isinstance(error, OSError) and error.strerror:
         where = f"cannot read or write '{error.filename}': " if error.filename is not None else ""

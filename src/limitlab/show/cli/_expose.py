@@ -93,8 +93,8 @@ def expose(
     Parameters
     ----------
     path
-        The module and the name of the function, such as `limitlab.applied.sample_size`. The function is imported when the command is used, so
-        that `limitlab --help` imports no library. If the function has a parameter `progress`, it is called with words about the work.
+        The module and the name of the function, such as `limitlab.applied.sample_size`. The function is imported when the command is used,
+        so that `limitlab --help` imports no library. If the function has a parameter `progress`, it is called with words about the work.
     name, example
         The name of the command, and examples of its use.
     doing

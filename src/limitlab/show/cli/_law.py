@@ -127,7 +127,9 @@ def read_law(law: type[Law], extras: Sequence[str], command_options: Iterable[st
             raise ValueError(f"{option} is given twice: give several values as a list, {option} 1,2")
         values_of[name] = read_values(law, name, text)
     first = law(**{name: values[0] for name, values in values_of.items()})
-    return ParsedLaw(first, {name: _checked_values(first, name, values) for name, values in values_of.items() if len(values) > 1})
+    return ParsedLaw(
+        first, {name: _checked_values(first, name, values) for name, values in values_of.items() if len(values) > 1}
+    )
 
 
 def _checked_values(law: Law, name: str, values: list[Any]) -> list[Any]:

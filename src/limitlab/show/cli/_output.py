@@ -38,7 +38,9 @@ EngineOption = Annotated[
 StoreOption = Annotated[
     str | None,
     typer.Option(
-        "--store", metavar="NAME", help="Store finished draws in NAME (.nc, .zarr or a folder); the same command then resumes."
+        "--store",
+        metavar="NAME",
+        help="Store finished draws in NAME (.nc, .zarr or a folder); the same command then resumes.",
     ),
 ]
 
@@ -126,7 +128,9 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
     table = Table()
     for name in names:
         textual = isinstance(rows[0][name], str)
-        least = None if textual else max(len(number(row[name])) for row in rows)  # numbers are never folded, but names of columns may be
+        least = (
+            None if textual else max(len(number(row[name])) for row in rows)
+        )  # numbers are never folded, but names of columns may be
         table.add_column(name.replace("_", " "), justify="left" if textual else "right", overflow="fold", min_width=least)
     shown: list[Mapping[str, Any] | None] = list(rows)
     if len(rows) > most:

@@ -131,7 +131,11 @@ def markdown(records: list[Record], full: bool, seconds: float) -> str:
     ]
     for record in records:
         outcome = record.outcome
-        deciding = "; ".join(f"{criterion} ({number(criterion.value)})" for criterion in outcome.criteria) if outcome else record.error
+        deciding = (
+            "; ".join(f"{criterion} ({number(criterion.value)})" for criterion in outcome.criteria)
+            if outcome
+            else record.error
+        )
         cell = deciding.replace("|", "\\|").replace("\n", " ")
         lines.append(f"| {record.claim.id} | {record.status} | {cell} | {outcome.seconds if outcome else 0:.0f} |")
     return "\n".join(lines) + "\n"
@@ -147,7 +151,8 @@ def figure(
         typer.Option("--out", "--plot", metavar="FILE", help="File of the figure, .png (default ID.png), .svg or .pdf."),
     ] = None,
     formats: Annotated[
-        str | None, typer.Option("--format", metavar="NAMES", help="Comma list of png, svg and pdf; one file each, next to FILE.")
+        str | None,
+        typer.Option("--format", metavar="NAMES", help="Comma list of png, svg and pdf; one file each, next to FILE."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Run larger experiments, for smaller error bars.")] = False,
     data: Annotated[bool, typer.Option("--data/--no-data", help="Also save the numbers of the figure, as .csv.")] = True,
@@ -202,14 +207,10 @@ def figure_paths(path: Path, formats: str | None) -> list[Path]:
 @app.command(epilog="Example: limitlab report --quick --out report.html")
 def report(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of the page.")] = Path("report.html"),
-    quick: Annotated[
-        bool, typer.Option("--quick/--full", help="Small experiments (minutes), or the full checks.")
-    ] = True,
+    quick: Annotated[bool, typer.Option("--quick/--full", help="Small experiments (minutes), or the full checks.")] = True,
     law_names: Annotated[
         str | None,
-        typer.Option(
-            "--laws", metavar="LIST", help="Comma list of laws, files and folders with laws (default: all laws)."
-        ),
+        typer.Option("--laws", metavar="LIST", help="Comma list of laws, files and folders with laws (default: all laws)."),
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: one per core).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything again, and store nothing.")] = False,
@@ -248,15 +249,23 @@ def report(
 
 @app.command(epilog="Example: limitlab explore ridge")
 def explore(
-    law_name: Annotated[str | None, typer.Argument(metavar="LAW", help="The first law on the page.", show_default=False)] = None,
+    law_name: Annotated[
+        str | None, typer.Argument(metavar="LAW", help="The first law on the page.", show_default=False)
+    ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the server; 0 means any free port.")] = 5006,
-    host: Annotated[str, typer.Option("--host", help="Address of the server; 127.0.0.1 accepts this computer only.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option("--host", help="Address of the server; 127.0.0.1 accepts this computer only.")
+    ] = "127.0.0.1",
     show: Annotated[bool, typer.Option("--show/--no-show", help="Open a browser.")] = True,
     seconds: Annotated[float, typer.Option("--seconds", min=1, help="Longest time of one computation.")] = 120,
     memory: Annotated[int, typer.Option("--memory", min=64, help="Largest memory of one computation, in MB.")] = 2048,
     upload: Annotated[float, typer.Option("--upload", min=0.001, help="Largest file that can be uploaded, in MB.")] = 5,
-    workers: Annotated[int, typer.Option("--workers", min=0, help="Number of computations at the same time (0: one per core).")] = 0,
-    visitors: Annotated[int, typer.Option("--visitors", min=1, help="Largest number of pages that are open at the same time.")] = 50,
+    workers: Annotated[
+        int, typer.Option("--workers", min=0, help="Number of computations at the same time (0: one per core).")
+    ] = 0,
+    visitors: Annotated[
+        int, typer.Option("--visitors", min=1, help="Largest number of pages that are open at the same time.")
+    ] = 50,
     as_json: JsonOption = False,
     laws: LawsOption = None,
 ) -> None:
