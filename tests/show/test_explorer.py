@@ -36,7 +36,7 @@ from limitlab.show.explorer._address import (
     start,
     values_of,
 )
-from limitlab.show.explorer._page import ParameterWidget, Page, equations, knobs_of
+from limitlab.show.explorer._page import Page, ParameterWidget, equations, knobs_of
 from limitlab.show.explorer._snippet import snippet
 from limitlab.show.explorer._views import CappedDropper, checked_table
 from limitlab.show.explorer.jobs import Caps, Message, Pool

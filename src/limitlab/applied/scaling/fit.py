@@ -485,7 +485,7 @@ class ScalingFit:
         return self.flops * math.exp(float(np.max(self.runs.n + self.runs.d)) + self.runs.centre_n + self.runs.centre_d)
 
     def form_error(self, compute: float | None = None) -> float:
-        """Return the factor by which a product term changes the optimal N (default: at 100 times the largest compute)."""
+        """Return the factor by which a product term changes the optimal N, by default at 100 times the largest compute."""
         total = 100 * self.largest_compute if compute is None else compute
         return self.with_product.optimum(total).N / self.optimum(total).N
 

@@ -14,13 +14,13 @@ from limitlab.show.cli._app import status_line
 from limitlab.show.cli._law import (
     LawArgument,
     LawsOption,
-    parse_law,
     law_command,
+    parse_law,
     read_numbers,
     require_single_values,
     title_of,
 )
-from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, write_outputs, print_table
+from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, print_table, write_outputs
 from limitlab.show.cli._running import require_axis
 
 if TYPE_CHECKING:

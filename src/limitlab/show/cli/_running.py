@@ -11,11 +11,11 @@ from limitlab._core.tables import long_rows, rows_of, table_names
 from limitlab.errors import did_you_mean
 from limitlab.show.cli._app import FAILED, INTERRUPTED, status_line
 from limitlab.show.cli._law import (
-    ParsedLaw,
     LawArgument,
     LawsOption,
-    parse_law,
+    ParsedLaw,
     law_command,
+    parse_law,
     read_sizes,
     require_single_values,
     title_of,
@@ -27,11 +27,11 @@ from limitlab.show.cli._output import (
     PlotOption,
     StoreOption,
     check_paths,
-    write_outputs,
+    print_note,
     print_page,
     print_table,
     read_engine,
-    print_note,
+    write_outputs,
 )
 
 if TYPE_CHECKING:

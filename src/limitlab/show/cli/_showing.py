@@ -22,11 +22,11 @@ from limitlab.show.cli._output import (
     JsonOption,
     check_paths,
     print_json,
+    print_note,
     print_table,
     read_engine,
     save_drawn,
     save_figure,
-    print_note,
     stdout,
 )
 

@@ -19,11 +19,11 @@ from limitlab.show.cli._output import (
     PlotOption,
     StoreOption,
     check_paths,
-    write_outputs,
     print_json,
+    print_note,
     print_table,
     read_engine,
-    print_note,
+    write_outputs,
 )
 
 if TYPE_CHECKING:

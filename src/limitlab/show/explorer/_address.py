@@ -95,7 +95,7 @@ def controls_of(law: type[Law]) -> dict[str, Control]:
 
     >>> from limitlab.laws import Ridge
     >>> controls = controls_of(Ridge)
-    >>> controls["ratio"].form, found["ratio"].log, found["eigenvalues"].form
+    >>> controls["ratio"].form, controls["ratio"].log, controls["eigenvalues"].form
     ('slider', True, 'text')
     """
     return {name: _control(law, name, meta) for name, meta in law.parameters().items()}

@@ -336,7 +336,7 @@ class Page:
     def _list_laws(self, words: str) -> None:
         matches = matching(self.laws, words)
         here = next((subject for subject, names in matches.items() if self.state.law in names), "")
-        entries, headings = listed({here: matches[here], **found} if here else found)  # the present law is visible
+        entries, headings = listed({here: matches[here], **matches} if here else matches)  # the present law is visible
         chosen = self.state.law if self.state.law in entries.values() else None
         self.chooser.param.update(disabled_options=[], value=None, options=entries)
         self.chooser.param.update(disabled_options=headings, value=chosen)

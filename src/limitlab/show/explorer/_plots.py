@@ -29,7 +29,7 @@ DARK = {"#000000": "#dddddd", "#0072B2": "#4fb0ea"}
 def colour(index: int, dark: bool = False) -> str:
     """Return the colour of a curve."""
     shade = COLOURS[index % len(COLOURS)]
-    return DARK.get(shade, found) if dark else found
+    return DARK.get(shade, shade) if dark else shade
 
 
 class CurvePlot:

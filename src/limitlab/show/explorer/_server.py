@@ -88,11 +88,11 @@ def page_of(pool: Pool, first: str) -> Any:
 def _new_page(pool: Pool, first: str) -> Page:
     laws = explorable()
     location = pn.state.location
-    asked = location.search if location is not None else ""
-    shown, remarks = read(asked, laws, first)
+    query = location.search if location is not None else ""
+    shown, remarks = read(query, laws, first)
     pn.config.theme = "dark" if shown.theme == "dark" else "default"
     pn.config.raw_css = [BODY[shown.theme]]
-    told = [""]
+    written = [""]
 
     def tell(address: str) -> None:
         written[0] = f"?{address}"
@@ -123,13 +123,13 @@ def _notebook_pool() -> Pool:
 
 
 def notebook(law: Law | type[Law] | str | None) -> Viewable:
-    """The page for a notebook, at a law's own parameters."""
-    pn.extension("mathjax", "filedropper", inline=True)  # with all that it needs: works without a network
-    given: Any = find_law(law) if isinstance(law, str) else law
+    """Return the page for a notebook, at the parameters of a law."""
+    pn.extension("mathjax", "filedropper", inline=True)  # inline resources work without a network
+    first: Any = find_law(law) if isinstance(law, str) else law
     laws = explorable()
-    if given is None:
-        given = laws[FIRST]
-    kind = type(given) if isinstance(given, Law) else given
+    if first is None:
+        first = laws[FIRST]
+    kind = type(first) if isinstance(first, Law) else first
     if not (isinstance(kind, type) and issubclass(kind, Law)):
         raise ValueError(
             f"law = {law!r} is not a law: give one such as limitlab.laws.Ridge(ratio=2.0), its class or its name"

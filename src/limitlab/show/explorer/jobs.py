@@ -160,8 +160,8 @@ def forecast(report: Report, name: str, content: bytes, target: str) -> dict[str
     return {
         "n": curve_of_study.n.values.astype(float),
         "value": curve_of_study["value"].values.astype(float),
-        "low": curve_of_study["low"].values.astype(float) if "low" in found else None,
-        "high": curve_of_study["high"].values.astype(float) if "high" in found else None,
+        "low": curve_of_study["low"].values.astype(float) if "low" in curve_of_study else None,
+        "high": curve_of_study["high"].values.astype(float) if "high" in curve_of_study else None,
         "rows": len(study.table.X),
         "metric": str(curve_of_study.attrs["metric"]),
         "sentence": " ".join(study.sentences()),
