@@ -99,7 +99,7 @@ def class_targets(y: Any) -> tuple[Array, Array]:
         raise ValueError("y contains NaN or infinity (inf): remove these rows")
     classes, index = np.unique(labels, return_inverse=True)
     if classes.size < 2:
-        raise ValueError(f"y contains only the class {classes[0]!r}: give at least two classes")
+        raise ValueError(f"y contains only the class {str(classes[0])!r}: give at least two classes")
     return classes, (2.0 * index - 1.0)[:, None] if classes.size == 2 else np.eye(classes.size)[index]
 
 
